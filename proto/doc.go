@@ -1,0 +1,6 @@
+// Package proto holds the wire contract: kagzi/v1/*.proto and, beside them, the Go code made from them.
+//
+// The fields that stand there are fixed for good. New ones take numbers from 100 up; nothing is renumbered or dropped.
+package proto
+
+//go:generate go run ./gen
