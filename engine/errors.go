@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind is what a caller can do about an error. The door (gRPC) has one table from Kind to status code.
+type Kind uint8
+
+const (
+	KindInternal     Kind = iota // a defect: nothing the caller can mend
+	KindInvalid                  // the argument named by Field is wrong
+	KindNotFound                 // there is no such thing in this namespace
+	KindExists                   // the name is taken
+	KindConflict                 // an earlier call with the same key had other content
+	KindPrecondition             // it is not in a state for that; Status says where a run stands
+	KindLeaseLost                // the token is not the run's current one; Status says where the run stands
+	KindTooLarge                 // a size or a count passes its limit
+	KindExhausted                // no room on the disk; passes when there is room again
+	KindUnavailable              // the database does not answer; the call may or may not have counted: repeat it
+)
+
+// Error is what every method of Store returns when it refuses. Message is for people and holds no SQL, no path and no secret.
+type Error struct {
+	Kind      Kind
+	Message   string
+	Subject   string    // "run", "step", "worker", "namespace"; empty when it is about the call itself
+	SubjectID string    // the subject's id or name
+	Field     string    // the request's field, with KindInvalid and KindTooLarge
+	Status    RunStatus // of the run, where that explains the refusal; 0 otherwise
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Is makes errors.Is(err, ErrNotFound) true for every error of that kind.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Message == "" && t.Kind == e.Kind
+}
+
+// What callers may act on, for errors.Is.
+var (
+	ErrInvalid      = &Error{Kind: KindInvalid}
+	ErrNotFound     = &Error{Kind: KindNotFound}
+	ErrExists       = &Error{Kind: KindExists}
+	ErrConflict     = &Error{Kind: KindConflict}
+	ErrPrecondition = &Error{Kind: KindPrecondition}
+	ErrLeaseLost    = &Error{Kind: KindLeaseLost}
+	ErrTooLarge     = &Error{Kind: KindTooLarge}
+	ErrExhausted    = &Error{Kind: KindExhausted}
+	ErrUnavailable  = &Error{Kind: KindUnavailable}
+)
+
+// KindOf is the kind of err, KindInternal when it is not one of ours.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return KindInternal
+}
+
+// Invalid refuses an argument.
+func Invalid(field, format string, args ...any) error {
+	return &Error{Kind: KindInvalid, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
+}
+
+// TooLarge refuses a size; limit says what would have been accepted.
+func TooLarge(field, format string, args ...any) error {
+	return &Error{Kind: KindTooLarge, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
+}
+
+// RunNotFound is the answer for a run that is not there, or not in this namespace: the two cannot be told apart.
+func RunNotFound(id ID) error {
+	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: id.String(), Message: "no run " + id.String() + " in this namespace"}
+}
+
+// StepNotFound is the answer for a step that the run has not begun.
+func StepNotFound(ref StepRef) error {
+	return &Error{Kind: KindNotFound, Subject: "step", SubjectID: ref.String(), Message: "no step " + ref.String()}
+}
+
+// WorkerNotFound is the answer for a worker that never registered or is OFFLINE.
+func WorkerNotFound(id string) error {
+	return &Error{Kind: KindNotFound, Subject: "worker", SubjectID: id, Message: "Worker not found or offline; register again"}
+}
+
+// LeaseLost is the answer to a write whose token is not the run's current one.
+func LeaseLost(run ID, status RunStatus) error {
+	return &Error{Kind: KindLeaseLost, Subject: "run", SubjectID: run.String(), Status: status,
+		Message: "the lease of run " + run.String() + " is lost: the run is " + status.String()}
+}
+
+// RunEnded is the answer to a change of a run that has ended otherwise.
+func RunEnded(run ID, status RunStatus) error {
+	return &Error{Kind: KindPrecondition, Subject: "run", SubjectID: run.String(), Status: status,
+		Message: "run " + run.String() + " has already ended: it is " + status.String()}
+}
+
+// StepConflict is the answer to a second, different result for a step.
+func StepConflict(name string, status StepStatus) error {
+	return &Error{Kind: KindConflict, Subject: "step", SubjectID: name,
+		Message: fmt.Sprintf("step %q is already recorded as %s with other content", name, status)}
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+)
+
+// ID names a run or an attempt of a step. It is a UUIDv7: ids that this process mints grow with time, so rows are
+// appended rather than scattered, and newest-first is the order of the keys. The zero ID means none.
+type ID [16]byte
+
+var minted struct {
+	sync.Mutex
+	last uint64 // milliseconds and 12 bits of their fraction, of the id minted last
+}
+
+// NewID mints an ID for the moment now. Ids from one process are strictly increasing, even when the clock steps back.
+func NewID(now time.Time) ID {
+	stamp := uint64(now.UnixMilli())<<12 | uint64(now.Nanosecond()%1e6)<<12/1e6
+	minted.Lock()
+	if stamp <= minted.last {
+		stamp = minted.last + 1
+	}
+	minted.last = stamp
+	minted.Unlock()
+
+	return idAt(stamp, mathrand.Uint64())
+}
+
+// FirstID is the smallest ID that can have been minted at t, for bounds in time.
+func FirstID(t time.Time) ID {
+	if t.UnixMilli() < 0 {
+		return ID{}
+	}
+	return idAt(uint64(t.UnixMilli())<<12, 0)
+}
+
+func idAt(stamp, luck uint64) ID {
+	var id ID
+	binary.BigEndian.PutUint64(id[:8], stamp>>12<<16|0x7000|stamp&0xfff)
+	binary.BigEndian.PutUint64(id[8:], 0x8000000000000000|luck>>2)
+	return id
+}
+
+// ParseID reads the usual form with hyphens, in either case.
+func ParseID(s string) (ID, error) {
+	var id ID
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return ID{}, errNotUUID
+	}
+	digits := make([]byte, 0, 32)
+	for i := range len(s) {
+		if i != 8 && i != 13 && i != 18 && i != 23 {
+			digits = append(digits, s[i])
+		}
+	}
+	if _, err := hex.Decode(id[:], digits); err != nil {
+		return ID{}, errNotUUID
+	}
+	return id, nil
+}
+
+var errNotUUID = errors.New("not a UUID")
+
+// IsZero says that there is no id.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// String is the usual form, lower case; empty for the zero ID.
+func (id ID) String() string {
+	if id.IsZero() {
+		return ""
+	}
+	var b [36]byte
+	hex.Encode(b[:8], id[:4])
+	hex.Encode(b[9:13], id[4:6])
+	hex.Encode(b[14:18], id[6:8])
+	hex.Encode(b[19:23], id[8:10])
+	hex.Encode(b[24:], id[10:])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
+}
+
+// Token fences a lease: random, minted at each claim, and compared for equality only. It is a capability, so its
+// String hides it; Wire is the one way out, to the worker that holds it.
+type Token [16]byte
+
+// NewToken mints a Token from the operating system's randomness.
+func NewToken() Token {
+	var t Token
+	rand.Read(t[:]) // never fails: it ends the process instead
+	return t
+}
+
+// ParseToken reads what Wire wrote.
+func ParseToken(s string) (Token, error) {
+	var t Token
+	if len(s) != 2*len(t) {
+		return Token{}, errNotToken
+	}
+	if _, err := hex.Decode(t[:], []byte(s)); err != nil {
+		return Token{}, errNotToken
+	}
+	return t, nil
+}
+
+var errNotToken = errors.New("not a lease token: 32 hexadecimal digits")
+
+// IsZero says that there is no token.
+func (t Token) IsZero() bool { return t == Token{} }
+
+// Wire is the token as the worker sends it back.
+func (t Token) Wire() string { return hex.EncodeToString(t[:]) }
+
+func (t Token) String() string   { return "(lease token)" }
+func (t Token) GoString() string { return "(lease token)" }

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"time"
+)
+
+// Verdict is what follows from a failure.
+type Verdict struct {
+	Retry   bool
+	RetryAt time.Time // when the next attempt may start; with Retry only
+}
+
+// AfterStepFailed decides about a step whose code has now failed n times: its own policy counts, else the run's,
+// else the default. The delay runs from now, the commit of the failure.
+func AfterStepFailed(run, step *RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
+	policy := RetryPolicy{}
+	switch {
+	case step != nil:
+		policy = *step
+	case run != nil:
+		policy = *run
+	}
+	return decide(policy, n, f, now, roll)
+}
+
+// AfterRunFailed decides about a run whose code has now let n errors escape. A run is tried again only when its
+// starter gave it a policy (C25); failures of its steps do not count.
+func AfterRunFailed(run *RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
+	if run == nil {
+		return Verdict{}
+	}
+	return decide(*run, n, f, now, roll)
+}
+
+func decide(p RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
+	if !p.Allows(n, f) {
+		return Verdict{}
+	}
+	delay := p.Backoff(n, roll)
+	if f.RetryAfterMS > 0 {
+		delay = time.Duration(min(f.RetryAfterMS, MaxDelay.Milliseconds())) * time.Millisecond
+	}
+	return Verdict{Retry: true, RetryAt: Micros(now.Add(delay))}
+}
+
+// MaxLeaseLosses in a row fail the run: a poison pill must not eat the fleet.
+const MaxLeaseLosses = 10
+
+// LossVerdict is what follows from losing a worker.
+type LossVerdict struct {
+	Losses      int  // the run's new count
+	Failed      bool // it was one too many: the run ends as FAILED with CrashedFailure
+	AvailableAt time.Time
+}
+
+// AfterLeaseLost decides about a run whose worker was lost. losses is the run's count before; progressed says that a step's
+// result was recorded under the lost lease, which starts the count again. The first loss costs no delay, later ones 1 s,
+// doubled, at most 5 minutes.
+func AfterLeaseLost(losses int, progressed bool, now time.Time) LossVerdict {
+	if progressed {
+		losses = 0
+	}
+	losses++
+	v := LossVerdict{Losses: losses, AvailableAt: now}
+	if losses >= MaxLeaseLosses {
+		v.Failed = true
+		return v
+	}
+	if losses > 1 {
+		delay := math.Min(math.Pow(2, float64(losses-2)), 300)
+		v.AvailableAt = Micros(now.Add(time.Duration(delay * float64(time.Second))))
+	}
+	return v
+}
+
+// CrashedFailure ends a run that lost MaxLeaseLosses workers in a row.
+func CrashedFailure() Failure {
+	return Failure{Code: FailureCrashed, Type: "crashed", NonRetryable: true,
+		Message: "10 workers in a row were lost while they held this run, without a step recorded in between"}
+}
+
+// InterruptedFailure marks an attempt that its worker never finished.
+func InterruptedFailure() Failure {
+	return Failure{Code: FailureCrashed, Type: "interrupted", Message: "the worker lost the run before the step had a result"}
+}
+
+// StepTimedOutFailure marks an attempt whose start-to-close timeout passed; the retry policy applies to it.
+func StepTimedOutFailure() Failure {
+	return Failure{Code: FailureTimeout, Type: "timeout", Message: "Step execution timed out (start_to_close_timeout exceeded)"}
+}
+
+// RunEndedFailure closes what was still open in a run when the run ended.
+func RunEndedFailure() Failure {
+	return Failure{Code: FailureCancelled, Type: "run_ended", Message: "the run ended before the step had a result", NonRetryable: true}
+}
+
+// EndedByFailure is the error of a run that a person ended; an empty reason gets a plain sentence.
+func EndedByFailure(status RunStatus, reason string) Failure {
+	word := "cancelled"
+	if status == RunTerminated {
+		word = "terminated"
+	}
+	return Failure{Code: FailureCancelled, Type: word, Message: cmp.Or(reason, "the run was "+word), NonRetryable: true}
+}
+
+// Parked is where a run stands that waits for time to pass.
+type Parked struct {
+	Status      RunStatus // SLEEPING for a timer, PENDING for a retry
+	AvailableAt time.Time
+	WaitingFor  string
+}
+
+// Park decides when a run whose code waits is next due: at the earliest of the timers and retries among its open steps.
+// Without any it is due now.
+func Park(open []Step, now time.Time) Parked {
+	p := Parked{Status: RunPending, AvailableAt: now}
+	found := false
+	for _, s := range open {
+		at, status, waiting := s.RetryAt, RunPending, ""
+		switch {
+		case s.Kind == StepSleep && s.Status == StepRunning:
+			at, status, waiting = s.WakeAt, RunSleeping, "timer:"+s.Name
+		case s.Status != StepPending:
+			continue
+		}
+		if !found || at.Before(p.AvailableAt) {
+			p, found = Parked{Status: status, AvailableAt: at, WaitingFor: waiting}, true
+		}
+	}
+	return p
+}
+
+// Micros is t as it is stored: UTC, whole microseconds.
+func Micros(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}

@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// CheckName refuses what is no name: 1 to MaxName bytes of [A-Za-z0-9._:/-].
+func CheckName(field, name string) error {
+	if name == "" {
+		return Invalid(field, "must not be empty")
+	}
+	return CheckOptionalName(field, name)
+}
+
+// CheckOptionalName is CheckName for a field that may be empty.
+func CheckOptionalName(field, name string) error {
+	if len(name) > MaxName {
+		return Invalid(field, "is %d bytes long, at most %d are allowed", len(name), MaxName)
+	}
+	for i := range len(name) {
+		if !nameByte(name[i]) {
+			return Invalid(field, "may hold only letters, digits and . _ : / - (found %q)", firstRune(name[i:]))
+		}
+	}
+	return nil
+}
+
+func nameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("._:/-", c) >= 0
+}
+
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
+
+// CheckNamespace refuses what is no namespace: 1 to 63 lower-case letters, digits and hyphens.
+func CheckNamespace(field, name string) error {
+	if name == "" || len(name) > 63 {
+		return Invalid(field, "must have 1 to 63 characters, got %d", len(name))
+	}
+	for i := range len(name) {
+		if c := name[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {
+			return Invalid(field, "may hold only lower-case letters, digits and hyphens (found %q)", firstRune(name[i:]))
+		}
+	}
+	return nil
+}
+
+// CheckWorkerID refuses what is no worker id: 1 to MaxWorkerID letters, digits, '-' and '_'.
+func CheckWorkerID(field, id string) error {
+	if id == "" || len(id) > MaxWorkerID {
+		return Invalid(field, "Invalid worker_id: must have 1 to %d characters, got %d", MaxWorkerID, len(id))
+	}
+	for i := range len(id) {
+		if c := id[i]; !nameByte(c) && c != '_' || strings.IndexByte(".:/", c) >= 0 {
+			return Invalid(field, "Invalid worker_id: may hold only letters, digits, '-' and '_' (found %q)", firstRune(id[i:]))
+		}
+	}
+	return nil
+}
+
+// CheckText refuses text that is too long, no UTF-8, or holds a NUL, which Postgres cannot store.
+func CheckText(field, text string, limit int) error {
+	if len(text) > limit {
+		return Invalid(field, "is %d bytes long, at most %d are allowed", len(text), limit)
+	}
+	if !utf8.ValidString(text) {
+		return Invalid(field, "is not valid UTF-8")
+	}
+	if strings.IndexByte(text, 0) >= 0 {
+		return Invalid(field, "must not hold a NUL character")
+	}
+	return nil
+}
+
+// CheckLabels refuses labels, tags and their like: at most MaxLabels, keys as names of at most MaxLabelKey bytes,
+// values of any text of at most MaxLabelValue.
+func CheckLabels(field string, labels map[string]string) error {
+	if len(labels) > MaxLabels {
+		return Invalid(field, "has %d entries, at most %d are allowed", len(labels), MaxLabels)
+	}
+	for key, value := range labels {
+		if len(key) > MaxLabelKey {
+			return Invalid(field, "has a key of %d bytes, at most %d are allowed", len(key), MaxLabelKey)
+		}
+		if err := CheckName(field+" key", key); err != nil {
+			return asField(err, field)
+		}
+		if err := CheckText(field+"["+key+"]", value, MaxLabelValue); err != nil {
+			return asField(err, field)
+		}
+	}
+	return nil
+}
+
+// asField keeps an error's sentence but names the request's own field.
+func asField(err error, field string) error {
+	e := *err.(*Error)
+	e.Field = field
+	return &e
+}
+
+// CheckPayload refuses a payload over its limit, and metadata that is no text.
+func CheckPayload(field string, p Payload) error {
+	if n := p.Size(); n > MaxPayload {
+		return TooLarge(field, "has %d bytes, at most %d are allowed", n, MaxPayload)
+	}
+	if len(p.Metadata) > MaxLabels {
+		return Invalid(field+".metadata", "has %d entries, at most %d are allowed", len(p.Metadata), MaxLabels)
+	}
+	size := 0
+	for k, v := range p.Metadata {
+		size += len(k) + len(v)
+		if err := CheckText(field+".metadata", k, MaxMetadata); err != nil {
+			return err
+		}
+		if err := CheckText(field+".metadata", v, MaxMetadata); err != nil {
+			return err
+		}
+	}
+	if size > MaxMetadata {
+		return Invalid(field+".metadata", "has %d bytes, at most %d are allowed", size, MaxMetadata)
+	}
+	return nil
+}
+
+// CheckDelay refuses a length of time outside MinDelay to MaxDelay.
+func CheckDelay(field string, d time.Duration) error {
+	if d < MinDelay || d > MaxDelay {
+		return Invalid(field, "must be between 1 ms and 10 years, got %s", d)
+	}
+	return nil
+}
+
+// CheckRetryPolicy refuses a policy that has no meaning.
+func CheckRetryPolicy(field string, p *RetryPolicy) error {
+	switch {
+	case p == nil:
+		return nil
+	case p.MaximumAttempts < -1 || p.MaximumAttempts > MaxRetryAttempts:
+		return Invalid(field+".maximum_attempts", "must be -1 (without end), 0 (the default) or 1 to %d, got %d", MaxRetryAttempts, p.MaximumAttempts)
+	case p.InitialIntervalMS < 0 || p.InitialIntervalMS > MaxDelay.Milliseconds():
+		return Invalid(field+".initial_interval_ms", "must be between 0 and 10 years, got %d", p.InitialIntervalMS)
+	case p.MaximumIntervalMS < 0 || p.MaximumIntervalMS > MaxDelay.Milliseconds():
+		return Invalid(field+".maximum_interval_ms", "must be between 0 and 10 years, got %d", p.MaximumIntervalMS)
+	case !(p.Coefficient == 0 || p.Coefficient >= 1 && p.Coefficient <= 1e9): // also refuses NaN
+		return Invalid(field+".backoff_coefficient", "must be 0 (the default) or 1 to 1e9, got %v", p.Coefficient)
+	case !(p.Jitter >= -1 && p.Jitter <= 1):
+		return Invalid(field+".jitter", "must be at most 1, 0 for the default, -1 for none, got %v", p.Jitter)
+	case len(p.NonRetryable) > MaxNonRetryable:
+		return Invalid(field+".non_retryable_errors", "has %d entries, at most %d are allowed", len(p.NonRetryable), MaxNonRetryable)
+	}
+	for _, entry := range p.NonRetryable {
+		if err := CheckText(field+".non_retryable_errors", entry, MaxName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTimeouts refuses lengths that are negative or over ten years; zero means the default.
+func checkTimeouts(t Timeouts) error {
+	for _, l := range []struct {
+		field  string
+		length time.Duration
+	}{
+		{"timeouts.start_to_close_timeout_ms", t.StartToClose},
+		{"timeouts.heartbeat_timeout_ms", t.Heartbeat},
+		{"timeouts.execution_timeout_ms", t.Execution},
+	} {
+		if l.length != 0 {
+			if err := CheckDelay(l.field, l.length); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Validate refuses a start that breaks a limit, naming the request's field. It needs CreatedAt and AvailableAt.
+func (s *StartRun) Validate() error {
+	checks := []error{
+		CheckNamespace("namespace", s.Namespace),
+		CheckOptionalName("external_id", s.ExternalID),
+		CheckName("task_queue", s.Queue),
+		CheckName("workflow_type", s.Type),
+		CheckPayload("input", s.Input),
+		CheckOptionalName("version", s.Version),
+		CheckRetryPolicy("retry_policy", s.RetryPolicy),
+		checkTimeouts(s.Timeouts),
+		CheckOptionalName("on_failure_workflow", s.OnFailureWorkflow),
+		CheckOptionalName("on_failure_task_queue", s.OnFailureQueue),
+		CheckLabels("tags", s.Tags),
+		CheckLabels("requirements", s.Requirements),
+		CheckOptionalName("concurrency_key", s.ConcurrencyKey),
+		CheckText("request_id", s.RequestID, MaxRequestID),
+		CheckText("traceparent", s.Traceparent, MaxName),
+	}
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	return s.checkNumbers()
+}
+
+func (s *StartRun) checkNumbers() error {
+	switch {
+	case s.Priority < -MaxPriority || s.Priority > MaxPriority:
+		return Invalid("priority", "must be between -%d and %d, got %d", MaxPriority, MaxPriority, s.Priority)
+	case s.ConcurrencyLimit < 0 || s.ConcurrencyLimit > MaxConcurrencyLimit:
+		return Invalid("concurrency_limit", "must be between 0 and %d, got %d", MaxConcurrencyLimit, s.ConcurrencyLimit)
+	case s.ConcurrencyLimit > 0 && s.ConcurrencyKey == "":
+		return Invalid("concurrency_limit", "needs a concurrency_key")
+	case s.OnFailureQueue != "" && s.OnFailureWorkflow == "":
+		return Invalid("on_failure_task_queue", "needs an on_failure_workflow")
+	case s.Reuse > ReuseReject:
+		return Invalid("external_id_reuse", "is not a known value")
+	case s.AvailableAt.Sub(s.CreatedAt) > MaxDelay:
+		return Invalid("start_at", "lies more than 10 years ahead")
+	case !s.DeadlineAt.IsZero() && s.DeadlineAt.Before(s.CreatedAt):
+		return Invalid("deadline_at", "has already passed")
+	case s.DeadlineAt.Sub(s.CreatedAt) > MaxDelay:
+		return Invalid("deadline_at", "lies more than 10 years ahead")
+	}
+	return nil
+}
+
+// Clean makes a failure fit to be stored: text as valid UTF-8 without NUL, cut to MaxError with a mark, and no code
+// that only Kagzi itself may record.
+func (f Failure) Clean() Failure {
+	f.Type = cutText(f.Type, MaxName)
+	f.Message = cutText(f.Message, MaxError)
+	f.Stack = cutText(f.Stack, MaxError)
+	f.RetryAfterMS = min(max(f.RetryAfterMS, 0), MaxDelay.Milliseconds())
+	if f.Code == FailureCrashed {
+		f.Code = FailureUnspecified
+	}
+	f.Metadata = cutLabels(f.Metadata)
+	return f
+}
+
+// cutLabels keeps the first MaxLabels entries in the order of their keys, so that a repeated call is cut alike.
+func cutLabels(labels map[string]string) map[string]string {
+	if len(labels) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(labels))
+	cut := make(map[string]string, min(len(keys), MaxLabels))
+	for _, key := range keys[:min(len(keys), MaxLabels)] {
+		cut[cutText(key, MaxLabelKey)] = cutText(labels[key], MaxLabelValue)
+	}
+	return cut
+}
+
+// cutText makes text valid and at most limit bytes long, the mark included.
+func cutText(text string, limit int) string {
+	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
+		text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	}
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len(CutMark)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + CutMark
+}

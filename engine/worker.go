@@ -1,0 +1,84 @@
+package engine
+
+import "time"
+
+// WorkerStatus says what a worker may do. The numbers are those of the wire, and are what is stored.
+type WorkerStatus uint8
+
+const (
+	WorkerOnline   WorkerStatus = 1
+	WorkerDraining WorkerStatus = 2 // finishes what it holds, gets nothing new
+	WorkerOffline  WorkerStatus = 3
+)
+
+func (s WorkerStatus) String() string {
+	switch s {
+	case WorkerOnline:
+		return "ONLINE"
+	case WorkerDraining:
+		return "DRAINING"
+	}
+	return "OFFLINE"
+}
+
+// OfflineReason says why a worker is OFFLINE.
+type OfflineReason uint8
+
+const (
+	OfflineDeregistered OfflineReason = 1 // it said goodbye
+	OfflineLost         OfflineReason = 2 // it was not heard from, twice
+	OfflineForced       OfflineReason = 3 // a person took it off
+)
+
+// Worker is a process that runs workflow code. Its Queues are in its order of preference.
+type Worker struct {
+	ID         string
+	Namespace  string
+	InstanceID string // random, one per process: the same instance gets its id back
+	Status     WorkerStatus
+	Reason     OfflineReason // while OFFLINE
+
+	Queues       []string
+	Types        []string
+	Labels       map[string]string
+	Capabilities map[string]string
+
+	Hostname string
+	PID      int
+	Version  string
+	Platform string
+
+	MaxConcurrent int            // of this worker
+	QueueLimit    int            // runs at a time in each of its queues, across all workers; 0: none
+	TypeLimits    map[string]int // runs at a time of a type in a queue, across all workers
+
+	Active    int // runs that it holds, as it says itself
+	Completed int64
+	Failed    int64
+	Stats     WorkerStats
+
+	RegisteredAt    time.Time
+	LastHeartbeatAt time.Time
+	DeregisteredAt  time.Time
+}
+
+// Offers is what requirements are matched against: labels and capabilities alike.
+func (w *Worker) Offers() []Offer {
+	offers := make([]Offer, 0, len(w.Labels)+len(w.Capabilities))
+	for k, v := range w.Labels {
+		offers = append(offers, Offer{k, v})
+	}
+	for k, v := range w.Capabilities {
+		offers = append(offers, Offer{k, v})
+	}
+	return offers
+}
+
+// WorkerStats is what a worker measures about itself.
+type WorkerStats struct {
+	CPUPercent         float64 `json:"cpu_percent,omitempty"`
+	MemoryBytes        int64   `json:"memory_bytes,omitempty"`
+	DiskAvailableBytes int64   `json:"disk_available_bytes,omitempty"`
+	UptimeSeconds      int64   `json:"uptime_seconds,omitempty"`
+	AverageRunMS       float64 `json:"average_run_ms,omitempty"`
+}
