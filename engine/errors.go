@@ -18,6 +18,7 @@ const (
 	KindLeaseLost                // the token is not the run's current one; Status says where the run stands
 	KindTooLarge                 // a size or a count passes its limit
 	KindExhausted                // no room on the disk; passes when there is room again
+	KindUnsupported              // the contract has it, this server does not yet
 	KindUnavailable              // the database does not answer; the call may or may not have counted: repeat it
 )
 

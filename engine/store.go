@@ -163,6 +163,8 @@ type Claimed struct {
 	// Limited says that grants were left over although runs are due, because of a limit: a ring of the queue's slot is the moment to
 	// come again.
 	Limited bool
+	// Offline names the workers among the grants that got nothing because they are not ONLINE, each once, in the grants' order.
+	Offline []string
 }
 
 // BeginStepParams announces a step. ID is for the attempt, if it is a new one.

@@ -1,0 +1,312 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+const (
+	// maxClaim bounds one claim, so that a large backlog reaches the workers in a stream and not in one lump.
+	maxClaim = 100
+	// lookEvery bounds how often heartbeats make a table look without a ring.
+	lookEvery = 5 * time.Second
+	// retryAfter is the pause after a claim that failed.
+	retryAfter = time.Second
+)
+
+// table is the seats that could take the same runs.
+type table struct {
+	dispatcher *Dispatcher
+	key        string
+	namespace  string
+	cancel     context.CancelFunc // under dispatcher.mu
+	bell       chan struct{}      // capacity one
+
+	mu     sync.Mutex
+	seats  []*Seat // who was served last stands last
+	queues []*line
+	looked time.Time // when a heartbeat last made it look
+	again  time.Time // after a failed claim: not before
+}
+
+// line is what a table knows of one of its queues.
+type line struct {
+	name    string
+	dirty   bool      // something may be due there: rung, or the last claim found as much as it could take
+	limited bool      // the last claim was stopped by a limit: look when a slot is free
+	due     time.Time // when the next run will be due, as the last claim said; zero: none known
+}
+
+func newTable(d *Dispatcher, key string, r Request) *table {
+	t := &table{dispatcher: d, key: key, namespace: r.Worker.Namespace, bell: make(chan struct{}, 1)}
+	for _, q := range r.Queues {
+		t.queues = append(t.queues, &line{name: q, dirty: true})
+	}
+	return t
+}
+
+func (t *table) wake() {
+	select {
+	case t.bell <- struct{}{}:
+	default: // already rung
+	}
+}
+
+func (t *table) join(s *Seat) {
+	t.mu.Lock()
+	t.seats = append(t.seats, s)
+	t.mu.Unlock()
+}
+
+func (t *table) leave(s *Seat) (empty bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.left, s.credit = true, 0
+	t.seats = slices.DeleteFunc(t.seats, func(other *Seat) bool { return other == s })
+	return len(t.seats) == 0
+}
+
+func (t *table) grant(s *Seat, n int) {
+	t.mu.Lock()
+	if !s.left {
+		s.credit += n
+	}
+	t.mu.Unlock()
+	t.wake()
+}
+
+// rung marks the queues that a ring is about; the ring is of this table's namespace.
+func (t *table) rung(r engine.Ring) {
+	t.mu.Lock()
+	found := false
+	for _, q := range t.queues {
+		if r.Kind == engine.RingAll || q.name == r.Name && (r.Kind == engine.RingQueue || q.limited) {
+			q.dirty, found = true, true
+		}
+	}
+	t.mu.Unlock()
+	if found {
+		t.wake()
+	}
+}
+
+// look marks all queues, if the seat has credit, at most every lookEvery.
+func (t *table) look(s *Seat) {
+	now := time.Now()
+	t.mu.Lock()
+	due := s.credit > 0 && now.Sub(t.looked) >= lookEvery
+	if due {
+		t.looked = now
+		for _, q := range t.queues {
+			q.dirty = true
+		}
+	}
+	t.mu.Unlock()
+	if due {
+		t.wake()
+	}
+}
+
+// run serves the table until ctx ends.
+func (t *table) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.bell:
+		case <-timer.C:
+		}
+		t.serve(ctx)
+		timer.Stop()
+		if wait, ok := t.untilDue(); ok {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// untilDue is how long until somebody here who has credit can be given something, as far as is known.
+func (t *table) untilDue() (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.hungry() {
+		return 0, false
+	}
+	if wait := time.Until(t.again); wait > 0 {
+		return wait, true
+	}
+	var next time.Time
+	for _, q := range t.queues {
+		if !q.due.IsZero() && (next.IsZero() || q.due.Before(next)) {
+			next = q.due
+		}
+	}
+	if next.IsZero() {
+		return 0, false
+	}
+	return max(next.Sub(t.dispatcher.store.Now()), 0), true
+}
+
+// hungry needs t.mu.
+func (t *table) hungry() bool {
+	for _, s := range t.seats {
+		if s.credit > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// serve claims from the queues, in order of preference, until nothing is due or nobody has credit.
+func (t *table) serve(ctx context.Context) {
+	for ctx.Err() == nil {
+		q := t.nextQueue()
+		if q == nil {
+			return
+		}
+		seats, grants := t.take()
+		if len(grants) == 0 {
+			t.leaveDirty(q, 0)
+			return
+		}
+		claimed, err := t.claim(q, seats[0].request, grants)
+		t.settle(ctx, q, seats, grants, claimed)
+		if err != nil {
+			t.leaveDirty(q, retryAfter)
+			t.dispatcher.log.Warn("claim failed; trying again", "namespace", t.namespace, "queue", q.name, "error", err)
+			return
+		}
+	}
+}
+
+// leaveDirty notes that the queue is still to be looked at, but not before the pause is over.
+func (t *table) leaveDirty(q *line, pause time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q.dirty = true
+	if pause > 0 {
+		t.again = time.Now().Add(pause)
+	}
+}
+
+// nextQueue is the first queue where something may be due, no longer marked; nil when there is none or a claim has just failed.
+func (t *table) nextQueue() *line {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Now().Before(t.again) {
+		return nil
+	}
+	now := t.dispatcher.store.Now()
+	for _, q := range t.queues {
+		if q.dirty || !q.due.IsZero() && !q.due.After(now) {
+			q.dirty, q.limited, q.due = false, false, time.Time{}
+			return q
+		}
+	}
+	return nil
+}
+
+// take turns credit into grants, one for each seat in turn, so that a backlog is spread evenly.
+func (t *table) take() ([]*Seat, []engine.Grant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var seats []*Seat
+	var grants []engine.Grant
+	for found := true; found && len(grants) < maxClaim; {
+		found = false
+		for _, s := range t.seats {
+			if s.credit > 0 && len(grants) < maxClaim {
+				s.credit--
+				seats = append(seats, s)
+				grants = append(grants, engine.Grant{WorkerID: s.request.Worker.ID, Token: engine.NewToken()})
+				found = true
+			}
+		}
+	}
+	return seats, grants
+}
+
+func (t *table) claim(q *line, r Request, grants []engine.Grant) (engine.Claimed, error) {
+	// Not the table's own context: a claim that has begun must be carried through, or its runs would belong to nobody.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return t.dispatcher.store.Claim(ctx, engine.ClaimParams{
+		Namespace: t.namespace, Queue: q.name, Types: r.Types, Offers: r.Worker.Offers(),
+		QueueLimit: r.Worker.QueueLimit, TypeLimits: r.Worker.TypeLimits,
+		Grants: grants, HistoryBytes: engine.HistoryBytes, Now: t.dispatcher.store.Now(),
+	})
+}
+
+// settle delivers what was claimed and gives the credit of the other grants back.
+func (t *table) settle(ctx context.Context, q *line, seats []*Seat, grants []engine.Grant, claimed engine.Claimed) {
+	engine.Failpoint("dispatch.after_claim")
+	byToken := make(map[engine.Token]*Seat, len(grants))
+	for i, g := range grants {
+		byToken[g.Token] = seats[i]
+	}
+	for _, task := range claimed.Tasks {
+		seat := byToken[task.Lease.Token]
+		delete(byToken, task.Lease.Token)
+		if !t.deliver(seat, task) {
+			t.release(ctx, task)
+		}
+	}
+	t.mu.Lock()
+	for _, s := range byToken {
+		if !s.left {
+			s.credit++
+		}
+	}
+	q.limited = q.limited || claimed.Limited
+	q.due = claimed.NextDue
+	// As many as could be taken, so there may be more; and where some grants did not count, nothing is known.
+	q.dirty = q.dirty || len(claimed.Tasks) == len(grants) || len(claimed.Offline) > 0
+	refused := t.refuse(claimed.Offline)
+	// Who was served goes to the end, so that the next credit is spent on somebody else first.
+	if n := len(claimed.Tasks); n > 0 && len(t.seats) > 1 {
+		n %= len(t.seats)
+		t.seats = append(t.seats[n:], t.seats[:n]...)
+	}
+	t.mu.Unlock()
+	for _, s := range refused {
+		if s.request.Refused != nil {
+			s.request.Refused()
+		}
+	}
+}
+
+// refuse takes the credit of workers that the store does not know as ONLINE. It needs t.mu.
+func (t *table) refuse(offline []string) []*Seat {
+	var refused []*Seat
+	for _, id := range offline {
+		for _, s := range t.seats {
+			if s.request.Worker.ID == id {
+				s.credit, s.left = 0, true
+				refused = append(refused, s)
+			}
+		}
+	}
+	return refused
+}
+
+// deliver hands a task over, unless its seat was left meanwhile.
+func (t *table) deliver(s *Seat, task engine.Task) bool {
+	t.mu.Lock()
+	left := s.left
+	t.mu.Unlock()
+	return !left && s.request.Deliver(task)
+}
+
+func (t *table) release(ctx context.Context, task engine.Task) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := t.dispatcher.store.Release(ctx, engine.ReleaseParams{Lease: task.Lease, Now: t.dispatcher.store.Now()}); err != nil {
+		// The next heartbeat of its worker does not name the run, which frees it as well.
+		t.dispatcher.log.Warn("run could not be handed back", "run", task.Run.ID, "error", err)
+	}
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// ListWorkers is newest first.
+func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRequest) (*kagziv1.ListWorkersResponse, error) {
+	filter := engine.WorkerFilter{Queue: request.GetTaskQueue(), Status: engine.WorkerStatus(request.GetStatusFilter())}
+	var err error
+	if filter.Namespace, err = namespaceOf(request.Namespace); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckOptionalName("task_queue", filter.Queue); err != nil {
+		return nil, err
+	}
+	if request.StatusFilter != nil && (filter.Status < engine.WorkerOnline || filter.Status > engine.WorkerOffline) {
+		return nil, engine.Invalid("status_filter", "has the unknown value %d", request.GetStatusFilter())
+	}
+	page, err := pageOf(request, request.Page)
+	if err != nil {
+		return nil, err
+	}
+	workers, info, err := s.store.ListWorkers(ctx, filter, page)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*kagziv1.Worker, len(workers))
+	for i := range workers {
+		list[i] = workerTo(&workers[i])
+	}
+	from, to := fit(list, page, &info)
+	list, workers = list[from:to], workers[from:to]
+	var first, last engine.Cursor
+	if n := len(workers); n > 0 {
+		first = engine.Cursor{At: workers[0].RegisteredAt, Name: workers[0].ID}
+		last = engine.Cursor{At: workers[n-1].RegisteredAt, Name: workers[n-1].ID}
+	}
+	return &kagziv1.ListWorkersResponse{Workers: list, Page: pageTo(request, info, first, last)}, nil
+}
+
+// GetWorker also knows workers that are OFFLINE.
+func (s *Server) GetWorker(ctx context.Context, request *kagziv1.GetWorkerRequest) (*kagziv1.GetWorkerResponse, error) {
+	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
+		return nil, err
+	}
+	worker, err := s.store.GetWorker(ctx, request.WorkerId)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetWorkerResponse{Worker: workerTo(&worker)}, nil
+}
+
+// DrainWorker asks a worker to finish what it holds and go.
+func (s *Server) DrainWorker(ctx context.Context, request *kagziv1.DrainWorkerRequest) (*kagziv1.DrainWorkerResponse, error) {
+	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
+		return nil, err
+	}
+	if err := s.store.DrainWorker(ctx, request.WorkerId, s.now()); err != nil {
+		return nil, err
+	}
+	return &kagziv1.DrainWorkerResponse{Success: true, Message: "the worker finishes what it holds and gets nothing new"}, nil
+}
+
+// ForceOfflineWorker takes a worker off at once and frees its runs.
+func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceOfflineWorkerRequest) (*kagziv1.ForceOfflineWorkerResponse, error) {
+	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
+		return nil, err
+	}
+	freed, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
+		WorkerID: request.WorkerId, Reason: engine.OfflineForced, Now: s.now(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(freed)}, nil
+}
+
+// GetServerInfo tells what this server is.
+func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
+	d, err := s.store.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetServerInfoResponse{
+		Version: s.options.Version, ApiVersion: "kagzi.v1", MinSdkVersion: "0.1.0",
+		SupportedFeatures: []string{"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold"},
+		Backend:           d.Backend, BackendVersion: d.Version, Database: d.Database, DatabaseBytes: d.Bytes,
+		StartedAt: timestamppb.New(s.started), Notifications: d.Notifications, SchemaVersion: int32(d.Schema),
+		HeartbeatIntervalMs: s.options.HeartbeatInterval.Milliseconds(), LeaseMs: s.options.WorkerLease.Milliseconds(),
+	}, nil
+}
+
+// GetQueueDepth is what waits and runs in each queue.
+func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
+	namespace, err := namespaceOf(request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := engine.CheckOptionalName("task_queue", request.GetTaskQueue()); err != nil {
+		return nil, err
+	}
+	now := s.now()
+	queues, err := s.store.QueueDepths(ctx, namespace, request.GetTaskQueue(), now)
+	if err != nil {
+		return nil, err
+	}
+	response := &kagziv1.GetQueueDepthResponse{DepthByQueue: map[string]int64{}}
+	for _, q := range queues {
+		response.PendingCount += q.Pending
+		response.RunningCount += q.Running
+		response.SleepingCount += q.Sleeping
+		response.DepthByQueue[q.Queue] = q.Pending
+		response.Queues = append(response.Queues, &kagziv1.QueueDepth{
+			TaskQueue: q.Queue, Pending: q.Pending, Running: q.Running, Sleeping: q.Sleeping,
+			OldestPendingSeconds: waited(q.OldestDue, now), OnlineWorkers: int32(q.OnlineWorkers), UnservedByType: q.Unserved,
+		})
+	}
+	return response, nil
+}
+
+func waited(since, now time.Time) float64 {
+	if since.IsZero() || since.After(now) {
+		return 0
+	}
+	return now.Sub(since).Seconds()
+}

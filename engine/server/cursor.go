@@ -1,0 +1,138 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// A page token is a direction, a fingerprint of the request that it belongs to, and the place in the list. It is opaque to
+// clients; with another filter it is refused, because it would show a page of something else.
+//
+//	byte 0     'n' for what follows, 'p' for what precedes
+//	bytes 1-8  fingerprint of the request without its page
+//	the rest   the cursor
+
+// pageOf reads the page of a list request.
+func pageOf(list proto.Message, p *kagziv1.PageRequest) (engine.Page, error) {
+	page := engine.Page{Limit: int(p.GetPageSize()), Count: p.GetIncludeTotalCount()}
+	switch {
+	case page.Limit < 0 || page.Limit > engine.MaxPage:
+		return page, engine.Invalid("page_size", "must be between 0 (the default, %d) and %d, got %d", engine.DefaultPage, engine.MaxPage, page.Limit)
+	case page.Limit == 0:
+		page.Limit = engine.DefaultPage
+	}
+	if p.GetPageToken() == "" {
+		return page, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(p.PageToken)
+	if err != nil || len(raw) < 9 {
+		return page, engine.Invalid("page_token", "is not a token that this list gave")
+	}
+	if binary.BigEndian.Uint64(raw[1:9]) != fingerprint(list) {
+		return page, engine.Invalid("page_token", "belongs to another list or filter")
+	}
+	cursor, ok := decodeCursor(raw[9:])
+	switch {
+	case ok && raw[0] == 'n':
+		page.After = &cursor
+	case ok && raw[0] == 'p':
+		page.Before = &cursor
+	default:
+		return page, engine.Invalid("page_token", "is not a token that this list gave")
+	}
+	return page, nil
+}
+
+// pageTo tells what lies around a page whose first and last items stand at these places.
+func pageTo(list proto.Message, info engine.PageInfo, first, last engine.Cursor) *kagziv1.PageInfo {
+	page := &kagziv1.PageInfo{HasMore: info.HasNext, TotalCount: info.Total}
+	if info.HasNext {
+		page.NextPageToken = pageToken('n', list, last)
+	}
+	if info.HasPrev {
+		page.PrevPageToken = pageToken('p', list, first)
+	}
+	return page
+}
+
+func pageToken(direction byte, list proto.Message, c engine.Cursor) string {
+	raw := append([]byte{direction}, binary.BigEndian.AppendUint64(nil, fingerprint(list))...)
+	return base64.RawURLEncoding.EncodeToString(append(raw, encodeCursor(c)...))
+}
+
+// fingerprint is equal for requests that differ only in their page.
+func fingerprint(list proto.Message) uint64 {
+	list = proto.Clone(list)
+	m := list.ProtoReflect()
+	if page := m.Descriptor().Fields().ByName("page"); page != nil {
+		m.Clear(page)
+	}
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(list)
+	if err != nil {
+		return 0 // it was decoded a moment ago, so it can be encoded
+	}
+	h := fnv.New64a()
+	h.Write([]byte(m.Descriptor().FullName()))
+	h.Write(text)
+	return h.Sum64()
+}
+
+func encodeCursor(c engine.Cursor) []byte {
+	raw := append([]byte{}, c.ID[:]...)
+	at := int64(0)
+	if !c.At.IsZero() {
+		at = c.At.UnixMicro()
+	}
+	raw = binary.AppendVarint(raw, at)
+	raw = binary.AppendVarint(raw, c.Number)
+	raw = binary.AppendVarint(raw, int64(c.Minor))
+	return append(raw, c.Name...)
+}
+
+func decodeCursor(raw []byte) (engine.Cursor, bool) {
+	var c engine.Cursor
+	if len(raw) < len(c.ID) {
+		return c, false
+	}
+	raw = raw[copy(c.ID[:], raw):]
+	var numbers [3]int64
+	for i := range numbers {
+		n, size := binary.Varint(raw)
+		if size <= 0 {
+			return c, false
+		}
+		numbers[i], raw = n, raw[size:]
+	}
+	if numbers[0] != 0 {
+		c.At = time.UnixMicro(numbers[0]).UTC()
+	}
+	c.Number, c.Minor, c.Name = numbers[1], int(numbers[2]), string(raw)
+	return c, engine.CheckText("page_token", c.Name, 2*engine.MaxName) == nil
+}
+
+// historyToken is where the rest of a history begins; empty when there is none.
+func historyToken(sequence int64) string {
+	if sequence == 0 {
+		return ""
+	}
+	return strconv.FormatInt(sequence, 10)
+}
+
+func historyPlace(token string) (int64, error) {
+	if token == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(token, 10, 64)
+	if err != nil || n < 1 {
+		return 0, engine.Invalid("token", "is not a token that a task or a history gave")
+	}
+	return n, nil
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// health answers grpc.health.v1 from the store itself, so that it never says more than is true.
+type health struct {
+	healthpb.UnimplementedHealthServer
+	server *Server
+}
+
+// watchHealthEvery is how often a watcher of the health looks, well below the 5 s within which trouble must show.
+const watchHealthEvery = time.Second
+
+func (h *health) Check(ctx context.Context, request *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	if !h.server.serves(request.Service) {
+		return nil, status.Error(codes.NotFound, "unknown service")
+	}
+	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
+}
+
+func (h *health) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
+	if h.server.trouble(ctx) != "" {
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	}
+	return healthpb.HealthCheckResponse_SERVING
+}
+
+func (h *health) Watch(request *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
+	ticker := time.NewTicker(watchHealthEvery)
+	defer ticker.Stop()
+	last := healthpb.HealthCheckResponse_UNKNOWN
+	for {
+		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN
+		if h.server.serves(request.Service) {
+			now = h.status(stream.Context())
+		}
+		if now != last {
+			if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {
+				return err
+			}
+			last = now
+		}
+		select {
+		case <-ticker.C:
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-h.server.stopping:
+			return errStopping
+		}
+	}
+}
+
+// serves knows the empty name, which means the whole server, and the services registered here.
+func (s *Server) serves(service string) bool {
+	if service == "" {
+		return true
+	}
+	_, ok := s.grpc.GetServiceInfo()[service]
+	return ok
+}
+
+// trouble says in one sentence why this server cannot do its work; empty when it can.
+func (s *Server) trouble(ctx context.Context) string {
+	select {
+	case <-s.stopping:
+		return "the server is stopping"
+	default:
+	}
+	if err := s.store.Health(ctx); err != nil {
+		_, detail := s.errorDetail(err)
+		return detail.Message
+	}
+	return ""
+}
+
+// HealthCheck is the same answer with its reason.
+func (s *Server) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRequest) (*kagziv1.HealthCheckResponse, error) {
+	if !s.serves(request.GetService()) {
+		return nil, status.Error(codes.NotFound, "unknown service")
+	}
+	response := &kagziv1.HealthCheckResponse{
+		Status: kagziv1.ServingStatus_SERVING_STATUS_SERVING, Message: "ok", Timestamp: timestamppb.New(s.now()),
+	}
+	if trouble := s.trouble(ctx); trouble != "" {
+		response.Status, response.Message = kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, trouble
+	}
+	return response, nil
+}

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// ListWorkflows is the runs that a filter selects, newest first, without their payloads.
+func (s *Server) ListWorkflows(ctx context.Context, request *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
+	filter, err := runFilterOf(request)
+	if err != nil {
+		return nil, err
+	}
+	page, err := pageOf(request, request.Page)
+	if err != nil {
+		return nil, err
+	}
+	runs, info, err := s.store.ListRuns(ctx, filter, page)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*kagziv1.Workflow, len(runs))
+	for i := range runs {
+		list[i] = runTo(&runs[i])
+	}
+	from, to := fit(list, page, &info)
+	list, runs = list[from:to], runs[from:to]
+	var first, last engine.Cursor
+	if n := len(runs); n > 0 {
+		first, last = engine.Cursor{ID: runs[0].ID}, engine.Cursor{ID: runs[n-1].ID}
+	}
+	return &kagziv1.ListWorkflowsResponse{Workflows: list, Page: pageTo(request, info, first, last)}, nil
+}
+
+func runFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
+	var f engine.RunFilter
+	var err error
+	if f.Namespace, err = namespaceOf(r.Namespace); err != nil {
+		return f, err
+	}
+	if f.CreatedAfter, err = timeOf("created_after", r.CreatedAfter); err != nil {
+		return f, err
+	}
+	if f.CreatedBefore, err = timeOf("created_before", r.CreatedBefore); err != nil {
+		return f, err
+	}
+	if f.ParentRunID, err = optionalIDOf("parent_run_id", r.GetParentRunId()); err != nil {
+		return f, err
+	}
+	if f.Statuses, err = statusesOf(r); err != nil {
+		return f, err
+	}
+	f.Types, f.Queues, f.Tags = r.WorkflowTypes, r.TaskQueues, r.Tags
+	if r.WorkflowType != nil {
+		f.Types = append(f.Types, *r.WorkflowType)
+	}
+	if r.TaskQueue != nil {
+		f.Queues = append(f.Queues, *r.TaskQueue)
+	}
+	f.ScheduleID, f.WorkerID, f.Search = r.GetScheduleId(), r.GetWorkerId(), r.GetSearch()
+	return f, checkRunFilter(f)
+}
+
+func checkRunFilter(f engine.RunFilter) error {
+	for _, list := range []struct {
+		field string
+		names []string
+	}{
+		{"workflow_types", f.Types}, {"task_queues", f.Queues},
+	} {
+		if len(list.names) > engine.MaxTypes {
+			return engine.Invalid(list.field, "has %d entries, at most %d are allowed", len(list.names), engine.MaxTypes)
+		}
+		for _, name := range list.names {
+			if err := engine.CheckName(list.field, name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range []struct{ field, name string }{
+		{"schedule_id", f.ScheduleID}, {"worker_id", f.WorkerID}, {"search", f.Search},
+	} {
+		if err := engine.CheckOptionalName(name.field, name.name); err != nil {
+			return err
+		}
+	}
+	return engine.CheckLabels("tags", f.Tags)
+}
+
+// statusesOf reads both fields that name statuses. Those that only schedules have select no run.
+func statusesOf(r *kagziv1.ListWorkflowsRequest) ([]engine.RunStatus, error) {
+	asked := r.Statuses
+	if r.StatusFilter != nil {
+		asked = append([]kagziv1.WorkflowStatus{*r.StatusFilter}, asked...)
+	}
+	var statuses []engine.RunStatus
+	for _, status := range asked {
+		if _, known := kagziv1.WorkflowStatus_name[int32(status)]; !known || status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
+			return nil, engine.Invalid("statuses", "has the unknown value %d", status)
+		}
+		statuses = append(statuses, engine.RunStatus(status))
+	}
+	return statuses, nil
+}
+
+// ListSteps is all attempts of a run's steps. A page ends early when it would be too large to send.
+func (s *Server) ListSteps(ctx context.Context, request *kagziv1.ListStepsRequest) (*kagziv1.ListStepsResponse, error) {
+	namespace, id, err := runOf(request)
+	if err != nil {
+		return nil, err
+	}
+	if err := engine.CheckOptionalName("step_name", request.GetStepName()); err != nil {
+		return nil, err
+	}
+	page, err := pageOf(request, request.Page)
+	if err != nil {
+		return nil, err
+	}
+	steps, info, err := s.store.ListSteps(ctx, namespace, id, request.GetStepName(), page)
+	if err != nil {
+		return nil, err
+	}
+	list := stepsTo(namespace, steps)
+	from, to := fit(list, page, &info)
+	list, steps = list[from:to], steps[from:to]
+	var first, last engine.Cursor
+	if n := len(steps); n > 0 {
+		first, last = stepCursor(&steps[0]), stepCursor(&steps[n-1])
+	}
+	return &kagziv1.ListStepsResponse{Steps: list, Page: pageTo(request, info, first, last)}, nil
+}
+
+func stepCursor(s *engine.Step) engine.Cursor {
+	return engine.Cursor{Number: s.Sequence, Minor: s.Attempt}
+}
+
+// fit is the part of a page that half of what one answer may hold has room for, at least one item: from its start or,
+// for a backward page, from its end. What is left out is told as what lies around the page.
+func fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo) (from, to int) {
+	size := 0
+	if page.Before == nil {
+		for i, m := range list {
+			if size += proto.Size(m); size > engine.MaxMessage/2 && i > 0 {
+				info.HasNext = true
+				return 0, i
+			}
+		}
+		return 0, len(list)
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if size += proto.Size(list[i]); size > engine.MaxMessage/2 && i < len(list)-1 {
+			info.HasPrev = true
+			return i + 1, len(list)
+		}
+	}
+	return 0, len(list)
+}
+
+// GetStep is one attempt.
+func (s *Server) GetStep(ctx context.Context, request *kagziv1.GetStepRequest) (*kagziv1.GetStepResponse, error) {
+	namespace, err := namespaceOf(request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	id, err := idOf("step_id", request.StepId)
+	if err != nil {
+		return nil, err
+	}
+	step, err := s.store.GetStep(ctx, namespace, id)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetStepResponse{Step: stepTo(namespace, &step)}, nil
+}
+
+// ListWorkflowTypes is the types that have runs, by name.
+func (s *Server) ListWorkflowTypes(ctx context.Context, request *kagziv1.ListWorkflowTypesRequest) (*kagziv1.ListWorkflowTypesResponse, error) {
+	namespace, err := namespaceOf(request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	page, err := pageOf(request, request.Page)
+	if err != nil {
+		return nil, err
+	}
+	types, info, err := s.store.ListTypes(ctx, namespace, page)
+	if err != nil {
+		return nil, err
+	}
+	response := &kagziv1.ListWorkflowTypesResponse{}
+	var first, last engine.Cursor
+	for i, t := range types {
+		response.WorkflowTypes = append(response.WorkflowTypes, &kagziv1.WorkflowTypeInfo{
+			WorkflowType: t.Type, TotalRuns: t.Total, ActiveRuns: t.Active, TaskQueues: t.Queues,
+		})
+		if i == 0 {
+			first.Name = t.Type
+		}
+		last.Name = t.Type
+	}
+	response.Page = pageTo(request, info, first, last)
+	return response, nil
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// GetWorkflow is one run with its payloads.
+func (s *Server) GetWorkflow(ctx context.Context, request *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
+	namespace, id, err := runOf(request)
+	if err != nil {
+		return nil, err
+	}
+	run, err := s.store.GetRun(ctx, namespace, id)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetWorkflowResponse{Workflow: runTo(&run)}, nil
+}
+
+// runOf reads the namespace and the run of a request.
+func runOf(r interface {
+	GetNamespace() string
+	GetRunId() string
+}) (string, engine.ID, error) {
+	namespace, err := namespaceOf(r.GetNamespace())
+	if err != nil {
+		return "", engine.ID{}, err
+	}
+	id, err := idOf("run_id", r.GetRunId())
+	return namespace, id, err
+}
+
+// GetWorkflowByExternalId is the newest run with that id, ended or not.
+func (s *Server) GetWorkflowByExternalId(ctx context.Context, request *kagziv1.GetWorkflowByExternalIdRequest) (*kagziv1.GetWorkflowByExternalIdResponse, error) {
+	namespace, err := namespaceOf(request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := engine.CheckName("external_id", request.ExternalId); err != nil {
+		return nil, err
+	}
+	run, err := s.store.GetRunByExternalID(ctx, namespace, request.ExternalId)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetWorkflowByExternalIdResponse{Workflow: runTo(&run)}, nil
+}
+
+// CancelWorkflow ends a run at once. A grace, in which its code may clean up, is not there yet.
+func (s *Server) CancelWorkflow(ctx context.Context, request *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
+	p, err := s.endOf(request, request.Reason)
+	if err != nil {
+		return nil, err
+	}
+	if request.Grace != nil {
+		return nil, engine.Invalid("grace", "is not supported by this server yet: leave it out to cancel at once")
+	}
+	end, err := s.store.CancelRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.ended(end)
+	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: kagziv1.WorkflowStatus(end.Status)}, nil
+}
+
+// TerminateWorkflow ends a run at once.
+func (s *Server) TerminateWorkflow(ctx context.Context, request *kagziv1.TerminateWorkflowRequest) (*kagziv1.TerminateWorkflowResponse, error) {
+	p, err := s.endOf(request, request.Reason)
+	if err != nil {
+		return nil, err
+	}
+	end, err := s.store.TerminateRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.ended(end)
+	return &kagziv1.TerminateWorkflowResponse{Terminated: true, Status: kagziv1.WorkflowStatus(end.Status)}, nil
+}
+
+func (s *Server) endOf(r interface {
+	GetNamespace() string
+	GetRunId() string
+}, reason string) (engine.EndRunParams, error) {
+	namespace, id, err := runOf(r)
+	if err != nil {
+		return engine.EndRunParams{}, err
+	}
+	if err := engine.CheckText("reason", reason, engine.MaxError); err != nil {
+		return engine.EndRunParams{}, err
+	}
+	return engine.EndRunParams{Namespace: namespace, RunID: id, Reason: reason, Now: s.now()}, nil
+}
+
+func (s *Server) ended(end engine.RunEnd) {
+	if end.Changed {
+		s.counters.finished.Add(1)
+	}
+}
+
+// WaitWorkflow waits until the run has ended, or the wait is over, and returns it either way.
+func (s *Server) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
+	namespace, id, err := runOf(request)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := waitOf(request.Wait, engine.MaxPollWait)
+	if err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	bell, leave := s.watchers.watch(id)
+	defer leave()
+	for over := false; ; {
+		run, err := s.store.GetRun(ctx, namespace, id)
+		if err != nil {
+			return nil, err
+		}
+		if run.Status.Ended() || over {
+			return &kagziv1.WaitWorkflowResponse{Workflow: runTo(&run), Finished: run.Status.Ended()}, nil
+		}
+		select {
+		case <-bell:
+		case <-timer.C:
+			over = true
+		case <-s.stopping:
+			return nil, errStopping
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

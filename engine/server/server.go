@@ -1,0 +1,150 @@
+// Package server is the gRPC door: it decodes, validates, calls one verb of the store, and encodes. What it keeps in memory is who
+// waits for what; all of that can be lost.
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Options of a Server. The zero value works.
+type Options struct {
+	Log               *slog.Logger  // default: none
+	Version           string        // of the program, for GetServerInfo
+	HeartbeatInterval time.Duration // told to workers; default 10 s
+	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs; default 30 s
+	PollTimeout       time.Duration // of a long poll that names none; default 60 s
+	DrainTimeout      time.Duration // how long Run goes on with calls under way after its context ended; default 25 s
+	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.HeartbeatInterval <= 0 {
+		o.HeartbeatInterval = 10 * time.Second
+	}
+	if o.WorkerLease <= 0 {
+		o.WorkerLease = 30 * time.Second
+	}
+	if o.PollTimeout <= 0 {
+		o.PollTimeout = engine.MaxPollWait
+	}
+	if o.DrainTimeout <= 0 {
+		o.DrainTimeout = 25 * time.Second
+	}
+	return o
+}
+
+// Server serves the API over one store.
+type Server struct {
+	kagziv1.UnimplementedWorkflowServiceServer
+	kagziv1.UnimplementedWorkerServiceServer
+	kagziv1.UnimplementedAdminServiceServer
+	kagziv1.UnimplementedNamespaceServiceServer
+	kagziv1.UnimplementedWorkflowScheduleServiceServer
+
+	store      engine.Store
+	dispatcher *dispatch.Dispatcher
+	options    Options
+	log        *slog.Logger
+	started    time.Time
+
+	watchers watchers
+	sessions sessions
+	counters counters
+	origin   rates // when the counters stood at zero
+	stats    statsCache
+	stopping chan struct{} // closed when long polls and streams are to end
+	grpc     *grpc.Server
+}
+
+// New makes a server. Give it every ring of the store, and serve it with Run.
+func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *Server {
+	options = options.withDefaults()
+	s := &Server{
+		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(),
+		stopping: make(chan struct{}),
+	}
+	s.origin = s.counters.read()
+	s.grpc = grpc.NewServer(
+		grpc.ForceServerCodecV2(lenientCodec{}),
+		grpc.MaxRecvMsgSize(engine.MaxMessage+64<<10),
+		grpc.MaxSendMsgSize(engine.MaxMessage+64<<10),
+		grpc.MaxConcurrentStreams(1000),
+		grpc.MaxHeaderListSize(16<<10),
+		grpc.ConnectionTimeout(10*time.Second),
+		grpc.ReadBufferSize(16<<10),
+		grpc.SharedWriteBuffer(true),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.UnaryInterceptor(s.unary),
+		grpc.StreamInterceptor(s.stream),
+	)
+	kagziv1.RegisterWorkflowServiceServer(s.grpc, s)
+	kagziv1.RegisterWorkerServiceServer(s.grpc, s)
+	kagziv1.RegisterAdminServiceServer(s.grpc, s)
+	kagziv1.RegisterNamespaceServiceServer(s.grpc, s)
+	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
+	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
+	reflection.Register(s.grpc)
+	return s
+}
+
+// Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under way, and stops hard when that takes
+// longer than DrainTimeout. It returns nil after a stop that was asked for.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		close(s.stopping)
+		hard := time.AfterFunc(s.options.DrainTimeout, s.grpc.Stop)
+		defer hard.Stop()
+		s.grpc.GracefulStop()
+	}()
+	err := s.grpc.Serve(l)
+	if ctx.Err() == nil {
+		return err // the listener broke
+	}
+	<-stopped
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Ring passes a hint of the store on to who waits for it. It does not block.
+func (s *Server) Ring(r engine.Ring) {
+	switch r.Kind {
+	case engine.RingRun:
+		s.watchers.ring(r.ID)
+	case engine.RingWorker:
+		s.sessions.ring(r.Name)
+	case engine.RingAll:
+		s.watchers.ringAll()
+		s.sessions.ringAll()
+	}
+}
+
+// now is the time by which facts are written down.
+func (s *Server) now() time.Time { return s.store.Now() }
+
+// counters are what this server has acknowledged since it started, for the rates in GetStats.
+type counters struct {
+	started, finished, steps atomic.Int64
+}

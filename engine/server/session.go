@@ -1,0 +1,267 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// maxUnanswered bounds the operations of one session whose answers have not been sent: past it, nothing more is read.
+const maxUnanswered = 4096
+
+// session is one worker's stream.
+type session struct {
+	server *Server
+	worker engine.Worker
+	seat   *dispatch.Seat
+	out    outbox
+	bell   chan struct{} // rung when the worker may have lost leases, or is to drain
+	end    context.CancelCauseFunc
+	room   chan struct{} // a place for each unanswered operation
+	calls  sync.WaitGroup
+
+	mu       sync.Mutex
+	held     map[engine.ID]engine.Token // the runs handed out in this session, as far as is known
+	pending  map[string][]func()        // by run: the operations that wait for the one under way
+	recheck  bool                       // something held was in the middle of an operation when the bell was answered
+	draining bool                       // the worker has been told
+	closed   bool                       // nothing is handed out any more
+}
+
+// Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a newer one of the same worker.
+func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
+	ctx, end := context.WithCancelCause(stream.Context())
+	defer end(nil)
+	hello, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	w, err := s.greet(ctx, hello, end)
+	if err != nil {
+		return err
+	}
+	s.sessions.add(w)
+	defer s.sessions.remove(w)
+
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		if err := w.out.send(stream, w.room); err != nil {
+			end(err)
+		}
+	}()
+	go w.receive(ctx, stream)
+	go w.answerBell(ctx)
+
+	select {
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-s.stopping:
+		err = errStopping
+	}
+	w.close()
+	w.calls.Wait()
+	w.out.close()
+	<-sent
+	w.returnUnsent()
+	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
+		return nil // the worker hung up
+	}
+	return err
+}
+
+// greet reads the hello, makes the worker known and welcomes it.
+func (s *Server) greet(ctx context.Context, hello *kagziv1.SessionRequest, end context.CancelCauseFunc) (*session, error) {
+	request := hello.GetHello()
+	if request == nil {
+		return nil, engine.Invalid("hello", "must be the first operation of a session")
+	}
+	if hello.Seq < 0 {
+		return nil, engine.Invalid("seq", "must not be negative, got %d", hello.Seq)
+	}
+	worker, err := s.register(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	w := &session{
+		server: s, worker: worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
+		held: map[engine.ID]engine.Token{}, pending: map[string][]func(){},
+	}
+	w.out.ready = make(chan struct{}, 1)
+	w.seat = s.dispatcher.Sit(dispatch.Request{
+		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: func() { ring(w.bell) },
+	})
+	w.out.push(outgoing{message: &kagziv1.SessionResponse{
+		Seq: hello.Seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(&worker)},
+	}})
+	if worker.Status == engine.WorkerDraining {
+		ring(w.bell)
+	}
+	return w, nil
+}
+
+// close stops what the session is given. It may be called again.
+func (w *session) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.seat.Leave()
+}
+
+// deliver queues a claimed run for the worker.
+func (w *session) deliver(t engine.Task) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.held[t.Run.ID] = t.Lease.Token
+	w.out.push(outgoing{lease: t.Lease, message: &kagziv1.SessionResponse{
+		Event: &kagziv1.SessionResponse_Task{Task: w.server.taskTo(&t)},
+	}})
+	return true
+}
+
+// returnUnsent hands back the runs that never left this server. Where the stream broke after that, nobody can know; those the
+// worker does not name in its next heartbeat.
+func (w *session) returnUnsent() {
+	for _, o := range w.out.rest() {
+		if !o.lease.Token.IsZero() {
+			w.server.handBack(context.Background(), o.lease)
+		}
+	}
+}
+
+// answerBell tells the worker what happened to it, each time somebody rings.
+func (w *session) answerBell(ctx context.Context) {
+	for {
+		select {
+		case <-w.bell:
+			if err := w.look(ctx); err != nil && ctx.Err() == nil {
+				// The next heartbeat's answer says the same.
+				w.server.log.Warn("worker could not be told what it lost", "worker", w.worker.ID, "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look compares what this session handed out with what the store says, and the worker's status with what the worker knows.
+func (w *session) look(ctx context.Context) error {
+	w.mu.Lock()
+	before := make(map[engine.ID]engine.Token, len(w.held)) // taken first: what is in it was committed before the store is asked
+	for id, token := range w.held {
+		before[id] = token
+	}
+	w.mu.Unlock()
+
+	worker, err := w.server.store.GetWorker(ctx, w.worker.ID)
+	if err != nil {
+		return err
+	}
+	leases, err := w.server.store.HeldBy(ctx, w.worker.ID)
+	if err != nil {
+		return err
+	}
+	for _, l := range leases {
+		if before[l.RunID] == l.Token {
+			delete(before, l.RunID)
+		}
+	}
+	for id, token := range before {
+		w.cancelTask(ctx, id, token)
+	}
+	switch worker.Status {
+	case engine.WorkerOffline:
+		w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was taken offline"})
+	case engine.WorkerDraining:
+		w.drain()
+	}
+	return nil
+}
+
+// cancelTask tells the worker to stop a run that it no longer holds. One that is in the middle of an operation learns it from the
+// answer; it is looked at again afterwards.
+func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Token) {
+	w.mu.Lock()
+	_, busy := w.pending[id.String()]
+	current := w.held[id] == token
+	if busy {
+		w.recheck = true
+	} else if current {
+		delete(w.held, id)
+	}
+	w.mu.Unlock()
+	if busy || !current {
+		return
+	}
+	reason := engine.LeaseLost(id, 0)
+	if run, err := w.server.store.GetRun(ctx, w.worker.Namespace, id); err == nil {
+		reason = engine.LeaseLost(id, run.Status)
+	}
+	_, detail := w.server.errorDetail(reason)
+	w.out.push(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{
+		CancelTask: &kagziv1.CancelTask{RunId: id.String(), LeaseToken: token.Wire(), Reason: detail},
+	}}})
+}
+
+// drain tells the worker, once, that an operator wants it to finish.
+func (w *session) drain() {
+	w.seat.Leave()
+	w.mu.Lock()
+	told := w.draining
+	w.draining = true
+	w.mu.Unlock()
+	if !told {
+		w.out.push(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}}})
+	}
+}
+
+// sessions are the workers that are connected here.
+type sessions struct {
+	mu      sync.Mutex
+	workers map[string]*session
+}
+
+// add makes w the session of its worker; an older one ends.
+func (s *sessions) add(w *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.workers == nil {
+		s.workers = map[string]*session{}
+	}
+	if older := s.workers[w.worker.ID]; older != nil {
+		older.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: w.worker.ID, Message: "replaced by a newer session of this worker"})
+	}
+	s.workers[w.worker.ID] = w
+}
+
+func (s *sessions) remove(w *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.workers[w.worker.ID] == w {
+		delete(s.workers, w.worker.ID)
+	}
+}
+
+func (s *sessions) ring(workerID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.workers[workerID]; w != nil {
+		ring(w.bell)
+	}
+}
+
+func (s *sessions) ringAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.workers {
+		ring(w.bell)
+	}
+}

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// StartWorkflow makes one run.
+func (s *Server) StartWorkflow(ctx context.Context, request *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+	start, err := s.startOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	started, err := s.store.StartRuns(ctx, []engine.StartRun{start})
+	if err != nil {
+		return nil, err
+	}
+	if err := started[0].Err; err != nil {
+		return nil, err
+	}
+	return s.startedTo(started[0]), nil
+}
+
+// StartWorkflows makes many, in one commit; what is wrong with one is its own affair.
+func (s *Server) StartWorkflows(ctx context.Context, request *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
+	if n := len(request.Requests); n == 0 || n > engine.MaxBatch {
+		return nil, engine.Invalid("requests", "must hold 1 to %d starts, got %d", engine.MaxBatch, n)
+	}
+	if n := proto.Size(request); n > engine.MaxBatchBytes {
+		return nil, engine.TooLarge("requests", "has %d bytes, at most %d are allowed in one batch", n, engine.MaxBatchBytes)
+	}
+	response := &kagziv1.StartWorkflowsResponse{Results: make([]*kagziv1.StartWorkflowsResponse_Result, len(request.Requests))}
+	var starts []engine.StartRun
+	var places []int
+	for i, r := range request.Requests {
+		start, err := s.startOf(ctx, r)
+		if err != nil {
+			_, detail := s.errorDetail(err)
+			response.Results[i] = &kagziv1.StartWorkflowsResponse_Result{Error: detail}
+			continue
+		}
+		starts, places = append(starts, start), append(places, i)
+	}
+	if len(starts) == 0 {
+		return response, nil
+	}
+	started, err := s.store.StartRuns(ctx, starts)
+	if err != nil {
+		return nil, err
+	}
+	for i, one := range started {
+		result := &kagziv1.StartWorkflowsResponse_Result{}
+		if one.Err != nil {
+			_, result.Error = s.errorDetail(one.Err)
+		} else {
+			result.Started = s.startedTo(one)
+		}
+		response.Results[places[i]] = result
+	}
+	return response, nil
+}
+
+func (s *Server) startedTo(started engine.Started) *kagziv1.StartWorkflowResponse {
+	if !started.Existed && !started.Repeated {
+		s.counters.started.Add(1)
+	}
+	return &kagziv1.StartWorkflowResponse{RunId: started.RunID.String(), AlreadyExists: started.Existed}
+}
+
+// startOf reads and validates one start.
+func (s *Server) startOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+	now := s.now()
+	namespace, err := namespaceOf(r.Namespace)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	startAt, err := timeOf("start_at", r.StartAt)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	deadline, err := timeOf("deadline_at", r.DeadlineAt)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	parent, err := optionalIDOf("parent_run_id", r.ParentRunId)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	parentStep, err := optionalIDOf("parent_step_id", r.ParentStepId)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	if _, known := kagziv1.ExternalIdReuse_name[int32(r.ExternalIdReuse)]; !known {
+		return engine.StartRun{}, engine.Invalid("external_id_reuse", "has the unknown value %d", r.ExternalIdReuse)
+	}
+	start := engine.StartRun{Reuse: engine.ExternalIDReuse(r.ExternalIdReuse), Run: engine.Run{
+		ID: engine.NewID(now), Namespace: namespace, ExternalID: r.ExternalId, RequestID: r.RequestId,
+		Queue: orDefault(r.TaskQueue), Type: r.WorkflowType, Version: r.Version, Status: engine.RunPending, Attempts: 1,
+		Input: payloadOf(r.Input), CreatedAt: now, AvailableAt: now, DeadlineAt: deadline,
+		RetryPolicy: retryPolicyOf(r.RetryPolicy), Timeouts: timeoutsOf(r.Timeouts), Tags: r.Tags, Requirements: r.Requirements,
+		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Priority: int(r.GetPriority()),
+		ConcurrencyKey: r.ConcurrencyKey, ConcurrencyLimit: int(r.ConcurrencyLimit),
+		ParentRunID: parent, ParentStepID: parentStep, Traceparent: traceparent(ctx),
+	}}
+	if startAt.After(now) {
+		start.AvailableAt = startAt
+	}
+	if err := start.Validate(); err != nil {
+		return engine.StartRun{}, err
+	}
+	if t := start.Timeouts.Execution; t > 0 && (deadline.IsZero() || now.Add(t).Before(deadline)) {
+		start.DeadlineAt = now.Add(t) // the earlier of the two holds
+	}
+	if start.ConcurrencyKey != "" && start.ConcurrencyLimit == 0 {
+		start.ConcurrencyLimit = 1
+	}
+	start.Bytes = int64(start.Input.Size())
+	return start, nil
+}
+
+func orDefault(name string) string {
+	if name == "" {
+		return "default"
+	}
+	return name
+}
+
+// traceparent is the caller's W3C trace context, if it is one; anything else is dropped, for it is only a hint.
+func traceparent(ctx context.Context) string {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if values := md.Get("traceparent"); len(values) == 1 && len(values[0]) <= 64 && engine.CheckOptionalName("traceparent", values[0]) == nil {
+		return values[0]
+	}
+	return ""
+}

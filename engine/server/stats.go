@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// statsCache keeps counts for a while, because counting everything may cost a scan: twenty times as long as they took to count, and
+// at least a quarter of a second, so that dashboards cost at most a twentieth of the database however many there are.
+type statsCache struct {
+	mu      sync.Mutex
+	entries map[string]*statsEntry // by namespace; "" is all
+}
+
+type statsEntry struct {
+	mu    sync.Mutex // held while counting, so that all who ask share one count
+	stats engine.Stats
+	until time.Time
+}
+
+const (
+	statsFor     = 250 * time.Millisecond
+	statsShare   = 20
+	maxStatsKeys = 1000
+)
+
+func (c *statsCache) get(namespace string, count func() (engine.Stats, error)) (engine.Stats, error) {
+	c.mu.Lock()
+	if c.entries == nil || len(c.entries) >= maxStatsKeys {
+		c.entries = map[string]*statsEntry{}
+	}
+	entry := c.entries[namespace]
+	if entry == nil {
+		entry = &statsEntry{}
+		c.entries[namespace] = entry
+	}
+	c.mu.Unlock()
+
+	entry.mu.Lock()
+	defer entry.mu.Unlock()
+	began := time.Now()
+	if began.Before(entry.until) {
+		return entry.stats, nil
+	}
+	stats, err := count()
+	if err != nil {
+		return engine.Stats{}, err
+	}
+	entry.stats = stats
+	entry.until = time.Now().Add(max(statsFor, statsShare*time.Since(began)))
+	return stats, nil
+}
+
+// rates turns the server's counters into rates between two looks.
+type rates struct {
+	at                       time.Time
+	started, finished, steps int64
+}
+
+func (c *counters) read() rates {
+	return rates{at: time.Now(), started: c.started.Load(), finished: c.finished.Load(), steps: c.steps.Load()}
+}
+
+// GetStats counts everything, as of the last second or so. Its rates are those since this server started; WatchStats has the current
+// ones.
+func (s *Server) GetStats(ctx context.Context, request *kagziv1.GetStatsRequest) (*kagziv1.GetStatsResponse, error) {
+	return s.statsSince(ctx, request.Namespace, s.origin)
+}
+
+func (s *Server) statsSince(ctx context.Context, namespace *string, since rates) (*kagziv1.GetStatsResponse, error) {
+	name := ""
+	if namespace != nil {
+		var err error
+		if name, err = namespaceOf(*namespace); err != nil {
+			return nil, err
+		}
+	}
+	stats, err := s.stats.get(name, func() (engine.Stats, error) { return s.store.Stats(ctx, name, s.now()) })
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	response := &kagziv1.GetStatsResponse{
+		PendingWorkflows: stats.ByStatus[engine.RunPending], RunningWorkflows: stats.ByStatus[engine.RunRunning],
+		CompletedWorkflows: stats.ByStatus[engine.RunCompleted], FailedWorkflows: stats.ByStatus[engine.RunFailed],
+		TotalWorkers: stats.Workers, OnlineWorkers: stats.OnlineWorkers,
+		WorkflowsByStatus: map[string]int64{}, WorkflowsByType: stats.ByType, At: timestamppb.New(now),
+		OldestPendingSeconds: waited(stats.OldestDue, now),
+	}
+	for status, n := range stats.ByStatus {
+		response.TotalWorkflows += n
+		response.WorkflowsByStatus[status.String()] = n
+	}
+	read := s.counters.read()
+	if seconds := read.at.Sub(since.at).Seconds(); seconds > 0 {
+		response.RunsStartedPerSecond = float64(read.started-since.started) / seconds
+		response.RunsFinishedPerSecond = float64(read.finished-since.finished) / seconds
+		response.StepsCompletedPerSecond = float64(read.steps-since.steps) / seconds
+	}
+	return response, nil
+}
+
+// WatchStats sends GetStats at an interval, with the rates of that interval.
+func (s *Server) WatchStats(request *kagziv1.WatchStatsRequest, stream kagziv1.AdminService_WatchStatsServer) error {
+	interval := time.Second
+	if request.Interval != nil {
+		var err error
+		if interval, err = durationOf("interval", request.Interval); err != nil {
+			return err
+		}
+		if interval < 250*time.Millisecond || interval > time.Hour {
+			return engine.Invalid("interval", "must be between 250 ms and 1 h, got %s", interval)
+		}
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for last := s.counters.read(); ; {
+		response, err := s.statsSince(stream.Context(), request.Namespace, last)
+		if err != nil {
+			return err
+		}
+		last = s.counters.read()
+		if err := stream.Send(response); err != nil {
+			return err
+		}
+		if err := await(s, stream.Context(), ticker.C); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Register makes a worker known.
+func (s *Server) Register(ctx context.Context, request *kagziv1.RegisterRequest) (*kagziv1.RegisterResponse, error) {
+	worker, err := s.register(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return s.registeredTo(&worker), nil
+}
+
+// Heartbeat keeps a worker and what it holds.
+func (s *Server) Heartbeat(ctx context.Context, request *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
+	return s.heartbeat(ctx, request)
+}
+
+// Deregister takes a worker off, or only drains it.
+func (s *Server) Deregister(ctx context.Context, request *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
+	return s.deregister(ctx, request)
+}
+
+// BeginStep announces a step.
+func (s *Server) BeginStep(ctx context.Context, request *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
+	return s.beginStep(ctx, request)
+}
+
+// CompleteStep records a step's result.
+func (s *Server) CompleteStep(ctx context.Context, request *kagziv1.CompleteStepRequest) (*kagziv1.CompleteStepResponse, error) {
+	return s.completeStep(ctx, request)
+}
+
+// FailStep records a step's failure.
+func (s *Server) FailStep(ctx context.Context, request *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
+	return s.failStep(ctx, request)
+}
+
+// Sleep sets a timer and parks the run.
+func (s *Server) Sleep(ctx context.Context, request *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
+	return s.sleep(ctx, request)
+}
+
+// CompleteWorkflow ends a run well.
+func (s *Server) CompleteWorkflow(ctx context.Context, request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
+	return s.completeWorkflow(ctx, request)
+}
+
+// FailWorkflow ends a run badly, or has it tried again.
+func (s *Server) FailWorkflow(ctx context.Context, request *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
+	return s.failWorkflow(ctx, request)
+}
+
+// ReleaseTask hands a run back.
+func (s *Server) ReleaseTask(ctx context.Context, request *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
+	return s.releaseTask(ctx, request)
+}
+
+// GetHistory is the rest of a history that did not fit into its task.
+func (s *Server) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
+	namespace, id, err := runOf(request)
+	if err != nil {
+		return nil, err
+	}
+	from, err := historyPlace(request.Token)
+	if err != nil {
+		return nil, err
+	}
+	steps, next, err := s.store.History(ctx, engine.HistoryParams{Namespace: namespace, RunID: id, From: from, Bytes: engine.HistoryBytes})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetHistoryResponse{History: stepsTo(namespace, steps), NextHistoryToken: historyToken(next)}, nil
+}
+
+// PollTask waits for work. An answer without a run says that nothing came up in time.
+func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest) (*kagziv1.PollTaskResponse, error) {
+	wait, err := waitOf(request.Wait, s.options.PollTimeout)
+	if err != nil {
+		return nil, err
+	}
+	most := max(int(request.MaxTasks), 1)
+	if request.MaxTasks < 0 || most > engine.MaxBatch {
+		return nil, engine.Invalid("max_tasks", "must be between 0 (which means 1) and %d, got %d", engine.MaxBatch, request.MaxTasks)
+	}
+	worker, err := s.poller(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
+	seat := s.dispatcher.Sit(dispatch.Request{
+		Worker: &worker, Queues: []string{orDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
+		Deliver: p.deliver, Refused: func() { ring(p.refused) },
+	})
+	seat.Grant(most)
+	seat.Look()
+	tasks, err := s.awaitTasks(ctx, &p, wait)
+	seat.Leave()
+	tasks = append(tasks, p.close()...)
+	if err != nil {
+		for _, t := range tasks {
+			s.handBack(ctx, t.Lease)
+		}
+		return nil, err
+	}
+	return s.polledTo(ctx, tasks), nil
+}
+
+// poller checks that a worker may poll for what it asks, and is it.
+func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (engine.Worker, error) {
+	namespace, err := namespaceOf(request.Namespace)
+	if err != nil {
+		return engine.Worker{}, err
+	}
+	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
+		return engine.Worker{}, err
+	}
+	if n := len(request.WorkflowTypes); n == 0 || n > engine.MaxTypes {
+		return engine.Worker{}, engine.Invalid("workflow_types", "must name 1 to %d types, got %d", engine.MaxTypes, n)
+	}
+	worker, err := s.store.GetWorker(ctx, request.WorkerId)
+	refuse := func(text string) (engine.Worker, error) {
+		return engine.Worker{}, &engine.Error{Kind: engine.KindPrecondition, Subject: "worker", SubjectID: request.WorkerId, Message: text}
+	}
+	switch {
+	case errors.Is(err, engine.ErrNotFound), err == nil && worker.Status == engine.WorkerOffline:
+		return refuse("Worker not registered or offline. Call Register first.")
+	case err != nil:
+		return engine.Worker{}, err
+	case worker.Status == engine.WorkerDraining:
+		return refuse("Worker is draining and not accepting new work")
+	case worker.Namespace != namespace:
+		return refuse("Worker is registered in another namespace")
+	case !slices.Contains(worker.Queues, orDefault(request.TaskQueue)):
+		return refuse("Worker is not registered for this task queue")
+	}
+	for _, name := range request.WorkflowTypes {
+		if !slices.Contains(worker.Types, name) {
+			return refuse("Worker is not registered for one of these workflow types")
+		}
+	}
+	return worker, nil
+}
+
+// awaitTasks waits for the first task, and takes what has come with it.
+func (s *Server) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([]engine.Task, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case t := <-p.tasks:
+		return []engine.Task{t}, nil
+	case <-timer.C:
+		return nil, nil
+	case <-p.refused:
+		return nil, &engine.Error{Kind: engine.KindPrecondition, Subject: "worker", Message: "Worker not registered or offline. Call Register first."}
+	case <-s.stopping:
+		return nil, errStopping
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// polledTo is the answer with these tasks, but for those that it has no room for: they are handed back.
+func (s *Server) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.PollTaskResponse {
+	response := &kagziv1.PollTaskResponse{}
+	size := 0
+	for i := range tasks {
+		task := s.taskTo(&tasks[i])
+		size += proto.Size(task)
+		switch {
+		case i == 0:
+			response.RunId, response.WorkflowType, response.Input, response.Task = task.RunId, task.WorkflowType, task.Input, task
+			size += proto.Size(task.Input)
+		case size > engine.MaxMessage:
+			s.handBack(ctx, tasks[i].Lease)
+		default:
+			response.More = append(response.More, task)
+		}
+	}
+	return response
+}
+
+// handBack releases a run that nobody got.
+func (s *Server) handBack(ctx context.Context, l engine.Lease) {
+	if err := s.store.Release(context.WithoutCancel(ctx), engine.ReleaseParams{Lease: l, Now: s.now()}); err != nil {
+		s.log.Warn("run could not be handed back; it will be when its worker does not name it", "run", l.RunID, "error", err)
+	}
+}
+
+// poll is the receiving end of one long poll.
+type poll struct {
+	tasks   chan engine.Task // with room for all the credit
+	refused chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+}
+
+func (p *poll) deliver(t engine.Task) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.tasks <- t
+	return true
+}
+
+// close refuses what comes from now on and returns what has come.
+func (p *poll) close() []engine.Task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var tasks []engine.Task
+	for {
+		select {
+		case t := <-p.tasks:
+			tasks = append(tasks, t)
+		default:
+			return tasks
+		}
+	}
+}
