@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// Limits of one StartWorkflows call, and of the file that is read whole before anything starts.
+const (
+	maxBatchRuns  = 1000
+	maxBatchBytes = 4<<20 - 64<<10 // below the server's 4 MiB by the call's own framing
+	maxBatchFile  = 1 << 30
+)
+
+// readBatch reads requests from JSON lines; what a line leaves out it takes from the request of the flags.
+func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) ([]*kagziv1.StartWorkflowRequest, error) {
+	data, err := readAll(path, in, maxBatchFile)
+	if err != nil {
+		return nil, &usageError{err: fmt.Errorf("--batch: %w", err)}
+	}
+	var requests []*kagziv1.StartWorkflowRequest
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		source := fmt.Sprintf("--batch, line %d", number)
+		r, err := batchLine(source, bytes.TrimSpace(line), flags)
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, r)
+	}
+	if len(requests) == 0 {
+		return nil, usagef("--batch: no lines in %s", path)
+	}
+	return requests, nil
+}
+
+func batchLine(source string, line []byte, flags *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowRequest, error) {
+	if err := checkJSON(source, line); err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return nil, usagef("%s: want an object with the fields of a start", source)
+	}
+	input, hasInput := fields["input"]
+	delete(fields, "input") // it is any JSON here, not a payload message
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	own := &kagziv1.StartWorkflowRequest{}
+	if err := protojson.Unmarshal(rest, own); err != nil {
+		return nil, usagef("%s: %w", source, err)
+	}
+	r := proto.CloneOf(flags)
+	proto.Merge(r, own)
+	if hasInput {
+		if r.Input, err = jsonPayload(source, input); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case r.GetWorkflowType() == "":
+		return nil, usagef("%s: workflow_type is missing, and no TYPE is given for all", source)
+	case own.GetNamespace() != "":
+		return nil, usagef("%s: a batch goes to one namespace; give it with --namespace", source)
+	}
+	return r, nil
+}
+
+// runStartBatch starts the runs in as many calls as their number and size need.
+func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWorkflowRequest) error {
+	seq := &sequence{out: c.out}
+	failed, done := 0, 0
+	for done < len(requests) {
+		part := nextBatch(requests[done:])
+		for _, r := range part {
+			r.Namespace = c.namespace
+			if r.RequestId == "" {
+				r.RequestId = c.newID()
+			}
+		}
+		answer, err := c.StartWorkflows(ctx, &kagziv1.StartWorkflowsRequest{Requests: part})
+		if err != nil {
+			_ = seq.close() // the call's error is the one to report
+			c.out.say("%d of %d had been handed in before", done, len(requests))
+			return err
+		}
+		for i, r := range answer.GetResults() {
+			if r.GetError() != nil {
+				failed++
+				c.out.say("run %d of the batch: %s", done+i+1, render.ErrorLine(r.GetError()))
+			}
+			if err := seq.add(batchResultLine(r), render.Document(r)); err != nil {
+				return err
+			}
+		}
+		done += len(part)
+	}
+	if err := seq.close(); err != nil {
+		return err
+	}
+	c.out.say("started %d of %d runs", len(requests)-failed, len(requests))
+	if failed > 0 {
+		return codeError(ExitError)
+	}
+	return nil
+}
+
+// batchResultLine keeps the lines of output those of the file: a dash stands for a run that was not started.
+func batchResultLine(r *kagziv1.StartWorkflowsResponse_Result) string {
+	if r.GetError() != nil {
+		return "-"
+	}
+	return render.Safe(r.GetStarted().GetRunId())
+}
+
+// nextBatch is as many of the requests as fit into one call, at least one.
+func nextBatch(requests []*kagziv1.StartWorkflowRequest) []*kagziv1.StartWorkflowRequest {
+	size := 0
+	for i, r := range requests {
+		size += proto.Size(r) + 64 // room for the request id and the framing
+		if i > 0 && (i == maxBatchRuns || size > maxBatchBytes) {
+			return requests[:i]
+		}
+	}
+	return requests
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/filter"
+)
+
+// chooseFlags say which runs a command is about; each stands for a condition of the filter language.
+type chooseFlags struct {
+	query      string
+	status     []string
+	types      []string
+	queues     []string
+	tags       map[string]string
+	since      string
+	until      string
+	externalID string
+	search     string
+	schedule   string
+	parent     string
+	worker     string
+}
+
+const queryHelp = `filter, such as: status = "FAILED" and type in ("a","b") and created > -24h and tag.customer = "x"`
+
+// filterHelp describes the language of -q for the commands that take it.
+const filterHelp = `The filter of -q is made of conditions joined by "and":
+
+  status, type, queue            = "x", in ("x", "y")
+  created                        >, >=, <, <= with 2026-11-20T12:00:00Z, 2026-11-20 or -24h
+  tag.KEY                        = "x"
+  id                             = a run id, or how it begins
+  external_id                    = a whole external id
+  search                         = how a run id or external id begins
+  schedule, parent, worker       = an id`
+
+func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVarP(&f.query, "query", "q", "", queryHelp)
+	fs.StringSliceVar(&f.status, "status", nil, "runs of these statuses: PENDING, RUNNING, SLEEPING, COMPLETED, FAILED, CANCELLED, TIMED_OUT, TERMINATED")
+	fs.StringSliceVar(&f.types, "type", nil, "runs of these workflow types")
+	fs.StringSliceVar(&f.queues, "queue", nil, "runs of these queues")
+	fs.Var(keyValue(&f.tags), "tag", "runs with this tag; may be repeated")
+	fs.StringVar(&f.since, "since", "", "runs created at or after this time: -24h, 2026-11-20, 2026-11-20T12:00:00Z")
+	fs.StringVar(&f.until, "until", "", "runs created before this time")
+	fs.StringVar(&f.externalID, "external-id", "", "runs with this external id")
+	fs.StringVar(&f.search, "search", "", "runs whose id or external id begins with this")
+	fs.StringVar(&f.schedule, "schedule", "", "runs that this schedule fired")
+	fs.StringVar(&f.parent, "parent", "", "children of this run")
+	fs.StringVar(&f.worker, "worker", "", "runs that this worker holds")
+	for flag, from := range map[string]completer{"type": completeTypes, "queue": completeQueues, "parent": completeRuns, "worker": completeWorkers} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // fails only for a flag that is not there
+	}
+	_ = cmd.RegisterFlagCompletionFunc("status", words("PENDING", "RUNNING", "SLEEPING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
+}
+
+// filter joins -q and the flags into one filter.
+func (f *chooseFlags) filter() (filter.Filter, error) {
+	all, err := filter.Parse(f.query)
+	if err != nil {
+		return nil, filterError(err)
+	}
+	for i, s := range f.status {
+		f.status[i] = strings.ToUpper(s)
+	}
+	add := func(field filter.Field, op filter.Op, key string, values ...string) {
+		if len(values) > 0 && values[0] != "" {
+			all = append(all, filter.Condition{Field: field, Op: op, Key: key, Values: values})
+		}
+	}
+	add(filter.Status, filter.In, "", f.status...)
+	add(filter.Type, filter.In, "", f.types...)
+	add(filter.Queue, filter.In, "", f.queues...)
+	for k, v := range f.tags {
+		all = append(all, filter.Condition{Field: filter.Tag, Key: k, Op: filter.Equal, Values: []string{v}})
+	}
+	// A bare distance means the past here: nothing was created in the future.
+	add(filter.Created, filter.GreaterOrEqual, "", past(f.since))
+	add(filter.Created, filter.Less, "", past(f.until))
+	add(filter.ExternalID, filter.Equal, "", f.externalID)
+	add(filter.Search, filter.Equal, "", f.search)
+	add(filter.Schedule, filter.Equal, "", f.schedule)
+	add(filter.Parent, filter.Equal, "", f.parent)
+	add(filter.Worker, filter.Equal, "", f.worker)
+	return all, nil
+}
+
+// past reads "24h" as "-24h" and leaves all else alone.
+func past(text string) string {
+	if d, err := filter.ParseDuration(text); err == nil && d > 0 && !strings.HasPrefix(text, "+") {
+		return "-" + text
+	}
+	return text
+}
+
+// compile makes the filter a query of this client's namespace.
+func (c *client) compile(f filter.Filter) (filter.Query, error) {
+	q, err := f.Compile(c.namespace, c.now())
+	if err != nil {
+		return filter.Query{}, &usageError{err: err}
+	}
+	return q, nil
+}
+
+// maxPage is the server's limit of one page.
+const maxPage = 1000
+
+// eachPage asks for runs page by page, until limit of them (negative: all) have been seen or there are no more, and
+// returns the token of what is left, empty when nothing is.
+func (c *client) eachPage(ctx context.Context, q filter.Query, limit int, token string, see func([]*kagziv1.Workflow) error) (string, error) {
+	for limit != 0 {
+		size := maxPage
+		if limit > 0 {
+			size = min(limit, maxPage)
+		}
+		q.Request.Page = &kagziv1.PageRequest{PageSize: int32(size), PageToken: token}
+		answer, err := c.ListWorkflows(ctx, q.Request)
+		if err != nil {
+			return "", err
+		}
+		runs := kept(q, answer.GetWorkflows())
+		if err := see(runs); err != nil {
+			return "", err
+		}
+		token = answer.GetPage().GetNextPageToken()
+		if token == "" {
+			return "", nil
+		}
+		if limit > 0 {
+			limit -= len(runs)
+		}
+	}
+	return token, nil
+}
+
+func kept(q filter.Query, runs []*kagziv1.Workflow) []*kagziv1.Workflow {
+	if q.Keep == nil {
+		return runs
+	}
+	var kept []*kagziv1.Workflow
+	for _, r := range runs {
+		if q.Keep(r) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// countRuns says how many runs a query means.
+func (c *client) countRuns(ctx context.Context, q filter.Query) (int64, error) {
+	if q.Keep == nil {
+		q.Request.Page = &kagziv1.PageRequest{PageSize: 1, IncludeTotalCount: true}
+		answer, err := c.ListWorkflows(ctx, q.Request)
+		return answer.GetPage().GetTotalCount(), err
+	}
+	var n int64
+	_, err := c.eachPage(ctx, q, -1, "", func(runs []*kagziv1.Workflow) error {
+		n += int64(len(runs))
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func sampleServer() *fake {
+	return &fake{
+		runs: sampleRuns(),
+		stepList: []*kagziv1.Step{
+			{StepId: "s1", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "reserve", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, AttemptNumber: 1, Sequence: 1, StartedAt: at(-5 * time.Minute), FinishedAt: at(-5*time.Minute + 350*time.Millisecond), Output: &kagziv1.Payload{Data: []byte(`{"seat": 12}`)}},
+			{StepId: "s2", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "charge", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_PENDING, AttemptNumber: 1, Sequence: 2, StartedAt: at(-4 * time.Minute), FinishedAt: at(-4*time.Minute + time.Second), Error: &kagziv1.ErrorDetail{Message: "timeout"}},
+			{StepId: "s3", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "charge", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_FAILED, AttemptNumber: 2, Sequence: 2, IsLatest: true, StartedAt: at(-3 * time.Minute), FinishedAt: at(-3*time.Minute + 2*time.Second), Error: &kagziv1.ErrorDetail{Type: "CardDeclined", Message: "card declined", Stack: "main.charge()\n\tcharge.go:12"}},
+		},
+		workers: []*kagziv1.Worker{{
+			WorkerId: "w1", Namespace: "default", Status: kagziv1.WorkerStatus_WORKER_STATUS_ONLINE, TaskQueues: []string{"orders", "default"}, WorkflowTypes: []string{"order", "report"}, Hostname: "box",
+			Pid: 42, ActiveWorkflowCount: 3, MaxConcurrent: 100, RegisteredAt: at(-time.Hour), LastHeartbeatAt: at(-4 * time.Second), TotalCompleted: 1234, TotalFailed: 5, Version: "v2", Platform: "linux-arm64",
+			Labels: map[string]string{"zone": "a"}, Capabilities: map[string]string{"gpu": ""}, Stats: &kagziv1.WorkerStats{CpuPercent: 12.4, MemoryBytes: 50 << 20, DiskAvailableBytes: 3 << 30, AverageRunMs: 250},
+		}},
+		queues: []*kagziv1.QueueDepth{
+			{TaskQueue: "orders", Pending: 12, Running: 3, Sleeping: 1, OldestPendingSeconds: 75.4, OnlineWorkers: 1, UnservedByType: map[string]int64{"refund": 2, "mail": 1}},
+			{TaskQueue: "default", Running: 1, OnlineWorkers: 2},
+		},
+		info: &kagziv1.GetServerInfoResponse{Version: "1.2.4", ApiVersion: "v1", Backend: "sqlite", BackendVersion: "3.51", Database: "kagzi.db", StartedAt: at(-time.Hour), DatabaseBytes: 3 << 20, SchemaVersion: 1},
+	}
+}
+
+func TestOutputs_are_golden_in_every_format(t *testing.T) {
+	failed := "01936b2e-0000-7000-8000-000000000003"
+	for name, args := range map[string][]string{
+		"workflow-list": {"workflow", "list"}, "workflow-show": {"workflow", "show", failed}, "workflow-count": {"wf", "count"},
+		"workflow-start": {"run", "start", "order"}, "workflow-wait": {"wf", "wait", "01936b2e-0000-7000-8000-000000000001"},
+		"worker-list": {"worker", "list"}, "worker-show": {"worker", "show", "w1"}, "worker-drain": {"worker", "drain", "w1"}, "worker-offline": {"worker", "offline", "w1"},
+		"queue-list": {"queue", "list"}, "queue-show": {"queue", "show", "orders"}, "workflow-cancel": {"wf", "cancel", "a", "b"},
+	} {
+		for _, format := range []string{"table", "json", "jsonl", "yaml"} {
+			t.Run(name+" as "+format, func(t *testing.T) {
+				s := &session{server: sampleServer()}
+				out, _ := s.want(t, ExitOK, append(args, "-o", format)...)
+				golden(t, name+"."+format, out)
+				assertParses(t, format, out)
+			})
+		}
+	}
+}
+
+func assertParses(t *testing.T, format, out string) {
+	t.Helper()
+	var v any
+	switch format {
+	case "json":
+		if err := json.Unmarshal([]byte(out), &v); err != nil {
+			t.Errorf("no valid document: %v", err)
+		}
+	case "jsonl":
+		for line := range strings.Lines(out) {
+			if err := json.Unmarshal([]byte(line), &map[string]any{}); err != nil {
+				t.Errorf("line %q: %v", line, err)
+			}
+		}
+	case "yaml":
+		if err := yaml.Unmarshal([]byte(out), &v); err != nil {
+			t.Errorf("no valid document: %v", err)
+		}
+	}
+}
+
+func TestTables_in_a_terminal(t *testing.T) {
+	t.Run("have colours and fit its width", func(t *testing.T) {
+		s := &session{server: sampleServer(), tty: true, width: 100}
+		out, _ := s.want(t, ExitOK, "wf", "list")
+		if !strings.Contains(out, "\x1b[31mFAILED\x1b[0m") {
+			t.Errorf("no colour in\n%s", out)
+		}
+		golden(t, "workflow-list.terminal", out)
+	})
+	for name, s := range map[string]*session{
+		"NO_COLOR":        {environ: map[string]string{"NO_COLOR": "1"}},
+		"KAGZI_NO_COLOR":  {environ: map[string]string{"KAGZI_NO_COLOR": "true"}},
+		"a dumb terminal": {environ: map[string]string{"TERM": "dumb"}},
+	} {
+		t.Run("have no colours with "+name, func(t *testing.T) {
+			s.server, s.tty = sampleServer(), true
+			if out, _ := s.want(t, ExitOK, "wf", "list"); strings.Contains(out, "\x1b") {
+				t.Errorf("colours in\n%s", out)
+			}
+		})
+	}
+	t.Run("show ISO times on request", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		if out, _ := s.want(t, ExitOK, "wf", "list", "--time", "iso"); !strings.Contains(out, "2026-11-20T11:55:00.000Z") {
+			t.Errorf("no ISO time in\n%s", out)
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	t.Run("says on stderr that more exists and how to get it", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		out, msg := s.want(t, ExitOK, "wf", "list", "--limit", "2")
+		if strings.Count(out, "\n") != 3 || !strings.Contains(msg, "--page-token 2") || !strings.Contains(msg, "--all") {
+			t.Fatalf("stdout %q, stderr %q", out, msg)
+		}
+	})
+	t.Run("goes on from a token", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		out, msg := s.want(t, ExitOK, "wf", "list", "--page-token", "2")
+		if strings.Count(out, "\n") != 2 || msg != "" {
+			t.Fatalf("stdout %q, stderr %q", out, msg)
+		}
+	})
+	t.Run("with a local check never shows more than the limit and loses none", func(t *testing.T) {
+		s := &session{server: &fake{}}
+		for i := range 6 {
+			s.server.runs = append(s.server.runs, &kagziv1.Workflow{RunId: string(rune('a' + i)), ExternalId: []string{"o", "o-1"}[i%2]})
+		}
+		out, msg := s.want(t, ExitOK, "wf", "list", "--external-id", "o", "--limit", "2", "-o", "jsonl")
+		if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "--page-token 3") {
+			t.Fatalf("stdout %q, stderr %q", out, msg)
+		}
+		if out, _ := s.want(t, ExitOK, "wf", "count", "--external-id", "o"); out != "3\n" {
+			t.Fatalf("count = %q, want 3", out)
+		}
+	})
+	t.Run("of nothing is a message and no table, or an empty document", func(t *testing.T) {
+		s := &session{}
+		out, msg := s.want(t, ExitOK, "wf", "list", "-q", "type = a")
+		if out != "" || !strings.Contains(msg, `no runs match type = "a"`) {
+			t.Fatalf("stdout %q, stderr %q", out, msg)
+		}
+		if out, _ := s.want(t, ExitOK, "wf", "list", "-o", "json"); !strings.Contains(out, `"workflows": []`) {
+			t.Fatalf("stdout %q", out)
+		}
+	})
+}
+
+func TestShow_payloads_can_be_cut_whole_or_left_out(t *testing.T) {
+	s := &session{server: sampleServer()}
+	s.server.runs[0].Input.Data = []byte(`"` + strings.Repeat("x", 5000) + `"`)
+	id := s.server.runs[0].RunId
+	if out, _ := s.want(t, ExitOK, "wf", "show", id); !strings.Contains(out, "2.9 KiB more (--payloads full shows all)") {
+		t.Errorf("not cut:\n%s", out)
+	}
+	if out, _ := s.want(t, ExitOK, "wf", "show", id, "--payloads", "full"); !strings.Contains(out, strings.Repeat("x", 5000)) {
+		t.Errorf("not whole:\n%s", out)
+	}
+	if out, _ := s.want(t, ExitOK, "wf", "show", "--external", "order-17", "--payloads", "none"); strings.Contains(out, "xxx") {
+		t.Errorf("not left out:\n%s", out)
+	}
+}
+
+func TestWait(t *testing.T) {
+	t.Run("ends with the code of how the run ended", func(t *testing.T) {
+		for st, code := range map[kagziv1.WorkflowStatus]int{
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED: ExitOK, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED: ExitRunFailed,
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT: ExitRunTimedOut, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED: ExitRunStopped,
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED: ExitRunStopped,
+		} {
+			run := &kagziv1.Workflow{RunId: "run-1", ExternalId: "x", Status: st}
+			for _, args := range [][]string{{"wf", "wait", "run-1"}, {"wf", "wait", "x", "--external"}, {"wf", "start", "a", "--wait"}} {
+				out, _ := (&session{server: &fake{runs: []*kagziv1.Workflow{run}}}).want(t, code, args...)
+				if !strings.HasPrefix(out, "run-1  ") {
+					t.Errorf("stdout %q", out)
+				}
+			}
+			s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run}}, end: errEOF}}}}
+			s.want(t, code, "wf", "watch", "run-1")
+		}
+	})
+	t.Run("of several ends with the first bad one", func(t *testing.T) {
+		s := &session{server: &fake{runs: []*kagziv1.Workflow{
+			{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}, {RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
+			{RunId: "c", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED},
+		}}}
+		if out, _ := s.want(t, ExitRunTimedOut, "wf", "wait", "a", "b", "c"); strings.Count(out, "\n") != 3 {
+			t.Errorf("stdout %q", out)
+		}
+	})
+}
+
+func TestQueueList_says_what_it_left_out(t *testing.T) {
+	s := &session{server: sampleServer()}
+	out, msg := s.want(t, ExitOK, "queue", "list", "--limit", "1")
+	if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "1 queue left out") {
+		t.Fatalf("stdout %q, stderr %q", out, msg)
+	}
+	if out, msg := s.want(t, ExitOK, "queue", "list", "--limit", "1", "--all"); strings.Count(out, "\n") != 3 || msg != "" {
+		t.Fatalf("stdout %q, stderr %q", out, msg)
+	}
+	s.want(t, ExitNotFound, "queue", "show", "none")
+}
+
+func TestVersion(t *testing.T) {
+	s := &session{server: sampleServer()}
+	if out, _ := s.want(t, ExitOK, "version"); !strings.HasPrefix(out, "kagzi 1.2.3 (") || len(s.server.requests) > 0 {
+		t.Errorf("stdout %q", out)
+	}
+	if out, _ := s.want(t, ExitOK, "version", "--server"); !strings.Contains(out, "1.2.4") {
+		t.Errorf("stdout %q", out)
+	}
+	if out, _ := s.want(t, ExitOK, "version", "-o", "json"); !strings.Contains(out, `"version": "1.2.3"`) {
+		t.Errorf("stdout %q", out)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, _ := (&session{}).want(t, ExitOK, "completion", shell); !strings.Contains(out, "kagzi") {
+			t.Errorf("%s: %q", shell, out)
+		}
+	}
+	s := &session{server: sampleServer()}
+	for line, want := range map[string]string{
+		"workflow show 01": "01936b2e-0000-7000-8000-000000000003\torder FAILED", "workflow start ot": "other", "queue show o": "orders",
+		"worker show ": "w1\tONLINE box", "workflow list --status F": "FAILED", "workflow list --queue d": "default", "workflow list -o j": "jsonl",
+	} {
+		if out, _ := s.want(t, ExitOK, append([]string{"__complete"}, strings.Split(line, " ")...)...); !strings.Contains(out, want) {
+			t.Errorf("%s: %q lacks %q", line, out, want)
+		}
+	}
+	if out, _ := s.want(t, ExitOK, "__complete", "workflow", "start", "o"); strings.Contains(out, "\x1b") {
+		t.Errorf("a control character got out: %q", out)
+	}
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// usageError is a mistake in what was typed, and what to type instead.
+type usageError struct {
+	err  error
+	hint []string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) *usageError {
+	return &usageError{err: fmt.Errorf(format, args...)}
+}
+
+// codeError ends the process with a code when all there is to say has been printed.
+type codeError int
+
+func (e codeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// timeoutError says that --timeout is over.
+type timeoutError struct {
+	limit time.Duration
+	err   error // what was being done
+}
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("gave up after %s (--timeout)", render.Duration(e.limit))
+}
+func (e *timeoutError) Unwrap() error { return e.err }
+
+// callError is what a server answered, with where it was asked.
+type callError struct {
+	address   string
+	namespace string
+	err       error
+	hint      string // of the command that called
+}
+
+func (e *callError) Error() string { return e.err.Error() }
+func (e *callError) Unwrap() error { return e.err }
+
+// explain is the one place where an error becomes what people read and the exit code.
+func explain(err error) (lines []string, code int) {
+	var (
+		usage *usageError
+		quiet codeError
+		late  *timeoutError
+		call  *callError
+		own   interface{ ExitCode() int }
+	)
+	switch {
+	case errors.As(err, &quiet):
+		return nil, int(quiet)
+	case errors.As(err, &usage):
+		return append([]string{usage.Error()}, usage.hint...), ExitUsage
+	case errors.As(err, &late):
+		return []string{late.Error()}, ExitError
+	case errors.As(err, &call):
+		return explainCall(call)
+	case errors.As(err, &own) && own.ExitCode() > 0:
+		return []string{err.Error()}, own.ExitCode()
+	case errors.Is(err, context.Canceled):
+		return []string{"interrupted"}, ExitInterrupted
+	}
+	return []string{err.Error()}, ExitError
+}
+
+// callExit gives each gRPC code the exit code that scripts see.
+var callExit = map[codes.Code]int{
+	codes.NotFound: ExitNotFound, codes.AlreadyExists: ExitConflict, codes.FailedPrecondition: ExitConflict, codes.Aborted: ExitConflict,
+	codes.Unavailable: ExitUnavailable, codes.DeadlineExceeded: ExitUnavailable,
+	codes.PermissionDenied: ExitPermissionDenied, codes.Unauthenticated: ExitPermissionDenied,
+	codes.InvalidArgument: ExitUsage, codes.OutOfRange: ExitUsage, codes.Canceled: ExitInterrupted,
+}
+
+func explainCall(e *callError) ([]string, int) {
+	s := status.Convert(e.err)
+	code, ok := callExit[s.Code()]
+	if !ok {
+		code = ExitError
+	}
+	detail := detailOf(s)
+	lines := []string{callLine(s, detail)}
+	switch s.Code() {
+	case codes.Unavailable:
+		if detail == nil && !strings.HasPrefix(s.Message(), "server") {
+			lines = []string{fmt.Sprintf("no server answers at %s; start one with: kagzi server", e.address)}
+			if reason := connectionReason(s.Message()); reason != "" {
+				lines = append(lines, reason)
+			}
+		} else {
+			lines = append(lines, "this passes; try again in a moment")
+		}
+	case codes.NotFound:
+		if detail.GetSubject() == "run" && e.namespace != "" {
+			lines = append(lines, fmt.Sprintf("looked in namespace %s; see: kagzi workflow list --namespace %s", e.namespace, e.namespace))
+		}
+	case codes.DeadlineExceeded:
+		lines = []string{fmt.Sprintf("no answer from %s in time; a longer limit is --timeout 1m", e.address)}
+	case codes.Unauthenticated:
+		lines = append(lines, "give a key with --api-key or KAGZI_API_KEY")
+	case codes.Unimplemented:
+		lines = []string{fmt.Sprintf("the server at %s does not offer this; it may be older than this command, see: kagzi version --server", e.address)}
+	}
+	if e.hint != "" {
+		lines = append(lines, e.hint)
+	}
+	return lines, code
+}
+
+// callLine is the server's message with what it is about, unless the message says so itself.
+func callLine(s *status.Status, detail *kagziv1.ErrorDetail) string {
+	line := s.Message()
+	if line == "" {
+		line = s.Code().String()
+	}
+	if about := strings.TrimSpace(detail.GetSubject() + " " + detail.GetSubjectId()); about != "" && !strings.Contains(line, about) {
+		if detail.GetSubjectId() == "" || !strings.Contains(line, detail.GetSubjectId()) {
+			line += " (" + about + ")"
+		}
+	}
+	if st := detail.GetMetadata()["status"]; st != "" && !strings.Contains(line, st) {
+		line += ", it is " + st
+	}
+	if field := detail.GetMetadata()["field"]; field != "" && !strings.Contains(line, field) {
+		line = field + ": " + line
+	}
+	return line
+}
+
+func detailOf(s *status.Status) *kagziv1.ErrorDetail {
+	for _, d := range s.Details() {
+		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
+			return detail
+		}
+	}
+	return nil
+}
+
+// connectionReason is the part of gRPC's message that says more than that nobody was there.
+func connectionReason(message string) string {
+	if strings.Contains(message, "connection refused") {
+		return ""
+	}
+	if _, reason, ok := strings.Cut(message, `desc = "`); ok {
+		message = strings.TrimSuffix(reason, `"`)
+	}
+	return message
+}
+
+// filterError shows where a filter went wrong, with a caret under the place.
+func filterError(err error) error {
+	var syntax *filter.SyntaxError
+	if !errors.As(err, &syntax) {
+		return usagef("-q: %w", err)
+	}
+	usage := usagef("-q: %w", err)
+	before, after := render.Safe(syntax.Text[:syntax.Offset]), render.Safe(syntax.Text[syntax.Offset:])
+	usage.hint = []string{before + after, strings.Repeat(" ", render.Width(before)) + "^"}
+	return usage
+}
+
+// hintedUncertain adds a hint to the failure of a call that may nevertheless have had its effect.
+func hintedUncertain(err error, hint string) error {
+	switch status.Code(err) {
+	case codes.DeadlineExceeded:
+		return &callError{err: err, hint: hint}
+	case codes.Unavailable:
+		if !strings.Contains(status.Convert(err).Message(), "connection error") { // then it was sent
+			return &callError{err: err, hint: hint}
+		}
+	}
+	return err
+}

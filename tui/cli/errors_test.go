@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
+	detailed := func(code codes.Code, message string, d *kagziv1.ErrorDetail) error {
+		st, err := status.New(code, message).WithDetails(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Err()
+	}
+	for name, c := range map[string]struct {
+		err  error
+		code int
+		want string
+	}{
+		"no server":      {unavailable, ExitUnavailable, "error: no server answers at 127.0.0.1:50051; start one with: kagzi server\n"},
+		"TLS mismatch":   {status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: first record"`), ExitUnavailable, "  transport: authentication handshake failed: tls: first record\n"},
+		"a stop":         {detailed(codes.Unavailable, "the server is stopping; try again", &kagziv1.ErrorDetail{}), ExitUnavailable, "error: the server is stopping; try again\n"},
+		"silence":        {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ExitUnavailable, "error: no answer from 127.0.0.1:50051 in time"},
+		"a missing run":  {notFound("r1"), ExitNotFound, "error: not found (run r1)\n  looked in namespace default;"},
+		"a wrong field":  {detailed(codes.InvalidArgument, "too long", &kagziv1.ErrorDetail{Metadata: map[string]string{"field": "workflow_type"}}), ExitUsage, "error: workflow_type: too long\n"},
+		"an ended run":   {detailed(codes.FailedPrecondition, "run r1 has ended", &kagziv1.ErrorDetail{Subject: "run", SubjectId: "r1", Metadata: map[string]string{"status": "COMPLETED"}}), ExitConflict, "error: run r1 has ended, it is COMPLETED\n"},
+		"a taken name":   {status.Error(codes.AlreadyExists, "taken"), ExitConflict, "error: taken\n"},
+		"no key":         {status.Error(codes.Unauthenticated, "no key"), ExitPermissionDenied, "KAGZI_API_KEY"},
+		"a wrong key":    {status.Error(codes.PermissionDenied, "not yours"), ExitPermissionDenied, "error: not yours\n"},
+		"an old server":  {status.Error(codes.Unimplemented, "unknown method"), ExitError, "does not offer this"},
+		"a full disk":    {status.Error(codes.ResourceExhausted, "disk full"), ExitError, "error: disk full\n"},
+		"a server's bug": {status.Error(codes.Internal, "internal error"), ExitError, "error: internal error\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, msg := (&session{server: &fake{fail: map[string]error{"ListWorkflows": c.err}}}).want(t, c.code, "wf", "list")
+			if !strings.Contains(msg, c.want) {
+				t.Errorf("stderr %q, want %q", msg, c.want)
+			}
+		})
+	}
+	t.Run("a run id that is none says how to name an external id", func(t *testing.T) {
+		wrong := detailed(codes.InvalidArgument, "run_id: must be a UUID", &kagziv1.ErrorDetail{Metadata: map[string]string{"field": "run_id"}})
+		s := &session{server: &fake{fail: map[string]error{"GetWorkflow": wrong, "WaitWorkflow": wrong, "WatchWorkflow": wrong}}}
+		for _, verb := range []string{"show", "wait", "watch"} {
+			if _, msg := s.want(t, ExitUsage, "wf", verb, "order-17"); !strings.Contains(msg, "add --external") {
+				t.Errorf("%s: stderr %q", verb, msg)
+			}
+		}
+	})
+	t.Run("a start that may have happened says how to repeat it", func(t *testing.T) {
+		s := &session{server: &fake{fail: map[string]error{"StartWorkflow": status.Error(codes.DeadlineExceeded, "late")}}}
+		if _, msg := s.want(t, ExitUnavailable, "wf", "start", "a"); !strings.Contains(msg, "--request-id new-id") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// Exit codes, the same for every command.
+const (
+	ExitOK               = 0
+	ExitError            = 1
+	ExitRunFailed        = 2
+	ExitRunTimedOut      = 3
+	ExitRunStopped       = 4 // cancelled or terminated
+	ExitNotFound         = 5
+	ExitConflict         = 6
+	ExitUnavailable      = 7
+	ExitPermissionDenied = 8
+	ExitUsage            = 64
+	ExitInterrupted      = 130
+)
+
+// Execute runs the command that args name and returns the process's exit code. Errors go to stderr, one clear line
+// and where there is one a hint. A cancelled ctx means that the user interrupted. An error of another room may say
+// its own code with a method ExitCode() int.
+func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if args == nil {
+		args = []string{} // nil would mean os.Args to cobra
+	}
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(flagError)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	prepare(root)
+
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitOK
+	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled):
+		return ExitInterrupted // who interrupts needs no message
+	}
+	lines, code := explain(err)
+	for i, line := range lines {
+		if i == 0 {
+			line = "error: " + line
+		} else {
+			line = "  " + line
+		}
+		_, _ = io.WriteString(stderr, render.Safe(line)+"\n") // nowhere is left to report to
+	}
+	return code
+}
+
+// prepare gives every command of every room the same manners: a group without a command prints its help and knows
+// what a typo meant, and wrong arguments are a usage error.
+func prepare(cmd *cobra.Command) {
+	switch {
+	case cmd.HasSubCommands() && !cmd.Runnable():
+		cmd.DisableFlagsInUseLine = true // alone it takes none
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		}
+	case cmd.Args != nil:
+		check := cmd.Args
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &usageError{err: err, hint: []string{"usage: " + cmd.UseLine()}}
+			}
+			return nil
+		}
+	}
+	for _, c := range cmd.Commands() {
+		prepare(c)
+	}
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	err := usagef("%q is no command of %s", name, cmd.CommandPath())
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		err.hint = append(err.hint, "did you mean: "+cmd.CommandPath()+" "+near[0])
+	} else {
+		err.hint = append(err.hint, "see: "+cmd.CommandPath()+" --help")
+	}
+	return err
+}
+
+// flagError words what the flag parser found wrong.
+func flagError(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); len(args) > 0 && cmd.HasSubCommands() {
+		return unknownCommand(cmd, args[0]) // the flag belongs to a command that was mistyped
+	}
+	usage := &usageError{err: err}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		name := unknown.GetSpecifiedName()
+		if near := nearestFlag(cmd, name); near != "" && len(unknown.GetSpecifiedShortnames()) == 0 {
+			usage.hint = append(usage.hint, "did you mean: --"+near)
+			return usage
+		}
+	}
+	usage.hint = append(usage.hint, "see: "+cmd.CommandPath()+" --help")
+	return usage
+}
+
+// nearestFlag is the command's flag that a mistyped name most likely meant, or empty.
+func nearestFlag(cmd *cobra.Command, name string) string {
+	near, best := "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := distance(name, f.Name); d < best && !f.Hidden {
+			near, best = f.Name, d
+		}
+	})
+	return near
+}
+
+// distance is Levenshtein's: how many letters to insert, drop or change.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
+)
+
+var update = flag.Bool("update", false, "write what the tests see into testdata")
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(noon.Add(d)) }
+
+// fake is a server in memory: it answers from its fields and keeps the requests. A call that a test does not expect panics.
+type fake struct {
+	tui.API
+	runs     []*kagziv1.Workflow
+	stepList []*kagziv1.Step
+	workers  []*kagziv1.Worker
+	queues   []*kagziv1.QueueDepth
+	info     *kagziv1.GetServerInfoResponse
+	fail     map[string]error // by method
+	requests []any
+	waits    []func() (*kagziv1.WaitWorkflowResponse, error)
+	streams  []*stream
+	dialled  tui.DialOptions
+}
+
+func (f *fake) note(method string, request any) error {
+	f.requests = append(f.requests, request)
+	return f.fail[method]
+}
+
+func (f *fake) StartWorkflow(_ context.Context, r *kagziv1.StartWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.StartWorkflowResponse, error) {
+	return &kagziv1.StartWorkflowResponse{RunId: "run-1", AlreadyExists: r.ExternalId == "taken"}, f.note("StartWorkflow", r)
+}
+
+func (f *fake) StartWorkflows(_ context.Context, r *kagziv1.StartWorkflowsRequest, _ ...grpc.CallOption) (*kagziv1.StartWorkflowsResponse, error) {
+	answer := &kagziv1.StartWorkflowsResponse{}
+	for i, one := range r.Requests {
+		result := &kagziv1.StartWorkflowsResponse_Result{Started: &kagziv1.StartWorkflowResponse{RunId: fmt.Sprintf("run-%d", i+1)}}
+		if one.WorkflowType == "bad" {
+			result = &kagziv1.StartWorkflowsResponse_Result{Error: &kagziv1.ErrorDetail{Message: "bad type"}}
+		}
+		answer.Results = append(answer.Results, result)
+	}
+	return answer, f.note("StartWorkflows", r)
+}
+
+func (f *fake) find(id string) (*kagziv1.Workflow, error) {
+	for _, r := range f.runs {
+		if r.RunId == id || r.ExternalId == id {
+			return r, nil
+		}
+	}
+	return nil, notFound(id)
+}
+
+func notFound(id string) error {
+	s, _ := status.New(codes.NotFound, "not found").WithDetails(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Subject: "run", SubjectId: id})
+	return s.Err()
+}
+
+func (f *fake) GetWorkflow(_ context.Context, r *kagziv1.GetWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkflowResponse, error) {
+	if err := f.note("GetWorkflow", r); err != nil {
+		return nil, err
+	}
+	run, err := f.find(r.RunId)
+	return &kagziv1.GetWorkflowResponse{Workflow: run}, err
+}
+
+func (f *fake) GetWorkflowByExternalId(_ context.Context, r *kagziv1.GetWorkflowByExternalIdRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkflowByExternalIdResponse, error) {
+	run, err := f.find(r.ExternalId)
+	return &kagziv1.GetWorkflowByExternalIdResponse{Workflow: run}, err
+}
+
+// ListWorkflows pages through the runs; its tokens are positions.
+func (f *fake) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkflowsResponse, error) {
+	if err := f.note("ListWorkflows", r); err != nil {
+		return nil, err
+	}
+	begin := 0
+	if t := r.GetPage().GetPageToken(); t != "" {
+		if _, err := fmt.Sscan(t, &begin); err != nil {
+			return nil, status.Error(codes.InvalidArgument, "page_token: malformed")
+		}
+	}
+	end := min(begin+int(r.GetPage().GetPageSize()), len(f.runs))
+	page := &kagziv1.PageInfo{TotalCount: int64(len(f.runs))}
+	if end < len(f.runs) {
+		page.NextPageToken, page.HasMore = fmt.Sprint(end), true
+	}
+	return &kagziv1.ListWorkflowsResponse{Workflows: f.runs[begin:end], Page: page}, nil
+}
+
+func (f *fake) WaitWorkflow(_ context.Context, r *kagziv1.WaitWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.WaitWorkflowResponse, error) {
+	if err := f.note("WaitWorkflow", r); err != nil {
+		return nil, err
+	}
+	if len(f.waits) > 0 {
+		next := f.waits[0]
+		f.waits = f.waits[1:]
+		return next()
+	}
+	run, err := f.find(r.RunId)
+	return &kagziv1.WaitWorkflowResponse{Workflow: run, Finished: true}, err
+}
+
+func (f *fake) WatchWorkflow(_ context.Context, r *kagziv1.WatchWorkflowRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
+	if err := f.note("WatchWorkflow", r); err != nil {
+		return nil, err
+	}
+	next := f.streams[0]
+	f.streams = f.streams[1:]
+	return next, nil
+}
+
+// stream gives events and then an error.
+type stream struct {
+	grpc.ClientStream
+	events []*kagziv1.WatchWorkflowEvent
+	end    error
+}
+
+func (s *stream) Recv() (*kagziv1.WatchWorkflowEvent, error) {
+	if len(s.events) == 0 {
+		return nil, s.end
+	}
+	event := s.events[0]
+	s.events = s.events[1:]
+	return event, nil
+}
+
+func (f *fake) CancelWorkflow(_ context.Context, r *kagziv1.CancelWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.CancelWorkflowResponse, error) {
+	if err := errors.Join(f.note("CancelWorkflow", r), f.fail["CancelWorkflow "+r.RunId]); err != nil {
+		return nil, f.fail["CancelWorkflow "+r.RunId]
+	}
+	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED}, nil
+}
+
+func (f *fake) TerminateWorkflow(_ context.Context, r *kagziv1.TerminateWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.TerminateWorkflowResponse, error) {
+	return &kagziv1.TerminateWorkflowResponse{Terminated: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED}, f.note("TerminateWorkflow", r)
+}
+
+func (f *fake) ListSteps(_ context.Context, r *kagziv1.ListStepsRequest, _ ...grpc.CallOption) (*kagziv1.ListStepsResponse, error) {
+	return &kagziv1.ListStepsResponse{Steps: f.stepList}, f.note("ListSteps", r)
+}
+
+func (f *fake) ListWorkers(_ context.Context, r *kagziv1.ListWorkersRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
+	return &kagziv1.ListWorkersResponse{Workers: f.workers}, f.note("ListWorkers", r)
+}
+
+func (f *fake) GetWorker(_ context.Context, r *kagziv1.GetWorkerRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkerResponse, error) {
+	return &kagziv1.GetWorkerResponse{Worker: f.workers[0]}, f.note("GetWorker", r)
+}
+
+func (f *fake) DrainWorker(_ context.Context, r *kagziv1.DrainWorkerRequest, _ ...grpc.CallOption) (*kagziv1.DrainWorkerResponse, error) {
+	return &kagziv1.DrainWorkerResponse{Success: true}, f.note("DrainWorker", r)
+}
+
+func (f *fake) ForceOfflineWorker(_ context.Context, r *kagziv1.ForceOfflineWorkerRequest, _ ...grpc.CallOption) (*kagziv1.ForceOfflineWorkerResponse, error) {
+	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: 3}, f.note("ForceOfflineWorker", r)
+}
+
+func (f *fake) GetQueueDepth(_ context.Context, r *kagziv1.GetQueueDepthRequest, _ ...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error) {
+	return &kagziv1.GetQueueDepthResponse{Queues: f.queues}, f.note("GetQueueDepth", r)
+}
+
+func (f *fake) ListWorkflowTypes(_ context.Context, r *kagziv1.ListWorkflowTypesRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkflowTypesResponse, error) {
+	return &kagziv1.ListWorkflowTypesResponse{WorkflowTypes: []*kagziv1.WorkflowTypeInfo{{WorkflowType: "order"}, {WorkflowType: "other"}, {WorkflowType: "o\x1bc"}}}, f.note("ListWorkflowTypes", r)
+}
+
+func (f *fake) GetServerInfo(_ context.Context, r *kagziv1.GetServerInfoRequest, _ ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+	return f.info, f.note("GetServerInfo", r)
+}
+
+// session is one terminal in a test.
+type session struct {
+	server  *fake
+	environ map[string]string
+	stdin   string
+	tty     bool
+	width   int
+}
+
+func (s *session) env() *env {
+	return &env{
+		flags:   &ClientFlags{},
+		version: "1.2.3",
+		dial: func(o tui.DialOptions) (tui.API, func() error, error) {
+			s.server.dialled = o
+			return s.server, func() error { return nil }, nil
+		},
+		lookup: func(name string) (string, bool) { v, ok := s.environ[name]; return v, ok },
+		now:    func() time.Time { return noon },
+		newID:  func() string { return "new-id" },
+		streams: func(cmd *cobra.Command) streams {
+			return streams{in: strings.NewReader(s.stdin), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), inTTY: s.tty, outTTY: s.tty, width: s.width}
+		},
+	}
+}
+
+// run types a command and returns what it printed and its exit code.
+func (s *session) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	if s.server == nil {
+		s.server = &fake{}
+	}
+	var out, err bytes.Buffer
+	code = Execute(t.Context(), root(s.env()), args, strings.NewReader(s.stdin), &out, &err)
+	return out.String(), err.String(), code
+}
+
+// want runs a command that must end with a code and returns what it printed.
+func (s *session) want(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	stdout, stderr, got := s.run(t, args...)
+	if got != code {
+		t.Fatalf("kagzi %s: exit code %d, want %d; stderr:\n%s", strings.Join(args, " "), got, code, stderr)
+	}
+	return stdout, stderr
+}
+
+// golden compares with a file of testdata; -update writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: -want +got\n%s", path, diff)
+	}
+}
+
+// sampleRuns are a run of each interesting kind.
+func sampleRuns() []*kagziv1.Workflow {
+	return []*kagziv1.Workflow{
+		{
+			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000003", ExternalId: "order-17", TaskQueue: "orders", WorkflowType: "order",
+			Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, Attempts: 3, CreatedAt: at(-5 * time.Minute), StartedAt: at(-5*time.Minute + time.Second), FinishedAt: at(-3 * time.Minute),
+			Input: &kagziv1.Payload{Data: []byte(`{"total":12,"card":"x"}`)}, Tags: map[string]string{"customer": "x", "vip": ""},
+			Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INTERNAL, Type: "CardDeclined", Message: "card declined\nby the bank", NonRetryable: true, Stack: "main.charge()\n\tcharge.go:12\nmain.order()\n\torder.go:7\n"},
+		},
+		{
+			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000002", TaskQueue: "default", WorkflowType: "report", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,
+			Attempts: 1, CreatedAt: at(-2 * time.Hour), StartedAt: at(-2 * time.Hour), WakeUpAt: at(22 * time.Hour), WaitingFor: "timer:cool-off",
+		},
+		{
+			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000001", TaskQueue: "default", WorkflowType: "注文", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED,
+			Attempts: 1, CreatedAt: at(-72 * time.Hour), StartedAt: at(-72 * time.Hour), FinishedAt: at(-72*time.Hour + 1234*time.Millisecond), Output: &kagziv1.Payload{Data: []byte(`{"ok":true,"html":"<&>"}`)},
+		},
+	}
+}
+
+var unavailable = status.Error(codes.Unavailable, "connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused\"")

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// hostile is what an author of workflows could write to attack the terminal of whoever looks at them.
+func hostile() []string {
+	list := []string{
+		"\x1b[31mred", "\x1b[2J\x1b[H", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "\x1b]52;c;ZXZpbA==\x07", "\x1bP$q\"p\x1b\\",
+		"\x1b_apc\x1b\\", "\x1bc", "\x1b[6n", "\x1b[?1049h", "\u009b31m", "\u009d0;t\u009c", "\u0085", "\x9b31m", "\xff\xfe", "a\rb", "a\nb", "a\tb", "a\x00b", "a\bb", "a\x07", "a\x7fb",
+		"\u202eabc", "\u202a", "\u202b", "\u202c", "\u202d", "\u2066", "\u2067", "\u2068", "\u2069", "\u200e", "\u200f", "\u061c", "\u2028", "\u2029", "\u200b", "\u200c", "\u200d", "\ufeff", "\u00ad",
+		"\u2060", "\ufe0f", "\U000e0041", "Z" + strings.Repeat("\u0300", 40), "\x1b[1;1H" + strings.Repeat("A", 300),
+	}
+	for c := range rune(0x20) {
+		list = append(list, "c0"+string(c))
+	}
+	for c := rune(0x80); c < 0xa0; c++ {
+		list = append(list, "c1"+string(c))
+	}
+	return list
+}
+
+// poison sets every text of a message, at any depth, to s.
+func poison(m protoreflect.Message, s string) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		value := protoreflect.ValueOfString(s)
+		switch {
+		case f.IsMap() && f.MapValue().Kind() == protoreflect.StringKind:
+			m.Mutable(f).Map().Set(value.MapKey(), value)
+		case f.IsMap() && f.MapKey().Kind() == protoreflect.StringKind:
+			m.Mutable(f).Map().Set(value.MapKey(), protoreflect.ValueOfInt64(7))
+		case f.IsList() && f.Kind() == protoreflect.StringKind:
+			m.Mutable(f).List().Append(value)
+		case f.IsList() || f.IsMap():
+		case f.Kind() == protoreflect.StringKind:
+			m.Set(f, value)
+		case f.Kind() == protoreflect.BytesKind:
+			m.Set(f, protoreflect.ValueOfBytes([]byte(s)))
+		case f.Kind() == protoreflect.MessageKind && f.Message().ParentFile().Package() == "kagzi.v1":
+			poison(m.Mutable(f).Message(), s)
+		}
+	}
+}
+
+func poisoned[M proto.Message](m M, s string) M {
+	poison(m.ProtoReflect(), s)
+	return m
+}
+
+// assertHarmless lets printable characters and newlines pass, nothing else.
+func assertHarmless(t *testing.T, command, s, out string) {
+	t.Helper()
+	if !utf8.ValidString(out) {
+		t.Errorf("%s: %q came out as invalid UTF-8: %q", command, s, out)
+	}
+	for _, r := range out {
+		if r != '\n' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control, unicode.Variation_Selector)) {
+			t.Errorf("%s: %q came out with %U:\n%q", command, s, r, out)
+			return
+		}
+	}
+}
+
+func TestNo_control_character_of_user_text_reaches_the_output(t *testing.T) {
+	if n := len(hostile()); n < 60 {
+		t.Fatalf("corpus has %d strings, want at least 60", n)
+	}
+	for _, s := range hostile() {
+		ended := kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED
+		for _, st := range []kagziv1.WorkflowStatus{ended, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING} {
+			run := poisoned(&kagziv1.Workflow{Status: st}, s)
+			if st != ended {
+				run.Error, run.Note = nil, ""
+			}
+			server := &fake{
+				runs: []*kagziv1.Workflow{run}, stepList: []*kagziv1.Step{poisoned(&kagziv1.Step{}, s), {Name: s, Output: run.Output}},
+				workers: []*kagziv1.Worker{poisoned(&kagziv1.Worker{}, s)}, queues: []*kagziv1.QueueDepth{poisoned(&kagziv1.QueueDepth{}, s)},
+				info: poisoned(&kagziv1.GetServerInfoResponse{}, s),
+			}
+			for _, args := range [][]string{
+				{"wf", "list"}, {"wf", "list", "--time", "iso"}, {"wf", "show", s}, {"wf", "show", s, "--payloads", "full"}, {"wf", "wait", s}, {"wf", "watch", s}, {"wf", "cancel", s},
+				{"wf", "list", "--type", s}, {"wf", "list", "-q", "type = " + s}, {"wf", "start", "a", "--input", s}, {"wf", s}, {s}, {"wf", "list", "--" + s},
+				{"worker", "list"}, {"worker", "show", s}, {"worker", "drain", s}, {"worker", "offline", s}, {"queue", "list"}, {"queue", "show", s}, {"version", "--server"},
+			} {
+				formats := []string{"table"}
+				if len(args) > 1 && (args[1] == "show" || args[1] == "watch") {
+					formats = []string{"table", "json", "jsonl", "yaml"}
+				}
+				for _, format := range formats {
+					server.streams = []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run, Steps: server.stepList}, {Workflow: &kagziv1.Workflow{Status: ended}}}, end: io.EOF}}
+					out, msg, _ := (&session{server: server}).run(t, append(append([]string{}, args[0]), append([]string{"-o", format}, args[1:]...)...)...)
+					assertHarmless(t, strings.Join(args[:1], " ")+" "+format, s, out)
+					assertHarmless(t, strings.Join(args[:1], " ")+" stderr", s, msg)
+				}
+			}
+		}
+	}
+}
+
+func TestNo_control_character_of_an_error_reaches_the_output(t *testing.T) {
+	for _, s := range hostile() {
+		st := status.New(codes.NotFound, strings.ToValidUTF8(s, "?"))
+		if with, err := st.WithDetails(&kagziv1.ErrorDetail{Subject: strings.ToValidUTF8(s, "?"), SubjectId: "x", Metadata: map[string]string{"field": strings.ToValidUTF8(s, "?")}}); err == nil {
+			st = with
+		}
+		server := &fake{fail: map[string]error{"ListWorkflows": st.Err()}}
+		_, msg := (&session{server: server}).want(t, ExitNotFound, "wf", "list")
+		assertHarmless(t, "wf list", s, msg)
+	}
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// maxInput is where reading an input stops; the server's own limit lies below it and has the better message.
+const maxInput = 8 << 20
+
+// readInput is the input that the flags name, checked to be JSON; nil when they name none.
+func (o *startOptions) readInput(changed func(string) bool, in io.Reader) (*kagziv1.Payload, error) {
+	switch {
+	case o.inputFile != "":
+		data, err := readAll(o.inputFile, in, maxInput)
+		if err != nil {
+			return nil, &usageError{err: fmt.Errorf("--input-file: %w", err)}
+		}
+		return jsonPayload("--input-file", data)
+	case changed("input"):
+		return jsonPayload("--input", []byte(o.input))
+	}
+	return nil, nil
+}
+
+// readAll reads a file, or stdin for "-", up to a limit.
+func readAll(path string, in io.Reader, limit int64) ([]byte, error) {
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("more than %s", render.Bytes(limit))
+	}
+	return data, err
+}
+
+func jsonPayload(source string, data []byte) (*kagziv1.Payload, error) {
+	if err := checkJSON(source, data); err != nil {
+		return nil, err
+	}
+	return &kagziv1.Payload{Data: data, Metadata: map[string]string{"content-type": "application/json"}}, nil
+}
+
+// checkJSON says where data is not JSON, with a caret under the place.
+func checkJSON(source string, data []byte) error {
+	offset := len(data)
+	var reason string
+	switch {
+	case !utf8.Valid(data):
+		reason = "it is not UTF-8 text"
+		offset = validPrefix(data)
+	default:
+		var value json.RawMessage
+		err := json.Unmarshal(data, &value)
+		if err == nil {
+			return nil
+		}
+		reason = strings.TrimPrefix(err.Error(), "json: ")
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			offset = min(max(int(syntax.Offset)-1, 0), len(data))
+			if strings.Contains(reason, "unexpected end") {
+				offset = len(data)
+			}
+		}
+	}
+	line, column, text := place(data, offset)
+	usage := usagef("%s is not valid JSON at line %d, column %d: %s", source, line, utf8.RuneCountInString(text[:column])+1, reason)
+	before, after := render.Safe(text[:column]), render.Safe(text[column:])
+	if render.Width(before+after) <= 120 {
+		usage.hint = []string{before + after, strings.Repeat(" ", render.Width(before)) + "^"}
+	}
+	return usage
+}
+
+// validPrefix is how many bytes from the start are UTF-8.
+func validPrefix(data []byte) int {
+	n := 0
+	for n < len(data) {
+		r, size := utf8.DecodeRune(data[n:])
+		if r == utf8.RuneError && size <= 1 {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+// place finds the line around an offset: its number from 1, the offset within it in bytes, and its text.
+func place(data []byte, offset int) (line, column int, text string) {
+	begin := bytes.LastIndexByte(data[:offset], '\n') + 1
+	end := len(data)
+	if n := bytes.IndexByte(data[offset:], '\n'); n >= 0 {
+		end = offset + n
+	}
+	return bytes.Count(data[:offset], []byte("\n")) + 1, offset - begin, string(data[begin:end])
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestStart_flags_become_one_request(t *testing.T) {
+	o := &startOptions{}
+	cmd := newStart((&session{server: &fake{}}).env(), o)
+	if err := cmd.ParseFlags(strings.Fields(`--input {"a":1} --queue q --external-id e --id-reuse never --request-id r --priority -5 --tag a=1 --tag b=x=y --require gpu=
+		--start-at 2026-11-21T00:00:00Z --deadline +48h --retry-attempts 5 --retry-initial 2s --retry-coefficient 1.5 --retry-max-interval 1m --retry-jitter -1 --retry-not A --retry-not B
+		--step-timeout 90s --heartbeat-timeout 1m --execution-timeout 7d --on-failure h --on-failure-queue hq --concurrency-key c --concurrency-limit 2 --workflow-version v2`)); err != nil {
+		t.Fatal(err)
+	}
+	o.workflowType = "order"
+	got, err := o.request(cmd.Flags().Changed, strings.NewReader(""), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &kagziv1.StartWorkflowRequest{
+		WorkflowType: "order", Input: &kagziv1.Payload{Data: []byte(`{"a":1}`), Metadata: map[string]string{"content-type": "application/json"}}, TaskQueue: "q", ExternalId: "e",
+		ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER, RequestId: "r", Priority: new(int32(-5)), Tags: map[string]string{"a": "1", "b": "x=y"}, Requirements: map[string]string{"gpu": ""},
+		StartAt: timestamppb.New(noon.Add(12 * time.Hour)), DeadlineAt: timestamppb.New(noon.Add(48 * time.Hour)),
+		RetryPolicy:       &kagziv1.RetryPolicy{MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5, MaximumIntervalMs: 60000, Jitter: -1, NonRetryableErrors: []string{"A", "B"}},
+		Timeouts:          &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 90000, HeartbeatTimeoutMs: 60000, ExecutionTimeoutMs: 7 * 86400000},
+		OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", ConcurrencyKey: "c", ConcurrencyLimit: 2, Version: "v2",
+	}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestStart_without_flags_leaves_everything_to_the_server(t *testing.T) {
+	o := &startOptions{}
+	cmd := newStart((&session{server: &fake{}}).env(), o)
+	o.workflowType = "order"
+	got, err := o.request(cmd.Flags().Changed, strings.NewReader(""), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&kagziv1.StartWorkflowRequest{WorkflowType: "order"}, got, protocmp.Transform()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestChoose_flags_and_query_become_one_filter(t *testing.T) {
+	o := &listOptions{}
+	cmd := newList((&session{server: &fake{}}).env(), o)
+	if err := cmd.ParseFlags([]string{"-q", "parent = p", "--status", "failed,TIMED_OUT", "--type", "a", "--queue", "q", "--tag", "k=v", "--since", "24h", "--until", "2026-11-20", "--external-id", "e", "--schedule", "s", "--worker", "w"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := o.choose.filter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `parent = "p" and status in ("FAILED", "TIMED_OUT") and type in ("a") and queue in ("q") and tag.k = "v" and created >= -24h and created < 2026-11-20 and external_id = "e" and schedule = "s" and worker = "w"`
+	if got.String() != want {
+		t.Fatalf("filter\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestClient_flags(t *testing.T) {
+	t.Run("go before the environment, which goes before the default", func(t *testing.T) {
+		s := &session{environ: map[string]string{
+			"KAGZI_ADDRESS": "env:1", "KAGZI_NAMESPACE": "env-ns", "KAGZI_API_KEY": "secret", "KAGZI_OUTPUT": "json", "KAGZI_TIMEOUT": "3s", "KAGZI_TLS_CA": "ca.pem", "KAGZI_TIME": "",
+		}}
+		out, _ := s.want(t, ExitOK, "wf", "list", "-n", "flag-ns")
+		if r := s.server.requests[0].(*kagziv1.ListWorkflowsRequest); r.Namespace != "flag-ns" {
+			t.Errorf("namespace %q", r.Namespace)
+		}
+		if d := s.server.dialled; d.Address != "env:1" || d.APIKey != "secret" || d.TLS.CAFile != "ca.pem" {
+			t.Errorf("dialled %+v", d)
+		}
+		if !strings.HasPrefix(out, "{") {
+			t.Errorf("stdout %q", out)
+		}
+	})
+	t.Run("with a key and no TLS warn when it leaves the machine", func(t *testing.T) {
+		for address, warns := range map[string]bool{"127.0.0.1:1": false, "localhost:1": false, "[::1]:1": false, "unix:/s": false, "10.0.0.1:1": true, "box:1": true} {
+			_, msg := (&session{}).want(t, ExitOK, "wf", "count", "--address", address, "--api-key", "k")
+			if strings.Contains(msg, "unencrypted") != warns {
+				t.Errorf("%s: stderr %q", address, msg)
+			}
+		}
+		if _, msg := (&session{}).want(t, ExitOK, "wf", "count", "--address", "box:1", "--api-key", "k", "--tls"); msg != "" {
+			t.Errorf("with TLS: stderr %q", msg)
+		}
+	})
+	t.Run("from the environment are checked too and named", func(t *testing.T) {
+		s := &session{environ: map[string]string{"KAGZI_OUTPUT": "xml"}}
+		if _, msg := s.want(t, ExitUsage, "wf", "list"); !strings.Contains(msg, "KAGZI_OUTPUT") || !strings.Contains(msg, "yaml") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+}
+
+func TestUsage_errors(t *testing.T) {
+	for line, want := range map[string]string{
+		"workflw":                                        "did you mean: kagzi workflow",
+		"workflow lst":                                   "did you mean: kagzi workflow list",
+		"workflow lst --status FAILED":                   "did you mean: kagzi workflow list",
+		"workflow list --stauts FAILED":                  "did you mean: --status",
+		"workflow list --xyzzy":                          "see: kagzi workflow list --help",
+		"workflow list -Z":                               "see: kagzi workflow list --help",
+		"workflow list extra":                            "usage: kagzi workflow list",
+		"workflow list -o xml":                           "table, json, jsonl or yaml",
+		"workflow list --limit 0":                        "at least 1",
+		"workflow list --status DONE":                    "is no status",
+		"workflow list --since tomorrow":                 "want a time",
+		"workflow list --tag x":                          "key=value",
+		"workflow list -q status=FAILED --status FAILED": "more than one condition",
+		"workflow show":                                  "usage: kagzi workflow show ID",
+		"workflow start":                                 "which workflow type?",
+		"workflow start a b":                             "usage: kagzi workflow start",
+		"workflow start a --input 1 --input-file x":      "want one",
+		"workflow start a --delay 1h --start-at x":       "want one",
+		"workflow start a --start-at x":                  "want a time",
+		"workflow start a --delay 5":                     "no duration",
+		"workflow start a --delay -5s":                   "negative",
+		"workflow start a --batch f --wait":              "--batch",
+		"workflow start a --input-file /nonexistent":     "no such file",
+		"workflow cancel":                                "which runs?",
+		"workflow cancel a -q type=b":                    "which runs?",
+		"workflow wait":                                  "usage: kagzi workflow wait",
+		"queue lst":                                      "did you mean: kagzi queue list",
+		"worker list --status asleep":                    "online, draining or offline",
+		"completion tcsh":                                "no command of kagzi completion",
+	} {
+		_, msg := (&session{}).want(t, ExitUsage, strings.Fields(line)...)
+		if !strings.HasPrefix(msg, "error: ") || !strings.Contains(msg, want) {
+			t.Errorf("kagzi %s: stderr %q lacks %q", line, msg, want)
+		}
+	}
+}
+
+func TestA_wrong_filter_is_shown_with_a_caret(t *testing.T) {
+	_, msg := (&session{}).want(t, ExitUsage, "wf", "list", "-q", "type = \"注\x1b\" and stat = 1")
+	want := "error: -q: position 17: expected a field (status, type, queue, created, tag.KEY, id, external_id, schedule, parent, worker, search), found \"stat\"\n" +
+		"  type = \"注\\x1b\" and stat = 1\n" +
+		"                      ^\n"
+	if diff := cmp.Diff(want, msg); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestWrong_JSON_is_shown_with_its_place(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"a":}`:          "line 1, column 6:",
+		"{\n  \"é\" 1\n}": "line 2, column 7:",
+		`{"a":1`:          "line 1, column 7:",
+		``:                "line 1, column 1:",
+		`1 2`:             "line 1, column 3:",
+		"\"\xff\"":        "line 1, column 2: it is not UTF-8",
+	} {
+		_, msg := (&session{}).want(t, ExitUsage, "wf", "start", "a", "--input", input)
+		if !strings.Contains(msg, "--input is not valid JSON at "+want) || !strings.Contains(msg, "^") {
+			t.Errorf("%q: stderr %q, want %q", input, msg, want)
+		}
+	}
+	_, msg := (&session{stdin: "[1,"}).want(t, ExitUsage, "wf", "start", "a", "--input-file", "-")
+	if !strings.Contains(msg, "--input-file is not valid JSON at line 1, column 4:") {
+		t.Errorf("stderr %q", msg)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{}, {"help"}, {"--help"}, {"workflow"}, {"wf", "list", "--help"}, {"completion"}} {
+		if out, msg := (&session{}).want(t, ExitOK, args...); !strings.Contains(out, "Usage:") || msg != "" {
+			t.Errorf("%v: stdout %q, stderr %q", args, out, msg)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+// Package cli owns the command line: what `kagzi …` understands, what it prints and with which code it ends. Each
+// command is an options struct, a newX that parses into it, and a runX that works; all output goes through one writer.
+package cli
+
+import (
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/kagzi/kagzi/tui"
+)
+
+// env is what commands take from the world, so that tests can be the world.
+type env struct {
+	flags   *ClientFlags
+	version string
+	dial    func(tui.DialOptions) (tui.API, func() error, error)
+	lookup  func(string) (string, bool) // an environment variable
+	now     func() time.Time
+	newID   func() string // a UUIDv7
+	streams func(*cobra.Command) streams
+}
+
+func world(version string) *env {
+	return &env{
+		flags:   &ClientFlags{},
+		version: version,
+		dial: func(o tui.DialOptions) (tui.API, func() error, error) {
+			conn, err := tui.Dial(o)
+			if err != nil {
+				return nil, nil, err
+			}
+			return conn, conn.Close, nil
+		},
+		lookup:  os.LookupEnv,
+		now:     time.Now,
+		newID:   func() string { return uuid.Must(uuid.NewV7()).String() },
+		streams: streamsOf,
+	}
+}
+
+// Root is the command `kagzi` with the client's commands in it. version is what `kagzi version` prints. The caller
+// adds the commands of other rooms and hands it to Execute.
+func Root(version string) *cobra.Command { return root(world(version)) }
+
+// Commands are the client's commands by themselves: workflow, worker, queue and version.
+func Commands(version string) []*cobra.Command { return commands(world(version)) }
+
+func root(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kagzi",
+		Short: "Durable workflows in one binary",
+		Long: `Kagzi runs durable workflows: code whose steps are recorded, so that it goes on after any crash.
+
+One binary is the server, the workers' coordinator and this command line. Start with:
+
+  kagzi server            a server on an embedded database
+  kagzi workflow --help   start, see and steer runs`,
+	}
+	cmd.AddCommand(commands(e)...)
+	return cmd
+}
+
+func commands(e *env) []*cobra.Command {
+	return []*cobra.Command{newWorkflow(e), newWorker(e), newQueue(e), newVersion(e, &versionOptions{})}
+}
+
+func newWorkflow(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "workflow",
+		Aliases: []string{"wf", "run"},
+		Short:   "Start, see and steer runs",
+	}
+	cmd.AddCommand(
+		newStart(e, &startOptions{}),
+		newList(e, &listOptions{}),
+		newShow(e, &showOptions{}),
+		newWatch(e, &watchOptions{}),
+		newWait(e, &waitOptions{}),
+		newCount(e, &countOptions{}),
+		newCancel(e, &stopOptions{}),
+		newTerminate(e, &stopOptions{}),
+	)
+	e.register(cmd)
+	return cmd
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestStart(t *testing.T) {
+	t.Run("names the run on stdout alone", func(t *testing.T) {
+		s := &session{}
+		out, msg := s.want(t, ExitOK, "wf", "start", "order", "--external-id", "taken", "-n", "ns")
+		if out != "run-1\n" || !strings.Contains(msg, "exists already") {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+		if r := s.server.requests[0].(*kagziv1.StartWorkflowRequest); r.RequestId != "new-id" || r.Namespace != "ns" {
+			t.Errorf("request %v", r)
+		}
+	})
+	t.Run("of a batch takes defaults from the flags and keeps the order of the lines", func(t *testing.T) {
+		s := &session{stdin: `{"workflow_type":"a","input":{"x":1},"tags":{"k":"v"}}` + "\n\n" + `{"workflow_type":"bad"}` + "\n" + `{"external_id":"e"}`}
+		out, msg := s.want(t, ExitError, "wf", "start", "order", "--batch", "-", "--queue", "q", "--tag", "all=1")
+		if out != "run-1\n-\nrun-3\n" || !strings.Contains(msg, "started 2 of 3 runs") || !strings.Contains(msg, "bad type") {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+		requests := s.server.requests[0].(*kagziv1.StartWorkflowsRequest).Requests
+		if r := requests[0]; string(r.Input.Data) != `{"x":1}` || r.TaskQueue != "q" || r.Tags["k"] != "v" || r.Tags["all"] != "1" || r.RequestId == "" {
+			t.Errorf("first request %v", r)
+		}
+		if r := requests[2]; r.WorkflowType != "order" || r.ExternalId != "e" || len(r.Tags) != 1 {
+			t.Errorf("third request %v", r)
+		}
+	})
+	t.Run("of a batch starts nothing when a line is wrong", func(t *testing.T) {
+		for stdin, want := range map[string]string{
+			`{"workflow_type":"a"}` + "\n{":         "line 2 is not valid JSON",
+			`{"workflow_typ":"a"}`:                  "line 1",
+			`{"input":1}`:                           "workflow_type is missing",
+			`[1]`:                                   "want an object",
+			"\n":                                    "no lines",
+			`{"workflow_type":"a","namespace":"n"}`: "one namespace",
+		} {
+			s := &session{stdin: stdin}
+			_, msg := s.want(t, ExitUsage, "wf", "start", "--batch", "-")
+			if !strings.Contains(msg, want) || len(s.server.requests) > 0 {
+				t.Errorf("%q: stderr %q, %d calls", stdin, msg, len(s.server.requests))
+			}
+		}
+	})
+	t.Run("of a large batch makes calls of at most 1000 runs", func(t *testing.T) {
+		s := &session{stdin: strings.Repeat("{}\n", 2500)}
+		s.want(t, ExitOK, "wf", "start", "order", "--batch", "-")
+		var sizes []int
+		for _, r := range s.server.requests {
+			sizes = append(sizes, len(r.(*kagziv1.StartWorkflowsRequest).Requests))
+		}
+		if len(sizes) != 3 || sizes[0] != 1000 || sizes[2] != 500 {
+			t.Errorf("calls of %v runs", sizes)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// exitOf is the exit code that a run's end means.
+func exitOf(s kagziv1.WorkflowStatus) int {
+	switch s {
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
+		return ExitOK
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT:
+		return ExitRunTimedOut
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED:
+		return ExitRunStopped
+	}
+	return ExitRunFailed
+}
+
+// exit turns a code into what a command returns.
+func exit(code int) error {
+	if code == ExitOK {
+		return nil
+	}
+	return codeError(code)
+}
+
+type waitOptions struct {
+	ids      []string
+	external bool
+}
+
+func newWait(e *env, o *waitOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "wait ID...",
+		Short: "Wait until runs have ended; the exit code says how",
+		Long: `Wait until every named run has ended and print how each ended, in the order of the arguments.
+
+Exit code: 0 when all completed; otherwise that of the first that did not: 2 failed, 3 timed out, 4 cancelled or terminated.`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: e.complete(completeRuns),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ids = args
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runWait(ctx, c, o) })
+		},
+	}
+	cmd.Flags().BoolVar(&o.external, "external", false, "the IDs are external ids")
+	return cmd
+}
+
+func runWait(ctx context.Context, c *client, o *waitOptions) error {
+	seq := &sequence{out: c.out}
+	code := ExitOK
+	for _, id := range o.ids {
+		run, err := c.wait(ctx, id, o.external)
+		if err == nil {
+			err = seq.add(c.outcomeLine(run), render.Document(run))
+		}
+		if err != nil {
+			_ = seq.close() // the first error is the one to report
+			return err
+		}
+		if code == ExitOK {
+			code = exitOf(run.GetStatus())
+		}
+	}
+	if err := seq.close(); err != nil {
+		return err
+	}
+	return exit(code)
+}
+
+// wait finds a run and follows it to its end.
+func (c *client) wait(ctx context.Context, id string, external bool) (*kagziv1.Workflow, error) {
+	if external {
+		run, err := c.find(ctx, id, true)
+		if err != nil {
+			return nil, err
+		}
+		id = run.GetRunId()
+	}
+	run, err := c.waitEnd(ctx, id)
+	return run, c.externalHint(err)
+}
+
+// longPoll is how long one call waits at the server.
+const longPoll = 30 * time.Second
+
+// waitEnd waits until a run has ended. Once the server has answered it outlasts losing it.
+func (c *client) waitEnd(ctx context.Context, runID string) (*kagziv1.Workflow, error) {
+	patience := patience{out: c.out}
+	for {
+		call, cancel := context.WithTimeout(ctx, longPoll+defaultCallTimeout)
+		answer, err := c.WaitWorkflow(call, &kagziv1.WaitWorkflowRequest{Namespace: c.namespace, RunId: runID, Wait: durationpb.New(longPoll)})
+		cancel()
+		switch {
+		case err == nil && answer.GetFinished():
+			return answer.GetWorkflow(), nil
+		case err == nil:
+			patience.answered()
+		default:
+			if err := patience.after(ctx, err); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// outcomeLine is how a run ended in one line.
+func (c *client) outcomeLine(run *kagziv1.Workflow) string {
+	v := c.view()
+	line := fmt.Sprintf("%s  %s  %s", render.Safe(run.GetRunId()), c.out.paint(render.RunStatus(run.GetStatus()), render.RunStyle(run.GetStatus())),
+		v.Took(run.GetCreatedAt(), run.GetFinishedAt()))
+	rest := render.PayloadLine(run.GetOutput(), v.Payloads)
+	if run.GetError() != nil {
+		rest = render.ErrorLine(run.GetError())
+	}
+	if rest != "" {
+		line += "  " + render.Safe(rest)
+	}
+	return line
+}
+
+// patience outlasts a server that goes away and comes back: it waits 1, 2, 4 .. 15 s between tries, but not when
+// the server was never there.
+type patience struct {
+	out   *output
+	known bool // the server has answered before
+	delay time.Duration
+}
+
+func (p *patience) answered() { p.known, p.delay = true, 0 }
+
+// after waits before the next try, or returns the error when trying again makes no sense.
+func (p *patience) after(ctx context.Context, err error) error {
+	code := status.Code(err)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !p.known || code != codes.Unavailable && code != codes.DeadlineExceeded {
+		return err
+	}
+	p.delay = min(max(2*p.delay, time.Second), 15*time.Second)
+	p.out.say("the server is gone, trying again in %s", p.delay)
+	timer := time.NewTimer(p.delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

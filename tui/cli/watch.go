@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+type watchOptions struct {
+	id       string
+	external bool
+}
+
+func newWatch(e *env, o *watchOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch ID",
+		Short: "Follow a run: a line for each change, until it has ended",
+		Long: `Follow a run and print a line for each change of it and of its steps, until it has ended. Outlasts restarts of the server.
+
+Exit code: 0 when the run completed, 2 failed, 3 timed out, 4 cancelled or terminated.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.complete(completeRuns),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.id = args[0]
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runWatch(ctx, c, o) })
+		},
+	}
+	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id: follow its newest run")
+	return cmd
+}
+
+func runWatch(ctx context.Context, c *client, o *watchOptions) error {
+	if o.external {
+		run, err := c.find(ctx, o.id, true)
+		if err != nil {
+			return err
+		}
+		o.id = run.GetRunId()
+	}
+	w := &watcher{client: c, runID: o.id, seq: &sequence{out: c.out}, seen: map[string]string{}, patience: patience{out: c.out}}
+	err := w.follow(ctx)
+	if closing := w.seq.close(); err == nil && closing != nil {
+		return closing
+	}
+	if err != nil {
+		return c.externalHint(err)
+	}
+	return exit(exitOf(w.last))
+}
+
+// watcher follows one run over any number of streams. It remembers what it has shown, because each new stream
+// begins with everything as it stands.
+type watcher struct {
+	*client
+	runID    string
+	seq      *sequence
+	seen     map[string]string // the run, or a step by its id, as it was last shown
+	last     kagziv1.WorkflowStatus
+	patience patience
+}
+
+// follow returns nil when the run has ended.
+func (w *watcher) follow(ctx context.Context) error {
+	for {
+		err := w.stream(ctx)
+		if render.Ended(w.last) && (err == nil || status.Code(err) == codes.Unavailable) {
+			return nil // what could still come is nothing new
+		}
+		if err == nil { // the server ended the stream early: it is stopping
+			err = status.Error(codes.Unavailable, "server ended the stream before the run had ended")
+		}
+		if err := w.patience.after(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// stream shows the changes of one stream until it ends; nil means that the server ended it.
+func (w *watcher) stream(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := w.WatchWorkflow(ctx, &kagziv1.WatchWorkflowRequest{Namespace: w.namespace, RunId: w.runID})
+	if err != nil {
+		return err
+	}
+	for {
+		event, err := events.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.patience.answered()
+		if err := w.show(event); err != nil {
+			return err
+		}
+	}
+}
+
+// show prints what an event changes. A run's steps come before its own end, so that the end is the last line.
+func (w *watcher) show(event *kagziv1.WatchWorkflowEvent) error {
+	run := event.GetWorkflow()
+	ended := render.Ended(run.GetStatus())
+	if run != nil && !ended {
+		if err := w.showRun(run); err != nil {
+			return err
+		}
+	}
+	for _, s := range event.GetSteps() {
+		if err := w.showStep(s); err != nil {
+			return err
+		}
+	}
+	if run != nil && ended {
+		return w.showRun(run)
+	}
+	return nil
+}
+
+func (w *watcher) showRun(run *kagziv1.Workflow) error {
+	w.last = run.GetStatus()
+	v := w.view()
+	text := fmt.Sprintf("run   %s", w.out.paint(render.RunStatus(run.GetStatus()), render.RunStyle(run.GetStatus())))
+	note := render.RunNote(run, v)
+	switch {
+	case run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
+		note = render.PayloadLine(run.GetOutput(), v.Payloads)
+	case run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING && note == "":
+		note = "by " + run.GetWorkerId()
+	}
+	state := fmt.Sprint(run.GetStatus(), run.GetWorkerId(), run.GetNote(), run.GetWaitingFor(), run.GetAttempts(), run.GetPaused(), run.GetCancelRequestedAt() != nil)
+	return w.line("run", state, text, note, render.Object{{Name: "workflow", Value: render.Document(run)}})
+}
+
+func (w *watcher) showStep(s *kagziv1.Step) error {
+	text := fmt.Sprintf("step  %s  %s", w.out.paint(render.StepStatus(s.GetStatus()), render.StepStyle(s.GetStatus())), render.Safe(s.GetName()))
+	if s.GetAttemptNumber() > 1 {
+		text += fmt.Sprintf(", attempt %d", s.GetAttemptNumber())
+	}
+	if retried := s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED && !s.GetIsLatest(); retried && w.seen[s.GetStepId()] != "" {
+		return nil // its failure was shown when it began to wait for the attempt that has followed
+	}
+	state := fmt.Sprint(s.GetStatus(), s.GetAttemptNumber(), s.GetRetryAt().AsTime(), s.GetFinishedAt().AsTime())
+	return w.line(s.GetStepId(), state, text, render.StepResult(s, w.view()), render.Object{{Name: "step", Value: render.Document(s)}})
+}
+
+// line prints one change, unless it was printed before.
+func (w *watcher) line(key, state, text, note string, document render.Object) error {
+	if w.seen[key] == state {
+		return nil
+	}
+	w.seen[key] = state
+	if note != "" {
+		text += "  " + render.Safe(note)
+	}
+	at := w.now().UTC()
+	layout := "15:04:05.000"
+	if w.out.iso {
+		layout = "2006-01-02T15:04:05.000Z"
+	}
+	return w.seq.add(w.out.paint(at.Format(layout), render.Dim)+"  "+text, document)
+}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+var errEOF = io.EOF
+
+func story() (pending, running, completed *kagziv1.Workflow, first, second *kagziv1.Step) {
+	pending = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING}
+	running = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, WorkerId: new("w1")}
+	completed = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, Output: &kagziv1.Payload{Data: []byte("42")}}
+	first = &kagziv1.Step{StepId: "s1", Name: "charge", AttemptNumber: 1, Status: kagziv1.StepStatus_STEP_STATUS_PENDING, Error: &kagziv1.ErrorDetail{Message: "no\x1bline"}, RetryAt: at(time.Second)}
+	second = &kagziv1.Step{StepId: "s2", Name: "charge", AttemptNumber: 2, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Output: &kagziv1.Payload{Data: []byte(`"ok"`)}, FinishedAt: at(0)}
+	return pending, running, completed, first, second
+}
+
+func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pending, running, completed, first, second := story()
+		superseded := proto.CloneOf(first) // says nothing new
+		superseded.Status, superseded.FinishedAt = kagziv1.StepStatus_STEP_STATUS_FAILED, at(0)
+		s := &session{server: &fake{streams: []*stream{
+			{events: []*kagziv1.WatchWorkflowEvent{{Workflow: pending}, {SnapshotDone: true}, {Workflow: running, Steps: []*kagziv1.Step{first}}}, end: status.Error(codes.Unavailable, "server is stopping")},
+			{end: unavailable},
+			{events: []*kagziv1.WatchWorkflowEvent{{Workflow: running, Steps: []*kagziv1.Step{first}}, {SnapshotDone: true}, {Workflow: completed, Steps: []*kagziv1.Step{superseded, second}}}, end: io.EOF},
+		}}}
+		begin := time.Now()
+		out, msg := s.want(t, ExitOK, "wf", "watch", "run-1")
+		want := "12:00:00.000  run   PENDING\n12:00:00.000  run   RUNNING  by w1\n" +
+			"12:00:00.000  step  PENDING  charge  no\\x1bline, again in 1s\n" +
+			"12:00:00.000  step  COMPLETED  charge, attempt 2  \"ok\"\n12:00:00.000  run   COMPLETED  42\n"
+		if out != want {
+			t.Errorf("stdout\n%swant\n%s", out, want)
+		}
+		if strings.Count(msg, "trying again") != 2 || time.Since(begin) != 3*time.Second {
+			t.Errorf("stderr %q after %s", msg, time.Since(begin))
+		}
+	})
+}
+
+func TestWatch_in_every_format_is_one_valid_document(t *testing.T) {
+	for _, format := range []string{"json", "jsonl", "yaml"} {
+		pending, _, completed, first, _ := story()
+		s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: pending, Steps: []*kagziv1.Step{first}}, {Workflow: completed}}, end: io.EOF}}}}
+		out, _ := s.want(t, ExitOK, "wf", "watch", "run-1", "-o", format)
+		golden(t, "workflow-watch."+format, out)
+		assertParses(t, format, out)
+	}
+}
+
+func TestWatch_gives_up_where_no_server_ever_answered(t *testing.T) {
+	s := &session{server: &fake{streams: []*stream{{end: unavailable}}}}
+	s.want(t, ExitUnavailable, "wf", "watch", "run-1")
+	s = &session{server: &fake{streams: []*stream{{end: notFound("run-1")}}}}
+	s.want(t, ExitNotFound, "wf", "watch", "run-1")
+}
+
+func TestWait_outlasts_the_server_and_keeps_to_its_timeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		still := func() (*kagziv1.WaitWorkflowResponse, error) { return &kagziv1.WaitWorkflowResponse{}, nil }
+		gone := func() (*kagziv1.WaitWorkflowResponse, error) { return nil, unavailable }
+		runs := []*kagziv1.Workflow{{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}
+
+		s := &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){still, gone, gone, still}}}
+		s.want(t, ExitOK, "wf", "wait", "run-1")
+
+		s = &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){still, gone, gone, gone, gone}}}
+		begin := time.Now()
+		_, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", "5s")
+		if !strings.Contains(msg, "gave up after 5s") || time.Since(begin) != 5*time.Second {
+			t.Errorf("stderr %q after %s", msg, time.Since(begin))
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+func newWorker(e *env) *cobra.Command {
+	cmd := &cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "See and steer workers"}
+	cmd.AddCommand(newWorkerList(e, &workerListOptions{}), newWorkerShow(e, &workerOptions{}), newWorkerDrain(e, &workerOptions{}), newWorkerOffline(e, &workerOptions{}))
+	e.register(cmd)
+	return cmd
+}
+
+type workerListOptions struct {
+	queue  string
+	status string
+	page   pageFlags
+}
+
+func newWorkerList(e *env, o *workerListOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List workers",
+		Example: "  kagzi worker list --status online --queue orders",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runWorkerList(ctx, c, o) })
+		},
+	}
+	cmd.Flags().StringVar(&o.queue, "queue", "", "workers of this queue")
+	cmd.Flags().Var(choice(&o.status, "any", "online", "draining", "offline"), "status", "workers of this status: online, draining or offline")
+	o.page.register(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // these fail only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("status", words("online", "draining", "offline"))
+	return cmd
+}
+
+func (o *workerListOptions) request(namespace string) *kagziv1.ListWorkersRequest {
+	r := &kagziv1.ListWorkersRequest{Namespace: namespace}
+	if o.queue != "" {
+		r.TaskQueue = &o.queue
+	}
+	statuses := map[string]kagziv1.WorkerStatus{
+		"online": kagziv1.WorkerStatus_WORKER_STATUS_ONLINE, "draining": kagziv1.WorkerStatus_WORKER_STATUS_DRAINING, "offline": kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE,
+	}
+	if s, ok := statuses[o.status]; ok {
+		r.StatusFilter = &s
+	}
+	return r
+}
+
+func runWorkerList(ctx context.Context, c *client, o *workerListOptions) error {
+	limit, err := o.page.most()
+	if err != nil {
+		return err
+	}
+	request, token := o.request(c.namespace), o.page.token
+	var workers []*kagziv1.Worker
+	for limit < 0 || len(workers) < limit {
+		size := maxPage
+		if limit > 0 {
+			size = min(limit-len(workers), maxPage)
+		}
+		request.Page = &kagziv1.PageRequest{PageSize: int32(size), PageToken: token}
+		answer, err := c.ListWorkers(ctx, request)
+		if err != nil {
+			return err
+		}
+		workers = append(workers, answer.GetWorkers()...)
+		if token = answer.GetPage().GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if len(workers) == 0 && c.out.format == "table" {
+		c.out.say("no workers in namespace %s", c.namespace)
+		return nil
+	}
+	items := render.Documents(workers)
+	if err := c.out.print(result{
+		human:    func() []string { return c.out.table(render.WorkersTable(workers, c.view())) },
+		document: pageDocument("workers", items, token),
+		items:    items,
+	}); err != nil {
+		return err
+	}
+	c.out.sayMore("workers", token)
+	return nil
+}
+
+type workerOptions struct{ id string }
+
+// command makes a command about one worker.
+func (o *workerOptions) command(e *env, use, short string, work func(context.Context, *client, *workerOptions) error) *cobra.Command {
+	return &cobra.Command{
+		Use:               use + " ID",
+		Short:             short,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.completeOne(completeWorkers),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.id = args[0]
+			return e.run(cmd, func(ctx context.Context, c *client) error { return work(ctx, c, o) })
+		},
+	}
+}
+
+func newWorkerShow(e *env, o *workerOptions) *cobra.Command {
+	return o.command(e, "show", "Show a worker", runWorkerShow)
+}
+
+func newWorkerDrain(e *env, o *workerOptions) *cobra.Command {
+	return o.command(e, "drain", "Ask a worker to end what it holds and go", runWorkerDrain)
+}
+
+func newWorkerOffline(e *env, o *workerOptions) *cobra.Command {
+	return o.command(e, "offline", "Take a worker off at once and free its runs for others", runWorkerOffline)
+}
+
+func runWorkerShow(ctx context.Context, c *client, o *workerOptions) error {
+	answer, err := c.GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: o.id})
+	if err != nil {
+		return err
+	}
+	return c.out.print(result{
+		human: func() []string {
+			return render.PairLines(render.WorkerPairs(answer.GetWorker(), c.view()), c.out.colour)
+		},
+		document: render.Document(answer),
+	})
+}
+
+func runWorkerDrain(ctx context.Context, c *client, o *workerOptions) error {
+	answer, err := c.DrainWorker(ctx, &kagziv1.DrainWorkerRequest{WorkerId: o.id})
+	if err != nil {
+		return err
+	}
+	if err := c.out.print(result{
+		human: func() []string {
+			line := render.Safe(o.id) + "  " + c.out.paint("DRAINING", render.Waiting)
+			if !answer.GetSuccess() {
+				line = render.Safe(o.id) + "  " + c.out.paint("not drained", render.Bad)
+			}
+			if answer.GetMessage() != "" {
+				line += "  " + render.Safe(answer.GetMessage())
+			}
+			return []string{line}
+		},
+		document: render.Document(answer),
+	}); err != nil {
+		return err
+	}
+	if !answer.GetSuccess() {
+		return codeError(ExitConflict)
+	}
+	return nil
+}
+
+func runWorkerOffline(ctx context.Context, c *client, o *workerOptions) error {
+	answer, err := c.ForceOfflineWorker(ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: o.id})
+	if err != nil {
+		return err
+	}
+	return c.out.print(result{
+		human: func() []string {
+			return []string{fmt.Sprintf("%s  OFFLINE  %s freed", render.Safe(o.id), counted(int64(answer.GetReleasedRuns()), "run"))}
+		},
+		document: render.Document(answer),
+	})
+}

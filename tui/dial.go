@@ -1,0 +1,155 @@
+package tui
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// DefaultAddress is where a server listens when nothing else is said.
+const DefaultAddress = "127.0.0.1:50051"
+
+// maxMessageBytes is the protocol's message limit, 8 MiB, and room for the framing around it.
+const maxMessageBytes = 8<<20 + 64<<10
+
+// DialOptions say how to reach a server. The zero value means plaintext to DefaultAddress without a key.
+type DialOptions struct {
+	Address     string        // host:port; empty means DefaultAddress
+	APIKey      string        // sent with each call as "authorization: Bearer KEY"; empty sends none
+	UserAgent   string        // for the server's logs; empty means "kagzi"
+	CallTimeout time.Duration // bound of a unary call whose context has no deadline; 0 means none
+	TLS         TLSOptions
+}
+
+// TLSOptions turn encryption on and say whom to trust. Naming any of them turns it on.
+type TLSOptions struct {
+	Enabled    bool
+	CAFile     string // PEM bundle to trust instead of the system's
+	CertFile   string // PEM client certificate, together with KeyFile
+	KeyFile    string
+	ServerName string // expected name in the server's certificate; empty means the host dialled
+}
+
+// On says whether the connection is encrypted.
+func (o TLSOptions) On() bool {
+	return o.Enabled || o.CAFile != "" || o.CertFile != "" || o.KeyFile != "" || o.ServerName != ""
+}
+
+// Dial prepares a connection; it is made with the first call, and made again by itself after a loss. Errors are
+// about the options: unreadable or unusable certificate files, a malformed address.
+func Dial(o DialOptions) (*Conn, error) {
+	if o.Address == "" {
+		o.Address = DefaultAddress
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "kagzi"
+	}
+	if err := checkAddress(o.Address); err != nil {
+		return nil, err
+	}
+	creds, err := o.TLS.credentials()
+	if err != nil {
+		return nil, err
+	}
+	opts := []grpc.DialOption{
+		grpc.WithTransportCredentials(creds),
+		grpc.WithUserAgent(o.UserAgent),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 5 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
+	}
+	if o.APIKey != "" {
+		opts = append(opts, grpc.WithPerRPCCredentials(bearer(o.APIKey)))
+	}
+	if o.CallTimeout > 0 {
+		opts = append(opts, grpc.WithUnaryInterceptor(bound(o.CallTimeout)))
+	}
+	conn, err := grpc.NewClient(o.Address, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w", o.Address, err)
+	}
+	return &Conn{conn: conn, API: clients{
+		kagziv1.NewWorkflowServiceClient(conn),
+		kagziv1.NewAdminServiceClient(conn),
+		kagziv1.NewNamespaceServiceClient(conn),
+	}}, nil
+}
+
+// checkAddress refuses what is no host:port; gRPC itself would only find no server there. Names with a scheme such as
+// unix: or dns: are gRPC's to judge.
+func checkAddress(address string) error {
+	if strings.HasPrefix(address, "unix:") || strings.Contains(address, "://") || strings.HasPrefix(address, "dns:") {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if _, bad := net.LookupPort("tcp", port); err != nil || bad != nil || strings.ContainsAny(host, " /") {
+		return fmt.Errorf("address %q: want host:port", address)
+	}
+	return nil
+}
+
+func (o TLSOptions) credentials() (credentials.TransportCredentials, error) {
+	if !o.On() {
+		return insecure.NewCredentials(), nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerName}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("TLS authority: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("TLS authority %s holds no PEM certificate", o.CAFile)
+		}
+	}
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		return nil, errors.New("a TLS client certificate and its key go together: give both or neither")
+	}
+	if o.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("TLS client certificate: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return credentials.NewTLS(config), nil
+}
+
+// bearer sends an API key with each call. It does not insist on TLS: a server on the loopback interface has none.
+type bearer string
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + strings.TrimSpace(string(b))}, nil
+}
+
+func (bearer) RequireTransportSecurity() bool { return false }
+
+// bound gives each unary call without a deadline one, so that a silent network does not hang a terminal.
+func bound(limit time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, set := ctx.Deadline(); !set {
+			limited, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			ctx = limited
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
+}

@@ -1,0 +1,152 @@
+package tui
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// echo answers with what reached it: the key, and as many bytes as a message may have.
+type echo struct {
+	kagziv1.UnimplementedAdminServiceServer
+}
+
+func (echo) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return &kagziv1.GetServerInfoResponse{Version: strings.Join(md.Get("authorization"), ","), Database: strings.Repeat("x", 8<<20)}, nil
+}
+
+// GetQueueDepth never answers.
+func (echo) GetQueueDepth(ctx context.Context, _ *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func serve(t *testing.T, opts ...grpc.ServerOption) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(append(opts, grpc.MaxSendMsgSize(16<<20))...)
+	kagziv1.RegisterAdminServiceServer(server, echo{})
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+func dial(t *testing.T, o DialOptions) *Conn {
+	t.Helper()
+	conn, err := Dial(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+func TestDial(t *testing.T) {
+	t.Run("sends the key with each call and takes a message of 8 MiB", func(t *testing.T) {
+		conn := dial(t, DialOptions{Address: serve(t), APIKey: "secret\n"})
+		info, err := conn.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Version != "Bearer secret" {
+			t.Errorf("authorization = %q", info.Version)
+		}
+	})
+	t.Run("ends a call that nobody answers", func(t *testing.T) {
+		conn := dial(t, DialOptions{Address: serve(t), CallTimeout: 20 * time.Millisecond})
+		_, err := conn.GetQueueDepth(t.Context(), &kagziv1.GetQueueDepthRequest{})
+		if status.Code(err) != codes.DeadlineExceeded {
+			t.Fatalf("err = %v", err)
+		}
+	})
+	t.Run("speaks TLS with an authority of one's own", func(t *testing.T) {
+		cert, file := selfSigned(t)
+		address := serve(t, grpc.Creds(credentials.NewServerTLSFromCert(&cert)))
+		conn := dial(t, DialOptions{Address: address, TLS: TLSOptions{CAFile: file, ServerName: "kagzi.test"}})
+		if _, err := conn.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		plain := dial(t, DialOptions{Address: address})
+		if _, err := plain.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); status.Code(err) != codes.Unavailable {
+			t.Fatalf("plaintext to a TLS server: %v", err)
+		}
+		stranger := dial(t, DialOptions{Address: address, TLS: TLSOptions{CAFile: file, ServerName: "other.test"}})
+		if _, err := stranger.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); status.Code(err) != codes.Unavailable {
+			t.Fatalf("another server name: %v", err)
+		}
+	})
+	t.Run("refuses options that cannot work", func(t *testing.T) {
+		empty := filepath.Join(t.TempDir(), "empty.pem")
+		if err := os.WriteFile(empty, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for want, o := range map[string]DialOptions{
+			"want host:port":           {Address: "localhost"},
+			`"a b:1": want host:port`:  {Address: "a b:1"},
+			`":x": want host:port`:     {Address: ":x"},
+			"no PEM certificate":       {TLS: TLSOptions{CAFile: empty}},
+			"TLS authority":            {TLS: TLSOptions{CAFile: empty + "x"}},
+			"give both or neither":     {TLS: TLSOptions{CertFile: empty}},
+			"TLS client certificate: ": {TLS: TLSOptions{CertFile: empty, KeyFile: empty}},
+		} {
+			if _, err := Dial(o); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Dial(%+v) = %v, want %q", o, err, want)
+			}
+		}
+	})
+}
+
+func selfSigned(t *testing.T) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kagzi.test"}, DNSNames: []string{"kagzi.test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
+}

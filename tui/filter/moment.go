@@ -1,0 +1,71 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// moment is a time or a distance from now.
+type moment struct {
+	time  time.Time
+	since time.Duration
+}
+
+func (m moment) at(now time.Time) time.Time {
+	if m.time.IsZero() {
+		return now.Add(m.since)
+	}
+	return m.time
+}
+
+// ParseTime reads what people write for a moment: RFC 3339, a date (midnight UTC), or a distance from now: "-24h", "+10m", "-7d".
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	m, err := parseMoment(text)
+	return m.at(now), err
+}
+
+var errMoment = errors.New("want a time such as 2026-11-20T12:00:00Z, 2026-11-20 or -24h")
+
+func parseMoment(text string) (moment, error) {
+	if strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
+		d, err := ParseDuration(text)
+		if err != nil {
+			return moment{}, errMoment
+		}
+		return moment{since: d}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1 {
+			return moment{time: t}, nil
+		}
+	}
+	return moment{}, errMoment
+}
+
+// ParseDuration reads a duration as Go does, and whole days and weeks besides: "1h30m", "-7d", "2w".
+func ParseDuration(text string) (time.Duration, error) {
+	digits := strings.TrimLeft(text, "+-")
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		number, ok := strings.CutSuffix(digits, unit)
+		n, err := strconv.ParseUint(number, 10, 32)
+		if !ok || err != nil || len(text)-len(digits) > 1 {
+			continue
+		}
+		if n > 100*366 { // keeps far away from where durations overflow
+			return 0, fmt.Errorf("%q is longer than a hundred years", text)
+		}
+		d := time.Duration(n) * length
+		if strings.HasPrefix(text, "-") {
+			d = -d
+		}
+		return d, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no duration such as 90s, 1h30m or 7d", text)
+	}
+	return d, nil
+}

@@ -1,0 +1,95 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// pairs gathers the lines of a detail view; what is not set leaves no line.
+type pairs []Pair
+
+func (p *pairs) text(label, raw string) { p.cell(label, Text(raw)) }
+
+func (p *pairs) cell(label string, c Cell) {
+	if c.Text != "" {
+		*p = append(*p, Pair{label, []string{c.Text}, c.Style})
+	}
+}
+
+func (p *pairs) number(label string, n int64) {
+	if n != 0 {
+		p.text(label, strconv.FormatInt(n, 10))
+	}
+}
+
+func (p *pairs) time(label string, t *timestamppb.Timestamp, v View) {
+	if t != nil {
+		p.text(label, v.FullTime(t))
+	}
+}
+
+// PairLines lays pairs out in two columns; further lines of a value stand below its first.
+func PairLines(list []Pair, colour bool) []string {
+	wide := 0
+	for _, p := range list {
+		wide = max(wide, Width(p.Label))
+	}
+	var lines []string
+	for _, p := range list {
+		label := p.Label + strings.Repeat(" ", wide-Width(p.Label)+gap)
+		if colour {
+			label = Paint(label, Dim)
+		}
+		for i, text := range p.Lines {
+			if i > 0 {
+				label = strings.Repeat(" ", wide+gap)
+			}
+			if colour {
+				text = Paint(text, p.Style)
+			}
+			lines = append(lines, strings.TrimRight(label+text, " "))
+		}
+	}
+	return lines
+}
+
+// ErrorLines are an error as people read it: the message, what is known about it, and the stack indented below.
+func ErrorLines(e *kagziv1.ErrorDetail, v View) []string {
+	lines := SafeLines(e.GetMessage())
+	if e.GetMessage() == "" {
+		lines = []string{enumText(e.GetCode())}
+	}
+	if e.GetType() != "" {
+		lines[0] = Safe(e.GetType()) + ": " + lines[0]
+	}
+	var facts []string
+	if e.GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
+		facts = append(facts, enumText(e.GetCode()))
+	}
+	if e.GetNonRetryable() {
+		facts = append(facts, "not retryable")
+	}
+	if e.GetSubject() != "" {
+		facts = append(facts, strings.TrimSpace("about "+e.GetSubject()+" "+e.GetSubjectId()))
+	}
+	if len(e.GetMetadata()) > 0 {
+		facts = append(facts, keyValues(e.GetMetadata()))
+	}
+	if len(facts) > 0 {
+		lines = append(lines, Safe("("+strings.Join(facts, ", ")+")"))
+	}
+	if e.GetStack() != "" {
+		stack, cutOff := cut(e.GetStack(), limitOf(v.Payloads))
+		for _, line := range SafeLines(stack) {
+			lines = append(lines, "    "+line)
+		}
+		if cutOff {
+			lines = append(lines, more(len(e.GetStack())-len(stack)))
+		}
+	}
+	return lines
+}

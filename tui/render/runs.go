@@ -1,0 +1,131 @@
+package render
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// RunsTable lists runs, one a row.
+func RunsTable(runs []*kagziv1.Workflow, v View) Table {
+	t := Table{Columns: []Column{
+		{Title: "RUN ID"}, {Title: "TYPE", Flex: true}, {Title: "STATUS"}, {Title: "QUEUE", Flex: true, Spare: 2}, {Title: "CREATED"},
+		{Title: "TOOK", Right: true, Spare: 1}, {Title: "ATTEMPT", Right: true, Spare: 3}, {Title: "EXTERNAL ID", Flex: true, Spare: 1}, {Title: "NOTE", Flex: true},
+	}}
+	for _, r := range runs {
+		t.Rows = append(t.Rows, []Cell{
+			Text(r.GetRunId()), Text(r.GetWorkflowType()), RunStatusCell(r), Text(r.GetTaskQueue()),
+			{Text: v.Time(r.GetCreatedAt())}, {Text: v.Took(r.GetStartedAt(), r.GetFinishedAt())}, {Text: strconv.Itoa(int(r.GetAttempts()))},
+			Text(r.GetExternalId()), Text(RunNote(r, v)),
+		})
+	}
+	return t
+}
+
+// RunStatusCell is a run's status in its colour.
+func RunStatusCell(r *kagziv1.Workflow) Cell {
+	text := RunStatus(r.GetStatus())
+	if r.GetPaused() && !Ended(r.GetStatus()) {
+		text += " paused"
+	}
+	return Cell{Text: text, Style: RunStyle(r.GetStatus())}
+}
+
+// RunNote is the one thing worth saying about a run beside its status, as raw text: its error, what it waits for,
+// when it is due, or what its code noted.
+func RunNote(r *kagziv1.Workflow, v View) string {
+	switch {
+	case r.GetError() != nil && Ended(r.GetStatus()):
+		return ErrorLine(r.GetError())
+	case r.GetNote() != "":
+		return r.GetNote()
+	case r.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING && r.GetWaitingFor() != "":
+		if r.GetWakeUpAt() == nil {
+			return "waits for " + r.GetWaitingFor()
+		}
+		return "waits for " + r.GetWaitingFor() + ", due " + v.Time(r.GetWakeUpAt())
+	case !Ended(r.GetStatus()) && r.GetWakeUpAt() != nil && r.GetWakeUpAt().AsTime().After(v.Now):
+		return "due " + v.Time(r.GetWakeUpAt())
+	}
+	return ""
+}
+
+// ErrorLine is an error in one line of raw text.
+func ErrorLine(e *kagziv1.ErrorDetail) string {
+	line := e.GetMessage()
+	if line == "" {
+		line = enumText(e.GetCode())
+	}
+	if e.GetType() != "" {
+		line = e.GetType() + ": " + line
+	}
+	line, _, more := strings.Cut(line, "\n")
+	if more {
+		line += " …"
+	}
+	return line
+}
+
+func enumText(c kagziv1.ErrorCode) string { return strings.TrimPrefix(c.String(), "ERROR_CODE_") }
+
+// Pair is one line of a detail view: safe lines of text behind a label.
+type Pair struct {
+	Label string
+	Lines []string
+	Style Style
+}
+
+// RunPairs are a run's properties that are set, in the order in which people ask.
+func RunPairs(r *kagziv1.Workflow, v View) []Pair {
+	var p pairs
+	p.text("Run", r.GetRunId())
+	p.text("Type", r.GetWorkflowType())
+	p.cell("Status", RunStatusCell(r))
+	p.text("Note", r.GetNote())
+	p.text("Waits for", r.GetWaitingFor())
+	p.text("Queue", r.GetTaskQueue())
+	p.text("Namespace", r.GetNamespace())
+	p.text("External id", r.GetExternalId())
+	p.text("Version", r.GetVersion())
+	p.text("Worker", r.GetWorkerId())
+	p.text("Attempt", strconv.Itoa(int(r.GetAttempts())))
+	p.number("Priority", int64(r.GetPriority()))
+	p.number("Workers lost", int64(r.GetLeaseLosses()))
+	p.text("Tags", keyValues(r.GetTags()))
+	p.text("Requires", keyValues(r.GetRequirements()))
+	p.text("Concurrency", r.GetConcurrencyKey())
+	p.text("Parent", r.GetParentRunId())
+	p.text("Schedule", r.GetScheduleId())
+	p.text("Retried from", r.GetRetriedFromRunId())
+	p.text("Handles", r.GetFailedRunId())
+	p.text("Continued as", r.GetContinuedAsRunId())
+	p.text("On failure", r.GetOnFailureWorkflow())
+	p.time("Created", r.GetCreatedAt(), v)
+	p.time("Started", r.GetStartedAt(), v)
+	p.time("Ended", r.GetFinishedAt(), v)
+	if !Ended(r.GetStatus()) {
+		p.time("Due", r.GetWakeUpAt(), v)
+		p.time("Deadline", r.GetDeadlineAt(), v)
+	}
+	p.time("Cancel asked", r.GetCancelRequestedAt(), v)
+	if r.GetStartedAt() != nil {
+		p.text("Took", v.Took(r.GetStartedAt(), r.GetFinishedAt()))
+	}
+	return p
+}
+
+// keyValues joins a map as "a=1 b=2", sorted.
+func keyValues(m map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if m[k] == "" {
+			parts = append(parts, k)
+			continue
+		}
+		parts = append(parts, k+"="+m[k])
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,100 @@
+package render
+
+import (
+	"strings"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Style is what a cell means; the terminal decides how that looks, and leaves it out without colours.
+type Style uint8
+
+const (
+	Plain Style = iota
+	Dim
+	Good
+	Bad
+	Busy
+	Waiting
+	Stopped
+	Strong
+)
+
+// sgr is the terminal's code of each style, from the sixteen colours that every theme defines.
+var sgr = [...]string{Plain: "", Dim: "2", Good: "32", Bad: "31", Busy: "36", Waiting: "33", Stopped: "35", Strong: "1"}
+
+// Paint wraps safe text in the terminal's codes of a style.
+func Paint(text string, style Style) string {
+	if style == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + sgr[style] + "m" + text + "\x1b[0m"
+}
+
+// RunStatus is a run's status as a short word: "COMPLETED".
+func RunStatus(s kagziv1.WorkflowStatus) string {
+	return strings.TrimPrefix(s.String(), "WORKFLOW_STATUS_")
+}
+
+// StepStatus is a step's status as a short word.
+func StepStatus(s kagziv1.StepStatus) string { return strings.TrimPrefix(s.String(), "STEP_STATUS_") }
+
+// StepKind is a step's kind as a short lower-case word.
+func StepKind(k kagziv1.StepKind) string {
+	return strings.ToLower(strings.TrimPrefix(k.String(), "STEP_KIND_"))
+}
+
+// WorkerStatus is a worker's status as a short word.
+func WorkerStatus(s kagziv1.WorkerStatus) string {
+	return strings.TrimPrefix(s.String(), "WORKER_STATUS_")
+}
+
+// Ended says whether a run has reached a status that never changes again.
+func Ended(s kagziv1.WorkflowStatus) bool {
+	switch s {
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
+		kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT,
+		kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED:
+		return true
+	}
+	return false
+}
+
+// RunStyle is how a run's status looks.
+func RunStyle(s kagziv1.WorkflowStatus) Style {
+	switch s {
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
+		return Good
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT:
+		return Bad
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED:
+		return Stopped
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING:
+		return Busy
+	}
+	return Waiting
+}
+
+// StepStyle is how a step's status looks.
+func StepStyle(s kagziv1.StepStatus) Style {
+	switch s {
+	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
+		return Good
+	case kagziv1.StepStatus_STEP_STATUS_FAILED:
+		return Bad
+	case kagziv1.StepStatus_STEP_STATUS_RUNNING:
+		return Busy
+	}
+	return Waiting
+}
+
+// WorkerStyle is how a worker's status looks.
+func WorkerStyle(s kagziv1.WorkerStatus) Style {
+	switch s {
+	case kagziv1.WorkerStatus_WORKER_STATUS_ONLINE:
+		return Good
+	case kagziv1.WorkerStatus_WORKER_STATUS_DRAINING:
+		return Waiting
+	}
+	return Dim
+}
