@@ -94,8 +94,9 @@ type RunEnd struct {
 //   - RunNotFound, when there is no such run in the namespace;
 //   - LeaseLost with the run's status.
 //
-// Whenever a method ends a lease, its step attempts that still run as FUNCTION become FAILED with InterruptedFailure (their
-// Failures unchanged), unless the run ends: then all its open attempts become FAILED with RunEndedFailure. The method
+// Whenever a method ends a lease, SLEEPs of the run that are due become COMPLETED with FinishedAt at their WakeAt, and its step
+// attempts that still run as FUNCTION become FAILED with InterruptedFailure (their Failures unchanged), unless the run ends: then
+// all that is still open becomes FAILED with RunEndedFailure. The method
 // rings the run whenever anything about it or its steps changed, the queue when the run became due for others, and the
 // slot of the queue when a lease ended.
 type Work interface {
@@ -244,8 +245,8 @@ type ReleaseParams struct {
 
 // Workers is the register of workers. Their leases live and die with them.
 type Workers interface {
-	// RegisterWorker makes the worker known and ONLINE, its namespace too if that is new, and returns it as it stands. w.ID is what it
-	// asks for or, with Chosen false, a fresh one; InstanceID decides:
+	// RegisterWorker makes the worker known and ONLINE, its namespace too if that is new, rings it, and returns it as it stands. w.ID is
+	// what it asks for or, with Chosen false, a fresh one; InstanceID decides:
 	//
 	//   - the same instance is in the register: it gets its id back (whatever w.ID says), with its profile renewed and its leases
 	//     kept; ONLINE, or DRAINING if it was.
@@ -418,7 +419,7 @@ const (
 	RingQueue                  // Namespace, Name: the queue has a run that is, or will be, due
 	RingSlot                   // Namespace, Name: a lease of the queue has ended, which may free a slot under a limit
 	RingRun                    // ID: the run or one of its steps changed
-	RingWorker                 // Name: the worker lost leases, or is to drain
+	RingWorker                 // Name: the worker registered, lost leases, or is to drain
 	RingTimer                  // upkeep has something new to wait for: an attempt with a timeout
 )
 

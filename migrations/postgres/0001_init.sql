@@ -70,6 +70,7 @@ create index runs_claim on runs (lane_id, available_at, run_id) where status in 
 create index runs_list on runs (namespace, run_id);
 create index runs_open on runs (namespace, run_id) where status <= 3;
 create index runs_ended_badly on runs (namespace, status, run_id) where status > 4;
+create index runs_ended on runs (finished_at, run_id) where status > 3;
 create index runs_external on runs (namespace, external_id, run_id) where external_id <> '';
 create unique index runs_external_active on runs (namespace, external_id) where external_id <> '' and status <= 3;
 create unique index runs_request on runs (namespace, request_id) where request_id <> '';

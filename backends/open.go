@@ -1,0 +1,83 @@
+// Package backends opens the database that a URL names. It is the one place that knows there is more than one kind.
+package backends
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/kagzi/kagzi/backends/postgres"
+	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// Open opens the store that url names: "sqlite:PATH", or "postgres://…" as libpq has it.
+func Open(ctx context.Context, url string, o engine.OpenOptions) (engine.Store, error) {
+	path, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	if path != "" {
+		s, err := sqlite.Open(ctx, path, o)
+		if err != nil {
+			return nil, err // not a nil *Store in an interface
+		}
+		return s, nil
+	}
+	s, err := postgres.Open(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Migrate brings the schema of the database up to date.
+func Migrate(ctx context.Context, url string) error {
+	path, err := parse(url)
+	switch {
+	case err != nil:
+		return err
+	case path != "":
+		return sqlite.Migrate(ctx, path)
+	}
+	return postgres.Migrate(ctx, url)
+}
+
+// Status compares the schema of the database with the migrations that this program has. It changes nothing.
+func Status(ctx context.Context, url string) (engine.SchemaStatus, error) {
+	path, err := parse(url)
+	switch {
+	case err != nil:
+		return engine.SchemaStatus{}, err
+	case path != "":
+		return sqlite.Status(ctx, path)
+	}
+	return postgres.Status(ctx, url)
+}
+
+// Check looks for what is wrong in the database. It changes nothing.
+func Check(ctx context.Context, url string) ([]engine.Finding, error) {
+	path, err := parse(url)
+	switch {
+	case err != nil:
+		return nil, err
+	case path != "":
+		return sqlite.Check(ctx, path)
+	}
+	return postgres.Check(ctx, url)
+}
+
+// parse is the path of an SQLite database, empty for a Postgres one. The message names the scheme only: a URL may hold a
+// password.
+func parse(url string) (path string, err error) {
+	scheme, rest, found := strings.Cut(url, ":")
+	switch {
+	case found && scheme == "sqlite" && rest != "":
+		return strings.TrimPrefix(rest, "//"), nil
+	case found && (scheme == "postgres" || scheme == "postgresql") && strings.HasPrefix(rest, "//"):
+		return "", nil
+	case found && scheme == "sqlite":
+		return "", fmt.Errorf("the database URL names no file, want sqlite:PATH")
+	}
+	return "", fmt.Errorf("unknown kind of database URL, want sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE")
+}

@@ -1,0 +1,67 @@
+package backends
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestAnSQLiteURLOpensThatFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data", "kagzi.db")
+	url := "sqlite:" + path
+	if err := Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	status, err := Status(t.Context(), url)
+	if err != nil || status.Applied != status.Newest {
+		t.Fatalf("status = %+v (%v), want a migrated database", status, err)
+	}
+	s, err := Open(t.Context(), url, engine.OpenOptions{KeepSchema: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if d, err := s.Describe(t.Context()); err != nil || d.Backend != "sqlite" || d.Database != path {
+		t.Fatalf("description = %+v (%v), want %s", d, err, path)
+	}
+	if findings, err := Check(t.Context(), url); err != nil || len(findings) != 0 {
+		t.Fatalf("findings = %v (%v), want none beside a server at work", findings, err)
+	}
+}
+
+func TestAURLOfAnotherKindIsRefusedWithBothFormsAndWithoutItsText(t *testing.T) {
+	for _, url := range []string{"", "kagzi.db", "/var/lib/kagzi.db", "mysql://me:secret@host/db", "postgres:host", "sqlite"} {
+		s, err := Open(t.Context(), url, engine.OpenOptions{})
+		if err == nil || s != nil {
+			t.Fatalf("Open(%q) = %v (%v), want an error", url, s, err)
+		}
+		if !strings.Contains(err.Error(), "sqlite:PATH") || !strings.Contains(err.Error(), "postgres://") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("error = %q, want both forms and no password", err)
+		}
+		if err := Migrate(t.Context(), url); err == nil {
+			t.Errorf("Migrate(%q) works", url)
+		}
+		if _, err := Status(t.Context(), url); err == nil {
+			t.Errorf("Status(%q) works", url)
+		}
+		if _, err := Check(t.Context(), url); err == nil {
+			t.Errorf("Check(%q) works", url)
+		}
+	}
+	if _, err := Open(t.Context(), "sqlite:", engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "sqlite:PATH") {
+		t.Errorf("error = %v, want it to say what is missing", err)
+	}
+}
+
+func TestThePathOfAnSQLiteURL(t *testing.T) {
+	for url, want := range map[string]string{
+		"sqlite:kagzi.db": "kagzi.db", "sqlite:/var/lib/kagzi.db": "/var/lib/kagzi.db", "sqlite:///var/lib/kagzi.db": "/var/lib/kagzi.db",
+		"sqlite:C:\\kagzi.db": "C:\\kagzi.db", "postgres://localhost/kagzi": "", "postgresql://localhost/kagzi": "",
+	} {
+		if got, err := parse(url); err != nil || got != want {
+			t.Errorf("path of %s = %q (%v), want %q", url, got, err, want)
+		}
+	}
+}

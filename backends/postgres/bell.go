@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// maxRings is how many hints a listener, or the other servers, may be behind before they are merged into RingAll.
+const maxRings = 4096
+
+// listener holds the rings that its goroutine has not passed on yet, so that a commit never waits for one who listens.
+type listener struct {
+	rings []engine.Ring
+	wake  chan struct{} // capacity one
+}
+
+// listeners is everybody in this process who listens.
+type listeners struct {
+	mu   sync.Mutex
+	list []*listener
+}
+
+func (ls *listeners) ring(rings []engine.Ring) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.list {
+		if len(l.rings)+len(rings) > maxRings {
+			l.rings = append(l.rings[:0], engine.Ring{Kind: engine.RingAll})
+		} else {
+			l.rings = append(l.rings, rings...)
+		}
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Listen rings RingAll first, because whoever begins to listen has missed what was before.
+func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
+	ls := &s.bell.local
+	l := &listener{rings: []engine.Ring{{Kind: engine.RingAll}}, wake: make(chan struct{}, 1)}
+	l.wake <- struct{}{}
+	ls.mu.Lock()
+	ls.list = append(ls.list, l)
+	ls.mu.Unlock()
+	defer func() {
+		ls.mu.Lock()
+		ls.list = slices.DeleteFunc(ls.list, func(other *listener) bool { return other == l })
+		ls.mu.Unlock()
+	}()
+
+	var taken []engine.Ring
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.bell.closed:
+			return errClosed
+		case <-l.wake:
+		}
+		ls.mu.Lock()
+		taken, l.rings = l.rings, taken[:0]
+		ls.mu.Unlock()
+		for _, r := range taken {
+			ring(r)
+		}
+	}
+}
+
+const (
+	maxKeys    = 500  // rings in one flush; more are merged into RingAll
+	maxPayload = 7900 // bytes of a notification; Postgres allows less than 8,000
+	hello      = "h"  // a server has begun to listen
+)
+
+// encodeRings writes rings as payloads: the sender, then a line each. Names hold neither '/' in a namespace nor line ends anywhere.
+func encodeRings(sender string, rings []engine.Ring) []string {
+	if len(rings) > maxKeys || slices.ContainsFunc(rings, func(r engine.Ring) bool { return r.Kind == engine.RingAll }) {
+		rings = []engine.Ring{{Kind: engine.RingAll}}
+	}
+	var payloads []string
+	var b strings.Builder
+	b.WriteString(sender)
+	for _, r := range rings {
+		line := encodeRing(r)
+		if b.Len()+1+len(line) > maxPayload {
+			payloads = append(payloads, b.String())
+			b.Reset()
+			b.WriteString(sender)
+		}
+		b.WriteByte('\n')
+		b.WriteString(line)
+	}
+	return append(payloads, b.String())
+}
+
+func encodeRing(r engine.Ring) string {
+	switch r.Kind {
+	case engine.RingQueue:
+		return "q" + r.Namespace + "/" + r.Name
+	case engine.RingSlot:
+		return "s" + r.Namespace + "/" + r.Name
+	case engine.RingRun:
+		return "r" + base64.RawURLEncoding.EncodeToString(r.ID[:])
+	case engine.RingWorker:
+		return "w" + r.Name
+	case engine.RingTimer:
+		return "t"
+	}
+	return "a"
+}
+
+// decodeRings reads a payload. What a newer server may ring is taken as RingAll.
+func decodeRings(payload string) (sender string, rings []engine.Ring, greeting bool) {
+	sender, lines, _ := strings.Cut(payload, "\n")
+	for line := range strings.SplitSeq(lines, "\n") {
+		if line == hello {
+			greeting = true
+			continue
+		}
+		if line != "" {
+			rings = append(rings, decodeRing(line))
+		}
+	}
+	return sender, rings, greeting
+}
+
+func decodeRing(line string) engine.Ring {
+	kind, rest := line[0], line[1:]
+	namespace, name, _ := strings.Cut(rest, "/")
+	switch kind {
+	case 'q':
+		return engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: name}
+	case 's':
+		return engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: name}
+	case 'w':
+		return engine.Ring{Kind: engine.RingWorker, Name: rest}
+	case 't':
+		return engine.Ring{Kind: engine.RingTimer}
+	case 'r':
+		if id, err := base64.RawURLEncoding.DecodeString(rest); err == nil && len(id) == len(engine.ID{}) {
+			return engine.Ring{Kind: engine.RingRun, ID: engine.ID(id)}
+		}
+	}
+	return engine.Ring{Kind: engine.RingAll}
+}

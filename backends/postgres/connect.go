@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+const (
+	writeConnections = 14
+	viewConnections  = 5 // with the one that listens 20 in all
+	openPatience     = 30 * time.Second
+	oldestVersion    = 140000
+)
+
+// setting is one parameter of a session.
+type setting struct{ name, value string }
+
+var commonSettings = []setting{
+	{"synchronous_commit", "on"},
+	{"lock_timeout", "2s"},
+	{"idle_in_transaction_session_timeout", "10s"},
+	{"jit", "off"},
+}
+
+// writeSettings hold a hot statement to its plan, whatever the statistics say at the moment: its tables swing between empty and
+// huge. Every statement of a write finds its rows by index.
+var writeSettings = append([]setting{
+	{"statement_timeout", "5s"},
+	{"plan_cache_mode", "force_generic_plan"},
+	{"enable_seqscan", "off"},
+	{"enable_hashjoin", "off"},
+	{"enable_mergejoin", "off"},
+	{"enable_bitmapscan", "off"},
+}, commonSettings...)
+
+// viewSettings have lists planned for the filters that they are given.
+var viewSettings = append([]setting{
+	{"statement_timeout", "30s"},
+	{"plan_cache_mode", "force_custom_plan"},
+	{"default_transaction_read_only", "on"},
+}, commonSettings...)
+
+//go:embed sql/set_session.sql
+var setSessionSQL string
+
+// parseURL reads the address; its errors name no password.
+func parseURL(url string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, engine.Invalid("db", "is not a valid postgres:// address")
+	}
+	c := config.ConnConfig
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "kagzi"
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 5 * time.Second
+	}
+	return config, nil
+}
+
+func newPool(ctx context.Context, base *pgxpool.Config, settings []setting, size int32) (*pgxpool.Pool, error) {
+	config := base.Copy()
+	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
+	config.MaxConnLifetime = time.Hour
+	config.MaxConnIdleTime = 5 * time.Minute
+	config.HealthCheckPeriod = time.Minute
+	config.PingTimeout = 2 * time.Second
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return applySettings(ctx, conn, settings) }
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+func applySettings(ctx context.Context, conn *pgx.Conn, settings []setting) error {
+	names, values := make([]string, len(settings)), make([]string, len(settings))
+	for i, s := range settings {
+		names[i], values[i] = s.name, s.value
+	}
+	_, err := conn.Exec(ctx, setSessionSQL, pgx.StrictNamedArgs{"names": names, "values": values})
+	return err
+}
+
+// describeDatabase is host/database, for people.
+func describeDatabase(config *pgxpool.Config) string {
+	c := config.ConnConfig
+	host := c.Host
+	if !strings.HasPrefix(host, "/") && c.Port != 5432 {
+		host = net.JoinHostPort(host, strconv.Itoa(int(c.Port)))
+	}
+	return host + "/" + c.Database
+}
+
+// prepare waits for the database, refuses one that would lose acknowledged writes, and brings its schema up to date.
+func prepare(ctx context.Context, config *pgxpool.Config, o engine.OpenOptions) error {
+	conn, err := connect(ctx, config.ConnConfig, o)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := checkServer(ctx, conn, o); err != nil {
+		return err
+	}
+	if o.KeepSchema {
+		return requireSchema(ctx, conn)
+	}
+	return migrate(ctx, conn)
+}
+
+// connect tries until the database is up. What will not pass by waiting, such as a wrong password, ends it at once.
+func connect(ctx context.Context, config *pgx.ConnConfig, o engine.OpenOptions) (*pgx.Conn, error) {
+	deadline := time.Now().Add(openPatience)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		conn, err := pgx.ConnectConfig(ctx, config.Copy())
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if final := refusal(err); final != nil {
+			return nil, final
+		}
+		if time.Now().Add(pause).After(deadline) {
+			return nil, translate("connect to the database", err)
+		}
+		o.Log.Warn("the database does not answer yet; trying again", "in", pause)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// refusal is why the database turned us away for good, nil when it may let us in later.
+func refusal(err error) error {
+	switch state := sqlState(err); {
+	case strings.HasPrefix(state, "28"):
+		return errors.New("the database refuses this user or password")
+	case state == "3D000":
+		return errors.New("there is no database of this name on the server")
+	}
+	return nil
+}
+
+//go:embed sql/server_settings.sql
+var serverSettingsSQL string
+
+// checkServer refuses a server that is too old or that acknowledges what it may lose.
+func checkServer(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
+	var version int
+	var fsync, syncCommit, fullPages string
+	if err := conn.QueryRow(ctx, serverSettingsSQL).Scan(&version, &fsync, &syncCommit, &fullPages); err != nil {
+		return translate("read the server's settings", err)
+	}
+	if version < oldestVersion {
+		return fmt.Errorf("PostgreSQL 14 or later is needed, this is %d", version/10000)
+	}
+	var unsafe []string
+	for _, s := range []setting{{"fsync", fsync}, {"synchronous_commit", syncCommit}, {"full_page_writes", fullPages}} {
+		if s.value == "off" {
+			unsafe = append(unsafe, s.name+"=off")
+		}
+	}
+	if len(unsafe) == 0 {
+		return nil
+	}
+	if os.Getenv("KAGZI_ALLOW_UNSAFE_DB") != "1" {
+		return fmt.Errorf("the database runs with %s and may lose acknowledged writes; mend that, or set KAGZI_ALLOW_UNSAFE_DB=1 to go on all the same",
+			strings.Join(unsafe, ", "))
+	}
+	o.Log.Warn("the database may lose acknowledged writes", "settings", strings.Join(unsafe, ", "))
+	return nil
+}

@@ -1,0 +1,247 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+//go:embed sql/get_worker.sql
+var getWorkerSQL string
+
+// GetWorker also knows those that are OFFLINE.
+func (s *Store) GetWorker(ctx context.Context, id string) (w engine.Worker, err error) {
+	missing := &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
+	err = s.view(ctx, "read a worker", func(ctx context.Context) error {
+		return notFound(s.views.QueryRow(ctx, getWorkerSQL, args{"worker_id": id}).Scan(workerPlaces(&w)...), missing)
+	})
+	if err != nil {
+		return engine.Worker{}, err
+	}
+	return w, nil
+}
+
+//go:embed sql/list_workers.sql
+var listWorkersSQL string
+
+var listWorkersBackSQL = strings.Replace(listWorkersSQL, "order by registered_at desc, worker_id desc", "order by registered_at asc, worker_id asc", 1)
+
+//go:embed sql/count_workers.sql
+var countWorkersSQL string
+
+func scanWorker(row pgx.CollectableRow) (w engine.Worker, err error) {
+	err = row.Scan(workerPlaces(&w)...)
+	return w, err
+}
+
+// ListWorkers is newest first.
+func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) (workers []engine.Worker, info engine.PageInfo, err error) {
+	filter := args{"namespace": f.Namespace, "queue": f.Queue, "status": int16(f.Status)}
+	after, before, statement := cursor(p.After), cursor(p.Before), listWorkersSQL
+	if p.Before != nil {
+		statement = listWorkersBackSQL
+	}
+	a := merge(filter, args{"after": p.After != nil, "after_at": micros(engine.Micros(after.At)), "after_id": after.Name,
+		"before": p.Before != nil, "before_at": micros(engine.Micros(before.At)), "before_id": before.Name, "limit": p.Limit + 1})
+	err = s.view(ctx, "list workers", func(ctx context.Context) (err error) {
+		workers, info, err = list(ctx, s, &p, statement, a, scanWorker, countWorkersSQL, filter)
+		return err
+	})
+	return workers, info, err
+}
+
+//go:embed sql/lane_depths.sql
+var laneDepthsSQL string
+
+//go:embed sql/running_depths.sql
+var runningDepthsSQL string
+
+//go:embed sql/list_working.sql
+var listWorkingSQL string
+
+// depths is QueueDepths at work: what is counted, and what is due that somebody might serve.
+type depths struct {
+	of      map[string]*engine.QueueDepth
+	unmet   []demand
+	workers []engine.Worker
+}
+
+// demand is the due runs of one lane.
+type demand struct {
+	queue, kind  string
+	requirements map[string]string
+	due          int64
+}
+
+func (d *depths) queue(name string) *engine.QueueDepth {
+	if d.of[name] == nil {
+		d.of[name] = &engine.QueueDepth{Queue: name}
+	}
+	return d.of[name]
+}
+
+// QueueDepths counts lane by lane.
+func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) (list []engine.QueueDepth, err error) {
+	d := depths{of: map[string]*engine.QueueDepth{}}
+	batch := &pgx.Batch{}
+	batch.Queue(laneDepthsSQL, args{"namespace": namespace, "task_queue": queue, "now": micros(engine.Micros(now))}).Query(d.addLanes)
+	batch.Queue(runningDepthsSQL, args{"namespace": namespace, "task_queue": queue}).Query(d.addRunning)
+	batch.Queue(listWorkingSQL, args{"namespace": namespace}).Query(func(rows pgx.Rows) (err error) {
+		d.workers, err = pgx.CollectRows(rows, scanWorker)
+		return err
+	})
+	err = s.view(ctx, "count the queues", func(ctx context.Context) error { return s.views.SendBatch(ctx, batch).Close() })
+	if err != nil {
+		return nil, err
+	}
+	d.addWorkers(queue)
+	d.match()
+	for _, name := range slices.Sorted(maps.Keys(d.of)) {
+		list = append(list, *d.of[name])
+	}
+	return list, nil
+}
+
+func (d *depths) addLanes(rows pgx.Rows) error {
+	for rows.Next() {
+		var want demand
+		var pending, sleeping int64
+		var oldest time.Time
+		err := rows.Scan(&want.queue, &want.kind, jsonOf(&want.requirements), &pending, &sleeping, &want.due, timeOf(&oldest))
+		if err != nil {
+			return err
+		}
+		q := d.queue(want.queue)
+		q.Pending += pending
+		q.Sleeping += sleeping
+		if want.due > 0 {
+			d.unmet = append(d.unmet, want)
+			if q.OldestDue.IsZero() || oldest.Before(q.OldestDue) {
+				q.OldestDue = oldest
+			}
+		}
+	}
+	return rows.Err()
+}
+
+func (d *depths) addRunning(rows pgx.Rows) error {
+	var name string
+	var running int64
+	_, err := pgx.ForEachRow(rows, []any{&name, &running}, func() error {
+		d.queue(name).Running = running
+		return nil
+	})
+	return err
+}
+
+// addWorkers counts the workers to their queues, or to the one asked for.
+func (d *depths) addWorkers(only string) {
+	for i := range d.workers {
+		for _, name := range d.workers[i].Queues {
+			if only != "" && name != only {
+				continue
+			}
+			q := d.queue(name)
+			if d.workers[i].Status == engine.WorkerOnline {
+				q.OnlineWorkers++
+			}
+		}
+	}
+}
+
+// match sorts out the demand that nobody who is ONLINE serves.
+func (d *depths) match() {
+	for _, want := range d.unmet {
+		served := slices.ContainsFunc(d.workers, func(w engine.Worker) bool {
+			return w.Status == engine.WorkerOnline && slices.Contains(w.Queues, want.queue) && slices.Contains(w.Types, want.kind) &&
+				engine.Meets(w.Offers(), want.requirements)
+		})
+		if served {
+			continue
+		}
+		q := d.queue(want.queue)
+		if q.Unserved == nil {
+			q.Unserved = map[string]int64{}
+		}
+		q.Unserved[want.kind] += want.due
+	}
+}
+
+//go:embed sql/count_by_status_and_type.sql
+var countByStatusAndTypeSQL string
+
+//go:embed sql/count_workers_by_status.sql
+var countWorkersByStatusSQL string
+
+//go:embed sql/oldest_due.sql
+var oldestDueSQL string
+
+// Stats scans.
+func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
+	out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
+	batch := &pgx.Batch{}
+	batch.Queue(countByStatusAndTypeSQL, args{"namespace": namespace}).Query(func(rows pgx.Rows) error {
+		var status engine.RunStatus
+		var kind string
+		var n int64
+		_, err := pgx.ForEachRow(rows, []any{numberOf(&status), &kind, &n}, func() error {
+			out.ByStatus[status] += n
+			out.ByType[kind] += n
+			return nil
+		})
+		return err
+	})
+	batch.Queue(countWorkersByStatusSQL, args{"namespace": namespace}).Query(func(rows pgx.Rows) error {
+		var status engine.WorkerStatus
+		var n int64
+		_, err := pgx.ForEachRow(rows, []any{numberOf(&status), &n}, func() error {
+			out.Workers += n
+			if status == engine.WorkerOnline {
+				out.OnlineWorkers = n
+			}
+			return nil
+		})
+		return err
+	})
+	batch.Queue(oldestDueSQL, args{"namespace": namespace, "now": micros(engine.Micros(now))}).QueryRow(func(row pgx.Row) error {
+		return row.Scan(timeOf(&out.OldestDue))
+	})
+	err := s.view(ctx, "count everything", func(ctx context.Context) error { return s.views.SendBatch(ctx, batch).Close() })
+	if err != nil {
+		return engine.Stats{}, err
+	}
+	return out, nil
+}
+
+//go:embed sql/list_types.sql
+var listTypesSQL string
+
+var listTypesBackSQL = strings.Replace(listTypesSQL, "order by r.workflow_type asc", "order by r.workflow_type desc", 1)
+
+//go:embed sql/count_types.sql
+var countTypesSQL string
+
+// ListTypes scans.
+func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) (types []engine.TypeInfo, info engine.PageInfo, err error) {
+	statement := listTypesSQL
+	if p.Before != nil {
+		statement = listTypesBackSQL
+	}
+	filter := args{"namespace": namespace}
+	a := merge(filter, args{"after": cursor(p.After).Name, "before": cursor(p.Before).Name, "limit": p.Limit + 1})
+	err = s.view(ctx, "list the types", func(ctx context.Context) (err error) {
+		types, info, err = list(ctx, s, &p, statement, a, func(row pgx.CollectableRow) (t engine.TypeInfo, err error) {
+			err = row.Scan(&t.Type, &t.Total, &t.Active, &t.Queues)
+			return t, err
+		}, countTypesSQL, filter)
+		return err
+	})
+	return types, info, err
+}

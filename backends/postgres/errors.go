@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// SQLSTATEs that the store acts on.
+const (
+	codeSerialization = "40001"
+	codeDeadlock      = "40P01"
+	codeLockTimeout   = "55P03"
+	codeUnique        = "23505"
+	codeDiskFull      = "53100"
+	codeReadOnly      = "25006"
+	codeTooMany       = "53300"
+	codeCanceled      = "57014" // statement_timeout
+	codeIdleInTx      = "25P03"
+	codeStalePlan     = "0A000" // a prepared statement outlived a migration
+)
+
+var errClosed error = &engine.Error{Kind: engine.KindUnavailable, Message: "the store is closed"}
+
+func unavailable(format string, args ...any) error {
+	return &engine.Error{Kind: engine.KindUnavailable, Message: fmt.Sprintf(format, args...)}
+}
+
+func sqlState(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// retryable says that the transaction did not happen and may simply be tried again.
+func retryable(err error) bool {
+	switch sqlState(err) {
+	case codeSerialization, codeDeadlock, codeLockTimeout, codeStalePlan:
+		return true
+	case codeUnique: // a rival was first; who looks again finds him
+		return true
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// translate turns an error of the driver into one of the engine. It drops the driver's own words where they could name the
+// address, and wraps what nobody foresaw with what was being done.
+func translate(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return translateState(doing, e)
+	}
+	if lostConnection(err) {
+		return unavailable("the database does not answer; the call may or may not have counted")
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+func translateState(doing string, e *pgconn.PgError) error {
+	switch {
+	case e.Code == codeDiskFull:
+		return &engine.Error{Kind: engine.KindExhausted, Message: "the database has no room on its disk"}
+	case e.Code == codeTooMany:
+		return unavailable("the database accepts no more connections")
+	case e.Code == codeReadOnly:
+		return unavailable("the database accepts no writes: it is a read-only standby")
+	case e.Code == codeSerialization, e.Code == codeDeadlock, e.Code == codeLockTimeout:
+		return unavailable("the database is busy: a lock was not free in time")
+	case e.Code == codeCanceled, e.Code == codeIdleInTx:
+		return unavailable("the database took too long to answer")
+	case strings.HasPrefix(e.Code, "57P"):
+		return unavailable("the database is shutting down or starting up")
+	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"):
+		return unavailable("the database does not answer as it should (SQLSTATE %s)", e.Code)
+	}
+	// Message and detail may quote values of users; the code says enough.
+	return fmt.Errorf("%s: the database refused (SQLSTATE %s, constraint %q)", doing, e.Code, e.ConstraintName)
+}
+
+func lostConnection(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	return network || connect || pgconn.SafeToRetry(err) || pgconn.Timeout(err) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, pgx.ErrTxCommitRollback) || strings.Contains(err.Error(), "conn closed") ||
+		strings.Contains(err.Error(), "closed pool")
+}

@@ -1,0 +1,314 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+const (
+	flushAfter    = 10 * time.Millisecond // rings for other servers are gathered for so long
+	aliveEvery    = 10 * time.Second      // a listening connection that was silent for so long is asked whether it lives
+	probeTimeout  = 2 * time.Second
+	pollEvery     = time.Second // without notifications: anything may have changed
+	minReconnect  = time.Second
+	maxReconnect  = 30 * time.Second
+	recountAfter  = 5 * time.Second // how old the count of listening servers may be when something is to be rung
+	listenerClass = 0x4b61677a      // of advisory locks: "Kagz"
+)
+
+// bell rings listeners in this process at once, and other servers on the same schema with notifications. It sends nothing
+// while no other server listens: each holds a shared lock that the others can count, and says hello when it begins.
+type bell struct {
+	log    *slog.Logger
+	pool   *pgxpool.Pool
+	config *pgx.ConnConfig
+	sender string // tells our own notifications
+	local  listeners
+
+	place   int64 // of the schema, in notifications and locks; 0 until it is known
+	channel string
+
+	listening atomic.Bool
+	others    atomic.Bool // another server listens, as far as is known
+	counted   atomic.Int64
+	probe     chan struct{} // capacity one: our own hello has come back
+
+	mu      sync.Mutex
+	pending map[engine.Ring]struct{} // for other servers
+	wake    chan struct{}            // capacity one
+
+	closed chan struct{}
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+}
+
+func newBell(log *slog.Logger, pool *pgxpool.Pool, config *pgx.ConnConfig) *bell {
+	var id [6]byte
+	rand.Read(id[:])
+	return &bell{
+		log: log, pool: pool, config: config, sender: hex.EncodeToString(id[:]), probe: make(chan struct{}, 1),
+		pending: map[engine.Ring]struct{}{}, wake: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+}
+
+//go:embed sql/listen_place.sql
+var listenPlaceSQL string
+
+// start listens, if the database lets it, and keeps trying if not.
+func (b *bell) start(ctx context.Context) error {
+	if err := b.pool.QueryRow(ctx, listenPlaceSQL).Scan(&b.place); err != nil {
+		return translate("find the schema", err)
+	}
+	b.channel = fmt.Sprintf("kagzi_%d", b.place)
+	conn, err := b.listen(ctx)
+	if err != nil {
+		b.log.Warn("notifications do not work; looking every second instead", "error", translate("listen", err))
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b.cancel = cancel
+	b.group.Go(func() { b.keepListening(running, conn) })
+	b.group.Go(func() { b.flushRings(running) })
+	b.group.Go(func() { b.poll(running) })
+	return nil
+}
+
+// close sends what is still to be rung, and ends the bell.
+func (b *bell) close() {
+	b.cancel()
+	close(b.closed)
+	b.group.Wait()
+}
+
+func (b *bell) mode() string {
+	if b.listening.Load() {
+		return "listen"
+	}
+	return "polling"
+}
+
+// ring tells everybody here at once, and has other servers told soon.
+func (b *bell) ring(rings []engine.Ring) {
+	if len(rings) == 0 {
+		return
+	}
+	b.local.ring(rings)
+	if !b.others.Load() && time.Since(time.Unix(0, b.counted.Load())) < recountAfter {
+		return
+	}
+	b.mu.Lock()
+	for _, r := range rings {
+		if len(b.pending) <= maxKeys {
+			b.pending[r] = struct{}{}
+		}
+	}
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flushRings sends rings that have been gathered for a moment.
+func (b *bell) flushRings(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			b.flush()
+			return
+		case <-b.wake:
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(flushAfter):
+		}
+		b.flush()
+	}
+}
+
+// flush sends all pending rings. Those that cannot be sent are lost, as rings may be.
+func (b *bell) flush() {
+	b.mu.Lock()
+	rings := make([]engine.Ring, 0, len(b.pending))
+	for r := range b.pending {
+		rings = append(rings, r)
+	}
+	clear(b.pending)
+	b.mu.Unlock()
+	if len(rings) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	if time.Since(time.Unix(0, b.counted.Load())) >= recountAfter {
+		b.count(ctx)
+	}
+	if !b.others.Load() {
+		return
+	}
+	if err := b.notify(ctx, encodeRings(b.sender, rings)); err != nil {
+		b.log.Warn("other servers could not be notified", "error", translate("notify", err))
+	}
+}
+
+//go:embed sql/notify.sql
+var notifySQL string
+
+func (b *bell) notify(ctx context.Context, payloads []string) error {
+	_, err := b.pool.Exec(ctx, notifySQL, args{"channel": b.channel, "payloads": payloads})
+	return err
+}
+
+//go:embed sql/count_listeners.sql
+var countListenersSQL string
+
+// count asks how many servers listen. When that fails there may be others.
+func (b *bell) count(ctx context.Context) {
+	var n int
+	err := b.pool.QueryRow(ctx, countListenersSQL, args{"class": int32(listenerClass), "place": b.lockPlace()}).Scan(&n)
+	own := 0
+	if b.listening.Load() {
+		own = 1
+	}
+	b.others.Store(err != nil || n > own)
+	b.counted.Store(time.Now().UnixNano())
+}
+
+// lockPlace is the schema's number as advisory locks take it, with a sign.
+func (b *bell) lockPlace() int32 { return int32(uint32(b.place)) }
+
+//go:embed sql/hold_listener.sql
+var holdListenerSQL string
+
+// listen opens the connection that listens, and proves that notifications come through.
+func (b *bell) listen(ctx context.Context) (*pgx.Conn, error) {
+	config := b.config.Copy()
+	config.OnNotification = nil
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.subscribe(ctx, conn); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	b.listening.Store(true)
+	b.count(ctx)
+	return conn, nil
+}
+
+func (b *bell) subscribe(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{b.channel}.Sanitize()); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, holdListenerSQL, args{"class": int32(listenerClass), "place": b.lockPlace()}); err != nil {
+		return err
+	}
+	if err := b.notify(ctx, []string{b.sender + "\n" + hello}); err != nil {
+		return err
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		if b.heard(n.Payload) {
+			return nil
+		}
+	}
+}
+
+// heard passes a notification on, and says whether it was our own hello.
+func (b *bell) heard(payload string) (own bool) {
+	sender, rings, greeting := decodeRings(payload)
+	if sender == b.sender {
+		return greeting
+	}
+	b.others.Store(true)
+	b.local.ring(rings)
+	return false
+}
+
+// keepListening hears notifications for ever. After each gap anything may have changed.
+func (b *bell) keepListening(ctx context.Context, conn *pgx.Conn) {
+	wait := minReconnect
+	for ctx.Err() == nil {
+		if conn != nil {
+			wait = minReconnect
+			err := b.hear(ctx, conn)
+			b.listening.Store(false)
+			conn.Close(context.WithoutCancel(ctx))
+			if ctx.Err() != nil {
+				return
+			}
+			b.log.Warn("the connection that listens is lost; connecting again", "error", translate("listen", err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, maxReconnect)
+		conn, _ = b.listen(ctx) // why not was logged when it began
+		if conn != nil {
+			b.log.Info("listening again")
+			b.local.ring([]engine.Ring{{Kind: engine.RingAll}})
+		}
+	}
+}
+
+// hear passes notifications on until the connection fails. One that has been silent is asked whether it lives: a connection
+// whose other end is gone stays silent for ever.
+func (b *bell) hear(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		silent, cancel := context.WithTimeout(ctx, aliveEvery)
+		n, err := conn.WaitForNotification(silent)
+		expired := silent.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			b.heard(n.Payload)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case expired && !conn.IsClosed():
+			alive, cancel := context.WithTimeout(ctx, probeTimeout)
+			err := conn.Ping(alive)
+			cancel()
+			if err != nil {
+				return err
+			}
+		default:
+			return errors.Join(err)
+		}
+	}
+}
+
+// poll rings RingAll now and then while notifications do not work.
+func (b *bell) poll(ctx context.Context) {
+	timer := time.NewTicker(pollEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if !b.listening.Load() {
+			b.local.ring([]engine.Ring{{Kind: engine.RingAll}})
+		}
+	}
+}

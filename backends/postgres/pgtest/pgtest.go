@@ -1,0 +1,152 @@
+// Package pgtest gives tests a real Postgres: the one that KAGZI_TEST_POSTGRES names, or a private server that it starts from
+// the binaries of this machine, once for a test process, on a socket in a temporary directory. The server ends with
+// the process, however that ends.
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// T is what pgtest needs of *testing.T and *testing.B. A T that can skip (Skipf) does so where there is no Postgres, unless
+// CI is set.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+}
+
+// URL is the address of a fresh, empty schema: its search_path names it. To make one takes a millisecond, where a database
+// takes a hundred. The private server does not wait for the disk; KAGZI_ALLOW_UNSAFE_DB is set for it, so that the store agrees.
+func URL(t T) string {
+	t.Helper()
+	return fresh(t, &fast)
+}
+
+// DurableURL is the same on a server that syncs every commit to the disk, for benchmarks and tests of durability.
+func DurableURL(t T) string {
+	t.Helper()
+	return fresh(t, &durable)
+}
+
+var (
+	fast    = lazyServer{}
+	durable = lazyServer{durable: true}
+)
+
+// lazyServer is a server that is started when the first test asks for it.
+type lazyServer struct {
+	durable bool
+	given   bool // by KAGZI_TEST_POSTGRES
+	once    sync.Once
+	url     *url.URL // of the database that has the schemas
+	err     error
+}
+
+func (s *lazyServer) start() (*url.URL, error) {
+	s.once.Do(func() {
+		if given := os.Getenv("KAGZI_TEST_POSTGRES"); given != "" {
+			s.given = true
+			s.url, s.err = url.Parse(given)
+			return
+		}
+		s.url, s.err = startServer(s.durable)
+		if s.err == nil && !s.durable {
+			s.err = os.Setenv("KAGZI_ALLOW_UNSAFE_DB", "1")
+		}
+	})
+	return s.url, s.err
+}
+
+// fresh makes a schema on the server. A private one goes away as a whole; elsewhere the schema is dropped after the test.
+func fresh(t T, s *lazyServer) string {
+	t.Helper()
+	base, err := s.start()
+	if err != nil {
+		refuse(t, err)
+		return ""
+	}
+	name := "kagzi_test_" + randomHex()
+	if err := administer(base, `create schema `+name); err != nil {
+		t.Fatalf("a schema for the test: %v", err)
+	}
+	if s.given {
+		t.Cleanup(func() {
+			if err := administer(base, `drop schema `+name+` cascade`); err != nil {
+				t.Fatalf("drop the schema of the test: %v", err)
+			}
+		})
+	}
+	own := *base
+	query := own.Query()
+	query.Set("search_path", name)
+	own.RawQuery = strings.ReplaceAll(query.Encode(), "%2F", "/")
+	return own.String()
+}
+
+// refuse skips the test, loudly; where tests must be complete, and where t cannot skip, it fails it.
+func refuse(t T, err error) {
+	t.Helper()
+	const hint = "set KAGZI_TEST_POSTGRES or install the PostgreSQL server"
+	if s, ok := t.(interface{ Skipf(string, ...any) }); ok && os.Getenv("CI") == "" {
+		s.Skipf("NO POSTGRES, NOT TESTED: %v (%s)", err, hint)
+		return
+	}
+	t.Fatalf("no Postgres: %v (%s)", err, hint)
+}
+
+func administer(base *url.URL, statement string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, base.String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, statement)
+	return err
+}
+
+func randomHex() string {
+	var b [6]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// await asks until the server answers.
+func await(u *url.URL, died <-chan struct{}) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		conn, err := pgx.Connect(ctx, u.String())
+		if err == nil {
+			err = conn.Close(ctx)
+		}
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-died:
+			return fmt.Errorf("the server ended: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the server does not answer: %w", err)
+		}
+	}
+}
+
+func socketURL(dir string) *url.URL {
+	return &url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/postgres",
+		RawQuery: strings.ReplaceAll(url.Values{"host": {dir}}.Encode(), "%2F", "/")}
+}

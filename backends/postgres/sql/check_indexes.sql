@@ -1,0 +1,5 @@
+-- Indexes that the database itself holds to be broken. No row: none.
+select c.relname
+from pg_index i
+join pg_class c on c.oid = i.indexrelid
+where c.relnamespace = current_schema()::regnamespace and not (i.indisvalid and i.indisready)

@@ -1,0 +1,81 @@
+-- Rivals are at work too: the heads of the lanes are chosen unlocked, then locked and looked at again, and what a rival holds is left to
+-- him. The first three columns say what there was, in one row at least; the others are a run that was claimed, null when none was.
+with online as materialized (
+    select worker_id from workers where worker_id = any(@workers::text[]) and status = 1 order by worker_id for key share
+), offered as (
+    select g.worker_id, g.token, row_number() over (order by g.place) as place
+    from unnest(@workers::text[], @tokens::uuid[]) with ordinality as g (worker_id, token, place)
+    join online o on o.worker_id = g.worker_id
+), meeting as materialized (
+    select lane_id, workflow_type, priority from lanes
+    where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
+      and (requirements = '' or not exists (
+          select from jsonb_each_text(requirements::jsonb) as r (key, value)
+          where not exists (
+              select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
+              where o.key = r.key and (r.value = '' or o.value = r.value))))
+), due as materialized (
+    select m.workflow_type, m.priority, h.run_id, h.available_at, h.available_at <= @starved_since as starved
+    from meeting m
+    cross join lateral (
+        select run_id, available_at from runs
+        where lane_id = m.lane_id and status in (1, 3) and available_at <= @now
+        order by available_at, run_id
+        limit @heads
+    ) h
+), ranked as (
+    select d.*,
+           row_number() over (partition by workflow_type order by starved desc, priority desc, available_at, run_id) as place_in_type
+    from due d
+), type_room as materialized (
+    select t.workflow_type, t.most - (
+        select count(*) from leases l
+        where l.namespace = @namespace and l.task_queue = @task_queue and l.workflow_type = t.workflow_type) as room
+    from unnest(@limited_types::text[], @type_limits::bigint[]) as t (workflow_type, most)
+), candidates as materialized (
+    select r.run_id, row_number() over (order by r.starved desc, r.priority desc, r.available_at, r.run_id) as place
+    from ranked r
+    left join type_room t on t.workflow_type = r.workflow_type
+    where t.room is null or r.place_in_type <= t.room
+    order by place
+    limit least((select count(*) from offered), case when @queue_limit > 0 then greatest(0, @queue_limit - (
+        select count(*) from leases l where l.namespace = @namespace and l.task_queue = @task_queue)) end)
+), locked as materialized (
+    select r.run_id, c.place
+    from candidates c
+    join runs r on r.run_id = c.run_id
+    where r.status in (1, 3) and r.available_at <= @now
+    order by c.place
+    for no key update of r skip locked
+), taken as materialized (
+    select l.run_id, o.worker_id, o.token, o.place
+    from (select run_id, row_number() over (order by place) as place from locked) l
+    join offered o on o.place = l.place
+), claimed as (
+    update runs r
+    set status = 2, available_at = null, waiting_for = '', worker_id = t.worker_id, started_at = coalesce(r.started_at, @now)
+    from taken t
+    where r.run_id = t.run_id
+    returning r.*, t.token, t.place
+), leased as (
+    insert into leases (run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes)
+    select run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes from claimed
+), woken as (
+    update steps s
+    set status = 3, finished_at = s.wake_at
+    from claimed c
+    where s.run_id = c.run_id and c.steps > 0 and s.status in (1, 2) and s.status = 2 and s.kind = 2 and s.wake_at <= @now
+)
+select
+    array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
+    r.token,
+    r.run_id, r.namespace, r.external_id, r.request_id, r.task_queue, r.workflow_type, r.version, r.status, r.priority, r.attempts, r.failures,
+    r.lease_losses, r.steps, r.bytes, r.error,
+    r.created_at, r.available_at, r.started_at, r.finished_at, r.deadline_at, r.worker_id, r.waiting_for, r.retry_policy,
+    r.start_to_close_us, r.heartbeat_us, r.execution_us, r.tags, r.requirements, r.on_failure_workflow, r.on_failure_queue,
+    r.concurrency_key, r.concurrency_limit, r.parent_run_id, r.parent_step_id, r.traceparent,
+    p.input, p.input_meta
+from (select) one
+left join claimed r on true
+left join payloads p on p.run_id = r.run_id
+order by r.place

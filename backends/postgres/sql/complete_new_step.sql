@@ -1,0 +1,26 @@
+-- Records the results of steps that nobody has begun, under current leases, which are locked: one insert each, and one narrow update of
+-- each lease. No row for what needs a closer look: a stale token, a step that has an attempt, all results of a run that would pass a limit.
+with results as (
+    select * from unnest(
+        @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @step_ids::uuid[], @names::text[],
+        @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @started_at::bigint[], @now::bigint[]
+    ) with ordinality as s (run_id, token, namespace, step_id, name, output, output_meta, size, started_at, now, place)
+), fresh as (
+    select r.*, h.worker_id,
+           h.steps + row_number() over (partition by r.run_id order by r.place) as sequence,
+           h.steps + count(*) over (partition by r.run_id) as steps_after,
+           h.bytes + (sum(r.size) over (partition by r.run_id))::bigint as bytes_after
+    from results r
+    join leases h on h.run_id = r.run_id and h.token = r.token and r.namespace in ('', h.namespace)
+    where not exists (select from steps s where s.run_id = r.run_id and s.name = r.name)
+), fitting as materialized (
+    select * from fresh where steps_after <= @max_steps::bigint and bytes_after <= @max_bytes::bigint
+), counted as (
+    update leases l set steps = f.steps_after, bytes = f.bytes_after, progressed = true
+    from (select distinct run_id, steps_after, bytes_after from fitting) f where l.run_id = f.run_id
+)
+insert into steps (step_id, run_id, name, kind, status, attempt, sequence, output, output_meta, token, worker_id,
+                   created_at, started_at, finished_at)
+select step_id, run_id, name, 1, 3, 1, sequence, output, output_meta, token, worker_id, now, started_at, now
+from fitting order by place
+returning step_id, sequence, worker_id

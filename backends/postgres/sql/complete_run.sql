@@ -1,0 +1,23 @@
+-- The common end of runs, which are locked with their leases. No row for what needs a closer look: a stale token, a run with steps that are
+-- still open, an output that is too large.
+with results as (
+    select * from unnest(
+        @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @now::bigint[]
+    ) as s (run_id, token, namespace, output, output_meta, size, now)
+), ending as materialized (
+    select r.run_id, r.token, r.output, r.output_meta, r.now, h.task_queue, h.namespace, h.worker_id, h.steps, h.bytes + r.size as bytes, h.progressed
+    from results r
+    join leases h on h.run_id = r.run_id and h.token = r.token and r.namespace in ('', h.namespace)
+    where h.bytes + r.size <= @max_bytes::bigint
+      and (h.steps = 0 or not exists (select from steps s where s.run_id = r.run_id and s.status in (1, 2)))
+), paid as (
+    update payloads p set output = e.output, output_meta = e.output_meta
+    from ending e where p.run_id = e.run_id and (e.output is not null or e.output_meta <> '')
+), freed as (
+    delete from leases l using ending e where l.run_id = e.run_id
+)
+update runs r
+set status = 4, finished_at = e.now, steps = e.steps, bytes = e.bytes, final_token = e.token,
+    lease_losses = case when e.progressed then 0 else r.lease_losses end
+from ending e where r.run_id = e.run_id
+returning r.run_id, r.namespace, r.task_queue

@@ -1,0 +1,2 @@
+-- All workers, counted. No row: there are none.
+select status, count(*) from workers where @namespace = '' or namespace = @namespace group by status

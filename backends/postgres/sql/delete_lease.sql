@@ -1,0 +1,2 @@
+-- The end of a lease whose run was looked at. No row: it was not held.
+delete from leases where run_id = @run_id

@@ -1,0 +1,2 @@
+-- Shows as long as this session lives that a server listens here. Always one row.
+select pg_advisory_lock_shared(@class::int, @place::int)

@@ -1,0 +1,9 @@
+-- A new attempt, which is the latest. Always one row.
+insert into steps (
+    step_id, run_id, name, kind, status, attempt, failures, sequence, input, input_meta, output, output_meta, error,
+    token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy
+)
+values (
+    @step_id, @run_id, @name, @kind, @status, @attempt, @failures, @sequence, @input, @input_meta, @output, @output_meta, @error,
+    @token, @worker_id, @created_at, @started_at, @finished_at, @timeout_at, @retry_at, @wake_at, @duration_us, @retry_policy
+)

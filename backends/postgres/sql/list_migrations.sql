@@ -1,0 +1,2 @@
+-- What was applied, in order. No row: nothing.
+select number, name, checksum from schema_migrations order by number

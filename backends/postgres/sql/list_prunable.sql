@@ -1,0 +1,7 @@
+-- Runs that ended long ago, oldest first, but for those that a rival is deleting. No row: there are none.
+select run_id
+from runs
+where status > 3 and finished_at < @before
+order by finished_at, run_id
+limit @limit
+for update skip locked

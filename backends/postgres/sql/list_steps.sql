@@ -1,0 +1,16 @@
+-- A page of attempts, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+with page as materialized (
+    select step_id as id
+    from steps
+    where run_id = @run_id and (@name = '' or name = @name)
+      and (not @after or (sequence, attempt) > (@after_sequence, @after_attempt))
+      and (not @before or (sequence, attempt) < (@before_sequence, @before_attempt))
+    order by sequence asc, attempt asc
+    limit @limit
+)
+select
+    step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta,
+    error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy
+from page
+join steps on step_id = id
+order by sequence asc, attempt asc

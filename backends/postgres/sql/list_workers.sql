@@ -1,0 +1,12 @@
+-- A page of workers, newest first, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+select
+    worker_id, namespace, instance_id, status, reason, queues, types, labels, capabilities, hostname, pid, version, platform,
+    max_concurrent, queue_limit, type_limits, active, completed, failed, stats, registered_at, last_heartbeat_at, deregistered_at
+from workers
+where (@namespace = '' or namespace = @namespace)
+  and (@status::smallint = 0 or status = @status)
+  and (@queue::text = '' or queues::jsonb ? @queue)
+  and (not @after or (registered_at, worker_id) < (@after_at, @after_id))
+  and (not @before or (registered_at, worker_id) > (@before_at, @before_id))
+order by registered_at desc, worker_id desc
+limit @limit

@@ -1,0 +1,3 @@
+-- What the server promises about the disk; synchronous_commit is the server's own, before ours is set.
+select current_setting('server_version_num')::int, current_setting('fsync'),
+       current_setting('synchronous_commit'), current_setting('full_page_writes')

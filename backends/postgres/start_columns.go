@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"github.com/kagzi/kagzi/engine"
+)
+
+// startColumns is the arrays of insert_run.sql, one element a run.
+type startColumns struct {
+	calls, priorities, concurrencyLimits                          []int32
+	runIDs, parentRunIDs, parentStepIDs, tagRunIDs                [][16]byte
+	namespaces, externalIDs, requestIDs, queues, types, versions  []string
+	policies, tags, requirements, failureWorkflows, failureQueues []string
+	concurrencyKeys, traceparents, inputMetas, tagKeys, tagValues []string
+	never                                                         []bool
+	lanes, bytes, createdAt, availableAt, deadlineAt              []int64
+	startToClose, heartbeat, execution                            []int64
+	inputs                                                        [][]byte
+}
+
+func (c *startColumns) add(number int, call *startCall) {
+	for i := range call.starts {
+		r := &call.starts[i]
+		c.calls = append(c.calls, int32(number))
+		c.runIDs = append(c.runIDs, r.ID)
+		c.namespaces = append(c.namespaces, r.Namespace)
+		c.externalIDs = append(c.externalIDs, r.ExternalID)
+		c.requestIDs = append(c.requestIDs, r.RequestID)
+		c.never = append(c.never, r.Reuse == engine.ReuseNever)
+		c.lanes = append(c.lanes, call.lanes[i])
+		c.queues = append(c.queues, r.Queue)
+		c.types = append(c.types, r.Type)
+		c.versions = append(c.versions, r.Version)
+		c.priorities = append(c.priorities, int32(r.Priority))
+		c.bytes = append(c.bytes, int64(r.Input.Size()))
+		c.createdAt = append(c.createdAt, micros(r.CreatedAt))
+		c.availableAt = append(c.availableAt, micros(r.AvailableAt))
+		c.deadlineAt = append(c.deadlineAt, microsOrZero(r.DeadlineAt))
+		c.policies = append(c.policies, pointerText(r.RetryPolicy))
+		c.startToClose = append(c.startToClose, r.Timeouts.StartToClose.Microseconds())
+		c.heartbeat = append(c.heartbeat, r.Timeouts.Heartbeat.Microseconds())
+		c.execution = append(c.execution, r.Timeouts.Execution.Microseconds())
+		c.tags = append(c.tags, mapText(r.Tags))
+		c.requirements = append(c.requirements, mapText(r.Requirements))
+		c.failureWorkflows = append(c.failureWorkflows, r.OnFailureWorkflow)
+		c.failureQueues = append(c.failureQueues, r.OnFailureQueue)
+		c.concurrencyKeys = append(c.concurrencyKeys, r.ConcurrencyKey)
+		c.concurrencyLimits = append(c.concurrencyLimits, int32(r.ConcurrencyLimit))
+		c.parentRunIDs = append(c.parentRunIDs, r.ParentRunID)
+		c.parentStepIDs = append(c.parentStepIDs, r.ParentStepID)
+		c.traceparents = append(c.traceparents, r.Traceparent)
+		c.inputs = append(c.inputs, dataOrNull(r.Input.Data))
+		c.inputMetas = append(c.inputMetas, mapText(r.Input.Metadata))
+		for key, value := range r.Tags {
+			c.tagRunIDs = append(c.tagRunIDs, r.ID)
+			c.tagKeys = append(c.tagKeys, key)
+			c.tagValues = append(c.tagValues, value)
+		}
+	}
+}
+
+func (c *startColumns) args() args {
+	return args{
+		"calls": c.calls, "run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs,
+		"request_ids": c.requestIDs, "never": c.never, "lane_ids": c.lanes, "task_queues": c.queues, "workflow_types": c.types,
+		"versions": c.versions, "priorities": c.priorities, "bytes": c.bytes, "created_at": c.createdAt,
+		"available_at": c.availableAt, "deadline_at": c.deadlineAt, "retry_policies": c.policies,
+		"start_to_close_us": c.startToClose, "heartbeat_us": c.heartbeat, "execution_us": c.execution, "tags": c.tags,
+		"requirements": c.requirements, "on_failure_workflows": c.failureWorkflows, "on_failure_queues": c.failureQueues,
+		"concurrency_keys": c.concurrencyKeys, "concurrency_limits": c.concurrencyLimits, "parent_run_ids": c.parentRunIDs,
+		"parent_step_ids": c.parentStepIDs, "traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
+		"tag_run_ids": c.tagRunIDs, "tag_keys": c.tagKeys, "tag_values": c.tagValues,
+	}
+}

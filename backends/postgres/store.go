@@ -1,0 +1,200 @@
+// Package postgres keeps Kagzi's runs, steps and workers in PostgreSQL 14 or later; several servers may share one database.
+// Concurrent calls are gathered into one transaction; what must be seen by other servers is rung with NOTIFY, outside of it.
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// Store is engine.Store on PostgreSQL. Make it with Open.
+type Store struct {
+	log   *slog.Logger
+	pool  *pgxpool.Pool // writes; its plans do not depend on statistics
+	views *pgxpool.Pool // reading, apart, so that lists cannot starve heartbeats
+	clock clock
+	bell  *bell
+	lanes [writerLanes]*lane
+
+	database   string // host/database, for people
+	schema     int
+	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
+	namespaces sync.Map // string to struct{}: likewise
+
+	mu     sync.RWMutex // held for reading by every call under way
+	closed bool
+
+	health struct {
+		sync.Mutex
+		at  time.Time
+		err error
+	}
+	fatal chan struct{} // never closed: a database of its own judges its own disk
+}
+
+var _ engine.Store = (*Store)(nil)
+
+// Open connects to the database of a postgres:// URL, waiting up to half a minute for one that is still starting, and migrates it
+// unless o.KeepSchema is set. The schema that the URL's search_path names is used.
+func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	config, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	if err := prepare(ctx, config, o); err != nil {
+		return nil, err
+	}
+	s := &Store{log: o.Log, database: describeDatabase(config), fatal: make(chan struct{})}
+	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
+		return nil, translate("open the database", err)
+	}
+	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
+		s.pool.Close()
+		return nil, translate("open the database", err)
+	}
+	if err := s.begin(ctx, config); err != nil {
+		s.views.Close()
+		s.pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// begin reads the clock and starts what runs in the background.
+func (s *Store) begin(ctx context.Context, config *pgxpool.Config) error {
+	s.clock.measure = func(ctx context.Context) (now time.Time, err error) {
+		err = s.pool.QueryRow(ctx, readClockSQL).Scan(timeOf(&now))
+		return now, err
+	}
+	if err := s.clock.read(ctx); err != nil {
+		return translate("read the database's clock", err)
+	}
+	newest, err := newestMigration()
+	if err != nil {
+		return err
+	}
+	s.schema = newest
+	s.bell = newBell(s.log, s.pool, config.ConnConfig)
+	if err := s.bell.start(ctx); err != nil {
+		return err
+	}
+	for i := range s.lanes {
+		s.lanes[i] = newLane(s)
+	}
+	return nil
+}
+
+// enter notes that a call is under way, until leave.
+func (s *Store) enter() error {
+	s.mu.RLock()
+	if s.closed {
+		s.mu.RUnlock()
+		return errClosed
+	}
+	return nil
+}
+
+func (s *Store) leave() { s.mu.RUnlock() }
+
+// Close waits for the calls that have begun and ends the store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+
+	for _, l := range s.lanes {
+		l.close()
+	}
+	s.clock.wait()
+	s.bell.close()
+	s.views.Close()
+	s.pool.Close()
+	return nil
+}
+
+// Now is the database's time, at no cost.
+func (s *Store) Now() time.Time { return s.clock.now() }
+
+// Fatal is never closed: a Postgres that cannot sync its disk stops by itself, and its client sees it as unavailable.
+func (s *Store) Fatal() <-chan struct{} { return s.fatal }
+
+// Failure is always nil, see Fatal.
+func (s *Store) Failure() error { return nil }
+
+const (
+	healthTimeout = 2 * time.Second
+	healthKept    = time.Second
+)
+
+// Health asks the database whether it takes writes, at most once a second.
+func (s *Store) Health(ctx context.Context) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	s.health.Lock()
+	defer s.health.Unlock()
+	if now := time.Now(); s.health.at.IsZero() || now.Sub(s.health.at) >= healthKept {
+		s.health.err = s.askHealth(ctx)
+		s.health.at = now
+	}
+	return s.health.err
+}
+
+//go:embed sql/health.sql
+var healthSQL string
+
+func (s *Store) askHealth(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
+	defer cancel()
+	var readOnly bool
+	if err := s.pool.QueryRow(ctx, healthSQL).Scan(&readOnly); err != nil {
+		return translate("ask for the database's health", err)
+	}
+	if readOnly {
+		return unavailable("the database accepts no writes: it is a read-only standby")
+	}
+	return nil
+}
+
+//go:embed sql/describe.sql
+var describeSQL string
+
+// Describe tells what the store is and where.
+func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
+	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
+	err := s.view(ctx, "describe the database", func(ctx context.Context) error {
+		return s.views.QueryRow(ctx, describeSQL).Scan(&d.Version, &d.Bytes)
+	})
+	d.Notifications = s.bell.mode()
+	return d, err
+}
+
+// view runs one reading on behalf of a caller, who may give up.
+func (s *Store) view(ctx context.Context, doing string, read func(ctx context.Context) error) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	if err := read(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return translate(doing, err)
+	}
+	return nil
+}

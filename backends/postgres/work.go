@@ -1,0 +1,259 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// claimLooks is how often a claim looks for runs when rivals take what it has chosen.
+const claimLooks = 3
+
+// Claim chooses among the heads of the lanes that the offers meet, and locks what it has chosen.
+func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	if err := s.enter(); err != nil {
+		return engine.Claimed{}, err
+	}
+	defer s.leave()
+	p.Now = engine.Micros(p.Now)
+	c := claim{store: s, p: &p, grants: p.Grants}
+	return c.run()
+}
+
+// claim is one Claim at work.
+type claim struct {
+	store  *Store
+	p      *engine.ClaimParams
+	grants []engine.Grant // that were not used yet, of workers that are ONLINE as far as is known
+	out    engine.Claimed
+}
+
+// look is what one look found.
+type look struct {
+	online     []string
+	due        int // at the heads of the lanes
+	candidates int // of those, what grants and limits allow
+	tasks      []engine.Task
+	nextDue    time.Time
+}
+
+func (c *claim) run() (engine.Claimed, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	for n := 1; len(c.grants) > 0; n++ {
+		found, err := c.lookOnce(ctx)
+		if err != nil && len(c.out.Tasks) > 0 {
+			break // what was claimed before must reach its workers
+		}
+		if err != nil {
+			return engine.Claimed{}, err
+		}
+		c.use(found)
+		missed := found.candidates > len(found.tasks)
+		if missed && n < claimLooks {
+			continue
+		}
+		if len(c.grants) > 0 {
+			c.out.Limited = found.due > found.candidates && found.candidates < len(c.grants)+len(found.tasks)
+			c.out.NextDue = found.nextDue
+			if missed { // rivals hold them for the moment, and may let them go
+				c.out.NextDue = c.p.Now.Add(10 * time.Millisecond)
+			}
+		}
+		break
+	}
+	if len(c.out.Tasks) > 0 {
+		engine.Failpoint("postgres.after_claim")
+	}
+	return c.out, c.histories(ctx)
+}
+
+// use keeps what was found, and the grants that are left.
+func (c *claim) use(found look) {
+	used := map[engine.Token]bool{}
+	for _, task := range found.tasks {
+		used[task.Lease.Token] = true
+	}
+	c.out.Tasks = append(c.out.Tasks, found.tasks...)
+	var left []engine.Grant
+	for _, g := range c.grants {
+		switch {
+		case used[g.Token]:
+		case slices.Contains(found.online, g.WorkerID):
+			left = append(left, g)
+		case !slices.Contains(c.out.Offline, g.WorkerID):
+			c.out.Offline = append(c.out.Offline, g.WorkerID)
+		}
+	}
+	c.grants = left
+}
+
+// lookOnce is one transaction, tried again when the database says that it did not happen.
+func (c *claim) lookOnce(ctx context.Context) (look, error) {
+	for attempt := 1; ; attempt++ {
+		var found look
+		batch := &pgx.Batch{}
+		c.queue(batch, &found)
+		engine.Failpoint("postgres.before_commit")
+		err := c.store.pool.SendBatch(ctx, batch).Close()
+		if err == nil {
+			engine.Failpoint("postgres.after_commit")
+			rings := make([]engine.Ring, len(found.tasks))
+			for i := range found.tasks {
+				rings[i] = engine.Ring{Kind: engine.RingRun, ID: found.tasks[i].Run.ID}
+			}
+			c.store.bell.ring(rings)
+			return found, nil
+		}
+		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {
+			return look{}, translate("claim", err)
+		}
+	}
+}
+
+//go:embed sql/lock_limits.sql
+var lockLimitsSQL string
+
+//go:embed sql/claim.sql
+var claimText string
+
+var claimSQL = hot(claimText)
+
+//go:embed sql/next_due.sql
+var nextDueText string
+
+var nextDueSQL = hot(nextDueText)
+
+// queue fills the batch with the claim.
+func (c *claim) queue(batch *pgx.Batch, found *look) {
+	p := c.p
+	if p.QueueLimit > 0 || len(p.TypeLimits) > 0 {
+		batch.Queue(lockLimitsSQL, args{"key": limitKey(p.Namespace, p.Queue)})
+	}
+	workers, tokens := make([]string, len(c.grants)), make([][16]byte, len(c.grants))
+	for i, g := range c.grants {
+		workers[i], tokens[i] = g.WorkerID, g.Token
+	}
+	keys, values := make([]string, len(p.Offers)), make([]string, len(p.Offers))
+	for i, o := range p.Offers {
+		keys[i], values[i] = o.Key, o.Value
+	}
+	var limited []string
+	var limits []int64
+	for kind, limit := range p.TypeLimits {
+		limited, limits = append(limited, kind), append(limits, int64(max(limit, 0)))
+	}
+	batch.Queue(claimSQL.text, claimSQL.bind(args{
+		"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys, "offer_values": values,
+		"workers": workers, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
+		"heads": int64(len(c.grants) + 1), "now": micros(p.Now), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
+	})...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
+	batch.Queue(nextDueSQL.text, nextDueSQL.bind(args{
+		"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys, "offer_values": values, "now": micros(p.Now),
+	})...).QueryRow(func(row pgx.Row) error { return row.Scan(timeOf(&found.nextDue)) })
+}
+
+// limitKey stands for a queue in advisory locks. Two queues that share one by chance wait for each other, no more.
+func limitKey(namespace, queue string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("kagzi claim\x00" + namespace + "\x00" + queue))
+	return int64(h.Sum64())
+}
+
+// read reads the rows of claim.sql.
+func (c *claim) read(rows pgx.Rows, found *look) error {
+	for rows.Next() {
+		var task engine.Task
+		places := append([]any{&found.online, &found.due, &found.candidates, tokenOf(&task.Lease.Token)}, runPlaces(&task.Run)...)
+		places = append(places, payloadPlaces(&task.Run.Input)...)
+		claimed := rows.RawValues()[3] != nil
+		if !claimed {
+			clear(places[3:]) // pgx passes over a column that has no place
+		}
+		if err := rows.Scan(places...); err != nil {
+			return err
+		}
+		if claimed {
+			task.Lease.Namespace, task.Lease.RunID, task.ClaimedAt = task.Run.Namespace, task.Run.ID, c.p.Now
+			found.tasks = append(found.tasks, task)
+		}
+	}
+	return rows.Err()
+}
+
+// histories reads what the runs have recorded so far, after their claim: nobody else writes about them now.
+func (c *claim) histories(ctx context.Context) error {
+	batch := &pgx.Batch{}
+	for i := range c.out.Tasks {
+		task := &c.out.Tasks[i]
+		if task.Run.Steps > 0 {
+			queueHistory(batch, task.Run.ID, 0, c.p.HistoryBytes, &task.History, &task.NextSequence)
+		}
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := c.store.pool.SendBatch(ctx, batch).Close(); err != nil {
+		// The leases stand, but nobody knows of them: their workers' next heartbeats do not name them, which frees them.
+		c.out = engine.Claimed{}
+		return translate("read the history of claimed runs", err)
+	}
+	return nil
+}
+
+//go:embed sql/history.sql
+var historyText string
+
+var historySQL = hot(historyText)
+
+// queueHistory reads the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
+func queueHistory(batch *pgx.Batch, run engine.ID, from int64, bytes int, steps *[]engine.Step, next *int64) {
+	batch.Queue(historySQL.text, historySQL.bind(args{"run_id": [16]byte(run), "sequence": from, "bytes": int64(bytes)})...).
+		Query(func(rows pgx.Rows) error {
+			last := int64(0)
+			for rows.Next() {
+				var step engine.Step
+				if err := rows.Scan(append([]any{&last}, stepPlaces(&step)...)...); err != nil {
+					return err
+				}
+				*steps = append(*steps, step)
+			}
+			if n := len(*steps); n > 0 && (*steps)[n-1].Sequence < last {
+				*next = (*steps)[n-1].Sequence + 1
+			}
+			return rows.Err()
+		})
+}
+
+// Release hands the run back.
+func (s *Store) Release(ctx context.Context, p engine.ReleaseParams) error {
+	p.Now = engine.Micros(p.Now)
+	content := "due"
+	if p.Park {
+		content = "park"
+	}
+	return s.write("release a run", func(ctx context.Context, t *tx) error {
+		run, err := t.runState(ctx, p.Lease.Namespace, p.Lease.RunID)
+		if err != nil {
+			return err
+		}
+		rec := receipt{verb: releaseVerb, content: content}
+		if !run.current(p.Lease) {
+			_, err := t.repeatedReceipt(ctx, run, p.Lease, rec)
+			return err
+		}
+		if err := t.leaveReceipt(ctx, p.Lease, rec); err != nil {
+			return err
+		}
+		if p.Park {
+			return t.park(ctx, run, p.Now)
+		}
+		return t.free(ctx, run, due(p.Now), p.Now)
+	})
+}

@@ -1,0 +1,255 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// GetWorker also knows those that are OFFLINE.
+func (s *Store) GetWorker(ctx context.Context, id string) (engine.Worker, error) {
+	return read(ctx, s, "GetWorker", func(r session) (engine.Worker, error) {
+		w, err := r.oneWorker(&getWorkerSQL, text("worker_id", id))
+		if err == nil && w == nil {
+			err = &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
+		}
+		if err != nil {
+			return engine.Worker{}, err
+		}
+		return *w, nil
+	})
+}
+
+//go:embed sql/list_workers.sql
+var listWorkersSQL string
+
+var listWorkersBackSQL = strings.Replace(listWorkersSQL, "order by registered_at desc, worker_id desc", "order by registered_at asc, worker_id asc", 1)
+
+//go:embed sql/count_workers.sql
+var countWorkersSQL string
+
+// ListWorkers is newest first.
+func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
+	type page struct {
+		workers []engine.Worker
+		info    engine.PageInfo
+	}
+	out, err := read(ctx, s, "ListWorkers", func(r session) (out page, err error) {
+		filter := []arg{text("namespace", f.Namespace), text("queue", f.Queue), num("status", f.Status)}
+		after, before, statement := cursor(p.After), cursor(p.Before), &listWorkersSQL
+		if p.Before != nil {
+			statement = &listWorkersBackSQL
+		}
+		err = r.query(statement, func(r *row) error {
+			w, err := readWorker(r)
+			out.workers = append(out.workers, w)
+			return err
+		}, append(slices.Clone(filter), flag("after", p.After != nil), instant("after_at", engine.Micros(after.At)), text("after_id", after.Name),
+			flag("before", p.Before != nil), instant("before_at", engine.Micros(before.At)), text("before_id", before.Name),
+			num("limit", p.Limit+1))...)
+		if err == nil && p.Count {
+			err = r.query(&countWorkersSQL, func(r *row) error {
+				out.info.Total = r.num()
+				return nil
+			}, filter...)
+		}
+		out.workers = cut(out.workers, &p, &out.info)
+		return out, err
+	})
+	return out.workers, out.info, err
+}
+
+//go:embed sql/lane_depths.sql
+var laneDepthsSQL string
+
+//go:embed sql/running_depths.sql
+var runningDepthsSQL string
+
+//go:embed sql/list_working.sql
+var listWorkingSQL string
+
+// depths is QueueDepths at work: what is counted, and what is due that somebody might serve.
+type depths struct {
+	of      map[string]*engine.QueueDepth
+	unmet   []demand
+	workers []engine.Worker
+}
+
+// demand is the due runs of one lane.
+type demand struct {
+	queue, kind  string
+	requirements map[string]string
+	due          int64
+}
+
+func (d *depths) queue(name string) *engine.QueueDepth {
+	if d.of[name] == nil {
+		d.of[name] = &engine.QueueDepth{Queue: name}
+	}
+	return d.of[name]
+}
+
+// QueueDepths counts lane by lane.
+func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+	return read(ctx, s, "QueueDepths", func(r session) ([]engine.QueueDepth, error) {
+		d := depths{of: map[string]*engine.QueueDepth{}}
+		err := r.query(&laneDepthsSQL, d.addLane,
+			text("namespace", namespace), text("task_queue", queue), instant("now", engine.Micros(now)))
+		if err == nil {
+			err = r.query(&runningDepthsSQL, func(r *row) error {
+				d.queue(r.text()).Running = r.num()
+				return nil
+			}, text("namespace", namespace), text("task_queue", queue))
+		}
+		if err == nil {
+			err = r.query(&listWorkingSQL, func(r *row) error {
+				w, err := readWorker(r)
+				d.workers = append(d.workers, w)
+				return err
+			}, text("namespace", namespace))
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.addWorkers(queue)
+		d.match()
+		var list []engine.QueueDepth
+		for _, name := range slices.Sorted(maps.Keys(d.of)) {
+			list = append(list, *d.of[name])
+		}
+		return list, nil
+	})
+}
+
+func (d *depths) addLane(r *row) error {
+	var err error
+	want := demand{queue: r.text(), kind: r.text()}
+	decode(r.text(), &want.requirements, &err)
+	q := d.queue(want.queue)
+	q.Pending += r.num()
+	q.Sleeping += r.num()
+	want.due = r.num()
+	oldest := r.time()
+	if want.due > 0 {
+		d.unmet = append(d.unmet, want)
+		if q.OldestDue.IsZero() || oldest.Before(q.OldestDue) {
+			q.OldestDue = oldest
+		}
+	}
+	return err
+}
+
+// addWorkers counts the workers to their queues, or to the one asked for.
+func (d *depths) addWorkers(only string) {
+	for i := range d.workers {
+		for _, name := range d.workers[i].Queues {
+			if only != "" && name != only {
+				continue
+			}
+			q := d.queue(name)
+			if d.workers[i].Status == engine.WorkerOnline {
+				q.OnlineWorkers++
+			}
+		}
+	}
+}
+
+// match sorts out the demand that nobody who is ONLINE serves.
+func (d *depths) match() {
+	for _, want := range d.unmet {
+		served := slices.ContainsFunc(d.workers, func(w engine.Worker) bool {
+			return w.Status == engine.WorkerOnline && slices.Contains(w.Queues, want.queue) && slices.Contains(w.Types, want.kind) &&
+				engine.Meets(w.Offers(), want.requirements)
+		})
+		if served {
+			continue
+		}
+		q := d.queue(want.queue)
+		if q.Unserved == nil {
+			q.Unserved = map[string]int64{}
+		}
+		q.Unserved[want.kind] += want.due
+	}
+}
+
+//go:embed sql/count_by_status_and_type.sql
+var countByStatusAndTypeSQL string
+
+//go:embed sql/count_workers_by_status.sql
+var countWorkersByStatusSQL string
+
+//go:embed sql/oldest_due.sql
+var oldestDueSQL string
+
+// Stats scans.
+func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
+	return read(ctx, s, "Stats", func(r session) (engine.Stats, error) {
+		out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
+		err := r.query(&countByStatusAndTypeSQL, func(r *row) error {
+			status, kind, n := engine.RunStatus(r.num()), r.text(), r.num()
+			out.ByStatus[status] += n
+			out.ByType[kind] += n
+			return nil
+		}, text("namespace", namespace))
+		if err == nil {
+			err = r.query(&countWorkersByStatusSQL, func(r *row) error {
+				status, n := engine.WorkerStatus(r.num()), r.num()
+				out.Workers += n
+				if status == engine.WorkerOnline {
+					out.OnlineWorkers = n
+				}
+				return nil
+			}, text("namespace", namespace))
+		}
+		if err == nil {
+			err = r.query(&oldestDueSQL, func(r *row) error {
+				out.OldestDue = r.time()
+				return nil
+			}, text("namespace", namespace), instant("now", engine.Micros(now)))
+		}
+		return out, err
+	})
+}
+
+//go:embed sql/list_types.sql
+var listTypesSQL string
+
+var listTypesBackSQL = strings.Replace(listTypesSQL, "order by r.workflow_type asc", "order by r.workflow_type desc", 1)
+
+//go:embed sql/count_types.sql
+var countTypesSQL string
+
+// ListTypes scans.
+func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
+	type page struct {
+		types []engine.TypeInfo
+		info  engine.PageInfo
+	}
+	out, err := read(ctx, s, "ListTypes", func(r session) (out page, err error) {
+		statement := &listTypesSQL
+		if p.Before != nil {
+			statement = &listTypesBackSQL
+		}
+		err = r.query(statement, func(r *row) (err error) {
+			info := engine.TypeInfo{Type: r.text(), Total: r.num(), Active: r.num()}
+			decode(r.text(), &info.Queues, &err)
+			slices.Sort(info.Queues)
+			out.types = append(out.types, info)
+			return err
+		}, text("namespace", namespace), text("after", cursor(p.After).Name), text("before", cursor(p.Before).Name), num("limit", p.Limit+1))
+		if err == nil && p.Count {
+			err = r.query(&countTypesSQL, func(r *row) error {
+				out.info.Total = r.num()
+				return nil
+			}, text("namespace", namespace))
+		}
+		out.types = cut(out.types, &p, &out.info)
+		return out, err
+	})
+	return out.types, out.info, err
+}

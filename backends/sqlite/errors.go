@@ -1,0 +1,102 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// FatalError is why nothing may be acknowledged any more: a write or a sync failed in a way that leaves it open what is on
+// the disk, or the file is damaged. Recovery is SQLite's, at the next start.
+type FatalError struct {
+	Corrupt bool // the file is damaged; otherwise the disk failed
+	cause   error
+}
+
+func (e *FatalError) Error() string {
+	if e.Corrupt {
+		return "the database file is damaged (" + e.cause.Error() + "); `kagzi db check` tells more"
+	}
+	return "the disk failed a write: " + e.cause.Error()
+}
+
+func (e *FatalError) Unwrap() error { return e.cause }
+
+// ExitCode is what the process is to end with: 71 for a damaged file, 70 for a disk that failed.
+func (e *FatalError) ExitCode() int {
+	if e.Corrupt {
+		return 71
+	}
+	return 70
+}
+
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+func isFull(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
+
+// fatal is err as a FatalError when it is one, for a write or, with reading, for a read: a read that failed has lost nothing.
+func fatal(err error, reading bool) *FatalError {
+	switch code(err) {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return &FatalError{Corrupt: true, cause: err}
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL:
+		if !reading {
+			return &FatalError{cause: err}
+		}
+	}
+	return nil
+}
+
+var (
+	errExhausted   = &engine.Error{Kind: engine.KindExhausted, Message: "no room is left on the disk of the database; it passes when there is room again"}
+	errUnavailable = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot write"}
+	errBusy        = &engine.Error{Kind: engine.KindUnavailable, Message: "another process keeps the database locked"}
+	errClosed      = &engine.Error{Kind: engine.KindUnavailable, Message: "the database is closed"}
+	errGaveUp      = &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting; the call may or may not have counted"}
+)
+
+// isRefusal says that err is an answer of ours and no trouble of the database.
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*engine.Error](err)
+	return ok
+}
+
+// explain turns a driver's error into what callers may act on. Errors of the engine pass as they are.
+func explain(verb string, err error) error {
+	if err == nil || isRefusal(err) {
+		return err
+	}
+	switch code(err) {
+	case sqlite3.SQLITE_FULL:
+		return errExhausted
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return errBusy
+	}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", errGaveUp, err)
+	case fatal(err, false) != nil:
+		return errUnavailable
+	}
+	return fmt.Errorf("%s: %w", verb, err)
+}
+
+// runConflict is the answer to a second, different end of a run under the same lease.
+func runConflict(run engine.ID, status engine.RunStatus) error {
+	return &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: run.String(), Status: status,
+		Message: "run " + run.String() + " was already reported otherwise under this lease: it is " + status.String()}
+}
+
+func workerTaken(id string) error {
+	return &engine.Error{Kind: engine.KindExists, Subject: "worker", SubjectID: id, Message: fmt.Sprintf("worker id %q is taken by another worker", id)}
+}

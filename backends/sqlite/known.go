@@ -1,0 +1,106 @@
+package sqlite
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// known is what the writer remembers of the rows that nearly every call needs and that hardly ever change: the namespaces
+// and the lanes. Only the writer makes them, so what it remembers is all there is.
+type known struct {
+	stale      bool // a transaction was rolled back, and with it perhaps what is remembered
+	namespaces map[string]bool
+	lanes      map[laneKey]int64
+	queues     map[queueKey][]lane
+}
+
+type queueKey struct{ namespace, queue string }
+
+type laneKey struct {
+	queueKey
+	kind, requirements string
+	priority           int
+}
+
+// lane is a row of lanes, for a claim.
+type lane struct {
+	id           int64
+	kind         string
+	requirements map[string]string
+	priority     int
+}
+
+//go:embed sql/list_namespaces.sql
+var listNamespacesSQL string
+
+//go:embed sql/list_lanes.sql
+var listLanesSQL string
+
+func (k *known) load(t *tx) error {
+	t.tally = tally{leases: map[engine.ID]*counted{}}
+	*k = known{namespaces: map[string]bool{}, lanes: map[laneKey]int64{}, queues: map[queueKey][]lane{}, stale: true}
+	err := t.query(&listNamespacesSQL, func(r *row) error {
+		k.namespaces[r.text()] = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = t.query(&listLanesSQL, func(r *row) error {
+		id := r.num()
+		key := laneKey{queueKey{r.text(), r.text()}, r.text(), r.text(), int(r.num())}
+		return k.add(key, id)
+	})
+	k.stale = err != nil
+	return err
+}
+
+func (k *known) add(key laneKey, id int64) error {
+	l := lane{id: id, kind: key.kind, priority: key.priority}
+	var err error
+	decode(key.requirements, &l.requirements, &err)
+	k.lanes[key] = id
+	k.queues[key.queueKey] = append(k.queues[key.queueKey], l)
+	return err
+}
+
+//go:embed sql/insert_namespace.sql
+var insertNamespaceSQL string
+
+// namespace makes it known, if it is new.
+func (t *tx) namespace(name string, now time.Time) error {
+	if t.known.namespaces[name] {
+		return nil
+	}
+	digest := sha256.Sum256([]byte("kagzi namespace " + name)) // an id that needs no luck
+	digest[6], digest[8] = digest[6]&0x0f|0x80, digest[8]&0x3f|0x80
+	if _, err := t.exec(&insertNamespaceSQL, text("namespace", name), blob("id", digest[:16]), instant("now", now)); err != nil {
+		return err
+	}
+	t.known.namespaces[name] = true
+	return nil
+}
+
+//go:embed sql/insert_lane.sql
+var insertLaneSQL string
+
+// lane is the id of the run's lane, which is made if it is new.
+func (t *tx) lane(run *engine.Run, requirements string) (int64, error) {
+	key := laneKey{queueKey{run.Namespace, run.Queue}, run.Type, requirements, run.Priority}
+	if id, ok := t.known.lanes[key]; ok {
+		return id, nil
+	}
+	var id int64
+	_, err := t.returning(&insertLaneSQL, func(r *row) error {
+		id = r.num()
+		return nil
+	}, text("namespace", run.Namespace), text("task_queue", run.Queue), text("workflow_type", run.Type),
+		text("requirements", requirements), num("priority", run.Priority))
+	if err != nil {
+		return 0, err
+	}
+	return id, t.known.add(key, id)
+}

@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// lock keeps other processes off the database. It is the operating system's, on a file beside the database that is never
+// deleted, so it ends with the process however that ends. What the file says is for people.
+type lock struct {
+	file  *os.File
+	since time.Time
+}
+
+const (
+	lockPatience = 500 * time.Millisecond // for a process that is just ending
+	lockInterval = 20 * time.Millisecond
+	maxHolder    = 1 << 10
+)
+
+// acquire fails within a second when another process has the database, and says which.
+func acquire(path string) (*lock, error) {
+	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the database: %w", err)
+	}
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockInterval) {
+		taken, err := tryLock(file)
+		if err != nil {
+			file.Close()
+			return nil, fmt.Errorf("lock the database %s: %w", path, err)
+		}
+		if taken {
+			break
+		}
+		if time.Now().After(deadline) {
+			holder := readHolder(file)
+			file.Close()
+			return nil, fmt.Errorf("the database %s is in use by %s; one server at a time can have it", path, holder)
+		}
+	}
+	l := &lock{file: file, since: time.Now()}
+	if err := l.describe(""); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// describe writes who holds the lock, with a line of text from the holder.
+func (l *lock) describe(text string) error {
+	holder := "process " + strconv.Itoa(os.Getpid()) + ", started " + l.since.UTC().Format(time.RFC3339)
+	if text != "" {
+		holder += ", " + text
+	}
+	if err := l.file.Truncate(0); err != nil {
+		return fmt.Errorf("lock the database: %w", err)
+	}
+	if _, err := l.file.WriteAt([]byte(holder+"\n"), 0); err != nil {
+		return fmt.Errorf("lock the database: %w", err)
+	}
+	return nil
+}
+
+// readHolder is what the holder wrote, made fit for a terminal.
+func readHolder(file *os.File) string {
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, maxHolder))
+	if err != nil {
+		text = nil
+	}
+	holder := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(strings.TrimSpace(string(text)), ""))
+	return cmp.Or(holder, "another process")
+}
+
+func (l *lock) release() { l.file.Close() }

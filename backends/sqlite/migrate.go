@@ -1,0 +1,103 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/migrations"
+)
+
+// applicationID marks a file as ours: "Kagz".
+const applicationID = 0x4b61677a
+
+//go:embed sql/schema_state.sql
+var schemaStateSQL string
+
+// schemaNumber is the newest migration that was applied, kept where SQLite has a place for it.
+func schemaNumber(ctx context.Context, c *conn) (int, error) {
+	var application, number, tables int64
+	err := c.query(ctx, &schemaStateSQL, func(r *row) error {
+		application, number, tables = r.num(), r.num(), r.num()
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if application != applicationID && tables > 0 {
+		return 0, errors.New("this SQLite database belongs to another program")
+	}
+	return int(number), nil
+}
+
+// migrate applies what is missing, each migration in a transaction of its own, and returns the schema's number.
+func migrate(ctx context.Context, c *conn, keep bool) (int, error) {
+	list, err := migrations.List("sqlite")
+	if err != nil {
+		return 0, err
+	}
+	number, err := schemaNumber(ctx, c)
+	switch {
+	case err != nil:
+		return 0, err
+	case number > len(list):
+		return 0, fmt.Errorf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, len(list))
+	case number < len(list) && keep:
+		return 0, fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
+	}
+	for _, m := range list[number:] {
+		script := fmt.Sprintf("begin immediate;\n%s\n;pragma application_id = %d;\npragma user_version = %d;\ncommit;", m.SQL, applicationID, m.Number)
+		if err := c.script(ctx, script); err != nil {
+			c.script(ctx, "rollback") // fails when SQLite did it by itself
+			return 0, fmt.Errorf("migration %s: %w", m.Name, err)
+		}
+	}
+	return len(list), nil
+}
+
+// Migrate brings the database up to date. No server may be at work on it.
+func Migrate(ctx context.Context, path string) error {
+	s, err := Open(ctx, path, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// Status compares the database with the migrations that this program has. A server may be at work on it. A file that is
+// not there is an empty database, and stays away.
+func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
+	list, err := migrations.List("sqlite")
+	if err != nil {
+		return engine.SchemaStatus{}, err
+	}
+	status := engine.SchemaStatus{Newest: len(list)}
+	if _, err := os.Stat(path); err == nil {
+		if status.Applied, err = appliedTo(ctx, path); err != nil {
+			return engine.SchemaStatus{}, err
+		}
+	} else if !os.IsNotExist(err) {
+		return engine.SchemaStatus{}, err
+	}
+	for _, m := range list[min(status.Applied, len(list)):] {
+		status.Pending = append(status.Pending, m.Name)
+	}
+	return status, nil
+}
+
+func appliedTo(ctx context.Context, path string) (int, error) {
+	path, err := resolve(path)
+	if err != nil {
+		return 0, err
+	}
+	c, err := connectReader(path)
+	if err != nil {
+		return 0, fmt.Errorf("open the database %s: %w", path, err)
+	}
+	defer c.close()
+	return schemaNumber(ctx, c)
+}

@@ -1,0 +1,2 @@
+-- One snapshot for all statements of a method.
+begin

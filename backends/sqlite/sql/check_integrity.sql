@@ -1,0 +1,2 @@
+-- Damage, a line each. The row ok: none.
+pragma integrity_check

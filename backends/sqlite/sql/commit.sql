@@ -1,0 +1,2 @@
+-- With synchronous=full it is on the disk when this returns.
+commit

@@ -1,0 +1,2 @@
+-- The length of the whole list. Always one row.
+select count(*) from steps where run_id = @run_id and (@name = '' or name = @name)

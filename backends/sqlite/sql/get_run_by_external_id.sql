@@ -1,0 +1,14 @@
+-- The newest run with the external id, whole. No row: there never was one, or it is deleted.
+select
+    r.run_id, r.namespace, r.external_id, r.request_id, r.task_queue, r.workflow_type, r.version, r.status, r.priority, r.attempts, r.failures,
+    case when l.progressed = 1 then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes), r.error,
+    r.created_at, r.available_at, r.started_at, r.finished_at, r.deadline_at, r.worker_id, r.waiting_for, r.retry_policy,
+    r.start_to_close_us, r.heartbeat_us, r.execution_us, r.tags, r.requirements, r.on_failure_workflow, r.on_failure_queue,
+    r.concurrency_key, r.concurrency_limit, r.parent_run_id, r.parent_step_id, r.traceparent,
+    p.input, p.input_meta, p.output, p.output_meta
+from runs r
+join payloads p on p.run_id = r.run_id
+left join leases l on l.run_id = r.run_id
+where r.namespace = @namespace and r.external_id = @external_id and r.external_id <> ''
+order by r.run_id desc
+limit 1

@@ -1,0 +1,2 @@
+-- On first use. No row changed: it is there already.
+insert into namespaces (namespace, id, created_at, updated_at) values (@namespace, @id, @now, @now) on conflict do nothing

@@ -1,0 +1,2 @@
+-- All lanes, for the writer to remember.
+select lane_id, namespace, task_queue, workflow_type, requirements, priority from lanes order by lane_id

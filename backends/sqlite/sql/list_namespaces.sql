@@ -1,0 +1,2 @@
+-- All names, for the writer to remember.
+select namespace from namespaces

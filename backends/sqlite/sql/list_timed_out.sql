@@ -1,0 +1,8 @@
+-- Attempts that ran too long, oldest first. No row: none did.
+select
+    step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta,
+    error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy
+from steps
+where status = 2 and timeout_at is not null and timeout_at <= @now
+order by timeout_at, step_id
+limit @limit

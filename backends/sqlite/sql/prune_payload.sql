@@ -1,0 +1,2 @@
+-- Of a run that is deleted. Always one row.
+delete from payloads where run_id = @run_id

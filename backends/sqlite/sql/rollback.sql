@@ -1,0 +1,2 @@
+-- An error here means that SQLite has rolled back by itself.
+rollback

@@ -1,0 +1,347 @@
+// Package sqlite keeps runs, steps and workers in one SQLite file. It fills engine.Store, whose comments are the contract; the
+// statements are in sql/, one a file, beside their twins of the Postgres backend.
+//
+// One goroutine writes: it carries out all calls that wait in one transaction and commits once (write.go). Reads go to a small
+// pool of connections that cannot write, each method on one snapshot. A lock on a file beside the database keeps a second
+// process out, since the bell and the writer know of this one only.
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+const (
+	readerCount  = 4
+	readDeadline = 5 * time.Second
+	// minVersion is the first SQLite in which a checkpoint beside a write cannot corrupt the file.
+	minVersion = 3_051_003
+)
+
+// Store is an open database. Its methods are those of engine.Store.
+type Store struct {
+	path    string // absolute, without symbolic links
+	log     *slog.Logger
+	lock    *lock
+	version string
+	schema  int
+	room    room
+	bell    bell
+	writer  *writer
+	readers chan *conn // nil: yet to be connected
+
+	closing sync.RWMutex  // held for reading while a call is handed to the writer
+	closed  chan struct{} // closed by Close, once
+
+	fatal   chan struct{} // closed with failure, once
+	failure atomic.Pointer[FatalError]
+	trouble atomic.Pointer[string] // why the last group of writes was not made durable
+}
+
+var _ engine.Store = (*Store)(nil)
+
+// Open opens the database file at path, which comes into being if it is not there, in a directory that does so too. The path
+// stays locked against other processes until Close.
+func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error) {
+	s := &Store{
+		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), readers: make(chan *conn, readerCount),
+		closed: make(chan struct{}), fatal: make(chan struct{}),
+	}
+	if err := s.open(ctx, path, o); err != nil {
+		if s.lock != nil {
+			s.lock.release()
+		}
+		return nil, err
+	}
+	for range readerCount {
+		s.readers <- nil
+	}
+	go s.writer.run()
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions) (err error) {
+	if s.path, err = prepareFile(path); err != nil {
+		return err
+	}
+	if s.lock, err = acquire(s.path); err != nil {
+		return err
+	}
+	if err := createPrivately(s.path); err != nil {
+		return err
+	}
+	c, err := connectWriter(s.path, s.log)
+	if err != nil {
+		return fmt.Errorf("open the database %s: %w", s.path, err)
+	}
+	s.version, s.schema, err = prepareSchema(ctx, c, o)
+	if err == nil {
+		s.room.path = filepath.Dir(s.path)
+		s.writer = &writer{store: s, calls: make(chan *call, maxGroup), done: make(chan struct{})}
+		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}}
+		err = s.writer.tx.known.load(&s.writer.tx)
+	}
+	if err != nil {
+		c.close()
+		return fmt.Errorf("open the database %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// connectWriter opens the one connection that writes. The driver's own DSN takes the settings, because they must hold
+// from its first statement on.
+func connectWriter(path string, log *slog.Logger) (*conn, error) {
+	synchronous := "full"
+	if level := os.Getenv("KAGZI_UNSAFE_SYNCHRONOUS"); level == "normal" {
+		log.Warn("KAGZI_UNSAFE_SYNCHRONOUS=normal is set: A POWER CUT WILL LOSE ACKNOWLEDGED WRITES; it is for measurements only")
+		synchronous = level
+	} else if level != "" {
+		return nil, fmt.Errorf("KAGZI_UNSAFE_SYNCHRONOUS=%q is not known, want normal or nothing", level)
+	}
+	return connect(dsn(path, synchronous, "journal_mode(wal)", fmt.Sprintf("journal_size_limit(%d)", maxWAL),
+		"wal_autocheckpoint(0)", "cache_size(-65536)") + "&_txlock=immediate")
+}
+
+func connectReader(path string) (*conn, error) {
+	return connect(dsn(path, "full", "query_only(1)"))
+}
+
+//go:embed sql/version.sql
+var versionSQL string
+
+// prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version and the schema's number.
+func prepareSchema(ctx context.Context, c *conn, o engine.OpenOptions) (version string, number int, err error) {
+	err = c.query(ctx, &versionSQL, func(r *row) error {
+		version = r.text()
+		return nil
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || major*1_000_000+minor*1000+patch < minVersion {
+		return "", 0, fmt.Errorf("SQLite %s has a defect that corrupts files, 3.51.3 or later is needed", version)
+	}
+	number, err = migrate(ctx, c, o.KeepSchema)
+	return version, number, err
+}
+
+// prepareFile makes the directory and returns where the file really is, so that a link to it is the same database.
+func prepareFile(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("database %s: %w", path, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("directory of the database: %w", err)
+	}
+	if path, err = resolve(path); err != nil {
+		return "", fmt.Errorf("database %s: %w", path, err)
+	}
+	if kind := networkFilesystem(filepath.Dir(path)); kind != "" && os.Getenv("KAGZI_ALLOW_NETWORK_FS") != "1" {
+		return "", fmt.Errorf("database %s lies on a network filesystem (%s), whose locks SQLite cannot rely on; "+
+			"put it on a local disk, or set KAGZI_ALLOW_NETWORK_FS=1 at your own risk", path, kind)
+	}
+	return path, nil
+}
+
+// resolve follows symbolic links, also one to a file that is not there yet.
+func resolve(path string) (string, error) {
+	if target, err := os.Readlink(path); err == nil {
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		if _, err := os.Stat(path); err != nil && !os.IsNotExist(err) {
+			return path, err // links in a circle
+		}
+		return resolve(target)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return path, err
+	}
+	return filepath.Join(dir, filepath.Base(path)), nil
+}
+
+// createPrivately makes a file that only its owner may read. An existing one is never opened here: closing it would drop
+// SQLite's locks on it.
+func createPrivately(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if os.IsExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make the database: %w", err)
+	}
+	return file.Close()
+}
+
+// SetHolder adds a line about this process, such as its address, to what a second server is told that finds the
+// database locked.
+func (s *Store) SetHolder(text string) error { return s.lock.describe(text) }
+
+// Now is the wall clock.
+func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
+
+// Health asks nothing of the disk: the last group of writes has told.
+func (s *Store) Health(context.Context) error {
+	select {
+	case <-s.closed:
+		return errClosed
+	default:
+	}
+	if why := s.trouble.Load(); why != nil {
+		return &engine.Error{Kind: engine.KindUnavailable, Message: *why}
+	}
+	return nil
+}
+
+// Fatal is closed when the disk failed a write or the file is damaged.
+func (s *Store) Fatal() <-chan struct{} { return s.fatal }
+
+// Failure is a *FatalError once Fatal is closed.
+func (s *Store) Failure() error {
+	if f := s.failure.Load(); f != nil {
+		return f
+	}
+	return nil
+}
+
+// die is the end of acknowledging anything.
+func (s *Store) die(failure *FatalError) {
+	why := failure.Error()
+	s.trouble.Store(&why)
+	if s.failure.CompareAndSwap(nil, failure) {
+		close(s.fatal)
+	}
+}
+
+//go:embed sql/database_size.sql
+var databaseSizeSQL string
+
+// Describe tells the file's name and size, the log beside it left out.
+func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
+	return read(ctx, s, "Describe", func(r session) (engine.Description, error) {
+		d := engine.Description{
+			Backend: "sqlite", Version: s.version, Database: s.path, Schema: s.schema, Notifications: "in-process",
+		}
+		err := r.query(&databaseSizeSQL, func(row *row) error {
+			d.Bytes = row.num()
+			return nil
+		})
+		return d, err
+	})
+}
+
+// Close waits for the writes that have begun.
+func (s *Store) Close() error {
+	s.closing.Lock()
+	select {
+	case <-s.closed:
+		s.closing.Unlock()
+		<-s.writer.done
+		return nil
+	default:
+	}
+	close(s.closed)
+	close(s.writer.calls)
+	s.closing.Unlock()
+	<-s.writer.done
+
+	for range readerCount { // each comes back within its deadline
+		if c := <-s.readers; c != nil {
+			c.close()
+		}
+	}
+	err := s.writer.tx.conn.close() // folds the log into the file
+	s.lock.release()
+	if err != nil {
+		return fmt.Errorf("close the database: %w", err)
+	}
+	return nil
+}
+
+// session is a connection within a transaction.
+type session struct {
+	conn *conn
+	ctx  context.Context
+}
+
+func (s session) query(text *string, each func(*row) error, args ...arg) error {
+	return s.conn.query(s.ctx, text, each, args...)
+}
+
+// found is query for a statement that has one row at most.
+func (s session) found(text *string, one func(*row) error, args ...arg) (found bool, err error) {
+	err = s.conn.query(s.ctx, text, func(r *row) error {
+		found = true
+		return one(r)
+	}, args...)
+	return found, err
+}
+
+// read calls do on a snapshot of the database. What do returns is nobody's but the caller's.
+func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readDeadline)
+	defer cancel()
+	var c *conn
+	select {
+	case <-s.closed:
+		return out, errClosed
+	default:
+	}
+	select {
+	case c = <-s.readers:
+	case <-s.closed:
+		return out, errClosed
+	case <-ctx.Done():
+		return out, explain(verb, ctx.Err())
+	}
+	sound := false // a connection that failed is not used again
+	defer func() {
+		if !sound && c != nil {
+			c.close()
+			c = nil
+		}
+		s.readers <- c
+	}()
+	if c == nil {
+		if c, err = connectReader(s.path); err != nil {
+			return out, s.failedRead(verb, err)
+		}
+	}
+	if _, err := c.exec(ctx, &beginReadSQL); err != nil {
+		return out, s.failedRead(verb, err)
+	}
+	var value V
+	value, err = do(session{conn: c, ctx: ctx})
+	if _, ending := c.exec(context.WithoutCancel(ctx), &commitSQL); ending == nil {
+		sound = err == nil || isRefusal(err)
+	} else if err == nil {
+		err = ending
+	}
+	if err != nil {
+		return out, s.failedRead(verb, err)
+	}
+	return value, nil
+}
+
+//go:embed sql/begin_read.sql
+var beginReadSQL string
+
+func (s *Store) failedRead(verb string, err error) error {
+	if failure := fatal(err, true); failure != nil {
+		s.die(failure)
+	}
+	return explain(verb, err)
+}

@@ -1,0 +1,264 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+func fileSize(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// TestMain makes the test binary a server that has the database of an environment variable, for the tests of the lock.
+func TestMain(m *testing.M) {
+	path := os.Getenv("KAGZI_TEST_HOLD")
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	s, err := Open(context.Background(), path, engine.OpenOptions{})
+	if err == nil {
+		err = s.SetHolder("listening on [::1]:50051\x1b[31m")
+	}
+	fmt.Println("held", err)
+	io.Copy(io.Discard, os.Stdin) // until it is killed, or its parent is gone
+}
+
+// otherServer starts a process that has the database and returns when it has.
+func otherServer(t *testing.T, path string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "KAGZI_TEST_HOLD="+path)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "held <nil>\n" {
+		t.Fatalf("the other server said %q (%v)", line, err)
+	}
+	return cmd
+}
+
+func TestASecondServerIsRefusedWithinASecondAndToldWhoIsThere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "kagzi.db")
+	other := otherServer(t, path)
+	link := filepath.Join(dir, "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, link} {
+		begun := time.Now()
+		s, err := Open(t.Context(), name, engine.OpenOptions{})
+		if err == nil {
+			s.Close()
+			t.Fatalf("a second server opened %s", name)
+		}
+		if took := time.Since(begun); took >= time.Second {
+			t.Errorf("it took %s to refuse", took)
+		}
+		for _, want := range []string{fmt.Sprint("process ", other.Process.Pid), "started 20", "listening on [::1]:50051"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not tell %q", err, want)
+			}
+		}
+		if strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%q holds what the other wrote unescaped", err)
+		}
+	}
+}
+
+func TestAServerThatIsKilledLeavesNoLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kagzi.db")
+	other := otherServer(t, path)
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	other.Wait()
+	openAt(t, path)
+}
+
+func TestOnlyTheOwnerMayReadWhatOpenMakes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "deep", "kagzi.db")
+	s := openAt(t, path)
+	holding(t, s, 1)
+	for name, want := range map[string]fs.FileMode{
+		path: 0o600, path + "-wal": 0o600, path + ".lock": 0o600, filepath.Dir(path): 0o700 | fs.ModeDir,
+	} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != want {
+			t.Errorf("mode of %s = %s, want %s", filepath.Base(name), info.Mode(), want)
+		}
+	}
+}
+
+func TestAcknowledgedWritesAreThereAfterTheStoreIsOpenedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "with space % and ?", "kagzi.db")
+	s := openAt(t, path)
+	lease := holding(t, s, 1)[0]
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the log is left after Close: %v", err)
+	}
+	s = openAt(t, path)
+	if got, err := s.CurrentLease(t.Context(), "default", lease.RunID); err != nil || got != lease {
+		t.Fatalf("lease = %v (%v), want %v", got, err, lease)
+	}
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		t.Fatalf("a start in the lane that was there: %v", err)
+	}
+}
+
+func TestANewerSchemaIsRefusedWithBothNumbers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kagzi.db")
+	s := openAt(t, path)
+	if err := s.writer.tx.conn.script(t.Context(), "pragma user_version = 4711"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	_, err := Open(t.Context(), path, engine.OpenOptions{})
+	if err == nil || !strings.Contains(err.Error(), "4711") || !strings.Contains(err.Error(), fmt.Sprint("schemas up to ", s.schema)) {
+		t.Fatalf("error = %v, want both numbers", err)
+	}
+}
+
+func TestAnOldSchemaIsKeptWhenAskedToAndMigratedOtherwise(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kagzi.db")
+	if status, err := Status(t.Context(), path); err != nil || status.Applied != 0 || len(status.Pending) != status.Newest {
+		t.Fatalf("status of no file = %+v (%v)", status, err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Fatal("asking for the status made the file")
+	}
+	if _, err := Open(t.Context(), path, engine.OpenOptions{KeepSchema: true}); err == nil {
+		t.Fatal("an empty database was opened with its schema kept")
+	}
+	if err := Migrate(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := Status(t.Context(), path); err != nil || status.Applied != status.Newest || len(status.Pending) != 0 {
+		t.Fatalf("status after Migrate = %+v (%v)", status, err)
+	}
+	s, err := Open(t.Context(), path, engine.OpenOptions{KeepSchema: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}
+
+func TestADatabaseOfAnotherProgramIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.db")
+	c, err := connect(dsn(path, "full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.script(t.Context(), "create table t (a)"); err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+	if _, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "another program") {
+		t.Fatalf("error = %v, want it to say whose it is", err)
+	}
+}
+
+func TestAFileThatIsNoDatabaseIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kagzi.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil {
+		t.Fatal("it was opened")
+	}
+}
+
+func TestLosingDurabilityIsSaidLoudly(t *testing.T) {
+	t.Setenv("KAGZI_UNSAFE_SYNCHRONOUS", "normal")
+	var said strings.Builder
+	path := filepath.Join(t.TempDir(), "kagzi.db")
+	s, err := Open(t.Context(), path, engine.OpenOptions{Log: slog.New(slog.NewTextHandler(&said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if !strings.Contains(said.String(), "POWER CUT") {
+		t.Fatalf("log = %q, want a warning", said.String())
+	}
+	t.Setenv("KAGZI_UNSAFE_SYNCHRONOUS", "off")
+	if _, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil {
+		t.Fatal("another level was taken")
+	}
+}
+
+func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kagzi.db")
+	s := openAt(t, path)
+	holding(t, s, 100)
+	s.Close()
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	junk := []byte(strings.Repeat("\xff", 4096))
+	for page := int64(2); page < fileSize(t, path)/4096; page++ {
+		if _, err := file.WriteAt(junk, page*4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file.Close()
+	findings, err := Check(t.Context(), path)
+	if err == nil && len(findings) == 0 {
+		t.Error("Check finds nothing")
+	}
+
+	s, err = Open(t.Context(), path, engine.OpenOptions{})
+	if err != nil {
+		return // it was noticed at once
+	}
+	defer s.Close()
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); !errors.Is(err, engine.ErrUnavailable) {
+		t.Fatalf("start = %v, want unavailable", err)
+	}
+	<-s.Fatal()
+	coder, ok := s.Failure().(interface{ ExitCode() int })
+	if !ok || coder.ExitCode() != 71 {
+		t.Fatalf("failure = %v, want exit code 71", s.Failure())
+	}
+	if s.Health(t.Context()) == nil {
+		t.Error("it says that it is healthy")
+	}
+}

@@ -1,0 +1,225 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+//go:embed sql/get_worker.sql
+var getWorkerSQL string
+
+//go:embed sql/get_worker_by_instance.sql
+var getWorkerByInstanceSQL string
+
+//go:embed sql/insert_worker.sql
+var insertWorkerSQL string
+
+//go:embed sql/renew_worker.sql
+var renewWorkerSQL string
+
+//go:embed sql/delete_worker.sql
+var deleteWorkerSQL string
+
+// RegisterWorker goes by the instance first, then by the id.
+func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
+	p.Now = engine.Micros(p.Now)
+	return write(ctx, s, "RegisterWorker", 0, func(t *tx) (engine.Worker, error) {
+		if err := t.namespace(p.Worker.Namespace, p.Now); err != nil {
+			return engine.Worker{}, err
+		}
+		known, err := t.oneWorker(&getWorkerByInstanceSQL, text("namespace", p.Worker.Namespace), text("instance_id", p.Worker.InstanceID))
+		if err != nil {
+			return engine.Worker{}, err
+		}
+		if known != nil {
+			t.ringWorker(known.ID)
+			return t.renewWorker(known, &p)
+		}
+		taken, err := t.oneWorker(&getWorkerSQL, text("worker_id", p.Worker.ID))
+		switch {
+		case err != nil:
+			return engine.Worker{}, err
+		case taken != nil && taken.Status != engine.WorkerOffline:
+			return engine.Worker{}, workerTaken(p.Worker.ID)
+		case taken != nil:
+			if err := t.bury(taken, p.Now); err != nil {
+				return engine.Worker{}, err
+			}
+		}
+		w := p.Worker
+		w.Status, w.Reason = engine.WorkerOnline, 0
+		w.Active, w.Completed, w.Failed, w.Stats = 0, 0, 0, engine.WorkerStats{}
+		w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt = p.Now, p.Now, time.Time{}
+		t.ringWorker(w.ID)
+		_, err = t.exec(&insertWorkerSQL, append(profile(&w), text("namespace", w.Namespace), text("instance_id", w.InstanceID), instant("now", p.Now))...)
+		return w, err
+	})
+}
+
+// renewWorker gives an instance its id back.
+func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (engine.Worker, error) {
+	w := p.Worker
+	w.ID, w.Status = known.ID, engine.WorkerOnline
+	if known.Status == engine.WorkerDraining {
+		w.Status = engine.WorkerDraining
+	}
+	w.Reason, w.Active, w.Completed, w.Failed, w.Stats = 0, known.Active, known.Completed, known.Failed, known.Stats
+	w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt = known.RegisteredAt, p.Now, time.Time{}
+	_, err := t.exec(&renewWorkerSQL, append(profile(&w), num("status", w.Status), instant("now", p.Now))...)
+	return w, err
+}
+
+// profile is what a worker says about itself when it registers.
+func profile(w *engine.Worker) []arg {
+	return []arg{
+		text("worker_id", w.ID), text("queues", encode(w.Queues)), text("types", encode(w.Types)), text("labels", encodeMap(w.Labels)),
+		text("capabilities", encodeMap(w.Capabilities)), text("hostname", w.Hostname), num("pid", w.PID), text("version", w.Version),
+		text("platform", w.Platform), num("max_concurrent", w.MaxConcurrent), num("queue_limit", w.QueueLimit),
+		text("type_limits", encodeMap(w.TypeLimits)),
+	}
+}
+
+// bury makes room for another instance under the id of one that is OFFLINE.
+func (t *tx) bury(old *engine.Worker, now time.Time) error {
+	runs, err := t.heldBy(old.ID)
+	if err != nil {
+		return err
+	}
+	for i := range runs {
+		if err := t.lose(&runs[i], now); err != nil {
+			return err
+		}
+	}
+	_, err = t.exec(&deleteWorkerSQL, text("worker_id", old.ID))
+	return err
+}
+
+func (s session) oneWorker(statement *string, args ...arg) (*engine.Worker, error) {
+	var w engine.Worker
+	found, err := s.found(statement, func(r *row) (err error) {
+		w, err = readWorker(r)
+		return err
+	}, args...)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &w, nil
+}
+
+//go:embed sql/heartbeat.sql
+var heartbeatSQL string
+
+// Heartbeat writes the worker's row and, of leases, touches only those that are to be freed.
+func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
+	p.Now = engine.Micros(p.Now)
+	stats := ""
+	if p.Stats != nil {
+		stats = encode(p.Stats)
+	}
+	return write(ctx, s, "Heartbeat", 0, func(t *tx) (beat engine.Beat, err error) {
+		known, err := t.returning(&heartbeatSQL, func(r *row) error {
+			beat.Status = engine.WorkerStatus(r.num())
+			return nil
+		}, text("worker_id", p.WorkerID), num("active", p.Active), num("completed", p.Completed), num("failed", p.Failed),
+			text("stats", stats), instant("now", p.Now))
+		if err == nil && !known {
+			err = engine.WorkerNotFound(p.WorkerID)
+		}
+		if err != nil || len(p.Held) == 0 && !p.Whole {
+			return beat, err
+		}
+		runs, err := t.heldBy(p.WorkerID)
+		if err != nil {
+			return beat, err
+		}
+		held := make(map[engine.ID]*runState, len(runs))
+		for i := range runs {
+			held[runs[i].id] = &runs[i]
+		}
+		for _, l := range p.Held {
+			if run := held[l.RunID]; run != nil && run.token == l.Token {
+				delete(held, l.RunID)
+			} else {
+				beat.Lost = append(beat.Lost, l)
+			}
+		}
+		if p.Whole {
+			err = t.freeUnnamed(runs, held, &p)
+		}
+		return beat, err
+	})
+}
+
+// freeUnnamed frees what the worker holds without knowing, because the answer to its claim was lost.
+func (t *tx) freeUnnamed(runs []runState, unnamed map[engine.ID]*runState, p *engine.HeartbeatParams) error {
+	for i := range runs {
+		run := &runs[i]
+		if unnamed[run.id] == nil || run.claimedAt.Add(p.NameWithin).After(p.Now) {
+			continue
+		}
+		if err := t.free(run, due(p.Now), p.Now); err != nil {
+			return err
+		}
+		t.ringWorker(p.WorkerID)
+	}
+	return nil
+}
+
+//go:embed sql/drain_worker.sql
+var drainWorkerSQL string
+
+// DrainWorker leaves the worker what it has.
+func (s *Store) DrainWorker(ctx context.Context, workerID string, _ time.Time) error {
+	_, err := write(ctx, s, "DrainWorker", 0, func(t *tx) (none struct{}, err error) {
+		known, err := t.exec(&drainWorkerSQL, text("worker_id", workerID))
+		if err == nil && known == 0 {
+			err = engine.WorkerNotFound(workerID)
+		}
+		t.ringWorker(workerID)
+		return none, err
+	})
+	return err
+}
+
+//go:embed sql/offline_worker.sql
+var offlineWorkerSQL string
+
+// OfflineWorker takes the worker off and frees what it held.
+func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
+	return write(ctx, s, "OfflineWorker", 0, func(t *tx) (freed int, err error) {
+		w, err := t.oneWorker(&getWorkerSQL, text("worker_id", p.WorkerID))
+		lost := p.Reason == engine.OfflineLost
+		switch {
+		case err != nil:
+			return 0, err
+		case w == nil:
+			return 0, engine.WorkerNotFound(p.WorkerID)
+		case w.Status == engine.WorkerOffline, lost && w.LastHeartbeatAt.After(p.HeardAt):
+			return 0, nil
+		}
+		if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
+			return 0, err
+		}
+		runs, err := t.heldBy(p.WorkerID)
+		for i := range runs {
+			run := &runs[i]
+			switch {
+			case err != nil:
+				return 0, err
+			case !lost:
+				err = t.free(run, due(p.Now), p.Now)
+			case run.heartbeat > 0 && w.LastHeartbeatAt.Add(run.heartbeat).After(p.Now):
+				continue // FreeLost comes for it
+			default:
+				err = t.lose(run, p.Now)
+			}
+			freed++
+		}
+		t.ringWorker(p.WorkerID)
+		return freed, err
+	})
+}

@@ -1,0 +1,333 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+
+	"modernc.org/sqlite"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+const (
+	maxGroup      = 512     // calls in one commit
+	maxGroupBytes = 8 << 20 // of payloads in one commit, about
+	maxWAL        = 64 << 20
+	// checkpointPages is how much the log grows before it is folded into the file.
+	checkpointPages = 1000
+)
+
+// writer is the goroutine that writes. It takes all calls that wait, carries them out in one transaction and commits once, so
+// the cost of a commit is shared by whoever came meanwhile, and a caller alone does not wait for others.
+//
+// Calls look before they write, so one that is refused has as a rule changed nothing, and the transaction goes on without it.
+// Should one fail after it has written, the whole transaction is rolled back and each call is carried out again in one of
+// its own: a call must therefore have no effect outside its transaction.
+type writer struct {
+	store *Store
+	calls chan *call
+	done  chan struct{}
+	tx    tx
+	group []*call
+	log   int // pages that the log has grown by since the last checkpoint
+}
+
+// call is one write that waits for its commit.
+type call struct {
+	verb string
+	size int // bytes of payloads, about
+	do   func(*tx) error
+	err  error
+	done chan struct{}
+}
+
+// tx is the transaction that a call is carried out in, of the writer's one connection.
+type tx struct {
+	session
+	known known
+	tally tally
+	rings []engine.Ring
+	wrote bool // the current call has changed something
+}
+
+func (t *tx) exec(text *string, args ...arg) (int64, error) {
+	if err := t.settle(); err != nil {
+		return 0, err
+	}
+	n, err := t.conn.exec(t.ctx, text, args...)
+	t.wrote = t.wrote || n > 0 || err != nil
+	return n, err
+}
+
+func (t *tx) query(text *string, each func(*row) error, args ...arg) error {
+	if err := t.settle(); err != nil {
+		return err
+	}
+	return t.session.query(text, each, args...)
+}
+
+func (t *tx) found(text *string, one func(*row) error, args ...arg) (bool, error) {
+	if err := t.settle(); err != nil {
+		return false, err
+	}
+	return t.session.found(text, one, args...)
+}
+
+// returning is query for a statement that writes, with one row at most.
+func (t *tx) returning(text *string, one func(*row) error, args ...arg) (bool, error) {
+	found, err := t.found(text, one, args...)
+	t.wrote = t.wrote || found || err != nil
+	return found, err
+}
+
+func (t *tx) ring(r engine.Ring) {
+	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
+		t.rings = append(t.rings, r)
+	}
+}
+
+func (t *tx) ringRun(id engine.ID) { t.ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+
+func (t *tx) ringQueue(namespace, queue string) {
+	t.ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
+}
+
+func (t *tx) ringSlot(namespace, queue string) {
+	t.ring(engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: queue})
+}
+
+func (t *tx) ringWorker(id string) {
+	if id != "" {
+		t.ring(engine.Ring{Kind: engine.RingWorker, Name: id})
+	}
+}
+
+// write hands do to the writer and waits for the commit. do may be called more than once; a caller that gives up
+// does not stop it.
+func write[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error)) (V, error) {
+	var none, out V
+	if err := ctx.Err(); err != nil {
+		return none, explain(verb, err)
+	}
+	c := &call{verb: verb, size: size, done: make(chan struct{})}
+	c.do = func(t *tx) (err error) {
+		out, err = do(t)
+		return err
+	}
+	if err := s.hand(ctx, c); err != nil {
+		return none, err
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return none, explain(verb, ctx.Err())
+	}
+	if c.err != nil {
+		return none, c.err
+	}
+	return out, nil
+}
+
+func (s *Store) hand(ctx context.Context, c *call) error {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	select {
+	case <-s.closed:
+		return errClosed
+	default:
+	}
+	select {
+	case s.writer.calls <- c:
+		return nil
+	case <-ctx.Done():
+		return explain(c.verb, ctx.Err())
+	}
+}
+
+// run ends when calls is closed and empty. A panic in a call ends the process: what is not committed was never
+// acknowledged.
+func (w *writer) run() {
+	defer close(w.done)
+	var next *call
+	for {
+		first := next
+		if next = nil; first == nil {
+			var ok bool
+			if first, ok = <-w.calls; !ok {
+				return
+			}
+		}
+		next = w.gather(first)
+		w.carryOut(w.group)
+		w.checkpoint()
+	}
+}
+
+// gather fills the group with the calls that wait, as far as they fit in. The one that does not begins the next group.
+func (w *writer) gather(first *call) (next *call) {
+	w.group = append(w.group[:0], first)
+	size := first.size
+	for len(w.group) < maxGroup {
+		select {
+		case c, ok := <-w.calls:
+			if !ok {
+				return nil
+			}
+			if size += c.size; size > maxGroupBytes {
+				return c
+			}
+			w.group = append(w.group, c)
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// carryOut commits the group, as a whole if possible, answers and rings.
+func (w *writer) carryOut(group []*call) {
+	switch alone, err := w.commit(group); {
+	case alone:
+		for i := range group {
+			w.carryOut(group[i : i+1])
+		}
+		return
+	case err != nil:
+		w.failed(group, err)
+	default:
+		w.store.trouble.Store(nil)
+	}
+	for i, c := range group {
+		close(c.done)
+		group[i] = nil
+	}
+	w.store.bell.ring(w.tx.rings)
+	w.tx.rings = w.tx.rings[:0]
+}
+
+// failed answers a group that could not be made durable.
+func (w *writer) failed(group []*call, err error) {
+	if failure := fatal(err, false); failure != nil {
+		w.store.die(failure)
+	} else {
+		why := "the last write failed: " + explain("commit", err).Error()
+		w.store.trouble.Store(&why)
+	}
+	for _, c := range group {
+		c.err = explain(c.verb, err)
+	}
+	w.tx.rings = w.tx.rings[:0]
+}
+
+//go:embed sql/begin.sql
+var beginSQL string
+
+//go:embed sql/commit.sql
+var commitSQL string
+
+//go:embed sql/rollback.sql
+var rollbackSQL string
+
+// commit carries the calls out and makes them durable. alone says that a call failed after it had written and that nothing of
+// the group has happened; the calls are then to be carried out one by one. An error means likewise that nothing has
+// happened. A call that was refused has its err.
+func (w *writer) commit(group []*call) (alone bool, err error) {
+	t := &w.tx
+	if failure := w.store.failure.Load(); failure != nil {
+		return false, failure
+	}
+	if _, err := t.conn.exec(t.ctx, &beginSQL); err != nil {
+		return false, err
+	}
+	if t.known.stale {
+		if err := t.known.load(t); err != nil {
+			return false, w.rollback(err)
+		}
+	}
+	for i, c := range group {
+		if i > 0 {
+			engine.Failpoint("sqlite.mid_group")
+		}
+		rings := len(t.rings)
+		t.wrote = false
+		c.err = c.do(t)
+		if c.err == nil {
+			continue
+		}
+		t.rings = t.rings[:rings]
+		if !t.wrote && isRefusal(c.err) {
+			continue
+		}
+		failure := w.rollback(c.err)
+		if len(group) > 1 && fatal(failure, false) == nil {
+			return true, nil
+		}
+		if isRefusal(c.err) { // it undid what it had written
+			return false, nil
+		}
+		return false, failure
+	}
+	if err := t.settle(); err != nil {
+		return false, w.rollback(err)
+	}
+	engine.Failpoint("sqlite.before_commit")
+	if _, err := t.conn.exec(t.ctx, &commitSQL); err != nil {
+		return false, w.rollback(err)
+	}
+	engine.Failpoint("sqlite.after_commit")
+	return false, nil
+}
+
+// rollback undoes the transaction, and returns why. SQLite may have done so by itself, as it does when the disk is full; then
+// there is nothing to roll back, and that error says nothing.
+func (w *writer) rollback(why error) error {
+	w.tx.conn.exec(w.tx.ctx, &rollbackSQL)
+	w.tx.rings = w.tx.rings[:0]
+	w.tx.known.stale = true
+	return why
+}
+
+//go:embed sql/checkpoint.sql
+var checkpointSQL string
+
+//go:embed sql/checkpoint_truncate.sql
+var checkpointTruncateSQL string
+
+// checkpoint folds the log into the file when it has grown, between two groups, where nobody waits for it. What it cannot do now,
+// because of a reader, it does after the next pages.
+func (w *writer) checkpoint() {
+	pages, _, err := w.tx.conn.driver.(sqlite.DBStatus).Status(sqlite.DBStatusCacheWrite, true)
+	if err != nil || w.store.failure.Load() != nil {
+		return
+	}
+	if w.log += pages; w.log < checkpointPages {
+		return
+	}
+	w.log = 0
+	var frames int64
+	err = w.tx.query(&checkpointSQL, func(r *row) error {
+		r.num() // whether it was kept from finishing
+		frames = r.num()
+		return nil
+	})
+	if err == nil && frames*4096 > maxWAL {
+		err = w.truncate()
+	}
+	if failure := fatal(err, false); failure != nil {
+		w.store.die(failure)
+	} else if err != nil && code(err) != 0 && !isFull(err) {
+		w.store.log.Warn("checkpoint", "error", err)
+	}
+}
+
+// truncate also cuts the log short. It waits for readers, but not for long: writes wait for it.
+func (w *writer) truncate() error {
+	if err := w.tx.conn.script(w.tx.ctx, "pragma busy_timeout = 200"); err != nil {
+		return err
+	}
+	err := w.tx.query(&checkpointTruncateSQL, func(*row) error { return nil })
+	if resetting := w.tx.conn.script(w.tx.ctx, "pragma busy_timeout = 5000"); err == nil {
+		err = resetting
+	}
+	return err
+}

@@ -1,0 +1,269 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"modernc.org/sqlite"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+func fresh(t *testing.T) *Store {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+}
+
+// hold keeps the writer busy with one call until the returned function is called, so that others gather behind it.
+func hold(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	begun, end, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		_, err := write(context.Background(), s, "hold", 0, func(*tx) (struct{}, error) {
+			close(begun)
+			<-end
+			return struct{}{}, nil
+		})
+		if err != nil {
+			t.Errorf("hold: %v", err)
+		}
+	}()
+	<-begun
+	return func() {
+		close(end)
+		<-over
+	}
+}
+
+// waiting returns when n calls wait for the writer.
+func waiting(t *testing.T, s *Store, n int) {
+	t.Helper()
+	for len(s.writer.calls) < n {
+		if t.Context().Err() != nil {
+			t.Fatalf("calls that wait = %d, want %d", len(s.writer.calls), n)
+		}
+	}
+}
+
+func insertNamespace(t *tx, name string) error {
+	_, err := t.exec(&insertNamespaceSQL, text("namespace", name), blob("id", []byte("0123456789abcdef")), num("now", 1))
+	return err
+}
+
+func namespaces(t *testing.T, s *Store) int {
+	t.Helper()
+	n, err := read(t.Context(), s, "count", func(r session) (n int, err error) {
+		err = r.query(&listNamespacesSQL, func(*row) error {
+			n++
+			return nil
+		})
+		return n, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// settle returns when the writer is done with all that was handed to it before, its checkpoint included.
+func settle(t *testing.T, s *Store) {
+	t.Helper()
+	for range 2 {
+		if _, err := write(t.Context(), s, "settle", 0, func(*tx) (none struct{}, err error) { return none, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCallsThatWaitShareOneCommit(t *testing.T) {
+	s := fresh(t)
+	var commits atomic.Int64
+	s.writer.tx.conn.driver.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 {
+		commits.Add(1)
+		return 0
+	})
+	release := hold(t, s)
+	const callers = 40
+	answers := make(chan error, callers)
+	for i := range callers {
+		go func() {
+			_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
+				return struct{}{}, insertNamespace(tx, fmt.Sprint("space-", i))
+			})
+			answers <- err
+		}()
+	}
+	waiting(t, s, callers)
+	release()
+	for range callers {
+		if err := <-answers; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := commits.Load(); got != 2 {
+		t.Fatalf("commits = %d, want one for the call that held them up and one for %d callers", got, callers)
+	}
+	if got := namespaces(t, s); got != callers {
+		t.Fatalf("rows = %d, want %d", got, callers)
+	}
+}
+
+func TestACallThatFailsAfterItHasWrittenFailsAlone(t *testing.T) {
+	s := fresh(t)
+	release := hold(t, s)
+	broken := errors.New("broken")
+	refused := engine.WorkerNotFound("w")
+	wants := map[string]error{"a": nil, "b": broken, "c": nil, "d": refused, "e": nil}
+	type answer struct {
+		name string
+		err  error
+	}
+	answers := make(chan answer, len(wants))
+	for name, want := range wants {
+		go func() {
+			_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
+				tx.ringQueue("default", name)
+				return struct{}{}, errors.Join(insertNamespace(tx, name), want)
+			})
+			answers <- answer{name, err}
+		}()
+	}
+	waiting(t, s, len(wants))
+	release()
+	for range wants {
+		a := <-answers
+		if want := wants[a.name]; want == nil && a.err != nil || want != nil && !errors.Is(a.err, want) {
+			t.Errorf("answer to %s = %v, want %v", a.name, a.err, want)
+		}
+	}
+	if got := namespaces(t, s); got != 3 {
+		t.Fatalf("rows = %d, want those of the 3 calls that did not fail", got)
+	}
+}
+
+func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing.T) {
+	s := fresh(t)
+	release := hold(t, s)
+	answers := make(chan error, 2)
+	for _, number := range []string{"1", "'no number'"} {
+		go func() {
+			_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
+				statement := "insert into lanes (namespace, task_queue, workflow_type, requirements, priority) values ('n', 'q', 't', '', " + number + ")"
+				_, err := tx.exec(&statement)
+				return struct{}{}, err
+			})
+			answers <- err
+		}()
+	}
+	waiting(t, s, 2)
+	release()
+	failed := 0
+	for range 2 {
+		if <-answers != nil {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Fatalf("calls that failed = %d, want 1", failed)
+	}
+	s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+	if err := s.Health(t.Context()); err != nil {
+		t.Fatalf("health = %v", err)
+	}
+}
+
+func TestACallerThatGivesUpStopsWaitingAndItsWriteGoesOn(t *testing.T) {
+	s := fresh(t)
+	release := hold(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan error)
+	go func() {
+		_, err := s.StartRuns(ctx, []engine.StartRun{startOf("t", s)})
+		answer <- err
+	}()
+	waiting(t, s, 1)
+	cancel()
+	if err := <-answer; !errors.Is(err, engine.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Fatalf("answer = %v, want unavailable, because of the caller's context", err)
+	}
+	release()
+	settle(t, s)
+	stats, err := s.Stats(t.Context(), "", s.Now())
+	if err != nil || stats.ByStatus[engine.RunPending] != 1 {
+		t.Fatalf("runs = %v (%v), want the one that was begun", stats.ByStatus, err)
+	}
+}
+
+func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
+	s := fresh(t)
+	limit := func(pages int) {
+		t.Helper()
+		_, err := write(t.Context(), s, "limit", 0, func(tx *tx) (struct{}, error) {
+			statement := fmt.Sprintf("pragma max_page_count = %d", pages)
+			return struct{}{}, tx.query(&statement, func(*row) error { return nil })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	big := startOf("t", s)
+	big.Input.Data = make([]byte, 1<<20)
+	limit(1) // what it has already, and no more
+	for range 2 {
+		if _, err := s.StartRuns(t.Context(), []engine.StartRun{big}); !errors.Is(err, engine.ErrExhausted) {
+			t.Fatalf("start on a full disk = %v, want exhausted", err)
+		}
+	}
+	if s.Health(t.Context()) == nil {
+		t.Error("a store that could not write says that it is healthy")
+	}
+	if s.Failure() != nil {
+		t.Errorf("a full disk is fatal: %v", s.Failure())
+	}
+	limit(1 << 30)
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{big}); err != nil {
+		t.Fatalf("start after there was room again: %v", err)
+	}
+	if err := s.Health(t.Context()); err != nil {
+		t.Errorf("health = %v, want it to pass", err)
+	}
+}
+
+func TestOnlyStartsAreRefusedWhenTheDiskIsNearlyFull(t *testing.T) {
+	s := fresh(t)
+	lease := holding(t, s, 1)[0]
+	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater - 1, nil }}
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); !errors.Is(err, engine.ErrExhausted) {
+		t.Fatalf("start = %v, want exhausted", err)
+	}
+	if err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
+		t.Fatalf("CompleteRun = %v, want it to go on", err)
+	}
+	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater, nil }}
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		t.Fatalf("start with room = %v", err)
+	}
+}
+
+func TestTheLogIsFoldedIntoTheFileWhileWritingGoesOn(t *testing.T) {
+	s := fresh(t)
+	big := make([]engine.StartRun, 20)
+	for range 20 {
+		for i := range big {
+			big[i] = startOf("t", s)
+			big[i].Input.Data = make([]byte, 64<<10)
+		}
+		if _, err := s.StartRuns(t.Context(), big); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(t, s)
+	if size := fileSize(t, s.path+"-wal"); size > 16<<20 {
+		t.Fatalf("the log has %d bytes after 26 MB of writes, want it folded every %d pages", size, checkpointPages)
+	}
+}
