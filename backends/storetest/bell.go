@@ -1,0 +1,259 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// patience is how long a ring may take. It is waited for whole only when a store forgets to ring.
+const patience = 3 * time.Second
+
+// ear listens to a store and remembers the rings.
+type ear struct {
+	s     *stage
+	rings chan engine.Ring
+}
+
+// listen starts an ear and waits until it hears.
+func (s *stage) listen() *ear {
+	s.Helper()
+	ctx, stop := context.WithCancel(s.ctx)
+	e := &ear{s: s, rings: make(chan engine.Ring, 10_000)}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.store.Listen(ctx, func(r engine.Ring) {
+			select {
+			case e.rings <- r:
+			default: // full: nobody looks any more
+			}
+		})
+	}()
+	s.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	deadline := time.After(patience)
+	for again := time.NewTicker(5 * time.Millisecond); ; {
+		s.start(inSpace("probe"))
+		select {
+		case r := <-e.rings:
+			if r.Namespace == "probe" {
+				again.Stop()
+				return e
+			}
+		case <-again.C:
+		case err := <-ended:
+			ended <- err
+			s.Fatalf("Listen ended: %v", err)
+		case <-deadline:
+			s.Fatalf("no ring within %s of starts", patience)
+		}
+	}
+}
+
+// hears fails the case unless each of the rings comes, in any order, among others.
+func (e *ear) hears(what string, want ...engine.Ring) {
+	e.s.Helper()
+	left := map[engine.Ring]bool{}
+	for _, r := range want {
+		left[r] = true
+	}
+	deadline := time.After(patience)
+	for len(left) > 0 {
+		select {
+		case r := <-e.rings:
+			delete(left, r)
+		case <-deadline:
+			for r := range left {
+				e.s.Fatalf("%s: no ring %+v within %s", what, r, patience)
+			}
+		}
+	}
+}
+
+// forget drops the rings heard so far.
+func (e *ear) forget() {
+	for {
+		select {
+		case <-e.rings:
+		default:
+			return
+		}
+	}
+}
+
+func ringQueue(name string) engine.Ring {
+	return engine.Ring{Kind: engine.RingQueue, Namespace: space, Name: name}
+}
+
+func ringSlot(name string) engine.Ring {
+	return engine.Ring{Kind: engine.RingSlot, Namespace: space, Name: name}
+}
+func ringRun(id engine.ID) engine.Ring { return engine.Ring{Kind: engine.RingRun, ID: id} }
+func ringWorker(id string) engine.Ring { return engine.Ring{Kind: engine.RingWorker, Name: id} }
+
+// deed is something done to a run that is held.
+type deed struct {
+	what string
+	do   func(l engine.Lease)
+}
+
+var bellCases = []testCase{
+	{"a start rings its queue, also when it is due later", func(s *stage) {
+		e := s.listen()
+		s.start()
+		e.hears("start", ringQueue(queue))
+		s.start(dueAt(s.now.Add(time.Hour)), inQueue("later"))
+		e.hears("delayed start", ringQueue("later"))
+		s.startAll(s.newRun(inQueue("a")), s.newRun(inQueue("b")), s.newRun(inQueue("a")))
+		e.hears("batch", ringQueue("a"), ringQueue("b"))
+	}},
+	{"a claim and every step ring the run", func(s *stage) {
+		e := s.listen()
+		l := s.held()
+		e.hears("claim", ringRun(l.RunID))
+		for _, d := range []deed{
+			{"begin", func(l engine.Lease) { s.begin(l, "pay") }},
+			{"complete", func(l engine.Lease) { s.complete(l, "ship", "x") }},
+			{"held failure", func(l engine.Lease) { s.fail(l, "a", "no", holding) }},
+			{"final failure", func(l engine.Lease) { s.fail(l, "b", "no", forGood) }},
+			{"held sleep", func(l engine.Lease) { s.sleep(l, "nap", time.Hour, held) }},
+		} {
+			e.forget()
+			d.do(l)
+			e.hears(d.what, ringRun(l.RunID))
+		}
+	}},
+	{"a step that begins rings the timer", func(s *stage) {
+		e := s.listen()
+		l := s.held()
+		s.begin(l, "pay")
+		e.hears("begin", engine.Ring{Kind: engine.RingTimer})
+	}},
+	{"whatever ends a lease and leaves the run waiting rings run, queue and slot", func(s *stage) {
+		e := s.listen()
+		s.worker("w1")
+		for _, d := range []deed{
+			{"release", func(l engine.Lease) { s.release(l, false) }},
+			{"sleep", func(l engine.Lease) { s.sleep(l, "nap", time.Hour) }},
+			{"retry", func(l engine.Lease) { s.fail(l, "pay", "no") }},
+			{"run's retry", func(l engine.Lease) { s.failRun(l, "no") }},
+			{"beat", func(engine.Lease) { s.heartbeat("w1", func(p *engine.HeartbeatParams) { p.Whole = true }) }},
+			{"forced", func(engine.Lease) { s.offline("w1", engine.OfflineForced) }},
+			{"lost", func(engine.Lease) { s.offline("w1", engine.OfflineLost) }},
+		} {
+			s.register(s.newWorker("w1"), true)
+			l := s.heldNext(withPolicy(engine.RetryPolicy{}))
+			e.forget()
+			d.do(l)
+			e.hears(d.what, ringRun(l.RunID), ringQueue(queue), ringSlot(queue))
+			s.cancel(l.RunID)
+		}
+	}},
+	{"whatever ends a run that is held rings run and slot", func(s *stage) {
+		e := s.listen()
+		s.worker("w1")
+		for _, d := range []deed{
+			{"complete", func(l engine.Lease) { s.finish(l, "done") }},
+			{"fail", func(l engine.Lease) { s.failRun(l, "no") }},
+			{"cancel", func(l engine.Lease) { s.cancel(l.RunID) }},
+			{"terminate", func(l engine.Lease) { _, _ = endVerbs[1].end(s, l.RunID, "") }},
+		} {
+			l := s.heldNext()
+			e.forget()
+			d.do(l)
+			e.hears(d.what, ringRun(l.RunID), ringSlot(queue))
+		}
+	}},
+	{"whatever takes a lease or work from a worker rings the worker", func(s *stage) {
+		e := s.listen()
+		for _, d := range []deed{
+			{"cancel", func(l engine.Lease) { s.cancel(l.RunID) }},
+			{"drain", func(engine.Lease) { s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker") }},
+			{"forced", func(engine.Lease) { s.offline("w1", engine.OfflineForced) }},
+			{"beat", func(engine.Lease) { s.heartbeat("w1", func(p *engine.HeartbeatParams) { p.Whole = true }) }},
+			{"timeout", func(engine.Lease) { s.timeOut(s.now.Add(time.Hour)) }},
+		} {
+			s.register(s.newWorker("w1"), true)
+			l := s.heldNext()
+			s.begin(l, "pay")
+			e.forget()
+			d.do(l)
+			e.hears(d.what, ringWorker("w1"))
+			s.cancel(l.RunID)
+			s.offline("w1", engine.OfflineForced)
+		}
+	}},
+	{"a registration rings its worker, also when it is repeated", func(s *stage) {
+		e := s.listen()
+		w := s.newWorker("w1")
+		for range 2 {
+			e.forget()
+			s.register(w, true)
+			e.hears("registration", ringWorker("w1"))
+		}
+	}},
+	{"ending a run that waits rings the run", func(s *stage) {
+		e := s.listen()
+		id := s.start()
+		e.forget()
+		s.cancel(id)
+		e.hears("cancel", ringRun(id))
+	}},
+	{"who is rung sees the change", func(s *stage) {
+		e := s.listen()
+		s.worker("w1")
+		for i := range 20 {
+			own := fmt.Sprintf("queue-%d", i) // a late ring for the last one must not be taken for this one
+			r := s.newRun(inQueue(own))
+			seen := make(chan error, 1)
+			go func() { // reads as soon as it hears, while the writer may still be on its way back
+				for ring := range e.rings {
+					if ring == ringQueue(own) {
+						_, err := s.store.GetRun(s.ctx, space, r.ID)
+						seen <- err
+						return
+					}
+				}
+			}()
+			s.started(r)
+			select {
+			case err := <-seen:
+				s.must(err, "GetRun at the ring")
+			case <-time.After(patience):
+				s.Fatalf("no ring within %s", patience)
+			}
+		}
+	}},
+	{"everybody who listens is rung", func(s *stage) {
+		first, second := s.listen(), s.listen()
+		id := s.start()
+		s.cancel(id)
+		first.hears("the first", ringRun(id))
+		second.hears("the second", ringRun(id))
+	}},
+	{"listening ends with its context, and writes go on", func(s *stage) {
+		ctx, stop := context.WithCancel(s.ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- s.store.Listen(ctx, func(engine.Ring) {}) }()
+		s.start()
+		stop()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			s.Fatalf("Listen goes on after its context ended")
+		}
+		s.start()
+	}},
+}
+
+// timeOut sweeps the step timeouts of this moment.
+func (s *stage) timeOut(now time.Time) (int, time.Time) {
+	s.Helper()
+	n, next, err := s.store.TimeoutSteps(s.ctx, engine.TimeoutStepsParams{Now: now, Limit: 100, Roll: 0.5})
+	s.must(err, "TimeoutSteps")
+	return n, next
+}

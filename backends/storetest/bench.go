@@ -1,0 +1,249 @@
+package storetest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+var (
+	fullEnded    = flag.Int("storetest.ended", 20_000, "how many ended runs a full table has in benchmarks")
+	fullSleeping = flag.Int("storetest.sleeping", 2_000, "how many sleeping runs a full table has in benchmarks")
+)
+
+// Fill puts ended runs and sleeping runs into a fresh store, faster than the verbs can: runs of the namespace "default", queue
+// "orders" and type "order". The sleeping ones must not be due within a year of now.
+type Fill func(tb testing.TB, s engine.Store, ended, sleeping int, now time.Time)
+
+// Bench measures the verbs of a store as its callers see them: each call is durable when it returns. A million ended runs
+// take the verbs a while; give a Fill, or lower the flags.
+func Bench(b *testing.B, open func(tb testing.TB) engine.Store, fill ...Fill) {
+	b.Run("CompleteStep/1 caller", func(b *testing.B) { benchCompleteStep(newBench(b, open), 1) })
+	b.Run("CompleteStep/100 callers", func(b *testing.B) { benchCompleteStep(newBench(b, open), 100) })
+	b.Run("StartRuns/1 caller", func(b *testing.B) { benchStart(newBench(b, open), 1, 1) })
+	b.Run("StartRuns/100 callers", func(b *testing.B) { benchStart(newBench(b, open), 100, 1) })
+	b.Run("StartRuns/batches of 100", func(b *testing.B) { benchStart(newBench(b, open), 1, 100) })
+	b.Run("empty table", func(b *testing.B) { benchClaims(newBench(b, open)) })
+	b.Run("full table", func(b *testing.B) { benchClaims(fullBench(b, open, fill)) })
+	b.Run("CompleteRun/1 caller", func(b *testing.B) { benchCompleteRun(newBench(b, open), 1) })
+	b.Run("CompleteRun/100 callers", func(b *testing.B) { benchCompleteRun(newBench(b, open), 100) })
+	b.Run("Heartbeat/100 callers", func(b *testing.B) { benchHeartbeat(newBench(b, open), 100) })
+	b.Run("History of 1000 steps", func(b *testing.B) { benchHistory(newBench(b, open), 1000) })
+}
+
+// bench is a store under measurement.
+type bench struct {
+	*stage
+	b *testing.B
+}
+
+func newBench(b *testing.B, open func(tb testing.TB) engine.Store) *bench {
+	s := newStage(b, open(b))
+	s.worker("w1")
+	return &bench{stage: s, b: b}
+}
+
+// on is the same store under another measurement.
+func (f *bench) on(b *testing.B) *bench {
+	s := *f.stage
+	s.T, s.ctx = b, b.Context()
+	return &bench{stage: &s, b: b}
+}
+
+// fullBench is a store whose table is full of runs that ended and runs that sleep.
+func fullBench(b *testing.B, open func(tb testing.TB) engine.Store, fill []Fill) *bench {
+	f := newBench(b, open)
+	if len(fill) > 0 {
+		fill[0](b, f.store, *fullEnded, *fullSleeping, f.now)
+		return f
+	}
+	f.cycle(*fullEnded, func(l engine.Lease, _ engine.ID) error { return f.tryFinish(l, "done") })
+	f.cycle(*fullSleeping, func(l engine.Lease, id engine.ID) error {
+		return f.store.Sleep(f.ctx, engine.SleepParams{Lease: l, Step: named("nap"), ID: id, Duration: 10_000 * time.Hour, Now: f.now})
+	})
+	return f
+}
+
+// cycle starts and claims n runs and does the same to each; the id is for whatever that makes.
+func (f *bench) cycle(n int, do func(engine.Lease, engine.ID) error) {
+	for ; n > 0; n -= engine.MaxBatch {
+		leases := f.claimed(min(n, engine.MaxBatch))
+		made := make([]engine.ID, len(leases))
+		for i := range made {
+			made[i] = f.id()
+		}
+		f.concurrently(len(leases), 100, func(_ context.Context, i int) error { return do(leases[i], made[i]) })
+	}
+}
+
+// claimed starts and claims n runs.
+func (f *bench) claimed(n int) []engine.Lease {
+	f.Helper()
+	var leases []engine.Lease
+	for len(leases) < n {
+		batch := min(n-len(leases), engine.MaxBatch)
+		runs := make([]engine.StartRun, batch)
+		workers := make([]string, batch)
+		for i := range runs {
+			runs[i], workers[i] = f.newRun(), "w1"
+		}
+		f.startAll(runs...)
+		for _, task := range f.claimWith(f.claimParams(workers...)).Tasks {
+			leases = append(leases, task.Lease)
+		}
+	}
+	return leases
+}
+
+// concurrently calls do for 0 to n-1 from so many goroutines.
+func (f *bench) concurrently(n, callers int, do func(ctx context.Context, i int) error) {
+	f.Helper()
+	var next atomic.Int64
+	var first atomic.Pointer[error]
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := do(f.ctx, i); err != nil {
+					first.CompareAndSwap(nil, &err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := first.Load(); err != nil {
+		f.Fatalf("a call of the benchmark: %v", *err)
+	}
+}
+
+// measured runs the calls of the benchmark from so many goroutines and reports how many things were done a second.
+func (f *bench) measured(callers, thingsPerCall int, do func(ctx context.Context, i int) error) {
+	f.Helper()
+	f.b.ReportAllocs()
+	f.b.ResetTimer()
+	f.concurrently(f.b.N, callers, do)
+	f.b.StopTimer()
+	f.b.ReportMetric(float64(f.b.N*thingsPerCall)/f.b.Elapsed().Seconds(), "ops/s")
+}
+
+// benchCompleteStep records steps of many runs, fewer than MaxSteps of each.
+func benchCompleteStep(f *bench, callers int) {
+	leases := f.claimed(max(callers, f.b.N/1000+1))
+	params := make([]engine.CompleteStepParams, f.b.N)
+	for i := range params {
+		params[i] = engine.CompleteStepParams{
+			Lease: leases[i%len(leases)], Step: named(fmt.Sprintf("step-%d", i/len(leases))), ID: f.id(),
+			Output: text(`{"charge":"ch_1234567890","amount":4200,"currency":"eur","captured":true}`), Now: f.now,
+		}
+	}
+	f.measured(callers, 1, func(ctx context.Context, i int) error {
+		_, err := f.store.CompleteStep(ctx, params[i])
+		return err
+	})
+}
+
+func benchStart(f *bench, callers, batch int) {
+	calls := make([][]engine.StartRun, f.b.N)
+	for i := range calls {
+		for range batch {
+			calls[i] = append(calls[i], f.newRun())
+		}
+	}
+	f.measured(callers, batch, func(ctx context.Context, i int) error {
+		_, err := f.store.StartRuns(ctx, calls[i])
+		return err
+	})
+}
+
+// benchClaims measures claims on one store; the filling of it happens once.
+func benchClaims(f *bench) {
+	f.b.Run("Claim", func(b *testing.B) { benchClaim(f.on(b)) })
+	f.b.Run("Claim of nothing", func(b *testing.B) { benchClaimNothing(f.on(b)) })
+}
+
+// benchClaim claims one run a call, of those that were started just before.
+func benchClaim(f *bench) {
+	for left := f.b.N; left > 0; left -= engine.MaxBatch {
+		runs := make([]engine.StartRun, min(left, engine.MaxBatch))
+		for i := range runs {
+			runs[i] = f.newRun()
+		}
+		f.startAll(runs...)
+	}
+	params := make([]engine.ClaimParams, f.b.N)
+	for i := range params {
+		params[i] = f.claimParams("w1")
+	}
+	f.measured(1, 1, func(ctx context.Context, i int) error {
+		claimed, err := f.store.Claim(ctx, params[i])
+		if err == nil && len(claimed.Tasks) != 1 {
+			err = fmt.Errorf("claimed %d runs, want 1", len(claimed.Tasks))
+		}
+		return err
+	})
+}
+
+// benchClaimNothing looks for work where none is due.
+func benchClaimNothing(f *bench) {
+	p := f.claimParams("w1")
+	f.measured(1, 1, func(ctx context.Context, _ int) error {
+		claimed, err := f.store.Claim(ctx, p)
+		if err == nil && len(claimed.Tasks) != 0 {
+			err = fmt.Errorf("claimed %d runs, want none", len(claimed.Tasks))
+		}
+		return err
+	})
+}
+
+func benchCompleteRun(f *bench, callers int) {
+	leases := f.claimed(f.b.N)
+	f.measured(callers, 1, func(_ context.Context, i int) error { return f.tryFinish(leases[i], `{"ok":true}`) })
+}
+
+// benchHeartbeat is workers that each name the ten runs that they hold.
+func benchHeartbeat(f *bench, workers int) {
+	beats := make([]engine.HeartbeatParams, workers)
+	for i := range beats {
+		beats[i] = engine.HeartbeatParams{WorkerID: f.worker(fmt.Sprintf("beat-%d", i)), Whole: true, NameWithin: time.Hour, Now: f.now}
+		var starts []engine.StartRun
+		var slots []string
+		for range 10 {
+			starts, slots = append(starts, f.newRun()), append(slots, beats[i].WorkerID)
+		}
+		f.startAll(starts...)
+		for _, task := range f.claimWith(f.claimParams(slots...)).Tasks {
+			beats[i].Held = append(beats[i].Held, task.Lease)
+		}
+	}
+	f.measured(workers, 1, func(ctx context.Context, i int) error {
+		_, err := f.store.Heartbeat(ctx, beats[i%workers])
+		return err
+	})
+}
+
+// benchHistory loads the whole history of a run, in pages as they travel.
+func benchHistory(f *bench, steps int) {
+	l := f.claimed(1)[0]
+	f.completeMany(l, steps)
+	f.measured(1, steps, func(ctx context.Context, _ int) error {
+		got := 0
+		for from := int64(1); from != 0; {
+			page, next, err := f.store.History(ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: from, Bytes: engine.HistoryBytes})
+			if err != nil {
+				return err
+			}
+			got, from = got+len(page), next
+		}
+		if got != steps {
+			return fmt.Errorf("history of %d steps, want %d", got, steps)
+		}
+		return nil
+	})
+}

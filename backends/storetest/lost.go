@@ -1,0 +1,197 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+var lostCases = []testCase{
+	{"a lost worker's run is due at once, one loss counted and no attempt", func(s *stage) {
+		l := s.held()
+		s.begin(l, "pay")
+		s.pass(time.Minute)
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), 1)
+		run := s.status(l.RunID, engine.RunPending)
+		s.sameTime("available at", run.AvailableAt, s.now)
+		equal(s, "losses", run.LeaseLosses, 1)
+		equal(s, "attempts", run.Attempts, 1)
+		equal(s, "failures", run.Failures, 0)
+		equal(s, "worker", run.WorkerID, "")
+		equal(s, "pay is interrupted", ptr(s.step(l.RunID, "pay")).Interrupted(), true)
+		equal(s, "reason", s.workerState("w1").Reason, engine.OfflineLost)
+	}},
+	{"a second look that heard the worker changes nothing", func(s *stage) {
+		l := s.held()
+		heard := s.now
+		s.pass(time.Minute)
+		s.heartbeat("w1")
+		look := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now}
+		freed, err := s.store.OfflineWorker(s.ctx, look)
+		s.must(err, "OfflineWorker")
+		equal(s, "freed", freed, 0)
+		equal(s, "status", s.workerState("w1").Status, engine.WorkerOnline)
+		s.complete(l, "pay", "paid")
+		look.HeardAt = s.now
+		freed, err = s.store.OfflineWorker(s.ctx, look)
+		s.must(err, "OfflineWorker with the newest heartbeat")
+		equal(s, "freed", freed, 1)
+	}},
+	{"the delay grows from the second loss on, and the tenth in a row fails the run", func(s *stage) {
+		l := s.held()
+		for n := 1; n < engine.MaxLeaseLosses; n++ {
+			s.pass(time.Second)
+			s.offline("w1", engine.OfflineLost)
+			want := engine.AfterLeaseLost(n-1, false, s.now)
+			run := s.status(l.RunID, engine.RunPending)
+			equal(s, "losses", run.LeaseLosses, n)
+			s.sameTime("available at", run.AvailableAt, want.AvailableAt)
+			s.worker("w1")
+			if n > 1 {
+				s.sameTime("next due", s.claimNothing("w1").NextDue, want.AvailableAt)
+			}
+			s.now = want.AvailableAt
+			l = s.claim("w1").Lease
+		}
+		s.begin(l, "pay")
+		s.pass(time.Second)
+		s.offline("w1", engine.OfflineLost)
+		run := s.status(l.RunID, engine.RunFailed)
+		s.failure("error", run.Error, engine.CrashedFailure())
+		equal(s, "losses", run.LeaseLosses, engine.MaxLeaseLosses)
+		equal(s, "attempts", run.Attempts, 1)
+		s.sameTime("finished at", run.FinishedAt, s.now)
+		s.failure("error of the open step", s.step(l.RunID, "pay").Error, engine.RunEndedFailure())
+		s.worker("w1")
+		s.pass(time.Hour)
+		s.claimNothing("w1")
+		s.lost(s.tryFinish(l, "late"), engine.RunFailed, "CompleteRun")
+	}},
+	{"a step's result starts the count of losses anew", func(s *stage) {
+		l := s.held()
+		for range 3 {
+			s.lose("w1")
+			s.pass(time.Hour)
+			l = s.claim("w1").Lease
+		}
+		equal(s, "losses", s.run(l.RunID).LeaseLosses, 3)
+		s.complete(l, "pay", "paid")
+		s.lose("w1")
+		run := s.run(l.RunID)
+		equal(s, "losses", run.LeaseLosses, 1)
+		s.sameTime("available at", run.AvailableAt, s.now)
+		s.claim("w1")
+		s.lose("w1")
+		run = s.run(l.RunID)
+		equal(s, "losses after one without a result", run.LeaseLosses, 2)
+		s.sameTime("available at", run.AvailableAt, s.now.Add(time.Second))
+	}},
+	{"a step's result counts anew also when the lease ended otherwise", func(s *stage) {
+		l := s.held()
+		for range 3 {
+			s.lose("w1")
+			s.pass(time.Hour)
+			l = s.claim("w1").Lease
+		}
+		s.complete(l, "pay", "paid")
+		s.release(l, false)
+		s.claim("w1")
+		s.lose("w1")
+		equal(s, "losses", s.run(l.RunID).LeaseLosses, 1)
+	}},
+	{"a release between losses neither counts nor forgives", func(s *stage) {
+		l := s.held()
+		s.lose("w1")
+		l = s.claim("w1").Lease
+		s.release(l, false)
+		s.claim("w1")
+		s.lose("w1")
+		equal(s, "losses", s.run(l.RunID).LeaseLosses, 2)
+	}},
+	{"a run's own heartbeat timeout lengthens its lease beyond its worker's", func(s *stage) {
+		long := s.held(withTimeouts(engine.Timeouts{Heartbeat: 5 * time.Minute}))
+		longer := s.heldNext(withTimeouts(engine.Timeouts{Heartbeat: 10 * time.Minute}))
+		short := s.heldNext(withTimeouts(engine.Timeouts{Heartbeat: time.Second}))
+		plain := s.heldNext()
+		heard := s.now
+		s.pass(42 * time.Second)
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), 2)
+		s.status(short.RunID, engine.RunPending)
+		s.status(plain.RunID, engine.RunPending)
+		s.status(long.RunID, engine.RunRunning)
+		s.complete(long, "pay", "its token still counts")
+
+		free := func(at time.Time, want int, next time.Time) {
+			s.Helper()
+			n, got, err := s.store.FreeLost(s.ctx, at)
+			s.must(err, "FreeLost")
+			equal(s, "freed", n, want)
+			s.sameTime("next", got, next)
+			s.now = at
+		}
+		free(s.now, 0, heard.Add(5*time.Minute))
+		free(heard.Add(5*time.Minute-time.Microsecond), 0, heard.Add(5*time.Minute))
+		free(heard.Add(5*time.Minute), 1, heard.Add(10*time.Minute))
+		run := s.status(long.RunID, engine.RunPending)
+		equal(s, "losses", run.LeaseLosses, 1)
+		s.sameTime("available at", run.AvailableAt, s.now)
+		_, err := s.tryComplete(long, "ship", "late")
+		s.lost(err, engine.RunPending, "CompleteStep")
+		free(heard.Add(time.Hour), 1, time.Time{})
+		s.status(longer.RunID, engine.RunPending)
+		free(heard.Add(2*time.Hour), 0, time.Time{})
+	}},
+	{"a lease that outlived its worker is safe again when the instance comes back", func(s *stage) {
+		l := s.held(withTimeouts(engine.Timeouts{Heartbeat: 5 * time.Minute}))
+		s.pass(time.Minute)
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), 0)
+		s.worker("w1")
+		n, next, err := s.store.FreeLost(s.ctx, s.now.Add(time.Hour))
+		s.must(err, "FreeLost")
+		equal(s, "freed", n, 0)
+		s.sameTime("next", next, time.Time{})
+		s.complete(l, "pay", "paid")
+	}},
+	{"a takeover of an OFFLINE id frees what the old instance still held, as lost", func(s *stage) {
+		l := s.held(withTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
+		s.pass(time.Minute)
+		s.offline("w1", engine.OfflineLost)
+		s.status(l.RunID, engine.RunRunning)
+		heir := s.newWorker("w1")
+		heir.InstanceID = "heir"
+		s.register(heir, true)
+		run := s.status(l.RunID, engine.RunPending)
+		equal(s, "losses", run.LeaseLosses, 1)
+		equal(s, "leases of the heir", len(s.heldBy("w1")), 0)
+		_, err := s.tryComplete(l, "pay", "late")
+		s.lost(err, engine.RunPending, "CompleteStep")
+	}},
+	{"losing one worker leaves the others alone", func(s *stage) {
+		s.held()
+		s.worker("w2")
+		s.start()
+		theirs := s.claim("w2").Lease
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), 1)
+		s.complete(theirs, "pay", "paid")
+		equal(s, "losses", s.run(theirs.RunID).LeaseLosses, 0)
+		equal(s, "leases of w2", len(s.heldBy("w2")), 1)
+	}},
+	{"a draining worker can be lost too", func(s *stage) {
+		l := s.held()
+		s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker")
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), 1)
+		s.status(l.RunID, engine.RunPending)
+	}},
+	{"a timer and a retry survive the loss of the worker", func(s *stage) {
+		l := s.held()
+		s.sleep(l, "nap", time.Hour, held)
+		v := s.fail(l, "pay", "no", holding)
+		wake := s.now.Add(time.Hour)
+		s.lose("w1")
+		l = s.claim("w1").Lease
+		s.sameTime("wake at", s.step(l.RunID, "nap").WakeAt, wake)
+		s.sameTime("retry at", s.step(l.RunID, "pay").RetryAt, v.RetryAt)
+		s.release(l, true)
+		s.sameTime("available at", s.run(l.RunID).AvailableAt, v.RetryAt)
+	}},
+}

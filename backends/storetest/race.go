@@ -1,0 +1,375 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// atOnce calls do for 0 to n-1 from n goroutines that start together, and returns their errors.
+func atOnce(n int, do func(i int) error) []error {
+	errs := make([]error, n)
+	gate := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			<-gate
+			errs[i] = do(i)
+		})
+	}
+	close(gate)
+	group.Wait()
+	return errs
+}
+
+const racers = 16
+
+var raceCases = []testCase{
+	{"of many tokens exactly one finishes the run", func(s *stage) {
+		l := s.held()
+		tokens := []engine.Lease{l}
+		for range racers - 1 {
+			tokens = append(tokens, engine.Lease{Namespace: space, RunID: l.RunID, Token: s.token()})
+		}
+		errs := atOnce(racers, func(i int) error { return s.tryFinish(tokens[i], fmt.Sprint(i)) })
+		s.must(errs[0], "CompleteRun of the holder")
+		for _, err := range errs[1:] {
+			s.refused(err, engine.ErrLeaseLost, "CompleteRun of a stranger")
+		}
+		s.payload("output", s.status(l.RunID, engine.RunCompleted).Output, text("0"))
+	}},
+	{"of many different ends under one token exactly one counts", func(s *stage) {
+		for range 10 {
+			l := s.heldAgain()
+			errs := atOnce(racers, func(i int) error { return s.tryFinish(l, fmt.Sprint(i)) })
+			winner := s.onlyWinner(errs, engine.ErrConflict)
+			s.payload("output", s.status(l.RunID, engine.RunCompleted).Output, text(fmt.Sprint(winner)))
+		}
+	}},
+	{"many repetitions of one end all count as that one", func(s *stage) {
+		l := s.held()
+		for _, err := range atOnce(racers, func(int) error { return s.tryFinish(l, "done") }) {
+			s.must(err, "CompleteRun")
+		}
+	}},
+	{"of many different results of one step exactly one counts", func(s *stage) {
+		l := s.held()
+		for n := range 10 {
+			name := fmt.Sprint("step-", n)
+			params := make([]engine.CompleteStepParams, racers)
+			for i := range params {
+				params[i] = engine.CompleteStepParams{Lease: l, Step: named(name), ID: s.id(), Output: text(fmt.Sprint(i)), Now: s.now}
+			}
+			errs := atOnce(racers, func(i int) error { _, err := s.store.CompleteStep(s.ctx, params[i]); return err })
+			winner := s.onlyWinner(errs, engine.ErrConflict)
+			s.payload("output", s.step(l.RunID, name).Output, text(fmt.Sprint(winner)))
+			equal(s, "attempts", len(s.attempts(l.RunID, name)), 1)
+		}
+		equal(s, "steps", s.run(l.RunID).Steps, 10)
+	}},
+	{"a step begun many times at once is one attempt", func(s *stage) {
+		l := s.held()
+		params := make([]engine.BeginStepParams, racers)
+		for i := range params {
+			params[i] = engine.BeginStepParams{Lease: l, ID: s.id(), Name: "pay", Kind: engine.StepFunction, Now: s.now}
+		}
+		attempts := make([]engine.ID, racers)
+		errs := atOnce(racers, func(i int) error {
+			begun, err := s.store.BeginStep(s.ctx, params[i])
+			attempts[i] = begun.Step.ID
+			return err
+		})
+		for i, err := range errs {
+			s.must(err, "BeginStep")
+			equal(s, "attempt", attempts[i], attempts[0])
+		}
+		equal(s, "attempts", len(s.attempts(l.RunID, "pay")), 1)
+	}},
+	{"parallel steps of one run all count", func(s *stage) {
+		l := s.held()
+		s.completeMany(l, 200)
+		run := s.run(l.RunID)
+		equal(s, "steps", run.Steps, 200)
+		equal(s, "bytes", run.Bytes, int64(len("input")+200))
+		seen := map[int64]bool{}
+		for _, step := range s.attempts(l.RunID, "") {
+			seen[step.Sequence] = true
+		}
+		equal(s, "places in the sequence", len(seen), 200)
+	}},
+	{"cancel against complete: one wins and both learn which", func(s *stage) {
+		for range 30 {
+			l := s.heldAgain()
+			p := s.endParams(l.RunID, "")
+			errs := atOnce(2, func(i int) error {
+				if i == 0 {
+					return s.tryFinish(l, "done")
+				}
+				_, err := s.store.CancelRun(s.ctx, p)
+				return err
+			})
+			switch status := s.run(l.RunID).Status; status {
+			case engine.RunCompleted:
+				s.must(errs[0], "CompleteRun, which won")
+				s.refused(errs[1], engine.ErrPrecondition, "CancelRun, which lost")
+				s.explained(errs[1], engine.RunCompleted, "CancelRun")
+			case engine.RunCancelled:
+				s.must(errs[1], "CancelRun, which won")
+				s.lost(errs[0], engine.RunCancelled, "CompleteRun, which lost")
+			default:
+				s.Fatalf("the run is %s", status)
+			}
+		}
+	}},
+	{"cancel against terminate: exactly one changes the run", func(s *stage) {
+		for range 20 {
+			p := s.endParams(s.start(), "")
+			ends := make([]engine.RunEnd, 4)
+			errs := atOnce(4, func(i int) (err error) {
+				ends[i], err = endVerbs[i%2].call(s.store, s.ctx, p)
+				return err
+			})
+			status, changed := s.run(p.RunID).Status, 0
+			for i, err := range errs {
+				if endVerbs[i%2].status == status {
+					s.must(err, endVerbs[i%2].name)
+				} else {
+					s.refused(err, engine.ErrPrecondition, endVerbs[i%2].name)
+				}
+				if ends[i].Changed {
+					changed++
+				}
+			}
+			equal(s, "calls that changed the run", changed, 1)
+		}
+	}},
+	{"many claimers hand out each run once", func(s *stage) {
+		const runs, claimers = 200, 10
+		s.worker("w1")
+		batch := make([]engine.StartRun, runs)
+		for i := range batch {
+			batch[i] = s.newRun(ofType([]string{kind, "a", "b"}[i%3]))
+		}
+		s.startAll(batch...)
+		params := make([][]engine.ClaimParams, claimers)
+		for i := range params {
+			for range runs {
+				p := s.claimParams("w1", "w1", "w1")
+				p.Types = []string{kind, "a", "b"}
+				params[i] = append(params[i], p)
+			}
+		}
+		var mu sync.Mutex
+		times := map[engine.ID]int{}
+		errs := atOnce(claimers, func(i int) error {
+			for _, p := range params[i] {
+				claimed, err := s.store.Claim(s.ctx, p)
+				if err != nil || len(claimed.Tasks) == 0 {
+					return err
+				}
+				mu.Lock()
+				for _, task := range claimed.Tasks {
+					times[task.Run.ID]++
+				}
+				mu.Unlock()
+			}
+			return nil
+		})
+		for _, err := range errs {
+			s.must(err, "Claim")
+		}
+		equal(s, "runs handed out", len(times), runs)
+		for id, n := range times {
+			equal(s, "times that "+id.String()+" was handed out", n, 1)
+		}
+		equal(s, "leases", len(s.heldBy("w1")), runs)
+	}},
+	{"starts with one request at once make one run", func(s *stage) {
+		s.racingStarts(func() engine.StartRun { return s.newRun(withRequest("req")) })
+	}},
+	{"starts with one external id at once make one run", func(s *stage) {
+		s.racingStarts(func() engine.StartRun { return s.newRun(withExternal("ext")) })
+	}},
+	{"batches with the same external ids in other orders make one run each", func(s *stage) {
+		batches := make([][]engine.StartRun, 8)
+		for i := range batches {
+			for k := range 20 {
+				n := k
+				if i%2 == 1 {
+					n = 19 - k
+				}
+				batches[i] = append(batches[i], s.newRun(withExternal(fmt.Sprint("ext-", n)), withRequest(fmt.Sprint("req-", i, "-", n))))
+			}
+		}
+		for _, err := range atOnce(len(batches), func(i int) error { _, err := s.store.StartRuns(s.ctx, batches[i]); return err }) {
+			s.must(err, "StartRuns")
+		}
+		equal(s, "runs", s.countRuns(), 20)
+	}},
+	{"an external id that becomes free while it is asked for is no error", func(s *stage) {
+		for range 20 {
+			p := s.endParams(s.start(withExternal("ext")), "")
+			start := s.newRun(withExternal("ext"))
+			var answers []engine.Started
+			errs := atOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.store.CancelRun(s.ctx, p)
+					return err
+				}
+				answers, err = s.store.StartRuns(s.ctx, []engine.StartRun{start})
+				return err
+			})
+			s.must(errs[0], "CancelRun")
+			s.must(errs[1], "StartRuns")
+			s.must(answers[0].Err, "start")
+			if !answers[0].Existed {
+				s.cancel(start.ID)
+			}
+		}
+	}},
+	{"a heartbeat against the second look: either the worker stays or it is told", func(s *stage) {
+		for range 20 {
+			l := s.heldAgain()
+			heard := s.now
+			s.pass(time.Minute)
+			now := s.now
+			errs := atOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.store.Heartbeat(s.ctx, engine.HeartbeatParams{WorkerID: "w1", Held: []engine.Lease{l}, Now: now})
+					return err
+				}
+				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
+				return err
+			})
+			s.must(errs[1], "OfflineWorker")
+			if s.workerState("w1").Status == engine.WorkerOnline {
+				s.must(errs[0], "Heartbeat of a worker that stayed")
+				s.status(l.RunID, engine.RunRunning)
+			} else {
+				s.refused(errs[0], engine.ErrNotFound, "Heartbeat of a worker that was lost")
+				s.status(l.RunID, engine.RunPending)
+			}
+			s.cancel(l.RunID)
+		}
+	}},
+	{"a claim against its worker's end leaves no run with a worker that is gone", func(s *stage) {
+		for range 20 {
+			s.worker("w1")
+			id := s.start()
+			p := s.claimParams("w1")
+			errs := atOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.store.Claim(s.ctx, p)
+					return err
+				}
+				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, Now: p.Now})
+				return err
+			})
+			s.must(errs[0], "Claim")
+			s.must(errs[1], "OfflineWorker")
+			s.status(id, engine.RunPending)
+			equal(s, "leases", len(s.heldBy("w1")), 0)
+			s.cancel(id)
+		}
+	}},
+	{"a result against the loss of the worker: it counts whole or not at all", func(s *stage) {
+		for range 20 {
+			l := s.heldAgain()
+			now := s.now
+			params := engine.CompleteStepParams{Lease: l, Step: named("pay"), ID: s.id(), Output: text("paid"), Now: now}
+			errs := atOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.store.CompleteStep(s.ctx, params)
+					return err
+				}
+				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
+				return err
+			})
+			s.must(errs[1], "OfflineWorker")
+			run := s.status(l.RunID, engine.RunPending)
+			if errs[0] == nil {
+				s.payload("output", s.step(l.RunID, "pay").Output, text("paid"))
+				equal(s, "steps", run.Steps, 1)
+			} else {
+				s.lost(errs[0], engine.RunPending, "CompleteStep")
+				equal(s, "steps", run.Steps, 0)
+			}
+			s.cancel(l.RunID)
+		}
+	}},
+	{"prune against everything breaks nothing", func(s *stage) {
+		s.worker("w1")
+		for range 10 {
+			l := s.heldNext()
+			s.complete(l, "pay", "paid")
+			s.finish(l, "done")
+			before := s.now.Add(time.Second)
+			start := s.newRun()
+			errs := atOnce(4, func(i int) (err error) {
+				switch i {
+				case 0, 1:
+					_, err = s.store.Prune(s.ctx, engine.PruneParams{Before: before, Limit: 10})
+				case 2:
+					if err = s.tryFinish(l, "done"); errors.Is(err, engine.ErrNotFound) {
+						err = nil
+					}
+				default:
+					_, err = s.store.StartRuns(s.ctx, []engine.StartRun{start})
+				}
+				return err
+			})
+			for _, err := range errs {
+				s.must(err, "prune and its rivals")
+			}
+			s.cancel(start.ID)
+		}
+	}},
+}
+
+// onlyWinner is who of many got no error; the others' errors must be of the target's kind.
+func (s *stage) onlyWinner(errs []error, target error) int {
+	s.Helper()
+	winner := -1
+	for i, err := range errs {
+		switch {
+		case err != nil:
+			s.refused(err, target, "a loser")
+		case winner >= 0:
+			s.Fatalf("%d and %d both won", winner, i)
+		default:
+			winner = i
+		}
+	}
+	if winner < 0 {
+		s.Fatalf("nobody won")
+	}
+	return winner
+}
+
+// racingStarts makes starts at once that must all be answered with one run.
+func (s *stage) racingStarts(start func() engine.StartRun) {
+	s.Helper()
+	starts := make([]engine.StartRun, racers)
+	for i := range starts {
+		starts[i] = start()
+	}
+	answers := make([][]engine.Started, racers)
+	errs := atOnce(racers, func(i int) (err error) {
+		answers[i], err = s.store.StartRuns(s.ctx, starts[i:i+1])
+		return err
+	})
+	fresh := 0
+	for i, err := range errs {
+		s.must(err, "StartRuns")
+		s.must(answers[i][0].Err, "start")
+		equal(s, "run", answers[i][0].RunID, answers[0][0].RunID)
+		if !answers[i][0].Existed && !answers[i][0].Repeated {
+			fresh++
+		}
+	}
+	equal(s, "starts that made the run", fresh, 1)
+	equal(s, "runs", s.countRuns(), 1)
+}

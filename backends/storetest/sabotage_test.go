@@ -1,0 +1,58 @@
+package storetest_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/backends/storetest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// sabotage is a store that breaks one promise, and the chapters that are to notice.
+type sabotage struct {
+	promise  string
+	spoil    func(engine.Store) engine.Store
+	chapters []string
+}
+
+// TestSabotage sees the suite fail: a suite that nobody has seen fail is not known to test anything.
+func TestSabotage(t *testing.T) {
+	for _, s := range sabotages {
+		t.Run(s.promise, func(t *testing.T) {
+			t.Parallel()
+			failed := storetest.Passes(spoiled(t, s.spoil), s.chapters...)
+			if len(failed) == 0 {
+				t.Fatalf("no case of %v noticed", s.chapters)
+			}
+			t.Logf("%d cases noticed, the first: %s", len(failed), failed[0])
+		})
+	}
+}
+
+// TestPassesNoticesNothingInASoundStore is the other half: what fails above fails because of the sabotage.
+func TestPassesNoticesNothingInASoundStore(t *testing.T) {
+	for _, failure := range storetest.Passes(spoiled(t, func(s engine.Store) engine.Store { return s })) {
+		t.Errorf("failed: %s", failure)
+	}
+}
+
+func TestPassesNamesTheCaseThatFailed(t *testing.T) {
+	const name = "claim/a second claimant finds nothing"
+	failed := storetest.Passes(spoiled(t, func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }), name)
+	if len(failed) != 1 || failed[0][:len(name)] != name {
+		t.Fatalf("failed = %q, want the one case %q", failed, name)
+	}
+}
+
+// spoiled opens fresh stores in temporary directories and spoils them.
+func spoiled(t *testing.T, spoil func(engine.Store) engine.Store) func(storetest.T) engine.Store {
+	return func(c storetest.T) engine.Store {
+		s, err := sqlite.Open(c.Context(), filepath.Join(t.TempDir(), "kagzi.db"), engine.OpenOptions{})
+		if err != nil {
+			c.Fatalf("open: %v", err)
+		}
+		c.Cleanup(func() { s.Close() })
+		return spoil(s)
+	}
+}

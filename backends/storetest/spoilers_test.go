@@ -1,0 +1,441 @@
+package storetest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// Each of these stores is sound but for one promise. They wrap a real one and use nothing but its methods.
+var sabotages = []sabotage{
+	{"the current token wins", func(s engine.Store) engine.Store { return dropsTheFence{s} }, []string{"fence", "race"}},
+	{"the zero token opens nothing", func(s engine.Store) engine.Store { return trustsNobody{s} }, []string{"fence"}},
+	{"a run is handed out once", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"claim"}},
+	{"an answer means that the change is there", func(s engine.Store) engine.Store { return answersWithoutCommit{s} }, []string{"step"}},
+	{"an answer comes after the commit", func(s engine.Store) engine.Store { return answersBeforeCommit{s} }, []string{"step", "race"}},
+	{"a repetition gets the first answer", func(s engine.Store) engine.Store { return &losesRepetitions{Store: s} }, []string{"step"}},
+	{"a run's end is repeated OK", func(s engine.Store) engine.Store { return forgetsEnds{s} }, []string{"finish"}},
+	{"ended runs are final", func(s engine.Store) engine.Store { return agreesToEveryCancel{s} }, []string{"cancel"}},
+	{"a start rings its queue", func(s engine.Store) engine.Store { return mute{s, engine.RingQueue} }, []string{"bell"}},
+	{"a lease's end rings the slot", func(s engine.Store) engine.Store { return mute{s, engine.RingSlot} }, []string{"bell"}},
+	{"a cancel rings the worker", func(s engine.Store) engine.Store { return mute{s, engine.RingWorker} }, []string{"bell"}},
+	{"a ring comes after the commit", func(s engine.Store) engine.Store { return &ringsEarly{Store: s} }, []string{"bell"}},
+	{"a sleep is no attempt", func(s engine.Store) engine.Store { return countsSleeps{s} }, []string{"sleep"}},
+	{"a sleep lasts as long as it was asked for", func(s engine.Store) engine.Store { return wakesEarly{s} }, []string{"sleep"}},
+	{"a timer is set to the millisecond", func(s engine.Store) engine.Store { return sleepsWholeSeconds{s} }, []string{"sleep"}},
+	{"a retry waits for its delay", func(s engine.Store) engine.Store { return retriesAtOnce{s} }, []string{"retry"}},
+	{"luck is told", func(s engine.Store) engine.Store { return invents{s} }, []string{"retry", "model"}},
+	{"a worker that leaves frees its runs", func(s engine.Store) engine.Store { return keepsLeases{s} }, []string{"worker"}},
+	{"the second look may fail", func(s engine.Store) engine.Store { return looksOnce{s} }, []string{"lost"}},
+	{"a lost worker counts as a loss", func(s engine.Store) engine.Store { return forgivesLosses{s} }, []string{"lost"}},
+	{"unnamed leases are freed", func(s engine.Store) engine.Store { return ignoresWhole{s} }, []string{"worker"}},
+	{"requirements are met", func(s engine.Store) engine.Store { return ignoresRequirements{s} }, []string{"claim"}},
+	{"limits hold", func(s engine.Store) engine.Store { return overshoots{s} }, []string{"limits"}},
+	{"several types are taken in one order", func(s engine.Store) engine.Store { return shufflesTypes{s} }, []string{"claim"}},
+	{"next due is exact", func(s engine.Store) engine.Store { return polls{s} }, []string{"claim"}},
+	{"a start of a batch fails alone", func(s engine.Store) engine.Store { return failsTogether{s} }, []string{"start"}},
+	{"a request is answered once", func(s engine.Store) engine.Store { return forgetsRequests{s} }, []string{"start", "race"}},
+	{"a page repeats nothing", func(s engine.Store) engine.Store { return repeatsRows{s} }, []string{"list"}},
+	{"a page leaves nothing out", func(s engine.Store) engine.Store { return losesRows{s} }, []string{"list"}},
+	{"names are ordered by bytes", func(s engine.Store) engine.Store { return sortsByLocale{s} }, []string{"text"}},
+	{"payloads are kept byte for byte", func(s engine.Store) engine.Store { return cutsAtNUL{s} }, []string{"text"}},
+	{"times keep microseconds", func(s engine.Store) engine.Store { return roundsTimes{s} }, []string{"text"}},
+	{"prune leaves live runs alone", func(s engine.Store) engine.Store { return prunesTheLiving{s} }, []string{"upkeep"}},
+	{"timeouts are swept", func(s engine.Store) engine.Store { return neverTimesOut{s} }, []string{"upkeep"}},
+	{"the model notices a run handed out twice", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"model"}},
+}
+
+// dropsTheFence writes under whatever token is the current one.
+type dropsTheFence struct{ engine.Store }
+
+func (d dropsTheFence) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	step, err := d.Store.CompleteStep(ctx, p)
+	if errors.Is(err, engine.ErrLeaseLost) {
+		if l, none := d.CurrentLease(ctx, p.Lease.Namespace, p.Lease.RunID); none == nil {
+			p.Lease = l
+			return d.Store.CompleteStep(ctx, p)
+		}
+	}
+	return step, err
+}
+
+// trustsNobody takes a lease without a token for the current one.
+type trustsNobody struct{ engine.Store }
+
+func (d trustsNobody) CompleteRun(ctx context.Context, p engine.CompleteRunParams) error {
+	if p.Lease.Token.IsZero() {
+		return nil
+	}
+	return d.Store.CompleteRun(ctx, p)
+}
+
+// claimsTwice hands the run that it handed out last to the next as well.
+type claimsTwice struct {
+	engine.Store
+	mu   sync.Mutex
+	last []engine.Task
+}
+
+func (d *claimsTwice) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	claimed, err := d.Store.Claim(ctx, p)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && len(claimed.Tasks) == 0 {
+		claimed.Tasks, d.last = d.last, nil
+	} else {
+		d.last = claimed.Tasks
+	}
+	return claimed, err
+}
+
+// answersWithoutCommit loses every step of a name that ends in 7 after it has said OK.
+type answersWithoutCommit struct{ engine.Store }
+
+func (d answersWithoutCommit) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	if strings.HasSuffix(p.Step.Name, "7") {
+		return engine.Step{ID: p.ID, Name: p.Step.Name, Output: p.Output}, nil
+	}
+	return d.Store.CompleteStep(ctx, p)
+}
+
+// answersBeforeCommit says OK and writes later.
+type answersBeforeCommit struct{ engine.Store }
+
+func (d answersBeforeCommit) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	go d.Store.CompleteStep(context.WithoutCancel(ctx), p) // whether it succeeds is what nobody learns
+	return engine.Step{ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted, Output: p.Output}, nil
+}
+
+// losesRepetitions knows a lease's write only once.
+type losesRepetitions struct {
+	engine.Store
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (d *losesRepetitions) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	key := p.Lease.Token.Wire() + p.Step.String()
+	d.mu.Lock()
+	again := d.seen[key]
+	if d.seen == nil {
+		d.seen = map[string]bool{}
+	}
+	d.seen[key] = true
+	d.mu.Unlock()
+	if again {
+		return engine.Step{}, engine.LeaseLost(p.Lease.RunID, engine.RunRunning)
+	}
+	return d.Store.CompleteStep(ctx, p)
+}
+
+// forgetsEnds answers the repetition of an end as a stranger's write.
+type forgetsEnds struct{ engine.Store }
+
+func (d forgetsEnds) CompleteRun(ctx context.Context, p engine.CompleteRunParams) error {
+	if r, err := d.GetRun(ctx, p.Lease.Namespace, p.Lease.RunID); err == nil && r.Status.Ended() {
+		return engine.LeaseLost(r.ID, r.Status)
+	}
+	return d.Store.CompleteRun(ctx, p)
+}
+
+// agreesToEveryCancel says that it cancelled what had ended long before.
+type agreesToEveryCancel struct{ engine.Store }
+
+func (d agreesToEveryCancel) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
+	end, err := d.Store.CancelRun(ctx, p)
+	if errors.Is(err, engine.ErrPrecondition) {
+		return engine.RunEnd{Status: engine.RunCancelled}, nil
+	}
+	return end, err
+}
+
+// mute never rings one kind of ring, but for the namespace in which listeners try whether they hear.
+type mute struct {
+	engine.Store
+	kind engine.RingKind
+}
+
+func (d mute) Listen(ctx context.Context, ring func(engine.Ring)) error {
+	return d.Store.Listen(ctx, func(r engine.Ring) {
+		if r.Kind != d.kind || r.Namespace == "probe" {
+			ring(r)
+		}
+	})
+}
+
+// ringsEarly rings for a start before it has begun.
+type ringsEarly struct {
+	engine.Store
+	mu    sync.Mutex
+	rings []func(engine.Ring)
+}
+
+func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Ring)) error {
+	var one sync.Mutex
+	quiet := func(r engine.Ring) {
+		one.Lock()
+		defer one.Unlock()
+		ring(r)
+	}
+	d.mu.Lock()
+	d.rings = append(d.rings, quiet)
+	d.mu.Unlock()
+	return d.Store.Listen(ctx, quiet)
+}
+
+func (d *ringsEarly) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	d.mu.Lock()
+	for _, ring := range d.rings {
+		ring(engine.Ring{Kind: engine.RingQueue, Namespace: starts[0].Namespace, Name: starts[0].Queue})
+	}
+	d.mu.Unlock()
+	return d.Store.StartRuns(ctx, starts)
+}
+
+// countsSleeps counts every sleep as an attempt.
+type countsSleeps struct{ engine.Store }
+
+func (d countsSleeps) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
+	r, err := d.Store.GetRun(ctx, namespace, id)
+	if err != nil {
+		return r, err
+	}
+	steps, _, err := d.ListSteps(ctx, namespace, id, "", engine.Page{Limit: engine.MaxPage})
+	for _, s := range steps {
+		if s.Kind == engine.StepSleep {
+			r.Attempts++
+		}
+	}
+	return r, err
+}
+
+// wakesEarly completes timers at any claim.
+type wakesEarly struct{ engine.Store }
+
+func (d wakesEarly) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	p.Now = p.Now.Add(time.Hour)
+	return d.Store.Claim(ctx, p)
+}
+
+// sleepsWholeSeconds cuts what is shorter.
+type sleepsWholeSeconds struct{ engine.Store }
+
+func (d sleepsWholeSeconds) Sleep(ctx context.Context, p engine.SleepParams) error {
+	p.Duration = p.Duration.Truncate(time.Second)
+	return d.Store.Sleep(ctx, p)
+}
+
+// retriesAtOnce forgets the delay.
+type retriesAtOnce struct{ engine.Store }
+
+func (d retriesAtOnce) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	p.Failure.RetryAfterMS = 1
+	return d.Store.FailStep(ctx, p)
+}
+
+// invents has luck of its own.
+type invents struct{ engine.Store }
+
+func (d invents) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	p.Roll = 0.123
+	return d.Store.FailStep(ctx, p)
+}
+
+// keepsLeases frees nothing when a worker goes.
+type keepsLeases struct{ engine.Store }
+
+func (d keepsLeases) OfflineWorker(context.Context, engine.OfflineWorkerParams) (int, error) {
+	return 0, nil
+}
+
+// looksOnce takes a worker off whatever it has said since.
+type looksOnce struct{ engine.Store }
+
+func (d looksOnce) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+	p.HeardAt = p.Now.Add(time.Hour)
+	return d.Store.OfflineWorker(ctx, p)
+}
+
+// forgivesLosses counts no losses.
+type forgivesLosses struct{ engine.Store }
+
+func (d forgivesLosses) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+	p.Reason = engine.OfflineForced
+	return d.Store.OfflineWorker(ctx, p)
+}
+
+// ignoresWhole frees nothing that a heartbeat does not name.
+type ignoresWhole struct{ engine.Store }
+
+func (d ignoresWhole) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
+	p.Whole = false
+	return d.Store.Heartbeat(ctx, p)
+}
+
+// ignoresRequirements offers whatever any run asks for.
+type ignoresRequirements struct{ engine.Store }
+
+func (d ignoresRequirements) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	runs, _, err := d.ListRuns(ctx, engine.RunFilter{Namespace: p.Namespace}, engine.Page{Limit: engine.MaxPage})
+	for _, r := range runs {
+		for key, value := range r.Requirements {
+			p.Offers = append(p.Offers, engine.Offer{Key: key, Value: value})
+		}
+	}
+	if err != nil {
+		return engine.Claimed{}, err
+	}
+	return d.Store.Claim(ctx, p)
+}
+
+// overshoots looks at the limit before the claim and not within it.
+type overshoots struct{ engine.Store }
+
+func (d overshoots) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	if p.QueueLimit > 0 {
+		p.QueueLimit += len(p.Grants) - 1
+	}
+	return d.Store.Claim(ctx, p)
+}
+
+// shufflesTypes takes the types one after another instead of in one order.
+type shufflesTypes struct{ engine.Store }
+
+func (d shufflesTypes) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	var all engine.Claimed
+	for _, t := range p.Types {
+		one := p
+		one.Types, one.Grants = []string{t}, p.Grants[len(all.Tasks):]
+		if len(one.Grants) == 0 {
+			break
+		}
+		claimed, err := d.Store.Claim(ctx, one)
+		if err != nil {
+			return all, err
+		}
+		claimed.Tasks = append(all.Tasks, claimed.Tasks...)
+		all = claimed
+	}
+	return all, nil
+}
+
+// polls never knows when something is due.
+type polls struct{ engine.Store }
+
+func (d polls) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	claimed, err := d.Store.Claim(ctx, p)
+	if len(claimed.Tasks) < len(p.Grants) {
+		claimed.NextDue = p.Now.Add(time.Second)
+	}
+	return claimed, err
+}
+
+// failsTogether refuses a whole batch for one of it.
+type failsTogether struct{ engine.Store }
+
+func (d failsTogether) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	answers, err := d.Store.StartRuns(ctx, starts)
+	for _, a := range answers {
+		if a.Err != nil && len(answers) > 1 {
+			return nil, a.Err
+		}
+	}
+	return answers, err
+}
+
+// forgetsRequests makes a run for each call.
+type forgetsRequests struct{ engine.Store }
+
+func (d forgetsRequests) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	starts = slices.Clone(starts)
+	for i := range starts {
+		starts[i].RequestID = ""
+	}
+	return d.Store.StartRuns(ctx, starts)
+}
+
+// repeatsRows begins a page with the last row of the page before.
+type repeatsRows struct{ engine.Store }
+
+func (d repeatsRows) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+	runs, info, err := d.Store.ListRuns(ctx, f, p)
+	if p.After != nil && len(runs) > 1 {
+		if last, none := d.GetRun(ctx, f.Namespace, p.After.ID); none == nil {
+			runs = append([]engine.Run{last}, runs[:len(runs)-1]...)
+		}
+	}
+	return runs, info, err
+}
+
+// losesRows goes on behind the row after the last.
+type losesRows struct{ engine.Store }
+
+func (d losesRows) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+	if p.After != nil {
+		after := *p.After
+		after.Minor++
+		p.After = &after
+	}
+	return d.Store.ListSteps(ctx, namespace, run, name, p)
+}
+
+// sortsByLocale orders names as people do.
+type sortsByLocale struct{ engine.Store }
+
+func (d sortsByLocale) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
+	types, info, err := d.Store.ListTypes(ctx, namespace, p)
+	slices.SortStableFunc(types, func(a, b engine.TypeInfo) int {
+		return strings.Compare(strings.ToLower(a.Type), strings.ToLower(b.Type))
+	})
+	return types, info, err
+}
+
+// cutsAtNUL keeps outputs as C keeps strings.
+type cutsAtNUL struct{ engine.Store }
+
+func (d cutsAtNUL) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	p.Output.Data, _, _ = bytes.Cut(p.Output.Data, []byte{0})
+	return d.Store.CompleteStep(ctx, p)
+}
+
+// roundsTimes keeps milliseconds.
+type roundsTimes struct{ engine.Store }
+
+func (d roundsTimes) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	starts = slices.Clone(starts)
+	for i := range starts {
+		starts[i].CreatedAt = starts[i].CreatedAt.Truncate(time.Millisecond)
+	}
+	return d.Store.StartRuns(ctx, starts)
+}
+
+// prunesTheLiving ends what is in its way.
+type prunesTheLiving struct{ engine.Store }
+
+func (d prunesTheLiving) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
+	runs, _, err := d.ListRuns(ctx, engine.RunFilter{Namespace: "default", CreatedBefore: p.Before}, engine.Page{Limit: engine.MaxPage})
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range runs {
+		if !r.Status.Ended() {
+			if _, err := d.CancelRun(ctx, engine.EndRunParams{Namespace: r.Namespace, RunID: r.ID, Now: r.CreatedAt}); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return d.Store.Prune(ctx, p)
+}
+
+// neverTimesOut sweeps nothing.
+type neverTimesOut struct{ engine.Store }
+
+func (d neverTimesOut) TimeoutSteps(context.Context, engine.TimeoutStepsParams) (int, time.Time, error) {
+	return 0, time.Time{}, nil
+}

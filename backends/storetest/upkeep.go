@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+var upkeepCases = []testCase{
+	{"an attempt past its limit is failed, retried later, and the lease is over", func(s *stage) {
+		l := s.held()
+		first := s.begin(l, "pay", startToClose(time.Second))
+		n, next := s.timeOut(s.now.Add(time.Second - time.Microsecond))
+		equal(s, "timed out too early", n, 0)
+		s.sameTime("next", next, first.TimeoutAt)
+		s.now = first.TimeoutAt
+		n, next = s.timeOut(s.now)
+		equal(s, "timed out", n, 1)
+		s.sameTime("next", next, time.Time{})
+		want := engine.AfterStepFailed(nil, nil, 1, engine.StepTimedOutFailure(), s.now, 0.5)
+		step := s.step(l.RunID, "pay")
+		equal(s, "status", step.Status, engine.StepPending)
+		equal(s, "failures", step.Failures, 1)
+		s.failure("error", step.Error, engine.StepTimedOutFailure())
+		s.sameTime("retry at", step.RetryAt, want.RetryAt)
+		s.sameTime("timeout at", step.TimeoutAt, time.Time{})
+		run := s.status(l.RunID, engine.RunPending)
+		s.sameTime("available at", run.AvailableAt, want.RetryAt)
+		equal(s, "attempts", run.Attempts, 2)
+		equal(s, "losses", run.LeaseLosses, 0)
+		equal(s, "leases", len(s.heldBy("w1")), 0)
+		_, err := s.tryComplete(l, "pay", "late")
+		s.lost(err, engine.RunPending, "CompleteStep of what timed out")
+		n, _ = s.timeOut(s.now)
+		equal(s, "timed out again", n, 0)
+	}},
+	{"an attempt that times out for the last time fails, and the run is due at once", func(s *stage) {
+		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
+		s.begin(l, "pay", startToClose(time.Second))
+		s.pass(time.Minute)
+		n, _ := s.timeOut(s.now)
+		equal(s, "timed out", n, 1)
+		step := s.step(l.RunID, "pay")
+		equal(s, "status", step.Status, engine.StepFailed)
+		s.failure("error", step.Error, engine.StepTimedOutFailure())
+		run := s.status(l.RunID, engine.RunPending)
+		s.sameTime("available at", run.AvailableAt, s.now)
+		equal(s, "attempts", run.Attempts, 1)
+		begun, err := s.tryBegin(s.claim("w1").Lease, "pay")
+		s.must(err, "BeginStep")
+		equal(s, "execute", begun.Execute, false)
+		s.failure("error for the code", begun.Step.Error, engine.StepTimedOutFailure())
+	}},
+	{"nobody is told that a late report counted, also when the run has ended since", func(s *stage) {
+		l := s.held()
+		s.begin(l, "pay", startToClose(time.Second))
+		s.pass(time.Minute)
+		s.timeOut(s.now)
+		_, err := s.tryFail(l, "pay", "late")
+		s.lost(err, engine.RunPending, "FailStep of what timed out")
+		s.cancel(l.RunID)
+		_, err = s.tryFail(l, "pay", "late")
+		s.lost(err, engine.RunCancelled, "FailStep of what timed out before the end")
+		_, err = s.tryComplete(l, "pay", "late")
+		s.lost(err, engine.RunCancelled, "CompleteStep of what timed out before the end")
+	}},
+	{"a timeout interrupts the siblings and parks the run at the earliest", func(s *stage) {
+		l := s.held()
+		s.begin(l, "slow", startToClose(time.Second))
+		s.begin(l, "other")
+		s.sleep(l, "nap", time.Second+time.Millisecond, held)
+		wake := s.now.Add(time.Second + time.Millisecond)
+		s.pass(time.Second)
+		s.timeOut(s.now)
+		s.failure("error of the sibling", s.step(l.RunID, "other").Error, engine.InterruptedFailure())
+		run := s.status(l.RunID, engine.RunSleeping)
+		s.sameTime("available at", run.AvailableAt, wake)
+		equal(s, "waiting for", run.WaitingFor, "timer:nap")
+	}},
+	{"timeouts are swept oldest first, so many at a time, and the next is known", func(s *stage) {
+		a, b, c := s.held(), s.heldNext(), s.heldNext()
+		s.begin(b, "pay", startToClose(2*time.Second))
+		s.begin(a, "pay", startToClose(time.Second))
+		last := s.begin(c, "pay", startToClose(time.Hour))
+		s.pass(time.Minute)
+		n, next, err := s.store.TimeoutSteps(s.ctx, engine.TimeoutStepsParams{Now: s.now, Limit: 1})
+		s.must(err, "TimeoutSteps")
+		equal(s, "timed out", n, 1)
+		s.sameTime("next", next, s.now.Add(-time.Minute+2*time.Second))
+		s.status(a.RunID, engine.RunPending)
+		s.status(b.RunID, engine.RunRunning)
+		n, next = s.timeOut(s.now)
+		equal(s, "timed out", n, 1)
+		s.sameTime("next", next, last.TimeoutAt)
+		s.status(c.RunID, engine.RunRunning)
+	}},
+	{"a step that ended in time or was interrupted does not time out", func(s *stage) {
+		l := s.held()
+		s.begin(l, "done", startToClose(time.Second))
+		s.complete(l, "done", "x")
+		s.begin(l, "failed", startToClose(time.Second))
+		s.fail(l, "failed", "no", holding)
+		s.begin(l, "cut", startToClose(time.Second))
+		s.release(l, false)
+		s.begin(s.claim("w1").Lease, "cut", startToClose(time.Hour))
+		s.pass(time.Minute)
+		n, next := s.timeOut(s.now)
+		equal(s, "timed out", n, 0)
+		s.sameTime("next", next, s.now.Add(time.Hour-time.Minute))
+		s.cancel(l.RunID)
+		_, next = s.timeOut(s.now)
+		s.sameTime("next without an open step", next, time.Time{})
+	}},
+	{"prune deletes what ended before a moment, with everything of it", func(s *stage) {
+		s.worker("w1")
+		l := s.heldNext(withExternal("ext"), withRequest("req"), tagged("k", "v"))
+		step := s.complete(l, "pay", "paid")
+		s.started(s.newRun(withExternal("ext"), withRequest("second")))
+		s.finish(l, "done")
+		ended := s.now
+		equal(s, "runs that ended at that very moment", s.prune(ended, 10), 0)
+		equal(s, "runs that ended before it", s.prune(ended.Add(time.Microsecond), 10), 1)
+		_, err := s.store.GetRun(s.ctx, space, l.RunID)
+		s.refused(err, engine.ErrNotFound, "GetRun")
+		_, err = s.store.GetStep(s.ctx, space, step.ID)
+		s.refused(err, engine.ErrNotFound, "GetStep")
+		_, _, err = s.store.ListSteps(s.ctx, space, l.RunID, "", engine.Page{Limit: 1})
+		s.refused(err, engine.ErrNotFound, "ListSteps")
+		_, err = s.store.GetRunByExternalID(s.ctx, space, "ext")
+		s.refused(err, engine.ErrNotFound, "GetRunByExternalID")
+		s.refused(s.tryFinish(l, "done"), engine.ErrNotFound, "CompleteRun repeated")
+		s.sameIDs("runs with the tag", s.listed(engine.RunFilter{Namespace: space, Tags: map[string]string{"k": "v"}}), nil)
+		for _, request := range []string{"req", "second"} {
+			again := s.newRun(withRequest(request), ofType("other"))
+			equal(s, "a start with a forgotten request", s.started(again), engine.Started{RunID: again.ID})
+		}
+	}},
+	{"prune takes the oldest first and no more than it may", func(s *stage) {
+		s.worker("w1")
+		var leases []engine.Lease
+		for range 5 {
+			leases = append(leases, s.heldNext())
+		}
+		for _, i := range []int{3, 1, 4, 0, 2} {
+			s.pass(time.Second)
+			s.finish(leases[i], "done")
+		}
+		s.pass(time.Second)
+		equal(s, "pruned", s.prune(s.now, 2), 2)
+		for i, gone := range []bool{false, true, false, true, false} {
+			_, err := s.store.GetRun(s.ctx, space, leases[i].RunID)
+			equal(s, "gone", err != nil, gone)
+		}
+		equal(s, "pruned", s.prune(s.now, 10), 3)
+		equal(s, "pruned", s.prune(s.now, 10), 0)
+	}},
+	{"prune never touches a run that has not ended, or another run's rows", func(s *stage) {
+		running, sleeping := s.held(withExternal("ext"), tagged("k", "v")), s.heldNext()
+		done := s.complete(running, "pay", "paid")
+		s.sleep(sleeping, "nap", 1000*time.Hour)
+		s.fail(s.heldNext(), "pay", "no")
+		s.cancel(s.start(tagged("k", "v")))
+		pending := s.start(withRequest("req"))
+		s.pass(1000 * 24 * time.Hour)
+		before := []engine.Run{s.run(running.RunID), s.run(sleeping.RunID), s.run(pending)}
+		equal(s, "pruned", s.prune(s.now, 100), 1)
+		for _, run := range before {
+			s.sameRun(s.run(run.ID), run)
+		}
+		s.sameStep(s.step(running.RunID, "pay"), done)
+		s.sameIDs("runs with the tag", s.listed(engine.RunFilter{Namespace: space, Tags: map[string]string{"k": "v"}}), []engine.ID{running.RunID})
+		s.finish(running, "done")
+	}},
+	{"prune takes every kind of end", func(s *stage) {
+		s.worker("w1")
+		ended := s.endedRuns()
+		s.pass(time.Second)
+		equal(s, "pruned", s.prune(s.now, 100), len(ended))
+		equal(s, "runs", s.countRuns(), 0)
+	}},
+	{"prune forgets workers that went OFFLINE before it, and no others", func(s *stage) {
+		s.worker("gone")
+		s.worker("online")
+		s.worker("recent")
+		s.offline("gone", engine.OfflineDeregistered)
+		s.pass(time.Hour)
+		s.offline("recent", engine.OfflineLost)
+		s.prune(s.now, 10)
+		_, err := s.store.GetWorker(s.ctx, "gone")
+		s.refused(err, engine.ErrNotFound, "GetWorker")
+		equal(s, "status", s.workerState("online").Status, engine.WorkerOnline)
+		equal(s, "status", s.workerState("recent").Status, engine.WorkerOffline)
+	}},
+	{"live workers are those that are not OFFLINE, of all namespaces", func(s *stage) {
+		s.worker("a")
+		s.pass(time.Second)
+		s.worker("b")
+		s.must(s.store.DrainWorker(s.ctx, "b", s.now), "DrainWorker")
+		other := s.newWorker("c")
+		other.Namespace = "other"
+		s.register(other, true)
+		s.worker("d")
+		s.offline("d", engine.OfflineForced)
+		live, err := s.store.LiveWorkers(s.ctx)
+		s.must(err, "LiveWorkers")
+		heard := map[string]time.Time{}
+		for _, w := range live {
+			heard[w.ID] = w.HeardAt
+		}
+		equal(s, "live workers", len(live), 3)
+		s.sameTime("a was heard", heard["a"], s.now.Add(-time.Second))
+		s.sameTime("b was heard", heard["b"], s.now)
+		s.sameTime("c was heard", heard["c"], s.now)
+	}},
+}
+
+func (s *stage) prune(before time.Time, limit int) int {
+	s.Helper()
+	n, err := s.store.Prune(s.ctx, engine.PruneParams{Before: before, Limit: limit})
+	s.must(err, "Prune")
+	return n
+}
