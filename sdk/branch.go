@@ -1,0 +1,238 @@
+package kagzi
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"strconv"
+)
+
+// branch is one line of execution of a run: the workflow function, or a function given to Go. All
+// fields but the first three are guarded by e.mu.
+//
+// A branch is busy as long as it can go on by itself. It is not when every call of it that is under way
+// waits for another branch or for a time to come. When no branch is busy the run is parked.
+type branch struct {
+	e         *execution
+	parent    *branch
+	ended     chan struct{}
+	ordinal   int // among the branches of its parent, from 1
+	startedAt int // the parent's clock then
+	clock     int // counts the named calls, forks and joins
+	forks     int
+
+	joinedBy *branch // the parent, once it has waited for this one
+	joinedAt int     // the parent's clock then
+
+	calls   int // under way
+	blocked int // of these, how many cannot go on by themselves
+	loose   bool
+	busy    bool
+	done    bool
+	waiters []*branch
+	random  *rand.Rand
+	uuids   *rand.ChaCha8
+}
+
+// Future is the result to come of a function that Go has started.
+type Future[T any] struct {
+	b     *branch
+	value T
+	err   error
+}
+
+// Go runs fn beside the calling code, as a branch of the run with a Context of its own. Branches are how a run does
+// several things at once: the SDK knows of them, and parks the run exactly when none can go on.
+//
+// Names of steps are unique over all branches that could run at the same time, so name a branch's steps after
+// what it works on. What is still under way when the workflow function returns is dropped. A panic in fn fails the run.
+func Go[T any](ctx Context, fn func(ctx Context) (T, error)) *Future[T] {
+	f := &Future[T]{b: ctx.workflow().fork()}
+	f.b.start(func(ctx Context) { f.value, f.err = fn(ctx) })
+	return f
+}
+
+// Wait returns what the function returned, waiting for it as long as it takes. It may be called more than
+// once. ctx is that of the caller.
+func (f *Future[T]) Wait(ctx Context) (T, error) {
+	f.b.join(ctx.workflow())
+	return f.value, f.err
+}
+
+// Map calls fn for all items at once, each in a branch of its own, and waits for all of them. The results stand in the
+// order of the items, with a zero value for one that failed; the error joins all errors, in that order.
+func Map[In, Out any](ctx Context, items []In, fn func(ctx Context, item In) (Out, error)) ([]Out, error) {
+	futures := make([]*Future[Out], len(items))
+	for i, item := range items {
+		futures[i] = Go(ctx, func(ctx Context) (Out, error) { return fn(ctx, item) })
+	}
+	outs := make([]Out, len(items))
+	var errs []error
+	for i, f := range futures {
+		out, err := f.Wait(ctx)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		outs[i] = out
+	}
+	if len(errs) == 1 {
+		return outs, errs[0]
+	}
+	return outs, errors.Join(errs...)
+}
+
+// enter is the first thing that each call of the SDK does: it ends the goroutine if the code has to end.
+func (b *branch) enter() {
+	b.e.lock()
+	b.e.mu.Unlock()
+}
+
+func (b *branch) fork() *branch {
+	b.e.lock()
+	defer b.e.mu.Unlock()
+	b.clock++
+	b.forks++
+	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock}
+	child.settle()
+	return child
+}
+
+func (b *branch) start(body func(ctx Context)) {
+	b.e.w.code.Add(1)
+	go branchGoroutine(func() {
+		defer b.e.w.code.Done()
+		returned := false
+		defer func() {
+			switch p := recover(); {
+			case p != nil:
+				b.e.fail(errorDetail(panicError(p)))
+			case !returned:
+				b.e.fail(errorDetail(&coded{kind: "goexit", text: "a branch of the workflow ended its goroutine (runtime.Goexit)"}))
+			}
+		}()
+		body(&workflowContext{b.e.ctx, b})
+		b.finish()
+		returned = true
+	})
+}
+
+// finish wakes those who wait before it counts as done, so that the run never looks idle in between.
+func (b *branch) finish() {
+	b.e.mu.Lock()
+	defer b.e.mu.Unlock()
+	for _, w := range b.waiters {
+		w.blocked--
+		w.settle()
+	}
+	b.waiters = nil
+	b.done = true
+	close(b.ended)
+	b.settle()
+}
+
+func (b *branch) join(by *branch) {
+	e := b.e
+	e.lock()
+	by.clock++
+	if !b.done {
+		by.calls++
+		by.blocked++
+		b.waiters = append(b.waiters, by)
+		by.settle()
+		e.mu.Unlock()
+		await(e, b.ended)
+		e.lock()
+		by.calls--
+		by.settle()
+	}
+	if by == b.parent && b.joinedBy == nil {
+		b.joinedBy, b.joinedAt = by, by.clock
+	}
+	e.mu.Unlock()
+}
+
+// begin and end frame a call that may block.
+func (b *branch) begin() {
+	b.e.lock()
+	defer b.e.mu.Unlock()
+	b.calls++
+	if b.calls > 1 {
+		b.loose = true
+	}
+	b.settle()
+}
+
+func (b *branch) end() {
+	b.e.mu.Lock()
+	defer b.e.mu.Unlock()
+	b.calls--
+	b.settle()
+}
+
+// settle counts the branch as busy or not. Needs e.mu.
+func (b *branch) settle() {
+	busy := !b.done && (b.calls == 0 || b.blocked < b.calls)
+	if busy == b.busy {
+		return
+	}
+	b.busy = busy
+	b.e.generation++
+	if busy {
+		b.e.busy++
+		return
+	}
+	b.e.busy--
+	if b.e.busy == 0 {
+		b.e.idle()
+	}
+}
+
+// alone reports whether nothing else of the run is at work or holds a timer, so that a call of this branch
+// may park the run in one message. own says that the call comes from the branch's own goroutine; one from elsewhere
+// marks the branch as loose: other goroutines of the author may be about to call as well. Needs e.mu.
+func (b *branch) alone(own bool) bool {
+	if !own {
+		b.loose = true
+	}
+	return b.e.busy == 1 && b.calls == 1 && !b.loose && len(b.e.parked) == 0
+}
+
+// path names the branch by the ordinals of its ancestors and itself: "" for the workflow function, "2.1" for
+// the first branch of its second branch. It is the same in every replay.
+func (b *branch) path() string {
+	if b.parent == nil {
+		return ""
+	}
+	own := strconv.Itoa(b.ordinal)
+	if above := b.parent.path(); above != "" {
+		return above + "." + own
+	}
+	return own
+}
+
+// branchGoroutine is at the root of every goroutine that the SDK starts for workflow code.
+//
+//go:noinline
+func branchGoroutine(f func()) { f() }
+
+var branchEntry = reflect.ValueOf(branchGoroutine).Pointer()
+
+// onBranchGoroutine reports whether the caller runs on a goroutine that the SDK started for workflow code,
+// and not on one that the author's code started. It looks at the root of the stack; only calls that
+// may park the run pay for it.
+func onBranchGoroutine() bool {
+	var pcs [64]uintptr
+	for skip := 0; ; skip += len(pcs) - 8 {
+		n := runtime.Callers(skip, pcs[:])
+		for _, pc := range pcs[:n] {
+			if f := runtime.FuncForPC(pc - 1); f != nil && f.Entry() == branchEntry {
+				return true
+			}
+		}
+		if n < len(pcs) {
+			return false
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestBranches(t *testing.T) {
+	t.Run("Map works on all items at once and keeps their order", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, in []int) ([]int, error) {
+				return Map(ctx, in, func(ctx Context, n int) (int, error) {
+					return Step(ctx, fmt.Sprintf("item-%d", n), func(ctx context.Context) (int, error) {
+						return n * n, wait(ctx, time.Duration(10-n)*time.Second)
+					})
+				})
+			})
+			running(t, w)
+			began := time.Now()
+			f.start("r", "w", "[1,2,3,4]")
+			equal(t, string(f.await(t, "r").Output.GetData()), "[1,4,9,16]")
+			if took := time.Since(began); took > 10*time.Second {
+				t.Fatalf("took %v, want the longest only", took)
+			}
+		})
+	})
+
+	t.Run("Map joins the errors in the order of the items and keeps the other results", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var outs []int
+			Handle(w, "w", func(ctx Context, in []int) ([]int, error) {
+				var err error
+				outs, err = Map(ctx, in, func(ctx Context, n int) (int, error) {
+					return Step(ctx, fmt.Sprintf("item-%d", n), func(ctx context.Context) (int, error) {
+						if n%2 == 0 {
+							return 0, NonRetryable(errors.New("even"))
+						}
+						return n, nil
+					})
+				})
+				return outs, err
+			})
+			running(t, w)
+			f.start("r", "w", "[1,2,3,4]")
+			equal(t, f.await(t, "r").Error.GetMessage(), "step item-2: even\nstep item-4: even")
+			equal(t, outs, []int{1, 0, 3, 0})
+		})
+	})
+
+	t.Run("the same names in one Map after another are numbered", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				for range 2 {
+					if _, err := Map(ctx, []string{"a", "b"}, func(ctx Context, s string) (int, error) { return Step(ctx, s, constant(1)) }); err != nil {
+						return 0, err
+					}
+				}
+				return Step(ctx, "a", constant(1))
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			if r := f.await(t, "r"); r.Error != nil {
+				t.Fatal(r.Error)
+			}
+			got := f.operations()[2:]
+			slices.Sort(got)
+			equal(t, got, []string{"complete a", "complete a:2", "complete a:3", "complete b", "complete b:2", "end r"})
+		})
+	})
+
+	t.Run("a retry beside a sibling at work keeps the lease, and goes on when it is due", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				slow := Go(ctx, func(ctx Context) (int, error) {
+					return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, time.Minute) })
+				})
+				n, err := Step(ctx, "flaky", func(ctx context.Context) (int, error) {
+					if Attempt(ctx) < 3 {
+						return 0, errors.New("again")
+					}
+					return 2, nil
+				})
+				if err != nil {
+					return 0, err
+				}
+				m, err := slow.Wait(ctx)
+				return n + m, err
+			})
+			running(t, w)
+			began := time.Now()
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "3")
+			equal(t, time.Since(began).Round(time.Second), time.Minute)
+			equal(t, f.operations(), []string{"hello ", "claim r", "failed flaky hold=true", "begin slow", "failed flaky hold=true",
+				"complete flaky", "complete slow", "end r"})
+		})
+	})
+
+	t.Run("the run is parked when the last branch at work waits too, until the earliest timer", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				long := Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "long", 3*time.Hour); return 1, nil })
+				short := Go(ctx, func(ctx Context) (int, error) {
+					_, _ = Step(ctx, "work", func(ctx context.Context) (int, error) { return 0, wait(ctx, 200*time.Millisecond) })
+					Sleep(ctx, "short", time.Hour)
+					return Step(ctx, "then", constant(1))
+				})
+				a, _ := long.Wait(ctx)
+				b, _ := short.Wait(ctx)
+				return a + b, nil
+			})
+			running(t, w)
+			began := time.Now()
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "2")
+			equal(t, time.Since(began).Round(time.Minute), 3*time.Hour)
+			equal(t, f.operations(), []string{"hello ", "claim r", "sleep long hold=true", "complete work", "sleep short hold=true",
+				"release park=true", "claim r", "complete then", "release park=true", "claim r", "end r"})
+		})
+	})
+
+	for _, skew := range []time.Duration{-time.Minute, time.Minute} {
+		t.Run(fmt.Sprintf("timers are read by the server's clock, also when it is off by %v", skew), func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				f.skew = skew
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					slow := Go(ctx, func(ctx Context) (int, error) {
+						return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 20*time.Second) })
+					})
+					_, _ = Step(ctx, "flaky", func(ctx context.Context) (int, error) { return 0, fmt.Errorf("attempt %d", Attempt(ctx)) })
+					Sleep(ctx, "held", 5*time.Second)
+					_, _ = slow.Wait(ctx)
+					Sleep(ctx, "parked", time.Hour)
+					SleepUntil(ctx, "until", Now(ctx).Add(time.Hour))
+					return 1, nil
+				})
+				running(t, w)
+				began := time.Now()
+				f.start("r", "w", "")
+				if r := f.await(t, "r"); r.Error != nil {
+					t.Fatal(r.Error)
+				}
+				equal(t, time.Since(began).Round(time.Second), 2*time.Hour+20*time.Second)
+				equal(t, f.operations(), []string{"hello ", "claim r", "failed flaky hold=true", "begin slow", "failed flaky hold=true",
+					"failed flaky hold=true", "sleep held hold=true", "complete slow", "sleep parked hold=false", "claim r",
+					"complete kagzi:now", "sleep until hold=false", "claim r", "end r"})
+			})
+		})
+	}
+
+	t.Run("a run that is handed out with nothing due is not handed back at once", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { Sleep(ctx, "s", time.Hour); return 0, nil })
+			running(t, w)
+			f.start("r", "w", "")
+			f.until(t, func() bool { return f.runs["r"].token == "" && len(f.runs["r"].steps) == 1 })
+			f.mu.Lock()
+			f.runs["r"].available = time.Now()
+			f.pump()
+			f.mu.Unlock()
+			again := time.Now()
+			f.until(t, func() bool { return f.log[len(f.log)-1] == "release park=true" })
+			equal(t, time.Since(again).Round(100*time.Millisecond), parkAfterNothing)
+			f.await(t, "r")
+		})
+	})
+
+	t.Run("goroutines of the author's own may call Step beside a sleeping one", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				var group sync.WaitGroup
+				group.Go(func() { Sleep(ctx, "sleep", time.Hour) })
+				group.Go(func() {
+					for i := range 5 {
+						_, _ = Step(ctx, fmt.Sprintf("s%d", i), constant(i))
+					}
+				})
+				group.Wait()
+				return 1, nil
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			// all five were done before the run was parked
+			ops := f.operations()
+			if i := slices.Index(ops, "release park=true"); i < slices.Index(ops, "complete s4") {
+				t.Fatalf("parked too early: %q", ops)
+			}
+			equal(t, count(ops, "claim r"), 2)
+		})
+	})
+
+	t.Run("a sleep beside a goroutine that is between two of its steps does not park at once", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				var group sync.WaitGroup
+				group.Go(func() {
+					_, _ = Step(ctx, "a", func(ctx context.Context) (int, error) { return 1, wait(ctx, 100*time.Millisecond) })
+					_ = wait(ctx, parkSettle/2)
+					_, _ = Step(ctx, "b", constant(1))
+				})
+				_, _ = Step(ctx, "m", func(ctx context.Context) (int, error) { return 1, wait(ctx, 99*time.Millisecond) })
+				_ = wait(ctx, time.Millisecond+parkSettle/4)
+				Sleep(ctx, "s", time.Hour)
+				group.Wait()
+				return 1, nil
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete m", "complete a", "sleep s hold=true", "complete b", "release park=true",
+				"claim r", "end r"})
+		})
+	})
+
+	t.Run("what is still under way when the workflow returns is dropped", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			ended := make(chan error, 1)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				Go(ctx, func(ctx Context) (int, error) {
+					return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+						<-ctx.Done()
+						ended <- ctx.Err()
+						return 0, ctx.Err()
+					})
+				})
+				return Step(ctx, "fast", func(ctx context.Context) (int, error) { return 1, wait(ctx, time.Second) })
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			equal(t, errors.Is(<-ended, context.Canceled), true)
+			equal(t, count(f.operations(), "failed slow hold=false"), 0)
+		})
+	})
+
+	t.Run("a future gives its result to everybody who waits, as often as asked", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				one := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "one", constant(1)) })
+				outs, err := Map(ctx, []int{1, 2}, func(ctx Context, _ int) (int, error) { return one.Wait(ctx) })
+				again, _ := one.Wait(ctx)
+				return outs[0] + outs[1] + again, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "3")
+		})
+	})
+}

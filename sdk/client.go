@@ -1,0 +1,144 @@
+package kagzi
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// ClientOptions says which server a client talks to. Every zero field means the default in brackets.
+type ClientOptions struct {
+	Address     string       // host:port (KAGZI_ADDRESS, else 127.0.0.1:50051)
+	Namespace   string       // (KAGZI_NAMESPACE, else "default")
+	Logger      *slog.Logger // (slog.Default())
+	Codec       Codec        // the workers' codec (none)
+	APIKey      string       // (KAGZI_API_KEY)
+	TLS         *tls.Config  // (no TLS)
+	DialOptions []grpc.DialOption
+}
+
+// Client starts runs, looks at them and steers them. It may be used from many goroutines.
+type Client struct {
+	options   ClientOptions
+	log       *slog.Logger
+	conn      *grpc.ClientConn
+	workflows kagziv1.WorkflowServiceClient
+}
+
+// NewClient makes a client. It does not wait for the server: the first call connects.
+func NewClient(options ClientOptions) (*Client, error) {
+	options.Address, options.Namespace, options.APIKey = fromEnvironment(options.Address, options.Namespace, options.APIKey)
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	conn, err := dial(options.Address, options.APIKey, options.TLS, options.DialOptions)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{options: options, log: options.Logger, conn: conn, workflows: kagziv1.NewWorkflowServiceClient(conn)}, nil
+}
+
+// Close ends the connection; calls under way fail.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Conn is the client's connection, for calls of the API that the SDK has no function for.
+func (c *Client) Conn() *grpc.ClientConn { return c.conn }
+
+// Run is a handle on one run. Making one asks nothing of the server.
+type Run struct {
+	c      *Client
+	id     string
+	exists bool
+}
+
+// Run returns a handle on a run by its id.
+func (c *Client) Run(runID string) *Run { return &Run{c: c, id: runID} }
+
+// ID is the run's id, a UUIDv7.
+func (r *Run) ID() string { return r.id }
+
+// AlreadyExisted reports that the Start which returned the handle found a run with the same external id and started none.
+func (r *Run) AlreadyExisted() bool { return r.exists }
+
+// Cancel makes the run CANCELLED at once: the context of its running step ends, and nothing its worker still writes
+// counts. It is no error to cancel a cancelled run again; one that has ended otherwise is PRECONDITION_FAILED.
+func (r *Run) Cancel(ctx context.Context, reason string) error {
+	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
+		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
+	})
+	return callError(ctx, err)
+}
+
+// CancelGracefully tells the run's code, whose Context ends with the cause ErrCancelled. The code may run further steps to
+// clean up; the run is CANCELLED when it returns, or after the grace.
+func (r *Run) CancelGracefully(ctx context.Context, reason string, grace time.Duration) error {
+	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
+		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason, Grace: durationpb.New(grace),
+	})
+	return callError(ctx, err)
+}
+
+// Terminate makes the run TERMINATED at once, whatever its worker does.
+func (r *Run) Terminate(ctx context.Context, reason string) error {
+	_, err := r.c.workflows.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{
+		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
+	})
+	return callError(ctx, err)
+}
+
+// Describe returns the run as it stands.
+func (r *Run) Describe(ctx context.Context) (*RunDetails, error) { return r.c.Get(ctx, r.id) }
+
+// waitSlice is how long one call of WaitWorkflow asks the server to wait.
+const waitSlice = 50 * time.Second
+
+// Wait blocks until the run has ended, however, and returns it as it stands then. It lasts until ctx ends, over
+// restarts of the server and cuts of the network; the run need not be known to have begun.
+func (r *Run) Wait(ctx context.Context) (*RunDetails, error) {
+	for failures := 0; ; {
+		resp, err := r.wait(ctx)
+		switch {
+		case err == nil && resp.GetFinished():
+			return newRunDetails(r.c, resp.GetWorkflow()), nil
+		case err == nil:
+			failures = 0
+			continue
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !transient(err):
+			return nil, callError(ctx, err)
+		}
+		failures++
+		delay := backoff(failures)
+		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", err, "next_attempt_in", delay.Round(time.Millisecond))
+		if !sleep(ctx, delay) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitSlice+10*time.Second)
+	defer cancel()
+	return r.c.workflows.WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{
+		Namespace: r.c.options.Namespace, RunId: r.id, Wait: durationpb.New(waitSlice),
+	})
+}
+
+// Result waits for the run's end like Run.Wait and returns its output. A run that ended without one is a *RunError.
+func Result[Out any](ctx context.Context, run *Run) (Out, error) {
+	var zero Out
+	d, err := run.Wait(ctx)
+	if err != nil {
+		return zero, err
+	}
+	if d.Status != StatusCompleted {
+		return zero, d.Error
+	}
+	return Output[Out](d)
+}

@@ -1,0 +1,153 @@
+package kagzi
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func testClient(t *testing.T, f *fake) *Client {
+	t.Helper()
+	c, err := NewClient(ClientOptions{Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestClient(t *testing.T) {
+	t.Run("a result is waited for, however long it takes", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "hello", func(ctx Context, name string) (string, error) {
+				Sleep(ctx, "s", 24*time.Hour)
+				return "hello " + name, nil
+			})
+			running(t, w)
+			c := testClient(t, f)
+			run, err := Start(t.Context(), c, "hello", "Ada", StartOptions{ExternalID: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Result[string](t.Context(), run)
+			if err != nil || got != "hello Ada" {
+				t.Fatalf("Result = %q, %v", got, err)
+			}
+			again, err := Start(t.Context(), c, "hello", "Ada", StartOptions{ExternalID: "x"})
+			if err != nil || again.ID() != run.ID() || !again.AlreadyExisted() {
+				t.Fatalf("again = %+v, %v", again, err)
+			}
+		})
+	})
+
+	t.Run("a run that failed is a RunError with its status, type and message", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, WithType(errors.New("no"), "refused") })
+			running(t, w)
+			run, err := Start(t.Context(), testClient(t, f), "w", struct{}{}, StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Result[int](t.Context(), run)
+			equal(t, err, error(&RunError{RunID: "run-1", Status: StatusFailed, Type: "refused", Message: "no"}))
+			equal(t, err.Error(), "run run-1 failed: no")
+		})
+	})
+
+	t.Run("waiting survives a server that is away, and ends with the context", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			c := testClient(t, f)
+			run, err := Start(t.Context(), c, "nobody", struct{}{}, StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.server.Stop()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			_, err = Result[int](ctx, run)
+			equal(t, errors.Is(err, context.DeadlineExceeded), true)
+		})
+	})
+
+	t.Run("a missing run is an Error that says so, to gRPC's eyes too", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			_, err := testClient(t, f).Get(t.Context(), "missing")
+			var e *Error
+			if !errors.As(err, &e) || e.Code != CodeNotFound || e.Subject != "run" || e.SubjectID != "missing" || status.Code(err) != codes.NotFound {
+				t.Fatalf("err = %#v", err)
+			}
+		})
+	})
+
+	t.Run("StartMany starts in order, and one bad start fails alone", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			runs, err := StartMany(t.Context(), testClient(t, f), "w", []int{1, 2, 3}, StartOptions{}, func(i int, o *StartOptions) {
+				if o.ExternalID = fmt.Sprint("x-", i); i == 1 {
+					o.ExternalID = "bad id"
+				}
+			})
+			var e *StartError
+			if !errors.As(err, &e) || e.Index != 1 {
+				t.Fatalf("err = %v", err)
+			}
+			equal(t, []bool{runs[0] != nil, runs[1] != nil, runs[2] != nil}, []bool{true, false, true})
+			if _, err := StartMany(t.Context(), testClient(t, f), "w", make([]int, MaxBatch+1), StartOptions{}); err == nil {
+				t.Fatal("more than MaxBatch were taken")
+			}
+		})
+	})
+
+	t.Run("a codec sees every payload on its way out and back, with what it is", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			codec := &base64Codec{seen: map[PayloadInfo]int{}}
+			w := testWorker(f)
+			w.options.Codec = codec
+			Handle(w, "w", func(ctx Context, in string) (string, error) {
+				out, err := Step(ctx, "shout", constant(in+"!"))
+				Sleep(ctx, "s", time.Hour)
+				return out, err
+			})
+			running(t, w)
+			c := testClient(t, f)
+			c.options.Codec = codec
+			run, err := Start(t.Context(), c, "w", "secret", StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := Result[string](t.Context(), run)
+			if err != nil || out != "secret!" {
+				t.Fatalf("Result = %q, %v", out, err)
+			}
+			r := f.await(t, "run-1")
+			equal(t, string(r.Input.GetData()), base64.StdEncoding.EncodeToString([]byte(`"secret"`)))
+			equal(t, r.steps[0].GetOutput().GetMetadata(), map[string]string{"content-type": "application/json", "encoding": "base64"})
+			equal(t, codec.seen, map[PayloadInfo]int{{Kind: PayloadInput}: 3, {Kind: PayloadStep, RunID: "run-1", Step: "shout"}: 2,
+				{Kind: PayloadOutput, RunID: "run-1"}: 2})
+		})
+	})
+}
+
+type base64Codec struct{ seen map[PayloadInfo]int }
+
+func (c *base64Codec) Encode(p Payload, info PayloadInfo) (Payload, error) {
+	c.seen[info]++
+	p.Data = []byte(base64.StdEncoding.EncodeToString(p.Data))
+	p.Metadata["encoding"] = "base64"
+	return p, nil
+}
+
+func (c *base64Codec) Decode(p Payload, info PayloadInfo) (Payload, error) {
+	c.seen[info]++
+	data, err := base64.StdEncoding.DecodeString(string(p.Data))
+	p.Data = data
+	return p, err
+}

@@ -1,0 +1,240 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	helloTimeout        = 15 * time.Second
+	defaultHeartbeat    = 10 * time.Second
+	defaultLease        = 30 * time.Second
+	maxReconnectBackoff = 60 * time.Second
+)
+
+// backoff is the delay before the n-th attempt in a row: 1, 2, 4 .. 60 s, with full jitter so that
+// the workers of a restarted server do not come all at once.
+func backoff(n int) time.Duration {
+	return rand.N(min(time.Second<<min(n-1, 10), maxReconnectBackoff)) + time.Millisecond
+}
+
+// sleep waits for d; false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// fatalError is a refusal that repeating cannot change.
+type fatalError struct{ error }
+
+func (e fatalError) Unwrap() error { return e.error }
+
+// serve keeps a session open until ctx ends, or until the server refuses the worker.
+func (w *Worker) serve(ctx context.Context) error {
+	defer w.lease.stop()
+	for failures := 0; ; {
+		registered, err := w.oneSession(ctx)
+		if ctx.Err() != nil || w.isParting() {
+			return nil
+		}
+		var fatal fatalError
+		if errors.As(err, &fatal) {
+			if !w.forgetID(fatal) {
+				return fmt.Errorf("kagzi: the server refused the worker: %w", fatal.error)
+			}
+			continue
+		}
+		if registered {
+			failures = 0
+		}
+		failures++
+		delay := backoff(failures)
+		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "next_attempt_in", delay.Round(time.Millisecond))
+		if !sleep(ctx, delay) {
+			return nil
+		}
+		w.conn.ResetConnectBackoff()
+	}
+}
+
+func (w *Worker) isParting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.parting
+}
+
+// forgetID gives up an id that the server chose and no longer grants, so that the next hello gets another.
+func (w *Worker) forgetID(refusal fatalError) bool {
+	var e *Error
+	if !errors.As(refusal.error, &e) || e.Code != CodeNotFound && e.Code != CodeConflict {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.id == "" || w.id == w.options.WorkerID {
+		return false
+	}
+	w.log.Info("worker id no longer granted", "worker", w.id, "reason", e.Message)
+	w.id = ""
+	return true
+}
+
+// oneSession is one stream, from hello to its end. registered says whether it came to a welcome.
+func (w *Worker) oneSession(ctx context.Context) (registered bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watchdog := time.AfterFunc(helloTimeout, cancel)
+	defer watchdog.Stop()
+
+	stream, err := w.workers.Session(ctx)
+	if err != nil {
+		return false, sessionError(err)
+	}
+	helloAt := time.Now()
+	err = stream.Send(&kagziv1.SessionRequest{Seq: 1, Operation: &kagziv1.SessionRequest_Hello{Hello: w.hello()}})
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, sessionError(err)
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return false, sessionError(err)
+	}
+	watchdog.Stop()
+	if d := first.GetError(); d != nil {
+		return false, refusal(d)
+	}
+	welcome := first.GetWelcome()
+	if welcome == nil {
+		return false, fmt.Errorf("kagzi: the server answered hello with %T", first.GetEvent())
+	}
+	interval := w.welcomed(welcome, helloAt)
+
+	w.session.open()
+	var parts sync.WaitGroup
+	parts.Go(func() { w.session.write(ctx, stream); cancel() })
+	parts.Go(func() { w.heartbeats(ctx, interval, cancel) })
+	w.resume()
+	err = w.read(stream)
+	w.session.close()
+	cancel()
+	parts.Wait()
+	return true, err
+}
+
+// welcomed adopts what the server decided, and returns the heartbeat interval.
+func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.Duration {
+	interval, lease := time.Duration(r.GetHeartbeatIntervalMs())*time.Millisecond, time.Duration(r.GetLeaseMs())*time.Millisecond
+	if interval <= 0 {
+		interval = time.Duration(r.GetHeartbeatIntervalSecs()) * time.Second
+	}
+	if interval <= 0 {
+		interval = defaultHeartbeat
+	}
+	if lease <= 0 {
+		lease = max(defaultLease, 3*interval)
+	}
+	w.lease.start(lease, w.expired)
+	w.lease.confirm(helloAt)
+	w.mu.Lock()
+	first := w.id == ""
+	w.id = r.GetWorkerId()
+	w.mu.Unlock()
+	w.log.Info("worker registered", "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue", w.options.Queue,
+		"address", w.options.Address, "again", !first)
+	w.readyOnce.Do(func() { close(w.ready) })
+	return interval
+}
+
+// resume puts a new stream where the last one broke: what is held, what is unanswered, what is free.
+func (w *Worker) resume() {
+	w.beat()
+	w.mu.Lock()
+	held := make([]*execution, 0, len(w.executions))
+	for _, e := range w.executions {
+		held = append(held, e)
+	}
+	draining := w.draining
+	w.mu.Unlock()
+	for _, e := range held {
+		e.resend()
+	}
+	if draining {
+		w.goodbye(true, nil)
+		return
+	}
+	w.session.grant(w.options.MaxConcurrent - len(held))
+}
+
+// read handles what the server says until the stream ends.
+func (w *Worker) read(stream sessionStream) error {
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return sessionError(err)
+		}
+		switch ev := r.Event.(type) {
+		case *kagziv1.SessionResponse_Task:
+			w.accept(ev.Task)
+			continue
+		case *kagziv1.SessionResponse_CancelTask:
+			w.cancelTask(ev.CancelTask)
+			continue
+		case *kagziv1.SessionResponse_Drain:
+			w.askDrain()
+			continue
+		}
+		op := w.session.answered(r.GetSeq())
+		switch {
+		case op == nil:
+			w.log.Debug("answer to nothing", "seq", r.GetSeq())
+		case op.e != nil:
+			op.e.answered(op, r)
+		case op.answer != nil:
+			op.answer(r)
+		}
+	}
+}
+
+// sessionError tells refusals from breaks.
+func sessionError(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("the server closed the session")
+	}
+	e := callError(context.Background(), err)
+	if fatalStatus(err) {
+		return fatalError{e}
+	}
+	return e
+}
+
+func fatalStatus(err error) bool {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.AlreadyExists, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+		return true
+	}
+	return false
+}
+
+// refusal is the error of a hello that was answered with one.
+func refusal(d *kagziv1.ErrorDetail) error {
+	e := detailError(d)
+	if repeatable(d) || d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED {
+		return e
+	}
+	return fatalError{e}
+}

@@ -1,0 +1,86 @@
+package kagzi
+
+import (
+	"context"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Context is what a workflow function and its branches get. It is a context.Context whose end means
+// that the run is being cancelled or is no longer in this worker's hands; only the SDK makes one.
+//
+// Every function of this package that takes a Context may end the calling goroutine: see "Suspension"
+// in the package documentation.
+type Context interface {
+	context.Context
+	workflow() *branch
+}
+
+type workflowContext struct {
+	context.Context
+	b *branch
+}
+
+func (c *workflowContext) workflow() *branch { return c.b }
+
+// RunInfo describes the run that a workflow function works for. It is the same over all replays, but
+// for Attempt and WorkerID.
+type RunInfo struct {
+	RunID        string
+	WorkflowType string
+	Namespace    string
+	Queue        string
+	Version      string
+	ExternalID   string            // "" when the run was started without one
+	Attempt      int               // 1 plus the failures that were retried; sleeps and lost workers count nothing
+	Tags         map[string]string // not to be changed
+	Deadline     time.Time         // zero when the run has none
+	ParentRunID  string
+	ScheduleID   string
+	ScheduledAt  time.Time // the tick that fired the run; zero without a schedule
+	WorkerID     string
+}
+
+// Info returns what is known about the run.
+func Info(ctx Context) RunInfo { return ctx.workflow().e.info }
+
+// Note sets the run's progress line, which people see in lists. It is a hint: it is not recorded in the
+// history, replays do not repeat it, and a server that does not keep notes ignores it.
+func Note(ctx Context, text string) {
+	b := ctx.workflow()
+	b.enter()
+	e := b.e
+	e.mu.Lock()
+	replaying := e.unread > 0
+	e.mu.Unlock()
+	if replaying {
+		return
+	}
+	e.w.session.enqueue(&operation{msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_SetNote{
+		SetNote: &kagziv1.SetNote{RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Note: cleanText(text, maxErrorText)},
+	}}})
+}
+
+func newRunInfo(w *Worker, t *kagziv1.Task) RunInfo {
+	info := RunInfo{
+		RunID:        t.GetRunId(),
+		WorkflowType: t.GetWorkflowType(),
+		Namespace:    t.GetNamespace(),
+		Queue:        t.GetTaskQueue(),
+		Version:      t.GetVersion(),
+		ExternalID:   t.GetExternalId(),
+		Attempt:      int(t.GetAttempt()),
+		Tags:         t.GetTags(),
+		ParentRunID:  t.GetParentRunId(),
+		ScheduleID:   t.GetScheduleId(),
+		WorkerID:     w.ID(),
+	}
+	if t.DeadlineAt != nil {
+		info.Deadline = t.DeadlineAt.AsTime()
+	}
+	if t.ScheduledAt != nil {
+		info.ScheduledAt = t.ScheduledAt.AsTime()
+	}
+	return info
+}

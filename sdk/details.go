@@ -1,0 +1,195 @@
+package kagzi
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// Status is where a run stands.
+type Status string
+
+// The statuses of runs. The last five are final.
+const (
+	StatusPending    Status = "PENDING"  // waits for a worker, or for its retry or start time
+	StatusRunning    Status = "RUNNING"  // a worker holds its lease
+	StatusSleeping   Status = "SLEEPING" // parked
+	StatusCompleted  Status = "COMPLETED"
+	StatusFailed     Status = "FAILED"
+	StatusCancelled  Status = "CANCELLED"
+	StatusTimedOut   Status = "TIMED_OUT"
+	StatusTerminated Status = "TERMINATED"
+)
+
+// Ended reports whether the status is final.
+func (s Status) Ended() bool {
+	switch s {
+	case StatusCompleted, StatusFailed, StatusCancelled, StatusTimedOut, StatusTerminated:
+		return true
+	}
+	return false
+}
+
+const statusPrefix = "WORKFLOW_STATUS_"
+
+func (s Status) wire() kagziv1.WorkflowStatus {
+	return kagziv1.WorkflowStatus(kagziv1.WorkflowStatus_value[statusPrefix+string(s)])
+}
+
+// RunDetails is a run as it stood when the server was asked. Zero times mean that it has not come to that.
+type RunDetails struct {
+	RunID        string
+	ExternalID   string
+	WorkflowType string
+	Namespace    string
+	Queue        string
+	Version      string
+	Status       Status
+	Error        *RunError // set when the run ended without a result, or failed and will be retried
+	Attempts     int
+	Priority     int
+	Steps        int64
+	Tags         map[string]string
+	Requirements map[string]string
+	Note         string
+	WaitingFor   string // while SLEEPING: "timer:NAME"
+	WorkerID     string
+	ParentRunID  string
+	ScheduleID   string
+	FailedRunID  string // of a failure handler's run: the run that it handles
+
+	CreatedAt  time.Time
+	StartedAt  time.Time
+	FinishedAt time.Time
+	WakeUpAt   time.Time
+	Deadline   time.Time
+
+	input, output *kagziv1.Payload
+	codec         Codec
+}
+
+func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
+	d := &RunDetails{
+		RunID: w.GetRunId(), ExternalID: w.GetExternalId(), WorkflowType: w.GetWorkflowType(), Namespace: w.GetNamespace(),
+		Queue: w.GetTaskQueue(), Version: w.GetVersion(), Status: Status(strings.TrimPrefix(w.GetStatus().String(), statusPrefix)),
+		Attempts: int(w.GetAttempts()), Priority: int(w.GetPriority()), Steps: w.GetStepCount(),
+		Tags: w.GetTags(), Requirements: w.GetRequirements(), Note: w.GetNote(), WaitingFor: w.GetWaitingFor(),
+		WorkerID: w.GetWorkerId(), ParentRunID: w.GetParentRunId(), ScheduleID: w.GetScheduleId(), FailedRunID: w.GetFailedRunId(),
+		CreatedAt: when(w.GetCreatedAt()), StartedAt: when(w.GetStartedAt()), FinishedAt: when(w.GetFinishedAt()),
+		WakeUpAt: when(w.GetWakeUpAt()), Deadline: when(w.GetDeadlineAt()),
+		input: w.GetInput(), output: w.GetOutput(), codec: c.options.Codec,
+	}
+	if e := w.GetError(); e != nil || d.Status.Ended() && d.Status != StatusCompleted {
+		d.Error = &RunError{RunID: d.RunID, Status: d.Status, Type: e.GetType(), Message: e.GetMessage(), Code: errorCode(e.GetCode()), Stack: e.GetStack()}
+	}
+	return d
+}
+
+// Input reads the input of a run. Details from a list have none, which reads as a zero In.
+func Input[In any](d *RunDetails) (In, error) {
+	return readPayload[In](d, d.input, PayloadInfo{Kind: PayloadInput}, "input")
+}
+
+// Output reads the output of a COMPLETED run. Details from a list have none, which reads as a zero Out.
+func Output[Out any](d *RunDetails) (Out, error) {
+	return readPayload[Out](d, d.output, PayloadInfo{Kind: PayloadOutput, RunID: d.RunID}, "output")
+}
+
+func readPayload[T any](d *RunDetails, p *kagziv1.Payload, info PayloadInfo, what string) (T, error) {
+	var zero T
+	if p == nil {
+		return zero, nil
+	}
+	v, err := decode[T](d.codec, p, info)
+	if err != nil {
+		return zero, fmt.Errorf("kagzi: %s of run %s: %w", what, d.RunID, err)
+	}
+	return *v, nil
+}
+
+// Get returns a run by its id; *Error with NOT_FOUND when there is none.
+func (c *Client) Get(ctx context.Context, runID string) (*RunDetails, error) {
+	resp, err := c.workflows.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: c.options.Namespace, RunId: runID})
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	return newRunDetails(c, resp.GetWorkflow()), nil
+}
+
+// GetByExternalID returns the newest run with an external id; *Error with NOT_FOUND when there is none.
+func (c *Client) GetByExternalID(ctx context.Context, externalID string) (*RunDetails, error) {
+	resp, err := c.workflows.GetWorkflowByExternalId(ctx,
+		&kagziv1.GetWorkflowByExternalIdRequest{Namespace: c.options.Namespace, ExternalId: externalID})
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	return newRunDetails(c, resp.GetWorkflow()), nil
+}
+
+// ListOptions select runs: all that is set must hold.
+type ListOptions struct {
+	Statuses      []Status // any of these
+	WorkflowTypes []string // any of these
+	Queues        []string // any of these
+	Tags          map[string]string
+	CreatedAfter  time.Time
+	CreatedBefore time.Time
+	Search        string // prefix of the run id or of the external id
+	PageSize      int    // how many the server is asked for at a time, at most 1000 (50)
+}
+
+// List goes over the runs that the options select, newest first, fetching them page by page. An error ends it.
+func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetails, error] {
+	return func(yield func(*RunDetails, error) bool) {
+		req := &kagziv1.ListWorkflowsRequest{
+			Namespace: c.options.Namespace, WorkflowTypes: opts.WorkflowTypes, TaskQueues: opts.Queues, Tags: opts.Tags,
+			CreatedAfter: timestamp(opts.CreatedAfter), CreatedBefore: timestamp(opts.CreatedBefore),
+			Page: &kagziv1.PageRequest{PageSize: int32(opts.PageSize)},
+		}
+		for _, s := range opts.Statuses {
+			req.Statuses = append(req.Statuses, s.wire())
+		}
+		if opts.Search != "" {
+			req.Search = &opts.Search
+		}
+		for {
+			resp, err := c.workflows.ListWorkflows(ctx, req)
+			if err != nil {
+				yield(nil, callError(ctx, err))
+				return
+			}
+			for _, w := range resp.GetWorkflows() {
+				if !yield(newRunDetails(c, w), nil) {
+					return
+				}
+			}
+			req.Page.PageToken = resp.GetPage().GetNextPageToken()
+			if req.Page.PageToken == "" {
+				return
+			}
+		}
+	}
+}
+
+func when(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+// transient reports an error of a call that another attempt may not meet.
+func transient(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
+		return true
+	}
+	return false
+}

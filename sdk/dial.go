@@ -1,0 +1,141 @@
+package kagzi
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc"
+	grpcbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	defaultAddress   = "127.0.0.1:50051"
+	defaultNamespace = "default"
+	maxMessage       = 8<<20 + 64<<10
+)
+
+// unaryRetries makes gRPC itself repeat calls that found no server. Every call of the services named is safe to
+// repeat: reads, and changes that name an id. The throttle keeps a herd of clients from storming a server that is ill.
+const unaryRetries = `{
+	"methodConfig": [{
+		"name": [{"service": "kagzi.v1.WorkflowService"}, {"service": "kagzi.v1.WorkerService", "method": "GetHistory"}],
+		"retryPolicy": {
+			"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "3s", "backoffMultiplier": 2.0,
+			"retryableStatusCodes": ["UNAVAILABLE"]
+		}
+	}],
+	"retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}
+}`
+
+// fromEnvironment fills in what the options leave open.
+func fromEnvironment(address, namespace, apiKey string) (string, string, string) {
+	return cmp.Or(address, os.Getenv("KAGZI_ADDRESS"), defaultAddress),
+		cmp.Or(namespace, os.Getenv("KAGZI_NAMESPACE"), defaultNamespace),
+		cmp.Or(apiKey, os.Getenv("KAGZI_API_KEY"))
+}
+
+func dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption) (*grpc.ClientConn, error) {
+	transport := insecure.NewCredentials()
+	if tlsConfig != nil {
+		transport = credentials.NewTLS(tlsConfig)
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage), grpc.MaxRetryRPCBufferSize(maxMessage)),
+		grpc.WithDefaultServiceConfig(unaryRetries),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           grpcbackoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 2, Jitter: 0.5, MaxDelay: 5 * time.Second},
+			MinConnectTimeout: 10 * time.Second,
+		}),
+	}
+	if apiKey != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer{key: apiKey, secure: !loopback(address)}))
+	}
+	conn, err := grpc.NewClient(address, append(options, more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("kagzi: connect to %q: %w", address, err)
+	}
+	return conn, nil
+}
+
+// bearer sends an API key with each call; in the clear only to this machine itself.
+type bearer struct {
+	key    string
+	secure bool
+}
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + b.key}, nil
+}
+
+func (b bearer) RequireTransportSecurity() bool { return b.secure }
+
+func loopback(address string) bool {
+	if strings.HasPrefix(address, "unix:") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func codeOfStatus(c codes.Code) ErrorCode {
+	switch c {
+	case codes.NotFound:
+		return CodeNotFound
+	case codes.InvalidArgument, codes.OutOfRange:
+		return CodeInvalidArgument
+	case codes.FailedPrecondition:
+		return CodePreconditionFailed
+	case codes.AlreadyExists:
+		return CodeConflict
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return CodeUnauthorized
+	case codes.Unavailable:
+		return CodeUnavailable
+	case codes.DeadlineExceeded:
+		return CodeTimeout
+	case codes.Canceled:
+		return CodeCancelled
+	case codes.ResourceExhausted:
+		return CodeResourceExhausted
+	}
+	return CodeInternal
+}
+
+func statusOfCode(c kagziv1.ErrorCode) codes.Code {
+	switch c {
+	case kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND:
+		return codes.NotFound
+	case kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT:
+		return codes.InvalidArgument
+	case kagziv1.ErrorCode_ERROR_CODE_CONFLICT:
+		return codes.AlreadyExists
+	case kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:
+		return codes.PermissionDenied
+	case kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
+		return codes.ResourceExhausted
+	case kagziv1.ErrorCode_ERROR_CODE_INTERNAL:
+		return codes.Internal
+	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE:
+		return codes.Unavailable
+	case kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
+		return codes.DeadlineExceeded
+	}
+	return codes.FailedPrecondition
+}

@@ -1,0 +1,66 @@
+// Package kagzi lets an application write durable workflows as ordinary typed Go, and run them on a Kagzi server.
+//
+// A workflow is a function of a Context and an input. What it does to the world it does in steps, each of which
+// runs once and has its result recorded. When a worker dies, is restarted or gives a run back, another one
+// runs the function again from the beginning; the steps that are recorded return their results without running,
+// and the function goes on where it was.
+//
+//	func Order(ctx kagzi.Context, in OrderInput) (Receipt, error) {
+//		charge, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (Charge, error) {
+//			return bank.Charge(ctx, in.Card, in.Total, kagzi.IdempotencyKey(ctx))
+//		}, kagzi.Retry{Attempts: 5})
+//		if err != nil {
+//			return Receipt{}, err
+//		}
+//		kagzi.Sleep(ctx, "cool-off", 24*time.Hour)
+//		return Receipt{Charge: charge.ID}, nil
+//	}
+//
+//	w := kagzi.NewWorker(kagzi.WorkerOptions{Queue: "orders"})
+//	kagzi.Handle(w, "order", Order)
+//	err := w.Run(ctx)
+//
+// # What holds
+//
+// A recorded result never changes. No step's code begins before the results of all earlier steps of its run are
+// on the server's disk. Only the worker that holds a run's lease can record anything for it. The code of a step is run at
+// least once: again when it failed and its policy grants an attempt, and again when its worker was lost before the result was
+// recorded. Give IdempotencyKey to systems that can recognise a repetition.
+//
+// # Deterministic code
+//
+// Between its steps a workflow function must do the same in every replay: no clock, no luck, no world outside. Use Now, Random,
+// NewUUID, and steps. Loops, branches, goroutines and errors are ordinary Go. State that outlives the function must not be
+// touched by it: a new stay of a run may begin, also on the same worker, while the code of the last one is still ending.
+//
+// # Failures
+//
+// A step that fails is run again by its Retry; meanwhile the run is parked. When it has failed for good, Step
+// returns a *StepError, which the code may handle, for instance by compensating, or return. A run fails when its function returns an error or panics; it
+// is run again only if it was started with a Retry of its own. NonRetryable, RetryAfter and WithType say more about an error.
+//
+// # Several things at once
+//
+// Go and Map run functions as branches of a run. The author's own goroutines may call Step, too, but the SDK cannot see whether one of
+// them is about to call again: it parks a run in which some wait for a time when none has called for 20 ms, and the others go on
+// only when the run is woken. Branches have no such gap.
+//
+// # Suspension
+//
+// A run that sleeps, waits for a retry, or has lost its lease is suspended: its code ends inside of the call that it
+// makes, by runtime.Goexit, in every goroutine that calls the SDK or was started by it. To the code it looks as if the call never returned, and
+// in the next stay it returns as if nothing had been. This cannot be prevented or swallowed:
+//
+//   - Deferred functions run, in their order, with ctx.Err() set (context.Canceled). In them recover returns nil.
+//   - A call of the SDK in a deferred function ends that function there; the remaining deferred functions still run. So a deferred step
+//     that cleans up runs when the workflow really returns, and not when it is suspended.
+//   - What the function returns, also through named results, is dropped. So is what goroutines do that go on for a while:
+//     their next call of the SDK ends them.
+//   - The code of a step is not suspended. Its context ends when the lease is lost; what it returns then is dropped.
+//
+// A deferred function should therefore only undo what the workflow function itself holds in memory. A goroutine of the author's own
+// that never calls the SDK should end with ctx.Done().
+//
+// When a run is cancelled with a grace, its Context ends with the cause ErrCancelled and the code goes on: running steps are cancelled and fail
+// for good, sleeps return at once, and steps begun from then on run as ever, to clean up.
+package kagzi

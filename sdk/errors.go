@@ -1,0 +1,262 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/status"
+)
+
+// Typed is what an error of the application implements to have a type of its own, which retry policies
+// and readers can match: "card_declined".
+type Typed interface {
+	error
+	ErrorType() string
+}
+
+// ErrCancelled is the cause (context.Cause) of a Context that ended because the run is being cancelled.
+var ErrCancelled = errors.New("kagzi: run cancelled")
+
+// ErrorCode says what sort of failure an error is; "" is a failure of the application's own code.
+type ErrorCode string
+
+// The codes that a server gives.
+const (
+	CodeNotFound           ErrorCode = "NOT_FOUND"
+	CodeInvalidArgument    ErrorCode = "INVALID_ARGUMENT"
+	CodePreconditionFailed ErrorCode = "PRECONDITION_FAILED"
+	CodeConflict           ErrorCode = "CONFLICT"
+	CodeUnauthorized       ErrorCode = "UNAUTHORIZED"
+	CodeUnavailable        ErrorCode = "UNAVAILABLE"
+	CodeInternal           ErrorCode = "INTERNAL"
+	CodeTimeout            ErrorCode = "TIMEOUT"
+	CodeCancelled          ErrorCode = "CANCELLED"
+	CodeResourceExhausted  ErrorCode = "RESOURCE_EXHAUSTED"
+	CodeLeaseLost          ErrorCode = "LEASE_LOST"
+	CodeCrashed            ErrorCode = "CRASHED"
+)
+
+func errorCode(c kagziv1.ErrorCode) ErrorCode {
+	if c == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
+		return ""
+	}
+	return ErrorCode(strings.TrimPrefix(c.String(), "ERROR_CODE_"))
+}
+
+// StepError is what workflow code gets from a step that failed for good. It holds what is recorded, and
+// nothing else, so that the code sees the same in every replay: the error that the step's code returned is
+// not wrapped in it. Tell failures apart by Type.
+type StepError struct {
+	Step         string // name
+	Type         string // from WithType or Typed; "panic" for a panic; "" when the error has none
+	Message      string
+	Code         ErrorCode // TIMEOUT, CANCELLED, or "" for the code's own errors
+	Attempts     int
+	NonRetryable bool
+}
+
+func (e *StepError) Error() string {
+	if named := "step " + e.Step; !strings.HasPrefix(e.Message, named+" ") {
+		return named + ": " + e.Message
+	}
+	return e.Message
+}
+
+// ErrorType makes the run fail with the step's error type when the code returns the error as it is.
+func (e *StepError) ErrorType() string { return e.Type }
+
+// Is makes a step that timed out match context.DeadlineExceeded, and a cancelled one context.Canceled.
+func (e *StepError) Is(target error) bool {
+	switch target {
+	case context.DeadlineExceeded:
+		return e.Code == CodeTimeout
+	case context.Canceled, ErrCancelled:
+		return e.Code == CodeCancelled
+	}
+	return false
+}
+
+func newStepError(step string, d *kagziv1.ErrorDetail, attempts int) *StepError {
+	return &StepError{
+		Step: step, Type: d.GetType(), Message: d.GetMessage(), Code: errorCode(d.GetCode()),
+		Attempts: attempts, NonRetryable: d.GetNonRetryable(),
+	}
+}
+
+// RunError is what Result returns for a run that ended without a result.
+type RunError struct {
+	RunID   string
+	Status  Status // FAILED, CANCELLED, TIMED_OUT or TERMINATED
+	Type    string
+	Message string
+	Code    ErrorCode
+	Stack   string // of a panic
+}
+
+func (e *RunError) Error() string {
+	text := fmt.Sprintf("run %s %s", e.RunID, strings.ToLower(strings.ReplaceAll(string(e.Status), "_", " ")))
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// Error is a refusal by the server, or a failure to reach it.
+type Error struct {
+	Code      ErrorCode
+	Message   string
+	Subject   string // what it is about: "run", "worker", "namespace", ..
+	SubjectID string
+	Metadata  map[string]string // "status": where the run stands, when that is why
+	status    *status.Status
+}
+
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return "kagzi: " + e.Message
+	}
+	return fmt.Sprintf("kagzi: %s: %s", e.Code, e.Message)
+}
+
+// GRPCStatus lets status.Code and status.Convert see the gRPC status behind the error.
+func (e *Error) GRPCStatus() *status.Status { return e.status }
+
+// callError translates the error of a gRPC call. The end of the caller's context stays what it is.
+func callError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	st := status.Convert(err)
+	e := &Error{Code: codeOfStatus(st.Code()), Message: st.Message(), status: st}
+	for _, d := range st.Details() {
+		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
+			e.Code, e.Message = errorCode(detail.GetCode()), detail.GetMessage()
+			e.Subject, e.SubjectID, e.Metadata = detail.GetSubject(), detail.GetSubjectId(), detail.GetMetadata()
+		}
+	}
+	return e
+}
+
+// detailError is the error of an answer that carries one in its body.
+func detailError(d *kagziv1.ErrorDetail) *Error {
+	return &Error{Code: errorCode(d.GetCode()), Message: d.GetMessage(), Subject: d.GetSubject(), SubjectID: d.GetSubjectId(),
+		Metadata: d.GetMetadata(), status: status.New(statusOfCode(d.GetCode()), d.GetMessage())}
+}
+
+type nonRetryable struct{ error }
+
+func (e nonRetryable) Unwrap() error { return e.error }
+
+// NonRetryable marks an error as one that another attempt would only meet again: the step, or the run,
+// fails for good at once. NonRetryable(nil) is nil.
+func NonRetryable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return nonRetryable{err}
+}
+
+type retryAfter struct {
+	error
+	delay time.Duration
+}
+
+func (e retryAfter) Unwrap() error { return e.error }
+
+// RetryAfter asks for the next attempt after d, in whole milliseconds and in place of the policy's delay.
+// It grants no attempt that the policy does not. RetryAfter(nil, d) is nil.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return retryAfter{err, d}
+}
+
+type withType struct {
+	error
+	name string
+}
+
+func (e withType) Unwrap() error     { return e.error }
+func (e withType) ErrorType() string { return e.name }
+
+// WithType gives an error a type, which Retry.NonRetryable and StepError.Type know it by.
+// WithType(nil, name) is nil.
+func WithType(err error, name string) error {
+	if err == nil {
+		return nil
+	}
+	return withType{err, name}
+}
+
+// coded is an error of the SDK's own making.
+type coded struct {
+	code  kagziv1.ErrorCode
+	kind  string
+	text  string
+	stack string
+}
+
+func (e *coded) Error() string     { return e.text }
+func (e *coded) ErrorType() string { return e.kind }
+
+func panicError(value any) *coded {
+	return &coded{kind: "panic", text: fmt.Sprintf("panic: %v", value), stack: string(debug.Stack())}
+}
+
+const (
+	maxErrorText = 16 << 10
+	maxErrorType = 255
+	cutMark      = " … [cut]"
+)
+
+// errorDetail is the form in which an error is recorded.
+func errorDetail(err error) *kagziv1.ErrorDetail {
+	d := &kagziv1.ErrorDetail{Message: cleanText(err.Error(), maxErrorText)}
+	var (
+		final nonRetryable
+		after retryAfter
+		typed Typed
+		own   *coded
+		step  *StepError
+	)
+	if errors.As(err, &final) {
+		d.NonRetryable = true
+	}
+	if errors.As(err, &after) && after.delay > 0 {
+		d.RetryAfterMs = max(1, after.delay.Milliseconds())
+	}
+	if errors.As(err, &typed) {
+		d.Type = cleanText(typed.ErrorType(), maxErrorType)
+	}
+	if errors.As(err, &own) {
+		d.Code, d.Stack = own.code, cleanText(own.stack, maxErrorText)
+	}
+	if errors.As(err, &step) {
+		d.NonRetryable = d.NonRetryable || step.NonRetryable
+	}
+	return d
+}
+
+// cleanText makes text storable everywhere: valid UTF-8 without NUL, at most limit bytes with a mark where it was cut.
+func cleanText(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(cutMark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + cutMark
+}

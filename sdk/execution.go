@@ -1,0 +1,319 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Why the code of an execution is made to end. They are causes of its contexts and never reach a user's error.
+var (
+	errSuspended = errors.New("kagzi: run suspended")
+	errFinished  = errors.New("kagzi: run finished")
+	errReleased  = errors.New("kagzi: run released")
+	errLeaseLost = errors.New("kagzi: lease lost")
+)
+
+// execution is one stay of a run on this worker: from the task that brought it to the end of that lease.
+//
+// Its code is alive until quit, whatever ended it; the lease is held until over. Between the two, the
+// operations that are still unanswered settle how the stay ends.
+type execution struct {
+	w           *Worker
+	task        *kagziv1.Task
+	info        RunInfo
+	since       time.Time
+	ahead       time.Duration // of the server's clock before ours
+	stepTimeout time.Duration
+
+	life    context.Context // ends when the code has to: the parent of every step's context
+	endLife context.CancelCauseFunc
+	ctx     context.Context // what workflow code sees: ends with life, and when cancellation is asked for
+	cancel  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	quitted bool // the code has to end, whatever it still wants
+	closing bool // the operation that gives the lease back, or ends the run, is on its way
+	ended   bool // the lease is over
+
+	outbox
+	history map[string]*kagziv1.Step
+	unread  int // steps of the history that the code has not come to yet
+	names   map[string]*nameUse
+
+	busy       int // branches that can go on by themselves
+	generation int // counts the changes of busy
+	parked     map[*parkedCall]struct{}
+}
+
+func newExecution(w *Worker, task *kagziv1.Task) *execution {
+	e := &execution{w: w, task: task, info: newRunInfo(w, task), since: time.Now(), stepTimeout: defaultStepTimeout,
+		parked: make(map[*parkedCall]struct{})}
+	if ms := task.GetTimeouts().GetStartToCloseTimeoutMs(); ms > 0 {
+		e.stepTimeout = time.Duration(ms) * time.Millisecond
+	}
+	if expires := task.GetLeaseExpiresAt(); expires != nil {
+		lease := max(w.lease.duration(), time.Duration(task.GetTimeouts().GetHeartbeatTimeoutMs())*time.Millisecond)
+		e.ahead = expires.AsTime().Add(-lease).Sub(e.since)
+	}
+	e.life, e.endLife = context.WithCancelCause(context.Background())
+	e.ctx, e.cancel = context.WithCancelCause(e.life)
+	if task.GetCancelRequested() {
+		e.cancel(ErrCancelled)
+	}
+	return e
+}
+
+// run is the workflow function's goroutine.
+func (e *execution) run(h handler) {
+	if !e.loadHistory() {
+		return
+	}
+	main := &branch{e: e, ended: make(chan struct{})}
+	e.mu.Lock()
+	main.settle()
+	e.mu.Unlock()
+	var (
+		output   *kagziv1.Payload
+		err      error
+		returned bool
+	)
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicError(p)
+		} else if !returned {
+			err = &coded{kind: "goexit", text: "the workflow's code ended its goroutine (runtime.Goexit)"}
+		}
+		e.finish(output, err)
+	}()
+	output, err = h(&workflowContext{e.ctx, main}, e)
+	returned = true
+}
+
+// now is the time by the server's clock, as its claim of the run tells; the way that the task took makes it a
+// little late, and so never early. Times that the server has recorded are compared with it.
+func (e *execution) now() time.Time { return time.Now().Add(e.ahead) }
+
+// finish sends the run's end right behind its last results. Of a code that was made to end, nothing counts.
+func (e *execution) finish(output *kagziv1.Payload, err error) {
+	if err != nil {
+		e.fail(errorDetail(err))
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.quitted || e.closing {
+		return
+	}
+	e.closing = true
+	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Output: output,
+	}}}, func(*kagziv1.SessionResponse) {
+		e.w.counters.finished(true, time.Since(e.since))
+		e.over(errFinished)
+	})
+	e.quit(errFinished)
+}
+
+// fail ends the run, or this attempt of it, as failed.
+func (e *execution) fail(d *kagziv1.ErrorDetail) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.quitted || e.closing {
+		return
+	}
+	e.closing = true
+	e.sendFailure(d)
+	e.quit(errFinished)
+}
+
+func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
+	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
+	}}}, func(*kagziv1.SessionResponse) {
+		e.w.counters.finished(false, time.Since(e.since))
+		e.over(errFinished)
+	})
+}
+
+// failAndExit fails the run for good from within one of its calls, which does not return.
+func (e *execution) failAndExit(err error) {
+	e.fail(errorDetail(err))
+	runtime.Goexit()
+}
+
+// giveBack hands the run back unfinished. Results on their way still count: the server takes a run's
+// operations in order.
+func (e *execution) giveBack() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended || e.closing {
+		e.quit(errReleased)
+		return
+	}
+	e.closing = true
+	e.sendRelease(false, errReleased)
+	e.quit(errReleased)
+}
+
+func (e *execution) sendRelease(park bool, cause error) {
+	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Park: park,
+	}}}, func(*kagziv1.SessionResponse) { e.over(cause) })
+}
+
+// askCancel tells the code that the run is being cancelled; it may run further steps to clean up.
+func (e *execution) askCancel() { e.cancel(ErrCancelled) }
+
+func (e *execution) cancelling() bool { return e.ctx.Err() != nil && e.life.Err() == nil }
+
+// quit makes the code end: its contexts end, and each call of the SDK ends its goroutine. Needs e.mu.
+func (e *execution) quit(cause error) {
+	if !e.quitted {
+		e.quitted = true
+		e.endLife(cause)
+	}
+}
+
+func (e *execution) dead() bool { return e.life.Err() != nil }
+
+// over ends the stay: the lease is no longer held. Repeating it changes nothing.
+func (e *execution) over(cause error) {
+	e.mu.Lock()
+	again := e.ended
+	e.ended = true
+	e.outbox.clear()
+	e.quit(cause)
+	e.mu.Unlock()
+	if !again {
+		e.w.forget(e)
+	}
+}
+
+// lock takes e.mu for a call of the code. If the code has to end, it ends the calling goroutine instead; if
+// the lease is being given back, it waits for that first.
+func (e *execution) lock() {
+	e.mu.Lock()
+	if !e.quitted && !e.closing {
+		return
+	}
+	e.mu.Unlock()
+	<-e.life.Done()
+	runtime.Goexit()
+}
+
+// await waits for an answer. If the code has to end, it ends the calling goroutine instead.
+func await[T any](e *execution, answers <-chan T) T {
+	select {
+	case v := <-answers:
+		if e.dead() {
+			runtime.Goexit()
+		}
+		return v
+	case <-e.life.Done():
+		runtime.Goexit()
+		panic("unreachable")
+	}
+}
+
+// loadHistory indexes the history, fetching the pages that did not come with the task.
+func (e *execution) loadHistory() bool {
+	e.names = make(map[string]*nameUse)
+	e.history = make(map[string]*kagziv1.Step, len(e.task.GetHistory()))
+	add := func(steps []*kagziv1.Step) {
+		for _, s := range steps {
+			e.history[s.GetName()] = s
+		}
+	}
+	add(e.task.GetHistory())
+	for token, n := e.task.GetNextHistoryToken(), 0; token != ""; {
+		page, err := e.w.workers.GetHistory(e.life, &kagziv1.GetHistoryRequest{
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, Token: token,
+		})
+		if err == nil {
+			add(page.GetHistory())
+			token, n = page.GetNextHistoryToken(), 0
+			continue
+		}
+		if e.dead() {
+			return false
+		}
+		if fatalStatus(err) || n == 5 {
+			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error", err)
+			e.giveBack()
+			return false
+		}
+		n++
+		if !sleep(e.life, backoff(n)) {
+			return false
+		}
+	}
+	e.unread = len(e.history)
+	e.task.History = nil
+	return true
+}
+
+// answered is called by the session with the server's answer to one of the run's operations.
+func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
+	detail := r.GetError()
+	e.mu.Lock()
+	if detail != nil && repeatable(detail) {
+		e.repeatLater(op)
+		e.mu.Unlock()
+		return
+	}
+	if !e.outbox.remove(op) {
+		e.mu.Unlock()
+		return
+	}
+	e.mu.Unlock()
+	switch {
+	case detail == nil:
+		if op.answer != nil {
+			op.answer(r)
+		}
+	case leaseGone(detail):
+		e.lose(detail)
+	default:
+		e.refused(op, detail)
+	}
+}
+
+// lose drops the run: another worker has it, or it has ended. Nothing that its code does counts any more.
+func (e *execution) lose(d *kagziv1.ErrorDetail) {
+	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(), "status", d.GetMetadata()["status"])
+	e.over(errLeaseLost)
+}
+
+// refused handles an operation that the server will never take. A run that could not go on without it
+// fails, so that people see why; repeating it elsewhere would only meet the same refusal.
+func (e *execution) refused(op *operation, d *kagziv1.ErrorDetail) {
+	if begin := op.msg.GetBeginStep(); begin != nil {
+		// Only an announcement: what the step comes to is still recorded, or refused in its own right.
+		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", begin.GetStepName(), "error", d.GetMessage())
+		return
+	}
+	_, complete := op.msg.Operation.(*kagziv1.SessionRequest_CompleteWorkflow)
+	_, fail := op.msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
+	_, release := op.msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
+	if fail || release {
+		e.w.log.Warn("run dropped: the server refused its end", "run", e.info.RunID, "error", d.GetMessage())
+		e.over(errLeaseLost)
+		return
+	}
+	failure := errorDetail(&coded{code: d.GetCode(), kind: "refused", text: fmt.Sprintf("the server refused to record %s: %s", op.subject(), d.GetMessage())})
+	failure.NonRetryable = true
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended || e.closing && !complete {
+		return // the run's end is on its way already
+	}
+	e.closing = true
+	e.sendFailure(failure)
+	e.quit(errFinished)
+}

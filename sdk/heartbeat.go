@@ -1,0 +1,137 @@
+package kagzi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// heartbeats keeps the worker and its leases alive on one stream. reconnect ends the stream.
+func (w *Worker) heartbeats(ctx context.Context, interval time.Duration, reconnect func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.unknown:
+			w.log.Info("the server does not know the worker any more; registering again", "worker", w.ID())
+			reconnect()
+			return
+		case <-tick.C:
+			w.beat()
+		}
+	}
+}
+
+// beat sends one heartbeat, which names all that is held.
+func (w *Worker) beat() {
+	w.mu.Lock()
+	held := make([]*kagziv1.Lease, 0, len(w.executions))
+	for id, e := range w.executions {
+		held = append(held, &kagziv1.Lease{RunId: id, LeaseToken: e.task.GetLeaseToken()})
+	}
+	id := w.id
+	w.mu.Unlock()
+	completed, failed, stats := w.counters.report()
+	sentAt := time.Now()
+	w.session.enqueueFirst(&operation{
+		msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{
+			WorkerId: id, ActiveCount: int32(len(held)), CompletedDelta: completed, FailedDelta: failed,
+			Stats: stats, Held: held, HeldIsWhole: true,
+		}}},
+		answer: func(r *kagziv1.SessionResponse) {
+			if w.beaten(r, sentAt) {
+				w.counters.reported(completed, failed)
+			}
+		},
+	})
+}
+
+// beaten handles the answer to a heartbeat; true when it was accepted.
+func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
+	switch d := r.GetError(); {
+	case r == nil:
+		return false // the stream broke
+	case d != nil && repeatable(d):
+		w.log.Warn("heartbeat not taken", "error", d.GetMessage())
+		return false
+	case d != nil:
+		select {
+		case w.unknown <- struct{}{}:
+		default:
+		}
+		return false
+	}
+	h := r.GetHeartbeat()
+	w.lease.confirm(sentAt)
+	for _, l := range h.GetLost() {
+		if e := w.held(l.GetRunId(), l.GetLeaseToken()); e != nil {
+			e.lose(&kagziv1.ErrorDetail{Message: "not renewed by the server"})
+		}
+	}
+	for _, c := range h.GetCancelling() {
+		w.cancelTask(c)
+	}
+	if h.GetShouldDrain() {
+		w.askDrain()
+	}
+	return true
+}
+
+func (w *Worker) askDrain() {
+	select {
+	case w.drainReq <- struct{}{}:
+	default:
+	}
+}
+
+// expired is called after twice the lease without contact: others have the runs by now. What is unanswered is
+// still sent when the server is back; it counts for the runs that nobody has taken.
+func (w *Worker) expired() {
+	for _, e := range w.all() {
+		w.log.Warn("no contact for twice the lease; run given up", "run", e.info.RunID, "type", e.info.WorkflowType)
+		e.giveBack()
+	}
+}
+
+// counters are what heartbeats report beside the leases.
+type counters struct {
+	mu                sync.Mutex
+	completed, failed int32 // since the last accepted report
+	runs              int64
+	spent             time.Duration
+	usage             usage
+}
+
+func (c *counters) finished(completed bool, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if completed {
+		c.completed++
+	} else {
+		c.failed++
+	}
+	c.runs++
+	c.spent += took
+}
+
+func (c *counters) report() (completed, failed int32, s *kagziv1.WorkerStats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s = c.usage.sample()
+	if c.runs > 0 {
+		s.AverageRunMs = float64(c.spent.Microseconds()) / 1000 / float64(c.runs)
+	}
+	return c.completed, c.failed, s
+}
+
+// reported takes off what the server has counted.
+func (c *counters) reported(completed, failed int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.completed -= completed
+	c.failed -= failed
+}

@@ -1,0 +1,87 @@
+package kagzi
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// leaseClock knows until when the worker can believe that its leases hold. It measures from before the last
+// heartbeat that the server has confirmed was sent, on the monotonic and the wall clock both: the
+// monotonic one stands still while a virtual machine is suspended.
+type leaseClock struct {
+	mu        sync.Mutex
+	length    time.Duration
+	confirmed time.Time
+	renewed   chan struct{} // closed at the next confirmation
+	expiry    *time.Timer   // fires after twice the lease without contact
+}
+
+// confirm takes note of contact whose message was made at sentAt.
+func (l *leaseClock) confirm(sentAt time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sentAt.Before(l.confirmed) {
+		return
+	}
+	l.confirmed = sentAt
+	if l.renewed != nil {
+		close(l.renewed)
+		l.renewed = nil
+	}
+	if l.expiry != nil {
+		l.expiry.Reset(2*l.length - elapsed(sentAt))
+	}
+}
+
+// start sets the length of the lease; expired is called after twice that time without contact.
+func (l *leaseClock) start(length time.Duration, expired func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.length = length
+	if l.expiry == nil {
+		l.expiry = time.AfterFunc(2*length, expired)
+	}
+}
+
+func (l *leaseClock) duration() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.length
+}
+
+func (l *leaseClock) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
+}
+
+// await returns when the leases can be believed in, or when ctx ends. Past 80 % of the lease, work that has
+// begun goes on, but nothing new begins.
+func (l *leaseClock) await(ctx context.Context) {
+	for {
+		l.mu.Lock()
+		if elapsed(l.confirmed) < l.length-l.length/5 {
+			l.mu.Unlock()
+			return
+		}
+		if l.renewed == nil {
+			l.renewed = make(chan struct{})
+		}
+		renewed := l.renewed
+		l.mu.Unlock()
+		select {
+		case <-renewed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// elapsed is the longer of the time since t by the monotonic and by the wall clock.
+func elapsed(t time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))
+}

@@ -1,0 +1,127 @@
+package kagzi
+
+import (
+	"fmt"
+	"strconv"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+const maxName = 255
+
+// nameUse is the last use of a step's name within an execution.
+type nameUse struct {
+	by       *branch
+	at       int  // the branch's clock
+	inFlight bool // a call with this name is under way
+	count    int  // uses of the name as the code gives it
+}
+
+// claim gives a call its place in the history: the name under which it is recorded and what is recorded
+// there, nil for nothing. A name that a goroutine at the same time uses too, or a record of another kind, fails the run.
+func (b *branch) claim(name string, kind kagziv1.StepKind) (string, *kagziv1.Step) {
+	e := b.e
+	e.lock()
+	claimed, step, err := b.claimLocked(name, kind)
+	e.mu.Unlock()
+	if err != nil {
+		e.failAndExit(NonRetryable(err))
+	}
+	return claimed, step
+}
+
+func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (string, *kagziv1.Step, error) {
+	e := b.e
+	b.clock++
+	use := e.names[name]
+	if use == nil {
+		if err := checkName("step", name); err != nil {
+			return "", nil, err
+		}
+		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
+	} else {
+		if use.inFlight || !use.before(b) {
+			return "", nil, &coded{kind: "step_name_clash", text: fmt.Sprintf(
+				"step name %s is used by two goroutines or branches at once; give each its own name, such as %s-1 and %s-2", name, name, name)}
+		}
+		use.by, use.at = b, b.clock
+		name = e.repeatedName(name, use)
+		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
+	}
+	step := e.history[name]
+	if step == nil {
+		return name, nil, nil
+	}
+	e.unread--
+	if step.GetKind() != kind && step.GetKind() != kagziv1.StepKind_STEP_KIND_UNSPECIFIED {
+		return "", nil, &coded{kind: "nondeterministic", text: fmt.Sprintf(
+			"step %s is recorded as %s, and the code now has a %s there: it is not the code that began this run", name, kindName(step.GetKind()), kindName(kind))}
+	}
+	return name, step, nil
+}
+
+// repeatedName is the name of the next use of a name: name:2, name:3, .. leaving out those that the code has used in full.
+func (e *execution) repeatedName(name string, use *nameUse) string {
+	for {
+		use.count++
+		next := name + ":" + strconv.Itoa(use.count)
+		if e.names[next] == nil {
+			return next
+		}
+	}
+}
+
+// release ends the call that holds the name.
+func (b *branch) release(name string) {
+	b.e.mu.Lock()
+	b.e.names[name].inFlight = false
+	b.e.mu.Unlock()
+}
+
+// before reports whether the use surely comes before what b does now, in every replay: it was made by b itself, by an
+// ancestor before it started b's line, or by a branch that has been waited for since.
+func (u *nameUse) before(b *branch) bool {
+	by, at := u.by, u.at
+	for by != b && by.joinedBy != nil {
+		by, at = by.joinedBy, by.joinedAt
+	}
+	if by == b {
+		return true
+	}
+	for line := b; line.parent != nil; line = line.parent {
+		if line.parent == by {
+			return at <= line.startedAt
+		}
+	}
+	return false
+}
+
+// checkName holds names of steps and types to 1 to 255 bytes of A-Z a-z 0-9 . _ : / -.
+func checkName(what, name string) error {
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("%s name %.40q is %d bytes long, want 1 to %d", what, name, len(name), maxName)
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.', c == '_', c == ':', c == '/', c == '-':
+		default:
+			return fmt.Errorf("%s name %q: only letters, digits and . _ : / - are allowed", what, name)
+		}
+	}
+	return nil
+}
+
+func kindName(k kagziv1.StepKind) string {
+	switch k {
+	case kagziv1.StepKind_STEP_KIND_FUNCTION:
+		return "step"
+	case kagziv1.StepKind_STEP_KIND_SLEEP:
+		return "sleep"
+	case kagziv1.StepKind_STEP_KIND_SIGNAL:
+		return "wait for a signal"
+	case kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW:
+		return "child run"
+	}
+	return "step of unknown kind"
+}

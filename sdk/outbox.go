@@ -1,0 +1,169 @@
+package kagzi
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// operation is one message to the server that wants an answer.
+type operation struct {
+	msg    *kagziv1.SessionRequest
+	e      *execution                       // nil for operations of the worker itself
+	answer func(r *kagziv1.SessionResponse) // nil when nobody waits; of the worker's own also called with a refusal, or with nil when the stream broke
+	index  int64                            // position among the run's operations
+	epoch  int64                            // of the stream that it was last queued on; 0 for none
+	later  bool                             // to be repeated after a delay
+}
+
+func (op *operation) subject() string {
+	switch m := op.msg.Operation.(type) {
+	case *kagziv1.SessionRequest_BeginStep:
+		return "the beginning of step " + m.BeginStep.GetStepName()
+	case *kagziv1.SessionRequest_CompleteStep:
+		return "the result of step " + m.CompleteStep.GetStepId()
+	case *kagziv1.SessionRequest_FailStep:
+		return "the failure of step " + m.FailStep.GetStepId()
+	case *kagziv1.SessionRequest_Sleep:
+		return "sleep " + m.Sleep.GetStepId()
+	}
+	return "the run's end"
+}
+
+// outbox holds the operations of a run that are not answered yet, in order. It is what a new stream
+// sends again, so a run's operations reach the server in their order over every break.
+type outbox struct {
+	ops     []*operation
+	issued  int64 // index of the last operation
+	failed  int   // answers in a row that asked for a repetition
+	waiters []durableWaiter
+
+	repeating bool // a repetition is scheduled
+}
+
+type durableWaiter struct {
+	index int64
+	done  chan struct{}
+}
+
+// send appends an operation and queues it, unless those before it have to be sent first. Needs e.mu.
+func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.SessionResponse)) {
+	e.issued++
+	op := &operation{msg: msg, e: e, answer: answer, index: e.issued}
+	if n := len(e.ops); n > 0 && (e.ops[n-1].later || !e.w.session.current(e.ops[n-1])) {
+		op.later = e.ops[n-1].later // whoever sends that one sends this one behind it
+	} else {
+		e.w.session.enqueue(op)
+	}
+	e.ops = append(e.ops, op)
+}
+
+// post sends a write that the code does not wait for.
+func (e *execution) post(msg *kagziv1.SessionRequest) {
+	e.lock()
+	e.send(msg, nil)
+	e.mu.Unlock()
+}
+
+// resend queues all unanswered operations on a new stream.
+func (e *execution) resend() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, op := range e.ops {
+		op.later = false
+		e.w.session.enqueue(op)
+	}
+}
+
+// repeatLater schedules an operation that the server could not settle, together with those behind it
+// that meet the same fate. Needs e.mu.
+func (e *execution) repeatLater(op *operation) {
+	if !slices.Contains(e.ops, op) {
+		return
+	}
+	op.later = true
+	if e.repeating {
+		return
+	}
+	e.repeating = true
+	e.failed++
+	delay := min(100*time.Millisecond<<min(e.failed, 10), 10*time.Second)
+	time.AfterFunc(delay/2+rand.N(delay/2), e.repeat)
+}
+
+func (e *execution) repeat() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.repeating = false
+	for _, op := range e.ops {
+		if op.later {
+			op.later, op.epoch = false, 0
+			e.w.session.enqueue(op)
+		}
+	}
+}
+
+// remove takes an answered operation out and wakes those who waited for it. Needs e.mu.
+func (o *outbox) remove(op *operation) bool {
+	i := slices.Index(o.ops, op)
+	if i < 0 {
+		return false
+	}
+	o.ops = slices.Delete(o.ops, i, i+1)
+	o.failed = 0
+	keep := o.waiters[:0]
+	for _, w := range o.waiters {
+		if o.durable(w.index) {
+			close(w.done)
+		} else {
+			keep = append(keep, w)
+		}
+	}
+	o.waiters = keep
+	return true
+}
+
+func (o *outbox) clear() { o.ops, o.waiters = nil, nil }
+
+// durable reports whether the operations up to index are answered.
+func (o *outbox) durable(index int64) bool { return len(o.ops) == 0 || o.ops[0].index > index }
+
+// awaitTurn waits until code with consequences may begin: all results so far are durable, and the worker
+// can believe that it still holds its leases.
+func (e *execution) awaitTurn() {
+	e.lock()
+	var done chan struct{}
+	if !e.durable(e.issued) {
+		done = make(chan struct{})
+		e.waiters = append(e.waiters, durableWaiter{e.issued, done})
+	}
+	e.mu.Unlock()
+	if done != nil {
+		await(e, done)
+	}
+	e.w.lease.await(e.life)
+	e.lock()
+	e.mu.Unlock()
+}
+
+// repeatable reports an answer which leaves open whether the operation counted.
+func repeatable(d *kagziv1.ErrorDetail) bool {
+	switch d.GetCode() {
+	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL, kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
+		return true
+	case kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
+		return !d.GetNonRetryable() // a full disk passes, a limit does not
+	}
+	return false
+}
+
+func leaseGone(d *kagziv1.ErrorDetail) bool {
+	switch d.GetCode() {
+	case kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, kagziv1.ErrorCode_ERROR_CODE_CANCELLED,
+		kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:
+		return true
+	}
+	return false
+}

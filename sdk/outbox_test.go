@@ -1,0 +1,94 @@
+package kagzi
+
+import (
+	"fmt"
+	"testing"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// boxed makes an execution without a stream, and a look at what is queued to be sent.
+func boxed() (e *execution, queued func() []string) {
+	w := NewWorker(WorkerOptions{})
+	e = newExecution(w, &kagziv1.Task{RunId: "r"})
+	return e, func() (names []string) {
+		for _, op := range w.session.take() {
+			names = append(names, op.msg.GetCompleteStep().GetStepId())
+		}
+		return names
+	}
+}
+
+func post(e *execution, names ...string) {
+	for _, name := range names {
+		e.post(completeStep(e, name, nil, e.since))
+	}
+}
+
+func refuse(e *execution, i int, code kagziv1.ErrorCode) {
+	e.answered(e.ops[i], &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code}}})
+}
+
+func TestOutbox(t *testing.T) {
+	const open = kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE
+	t.Run("what was written without a stream is sent with the next, once", func(t *testing.T) {
+		e, queued := boxed()
+		post(e, "a", "b")
+		e.w.session.open()
+		post(e, "c")
+		equal(t, queued(), nil) // c has to wait for those before it
+		e.resend()
+		e.resend()
+		post(e, "d")
+		equal(t, queued(), []string{"a", "b", "c", "d"})
+	})
+
+	t.Run("what was sent and not answered is sent again on the next stream, in order", func(t *testing.T) {
+		e, queued := boxed()
+		e.w.session.open()
+		post(e, "a", "b")
+		equal(t, queued(), []string{"a", "b"})
+		e.w.session.close()
+		post(e, "c")
+		e.w.session.open()
+		e.resend()
+		equal(t, queued(), []string{"a", "b", "c"})
+	})
+
+	t.Run("an operation that is to be repeated keeps its place before later ones", func(t *testing.T) {
+		e, queued := boxed()
+		e.w.session.open()
+		post(e, "a", "b")
+		queued()
+		refuse(e, 0, open)
+		refuse(e, 1, open)
+		post(e, "c")
+		equal(t, queued(), nil)
+		e.repeat()
+		equal(t, queued(), []string{"a", "b", "c"})
+	})
+
+	t.Run("one that is refused after the first was repeated is repeated too", func(t *testing.T) {
+		e, queued := boxed()
+		e.w.session.open()
+		post(e, "a", "b")
+		queued()
+		refuse(e, 0, open)
+		e.repeat()
+		refuse(e, 1, open)
+		equal(t, e.repeating, true)
+		e.repeat()
+		equal(t, queued(), []string{"a", "b"})
+	})
+
+	t.Run("results are durable when all up to them are answered", func(t *testing.T) {
+		e, _ := boxed()
+		e.w.session.open()
+		post(e, "a", "b", "c")
+		for i := range 3 {
+			equal(t, e.durable(int64(i+1)), false)
+			e.answered(e.ops[0], &kagziv1.SessionResponse{})
+			equal(t, fmt.Sprint(i, e.durable(int64(i+1)), e.durable(3)), fmt.Sprint(i, true, i == 2))
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package kagzi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// MaxPayload is the size limit, in bytes, of an input, an output or a step's result, after the codec and with the metadata.
+const MaxPayload = 2 << 20
+
+const largePayload = 256 << 10
+
+// Payload is encoded user data on its way to the server or back.
+type Payload struct {
+	Data     []byte
+	Metadata map[string]string // "content-type", "encoding"; a codec adds its own
+}
+
+// PayloadInfo says what a payload is.
+type PayloadInfo struct {
+	Kind PayloadKind
+	// RunID is empty for inputs: when an input is encoded its run does not exist yet.
+	RunID string
+	Step  string // name, for results of steps
+}
+
+// PayloadKind is one of "input", "output" and "step".
+type PayloadKind string
+
+// The kinds of payloads.
+const (
+	PayloadInput  PayloadKind = "input"
+	PayloadOutput PayloadKind = "output"
+	PayloadStep   PayloadKind = "step"
+)
+
+// Codec transforms every payload between its JSON and what the server stores: encryption, compression. Decode
+// gets what Encode returned and the same PayloadInfo. Both are called from many goroutines at once.
+type Codec interface {
+	Encode(p Payload, info PayloadInfo) (Payload, error)
+	Decode(p Payload, info PayloadInfo) (Payload, error)
+}
+
+// jsonMetadata is shared by all payloads and never written to.
+var jsonMetadata = map[string]string{"content-type": "application/json"}
+
+// pack makes JSON into a payload of at most MaxPayload bytes.
+func pack(c Codec, data []byte, info PayloadInfo) (*kagziv1.Payload, error) {
+	p := &kagziv1.Payload{Data: data, Metadata: jsonMetadata}
+	if c != nil {
+		coded, err := c.Encode(Payload{Data: data, Metadata: maps.Clone(jsonMetadata)}, info)
+		if err != nil {
+			return nil, fmt.Errorf("codec: %w", err)
+		}
+		p.Data, p.Metadata = coded.Data, coded.Metadata
+	}
+	if n := payloadSize(p); n > MaxPayload {
+		return nil, NonRetryable(fmt.Errorf("%d bytes are more than the limit of %d (2 MiB)", n, MaxPayload))
+	}
+	return p, nil
+}
+
+func payloadSize(p *kagziv1.Payload) int {
+	n := len(p.GetData())
+	for k, v := range p.GetMetadata() {
+		n += len(k) + len(v)
+	}
+	return n
+}
+
+func unpack(c Codec, p *kagziv1.Payload, info PayloadInfo) ([]byte, error) {
+	if c == nil || p == nil {
+		return p.GetData(), nil
+	}
+	plain, err := c.Decode(Payload{Data: p.GetData(), Metadata: maps.Clone(p.GetMetadata())}, info)
+	if err != nil {
+		return nil, fmt.Errorf("codec: %w", err)
+	}
+	return plain.Data, nil
+}
+
+func encode[T any](c Codec, v T, info PayloadInfo) (*kagziv1.Payload, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, NonRetryable(err)
+	}
+	return pack(c, data, info)
+}
+
+// decode reads a payload as a T. No data at all is the zero T. That the data does not fit is a
+// non-retryable error which names T; a codec's error may pass.
+func decode[T any](c Codec, p *kagziv1.Payload, info PayloadInfo) (*T, error) {
+	data, err := unpack(c, p, info)
+	if err != nil {
+		return nil, err
+	}
+	return decodeJSON[T](data)
+}
+
+func decodeJSON[T any](data []byte) (*T, error) {
+	v := new(T)
+	if len(bytes.TrimSpace(data)) == 0 {
+		return v, nil
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, NonRetryable(fmt.Errorf("cannot be read as %s: %w", reflect.TypeFor[T](), err))
+	}
+	return v, nil
+}

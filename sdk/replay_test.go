@@ -1,0 +1,155 @@
+package kagzi
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestReplay(t *testing.T) {
+	t.Run("Now, Random and NewUUID are the same in every replay, in branches too", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var seen []string
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				draw := func(ctx Context) (string, error) {
+					return fmt.Sprint(Now(ctx).UnixNano(), Random(ctx).Uint64(), NewUUID(ctx), Random(ctx).Uint64(), NewUUID(ctx), Now(ctx)), nil
+				}
+				all, err := Map(ctx, []int{1, 2}, func(ctx Context, _ int) (string, error) { return draw(ctx) })
+				own, _ := draw(ctx)
+				seen = append(seen, fmt.Sprint(all, own))
+				if all[0] == all[1] || all[0] == own {
+					t.Errorf("branches draw the same: %v %v", all, own)
+				}
+				Sleep(ctx, "s", time.Hour)
+				return 0, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			if r := f.await(t, "r"); r.Error != nil {
+				t.Fatal(r.Error)
+			}
+			if len(seen) != 2 || seen[0] != seen[1] {
+				t.Fatalf("replays differ: %q", seen)
+			}
+		})
+	})
+
+	t.Run("a step where the history has a sleep fails the run and says so", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			pass := 0
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				if pass++; pass == 1 {
+					Sleep(ctx, "x", time.Hour)
+				}
+				return Step(ctx, "x", constant(1))
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			d := f.await(t, "r").Error
+			equal(t, d.GetMessage(), "step x is recorded as sleep, and the code now has a step there: it is not the code that began this run")
+			equal(t, d.GetNonRetryable(), true)
+		})
+	})
+
+	t.Run("a recorded result that no longer fits its type fails the run and names both", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			pass := 0
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				if pass++; pass == 1 {
+					_, _ = Step(ctx, "x", constant("text"))
+					Sleep(ctx, "s", time.Hour)
+				}
+				return Step(ctx, "x", constant(1))
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, f.await(t, "r").Error.GetMessage(),
+				"recorded result of step x: cannot be read as int: json: cannot unmarshal string into Go value of type int")
+		})
+	})
+
+	t.Run("a history in pages is whole before the code begins", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.pageSize = 3
+			w := testWorker(f)
+			ran := 0
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				for i := range 10 {
+					_, _ = Step(ctx, fmt.Sprintf("s%d", i), func(context.Context) (int, error) { ran++; return i, nil })
+				}
+				Sleep(ctx, "s", time.Hour)
+				return ran, nil
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "10")
+		})
+	})
+
+	t.Run("a note is not repeated in replay", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				Note(ctx, "first")
+				_, _ = Step(ctx, "a", constant(1))
+				Sleep(ctx, "s", time.Hour)
+				Note(ctx, "second")
+				return Step(ctx, "b", constant(1))
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			equal(t, f.operations(), []string{"hello ", "claim r", "note first", "complete a", "sleep s hold=false",
+				"claim r", "note second", "complete b", "end r"})
+		})
+	})
+}
+
+// Ten thousand steps are the most that a run may have; replaying them all may take 2 s.
+func TestReplayOfTenThousandStepsTakesUnderTwoSeconds(t *testing.T) {
+	const n = 10_000
+	f := newFake(t)
+	w := testWorker(f)
+	Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+		total := 0
+		for range n {
+			v, err := Step(ctx, "step", constant(-1))
+			if err != nil {
+				return 0, err
+			}
+			total += v
+		}
+		return total, nil
+	})
+	r := &fakeRun{}
+	f.mu.Lock()
+	for i := range n {
+		name := "step"
+		if i > 0 {
+			name = fmt.Sprintf("step:%d", i+1)
+		}
+		r.steps = append(r.steps, &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, AttemptNumber: 1,
+			Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Output: &kagziv1.Payload{Data: []byte("1"), Metadata: jsonMetadata}})
+	}
+	f.pageSize = 2500
+	f.mu.Unlock()
+	running(t, w)
+	began := time.Now()
+	f.mu.Lock()
+	r.RunId, r.WorkflowType, r.Status, r.available = "r", "w", kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, began
+	f.runs["r"], f.order = r, []*fakeRun{r}
+	f.pump()
+	f.mu.Unlock()
+	equal(t, string(f.await(t, "r").Output.GetData()), "10000")
+	if took := time.Since(began); took > 2*time.Second {
+		t.Fatalf("took %v", took)
+	} else {
+		t.Logf("took %v", took)
+	}
+}

@@ -1,0 +1,163 @@
+package kagzi
+
+import (
+	"context"
+	"sync"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc"
+)
+
+type sessionStream = grpc.BidiStreamingClient[kagziv1.SessionRequest, kagziv1.SessionResponse]
+
+// session is the worker's queue of operations and the stream that they go out on, if there is one. It keeps nothing
+// over a break: the executions know what they are owed and queue it again.
+type session struct {
+	mu      sync.Mutex
+	epoch   int64 // number of the stream, from 1; 0 while there is none
+	streams int64
+	seq     int64
+	urgent  []*operation // go first
+	queue   []*operation
+	spare   []*operation
+	credit  int32
+	sent    map[int64]*operation
+	bell    chan struct{} // capacity 1: there is something to send
+}
+
+// enqueue sends an operation as soon as possible. Without a stream, or when the operation is on its way already,
+// it does nothing.
+func (s *session) enqueue(op *operation) { s.put(op, false) }
+
+// enqueueFirst is for what keeps the worker alive: it goes before all that waits.
+func (s *session) enqueueFirst(op *operation) bool { return s.put(op, true) }
+
+func (s *session) put(op *operation, first bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch == 0 || op.epoch == s.epoch {
+		return false
+	}
+	op.epoch = s.epoch
+	if first {
+		s.urgent = append(s.urgent, op)
+	} else {
+		s.queue = append(s.queue, op)
+	}
+	s.ring()
+	return true
+}
+
+// grant lets the server push n more tasks. Grants that wait are sent as one.
+func (s *session) grant(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch != 0 {
+		s.credit += int32(n)
+		s.ring()
+	}
+}
+
+func (s *session) ring() {
+	select {
+	case s.bell <- struct{}{}:
+	default:
+	}
+}
+
+// current reports whether the operation is on its way on the present stream.
+func (s *session) current(op *operation) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch != 0 && op.epoch == s.epoch
+}
+
+func (s *session) connected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch != 0
+}
+
+// open begins the use of a new stream, on which hello was number 1.
+func (s *session) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams++
+	s.epoch, s.seq = s.streams, 1
+	s.sent = make(map[int64]*operation)
+}
+
+// close ends the use of the stream. The worker's own operations are answered with nil.
+func (s *session) close() {
+	s.mu.Lock()
+	var own []*operation
+	for _, ops := range [][]*operation{s.urgent, s.queue} {
+		for _, op := range ops {
+			if op.e == nil {
+				own = append(own, op)
+			}
+		}
+	}
+	for _, op := range s.sent {
+		if op.e == nil {
+			own = append(own, op)
+		}
+	}
+	s.epoch, s.credit = 0, 0
+	s.urgent, s.queue, s.spare, s.sent = nil, nil, nil, nil
+	s.mu.Unlock()
+	for _, op := range own {
+		if op.answer != nil {
+			op.answer(nil)
+		}
+	}
+}
+
+// take numbers all that waits to be sent.
+func (s *session) take() []*operation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	batch := append(s.spare[:0], s.urgent...)
+	batch = append(batch, s.queue...)
+	clear(s.queue)
+	s.urgent, s.queue, s.spare = nil, s.queue[:0], batch
+	if s.credit > 0 {
+		batch = append(batch, &operation{msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Credit{
+			Credit: &kagziv1.Credit{Tasks: s.credit},
+		}}})
+		s.credit = 0
+	}
+	for _, op := range batch {
+		s.seq++
+		op.msg.Seq = s.seq
+		s.sent[s.seq] = op
+	}
+	return batch
+}
+
+// write is the stream's only writer. It sends what waits until the stream breaks.
+func (s *session) write(ctx context.Context, stream sessionStream) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.bell:
+		}
+		batch := s.take()
+		for _, op := range batch {
+			if stream.Send(op.msg) != nil {
+				return // Recv tells why
+			}
+		}
+		clear(batch)
+	}
+}
+
+// answered takes out the operation that a response answers, nil when it answers none.
+func (s *session) answered(seq int64) *operation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	op := s.sent[seq]
+	delete(s.sent, seq)
+	return op
+}

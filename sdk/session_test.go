@@ -1,0 +1,280 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestSession(t *testing.T) {
+	t.Run("an operation whose answer was lost is sent again on the next stream, and counts once", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			cuts := 0
+			f.mute = func(r *kagziv1.SessionRequest) bool {
+				if r.GetCompleteStep() != nil && cuts < 3 {
+					cuts++
+					return true
+				}
+				return false
+			}
+			ran := map[string]int{}
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				for _, name := range []string{"a", "b", "c"} {
+					if _, err := Step(ctx, name, func(context.Context) (int, error) { ran[name]++; return 1, nil }); err != nil {
+						return 0, err
+					}
+				}
+				return 3, nil
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "3")
+			equal(t, ran, map[string]int{"a": 1, "b": 1, "c": 1})
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete a", "hello worker-1", "hello worker-1", "hello worker-1",
+				"complete b", "complete c", "end r"})
+			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1") })
+		})
+	})
+
+	t.Run("a worker survives a server that is away for minutes, and comes back with its runs", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			away, tries := false, 0
+			f.onHello = func(r *kagziv1.RegisterRequest) error {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if away {
+					tries++
+					return status.Error(codes.Unavailable, "starting")
+				}
+				return nil
+			}
+			w := testWorker(f)
+			done := make(chan struct{})
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				return Step(ctx, "s", func(ctx context.Context) (int, error) {
+					f.mu.Lock()
+					away = true
+					f.mu.Unlock()
+					f.cut()
+					time.AfterFunc(50*time.Second, func() { f.mu.Lock(); away = false; f.mu.Unlock() })
+					close(done)
+					return 5, nil
+				})
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			<-done
+			equal(t, string(f.await(t, "r").Output.GetData()), "5")
+			if tries < 3 || tries > 40 {
+				t.Fatalf("%d attempts in 50 s", tries)
+			}
+		})
+	})
+
+	t.Run("operations of a run keep their order over refusals that leave them open", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			refused := map[string]int{}
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				kind := fmt.Sprintf("%T", r.Operation)
+				if (r.GetCompleteStep() != nil || r.GetCompleteWorkflow() != nil) && refused[kind] < 3 {
+					refused[kind]++
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INTERNAL}
+				}
+				return nil
+			}
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { return Step(ctx, "s", constant(1)) })
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete s", "end r"})
+		})
+	})
+
+	t.Run("a heartbeat names what is held, and one that is refused makes the worker register again", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			forgotten := false
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetHeartbeat() != nil && len(r.GetHeartbeat().GetHeld()) == 1 && !forgotten {
+					forgotten = true
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND}
+				}
+				return nil
+			}
+			w, began, _ := oneLongStep(f)
+			running(t, w)
+			f.start("r", "w", "")
+			<-began
+			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1") })
+			equal(t, f.operations()[:4], []string{"hello ", "claim r", "begin long", "hello worker-1"})
+			f.take("r", true)
+		})
+	})
+
+	t.Run("a task of an unknown type is released", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+			running(t, w)
+			f.mu.Lock()
+			r := &fakeRun{}
+			r.RunId, r.WorkflowType, r.Status = "r", "other", kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING
+			f.runs["r"] = r
+			f.mu.Unlock()
+			f.until(t, func() bool { return f.sessions[0].credit > 0 })
+			f.mu.Lock()
+			f.claim(f.sessions[0], r)
+			f.mu.Unlock()
+			f.until(t, func() bool { return slices.Contains(f.log, "release park=false") && f.sessions[0].credit == 100 })
+		})
+	})
+
+	t.Run("no more runs are in hand than MaxConcurrent, and each that ends makes room", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			w.options.MaxConcurrent = 2
+			now, most := 0, 0
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				return Step(ctx, "s", func(ctx context.Context) (int, error) {
+					f.mu.Lock()
+					now++
+					most = max(most, now)
+					f.mu.Unlock()
+					err := wait(ctx, time.Second)
+					f.mu.Lock()
+					now--
+					f.mu.Unlock()
+					return 0, err
+				})
+			})
+			running(t, w)
+			for i := range 7 {
+				f.start(fmt.Sprint(i), "w", "")
+			}
+			for i := range 7 {
+				f.await(t, fmt.Sprint(i))
+			}
+			equal(t, most, 2)
+		})
+	})
+
+	for code, name := range map[codes.Code]string{codes.InvalidArgument: "malformed", codes.AlreadyExists: "taken",
+		codes.Unauthenticated: "unauthenticated", codes.PermissionDenied: "denied", codes.Unimplemented: "old"} {
+		t.Run("a refusal that repeating cannot change ends Run: "+name, func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(code, "because "+name) }
+				w := testWorker(f)
+				Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+				err := w.Run(t.Context())
+				var refusal *Error
+				if !errors.As(err, &refusal) || status.Code(refusal) != code || !strings.Contains(err.Error(), "because "+name) {
+					t.Fatalf("Run = %v", err)
+				}
+			})
+		})
+	}
+
+	t.Run("a worker without workflows refuses to run", func(t *testing.T) {
+		equal(t, errors.Is(NewWorker(WorkerOptions{}).Run(t.Context()), ErrNoHandlers), true)
+	})
+}
+
+func TestDrain(t *testing.T) {
+	// drained runs a worker with one run of a step of 20 s, stops it, and returns how Run ended and when.
+	drained := func(t *testing.T, f *fake, timeout time.Duration) (error, time.Duration) {
+		t.Helper()
+		w := testWorker(f)
+		w.options.DrainTimeout = timeout
+		began := make(chan struct{})
+		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); return 1, wait(ctx, 20*time.Second) })
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		f.start("r", "w", "")
+		<-began
+		cancel()
+		stopped := time.Now()
+		return <-done, time.Since(stopped).Round(time.Second)
+	}
+
+	t.Run("a draining worker finishes what it holds, heartbeats meanwhile, and says goodbye twice", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			err, took := drained(t, f, 300*time.Second)
+			equal(t, fmt.Sprint(err), "<nil>")
+			equal(t, took, 20*time.Second)
+			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "complete s", "end r", "goodbye drain=false"})
+			if beats := count(f.log, "heartbeat held=1"); beats < 1 {
+				t.Fatalf("%d heartbeats while draining", beats)
+			}
+		})
+	})
+
+	t.Run("at the drain timeout the runs are handed back", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			err, took := drained(t, f, 5*time.Second)
+			equal(t, fmt.Sprint(err), "kagzi: drain timeout: 1 runs handed back unfinished")
+			equal(t, took, 5*time.Second)
+			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "release park=false", "goodbye drain=false"})
+		})
+	})
+
+	t.Run("a drain by an operator ends Run", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+			done := make(chan error, 1)
+			go func() { done <- w.Run(t.Context()) }()
+			<-w.Ready()
+			f.until(t, func() bool { return len(f.sessions) == 1 })
+			f.sessions[0].send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}})
+			equal(t, <-done == nil, true)
+			f.until(t, func() bool { return slices.Contains(f.log, "goodbye drain=false") })
+		})
+	})
+
+	t.Run("a worker that never met its server ends when told to", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.Unavailable, "no") }
+			w := testWorker(f)
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			if err := w.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+
+	t.Run("a signal drains, and a second one forces", func(t *testing.T) {
+		f := newFake(t)
+		w := NewWorker(WorkerOptions{Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
+			HandleSignals: []os.Signal{syscall.SIGUSR1}})
+		began := make(chan struct{})
+		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); <-ctx.Done(); return 0, ctx.Err() })
+		})
+		done := make(chan error, 1)
+		go func() { done <- w.Run(context.Background()) }()
+		f.start("r", "w", "")
+		<-began
+		self, _ := os.FindProcess(os.Getpid())
+		_ = self.Signal(syscall.SIGUSR1)
+		f.until(t, func() bool { return slices.Contains(f.log, "goodbye drain=true") })
+		_ = self.Signal(syscall.SIGUSR1)
+		equal(t, fmt.Sprint(<-done), "kagzi: second signal: 1 runs handed back unfinished")
+	})
+}

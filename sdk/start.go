@@ -1,0 +1,172 @@
+package kagzi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// MaxBatch is the largest number of runs that StartMany starts in one call.
+const MaxBatch = 1000
+
+// ExternalIDReuse says what a start does when a run with its external id is there.
+type ExternalIDReuse int
+
+// The rules for external ids.
+const (
+	ReuseWhenEnded ExternalIDReuse = iota // an active run is returned; after its end the id is free again
+	ReuseNever                            // a retained run is returned, ended or not
+	ReuseReject                           // an active run makes the start fail with CONFLICT
+)
+
+// StartOptions say how a run is to be run. Every zero field means the default in brackets.
+type StartOptions struct {
+	ExternalID      string // the application's own id, unique among active runs of the namespace (none)
+	ExternalIDReuse ExternalIDReuse
+	Queue           string // ("default")
+	Version         string
+	// RequestID names this one call: repeated with the same id it returns the same run, for good (a fresh UUIDv7,
+	// which makes the SDK's own repetitions safe).
+	RequestID string
+
+	Retry            *Retry        // of the steps that have no policy of their own, and of the run itself (3 attempts for steps, no retry of the run)
+	StepTimeout      time.Duration // of one attempt of one step (600 s)
+	HeartbeatTimeout time.Duration // lease without contact, longer than the server's (the server's)
+	ExecutionTimeout time.Duration // of the whole run (none)
+	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
+
+	StartAt  time.Time     // not before (now)
+	Delay    time.Duration // instead of StartAt, from now
+	Priority int           // -100 to 100, higher first within a queue (0)
+
+	Tags             map[string]string // searchable
+	Requirements     map[string]string // only a worker with all of these among its capabilities and labels
+	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time
+	ConcurrencyLimit int               // (1 when there is a key)
+
+	OnFailure      string // workflow type that is started when the run fails or times out
+	OnFailureQueue string // (the run's own queue)
+}
+
+// Start starts a run of a workflow type. When it returns, the run is on the server's disk.
+func Start[In any](ctx context.Context, c *Client, workflowType string, in In, opts StartOptions) (*Run, error) {
+	req, err := startRequest(c, workflowType, in, opts)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.workflows.StartWorkflow(ctx, req)
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	return &Run{c: c, id: resp.GetRunId(), exists: resp.GetAlreadyExists()}, nil
+}
+
+// StartMany starts one run for each input, at most MaxBatch, in one durable commit. The options hold for all; each, if given, may
+// change them for the i-th, for instance its ExternalID. The runs stand in the order of the inputs. One refused
+// start fails alone: its run is nil, and the error joins a *StartError for each.
+func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins []In, opts StartOptions, each ...func(i int, o *StartOptions)) ([]*Run, error) {
+	if len(ins) > MaxBatch {
+		return nil, fmt.Errorf("kagzi: %d runs in one call, at most %d", len(ins), MaxBatch)
+	}
+	batch := &kagziv1.StartWorkflowsRequest{Requests: make([]*kagziv1.StartWorkflowRequest, len(ins))}
+	for i, in := range ins {
+		o := opts
+		if len(ins) > 1 && o.RequestID != "" {
+			o.RequestID = fmt.Sprintf("%s-%d", o.RequestID, i)
+		}
+		for _, change := range each {
+			change(i, &o)
+		}
+		req, err := startRequest(c, workflowType, in, o)
+		if err != nil {
+			return nil, &StartError{Index: i, Err: err}
+		}
+		batch.Requests[i] = req
+	}
+	resp, err := c.workflows.StartWorkflows(ctx, batch)
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	runs := make([]*Run, len(ins))
+	var errs []error
+	for i, r := range resp.GetResults() {
+		if d := r.GetError(); d != nil {
+			errs = append(errs, &StartError{Index: i, Err: detailError(d)})
+			continue
+		}
+		runs[i] = &Run{c: c, id: r.GetStarted().GetRunId(), exists: r.GetStarted().GetAlreadyExists()}
+	}
+	return runs, errors.Join(errs...)
+}
+
+// StartError is the refusal of one of many starts.
+type StartError struct {
+	Index int // of the input
+	Err   error
+}
+
+func (e *StartError) Error() string { return fmt.Sprintf("start %d: %v", e.Index, e.Err) }
+func (e *StartError) Unwrap() error { return e.Err }
+
+func startRequest[In any](c *Client, workflowType string, in In, o StartOptions) (*kagziv1.StartWorkflowRequest, error) {
+	input, err := encode(c.options.Codec, in, PayloadInfo{Kind: PayloadInput})
+	if err != nil {
+		return nil, fmt.Errorf("kagzi: input of workflow type %s: %w", workflowType, err)
+	}
+	req := &kagziv1.StartWorkflowRequest{
+		Namespace:          c.options.Namespace,
+		ExternalId:         o.ExternalID,
+		ExternalIdReuse:    kagziv1.ExternalIdReuse(o.ExternalIDReuse),
+		TaskQueue:          cmp.Or(o.Queue, "default"),
+		WorkflowType:       workflowType,
+		Input:              input,
+		Version:            o.Version,
+		RequestId:          o.RequestID,
+		OnFailureWorkflow:  o.OnFailure,
+		OnFailureTaskQueue: o.OnFailureQueue,
+		Tags:               o.Tags,
+		Requirements:       o.Requirements,
+		ConcurrencyKey:     o.ConcurrencyKey,
+		ConcurrencyLimit:   int32(o.ConcurrencyLimit),
+		DeadlineAt:         timestamp(o.Deadline),
+		StartAt:            timestamp(o.StartAt),
+	}
+	if req.RequestId == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, fmt.Errorf("kagzi: request id: %w", err)
+		}
+		req.RequestId = id.String()
+	}
+	if o.Retry != nil {
+		req.RetryPolicy = o.Retry.policy()
+	}
+	if o.StepTimeout != 0 || o.HeartbeatTimeout != 0 || o.ExecutionTimeout != 0 {
+		req.Timeouts = &kagziv1.TimeoutConfig{
+			StartToCloseTimeoutMs: wholeMs(o.StepTimeout),
+			HeartbeatTimeoutMs:    wholeMs(o.HeartbeatTimeout),
+			ExecutionTimeoutMs:    wholeMs(o.ExecutionTimeout),
+		}
+	}
+	if o.StartAt.IsZero() && o.Delay > 0 {
+		req.StartAt = timestamppb.New(time.Now().Add(o.Delay))
+	}
+	if o.Priority != 0 {
+		priority := int32(o.Priority)
+		req.Priority = &priority
+	}
+	return req, nil
+}
+
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}

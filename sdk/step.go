@@ -1,0 +1,307 @@
+package kagzi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+const (
+	// defaultStepTimeout holds where neither the step nor the run names one.
+	defaultStepTimeout = 600 * time.Second
+	// timeoutMargin is how much longer than the worker the server waits for a step: the worker's own verdict is to come
+	// first, since it does not cost the run its lease.
+	timeoutMargin = 2 * time.Second
+	// announceAfter is how long a step runs before the server is told that it does. Shorter ones are one
+	// durable write: their result.
+	announceAfter = 250 * time.Millisecond
+)
+
+// StepOption changes how one step is run: a Retry, or Timeout.
+type StepOption interface{ applyStep(*stepOptions) }
+
+type stepOptions struct {
+	retry   *kagziv1.RetryPolicy
+	timeout time.Duration
+}
+
+type timeoutOption time.Duration
+
+func (t timeoutOption) applyStep(o *stepOptions) { o.timeout = time.Duration(t) }
+
+// Timeout bounds one attempt of a step. The step's context ends then, and the attempt counts as failed
+// even if its code does not look at the context. The default is the run's step timeout, else 600 s.
+func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
+
+// Step runs fn once and records its result; in every replay it returns the recorded result without
+// running fn. fn runs again only when its result could not be recorded (the worker died, the lease was
+// lost) or when it failed and the retry policy grants another attempt: it must bear that. IdempotencyKey
+// helps with systems outside.
+//
+// The name is unique within the run: 1 to 255 of A-Z a-z 0-9 . _ : / -. Used again in sequential code it becomes
+// name:2, name:3; used by two goroutines or branches at once it fails the run.
+//
+// The result travels as JSON, also the first time, so fn must not hide anything in it that JSON does not
+// carry. While a retry is due the run is parked and Step does not return. The error, if any, is a *StepError:
+// the step has failed for good.
+//
+// fn must use its own ctx, which ends with the step's timeout and with the run's lease, and must not call functions that take a Context.
+func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
+	b := ctx.workflow()
+	call := stepCall{name: name}
+	for _, o := range opts {
+		o.applyStep(&call.stepOptions)
+	}
+	info := PayloadInfo{Kind: PayloadStep, RunID: b.e.info.RunID}
+	call.run = func(ctx context.Context, step string) (any, *kagziv1.Payload, error) {
+		info := info
+		info.Step = step
+		return runTyped(ctx, b.e.w.options.Codec, info, fn)
+	}
+	call.read = func(p *kagziv1.Payload, step string) (any, error) {
+		info := info
+		info.Step = step
+		return decode[T](b.e.w.options.Codec, p, info)
+	}
+	v, err := b.step(&call)
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return *v.(*T), nil
+}
+
+// runTyped runs the step's code and returns its result both as it will be read back and as it is recorded.
+func runTyped[T any](ctx context.Context, c Codec, info PayloadInfo, fn func(context.Context) (T, error)) (any, *kagziv1.Payload, error) {
+	v, err := fn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, nil, NonRetryable(fmt.Errorf("result: %w", err))
+	}
+	back, err := decodeJSON[T](data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("result: %w", err)
+	}
+	p, err := pack(c, data, info)
+	if err != nil {
+		return nil, nil, fmt.Errorf("result: %w", err)
+	}
+	return back, p, nil
+}
+
+type stepKey struct{}
+
+type stepInfo struct {
+	key     string
+	attempt int
+}
+
+// IdempotencyKey is the run's id, a slash and the step's name: the same over all attempts of the step, for
+// systems that recognise a repeated request by a key. Outside of a step it is "".
+func IdempotencyKey(ctx context.Context) string {
+	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
+		return s.key
+	}
+	return ""
+}
+
+// Attempt is the number of the running attempt of the step, 1 for the first. It counts every attempt, also
+// those that a lost worker cut short. Outside of a step it is 0.
+func Attempt(ctx context.Context) int {
+	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
+		return s.attempt
+	}
+	return 0
+}
+
+// stepCall is one call of Step with its types taken off.
+type stepCall struct {
+	stepOptions
+	name string
+	run  func(ctx context.Context, step string) (any, *kagziv1.Payload, error)
+	read func(p *kagziv1.Payload, step string) (any, error)
+}
+
+// step is the whole life of a step within one stay of its run on this worker.
+func (b *branch) step(c *stepCall) (any, error) {
+	name, recorded := b.claim(c.name, kagziv1.StepKind_STEP_KIND_FUNCTION)
+	if v, err, settled := b.recall(c, name, recorded); settled {
+		b.release(name)
+		return v, err
+	}
+	b.begin()
+	number := int(recorded.GetAttemptNumber()) + 1
+	if recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING && recorded.RetryAt != nil {
+		if !b.parkUntil(recorded.RetryAt.AsTime()) {
+			return b.settleStep(name, nil, newStepError(name, recorded.GetError(), number-1))
+		}
+	}
+	for {
+		result, started := b.attempt(c, name, number)
+		if result.err == nil {
+			b.e.post(completeStep(b.e, name, result.payload, started))
+			return b.settleStep(name, result.value, nil)
+		}
+		detail := errorDetail(result.err)
+		if b.e.cancelling() {
+			detail.NonRetryable = true // cleaning up does not wait for retries
+		}
+		retryAt := b.failStep(c, name, detail, started)
+		if retryAt.IsZero() || !b.parkUntil(retryAt) {
+			return b.settleStep(name, nil, newStepError(name, detail, number))
+		}
+		number++
+	}
+}
+
+func (b *branch) settleStep(name string, v any, err error) (any, error) {
+	b.end()
+	b.release(name)
+	return v, err
+}
+
+// recall returns what the history settles: a result, or an error for good.
+func (b *branch) recall(c *stepCall, name string, s *kagziv1.Step) (v any, err error, settled bool) {
+	switch s.GetStatus() {
+	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
+		v, err := c.read(s.GetOutput(), name)
+		if err != nil {
+			b.e.failAndExit(fmt.Errorf("recorded result of step %s: %w", name, err))
+		}
+		return v, nil, true
+	case kagziv1.StepStatus_STEP_STATUS_FAILED:
+		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CRASHED {
+			return nil, nil, false // cut short by a lost worker: no verdict on the code
+		}
+		return nil, newStepError(name, s.GetError(), int(s.GetAttemptNumber())), true
+	}
+	return nil, nil, false
+}
+
+type stepResult struct {
+	value   any
+	payload *kagziv1.Payload
+	err     error
+}
+
+// attempt runs the step's code once, in a goroutine of its own, and waits for its end or its timeout.
+func (b *branch) attempt(c *stepCall, name string, number int) (stepResult, time.Time) {
+	e := b.e
+	e.awaitTurn()
+	timeout := c.timeout
+	if timeout <= 0 {
+		timeout = e.stepTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(e.life, timeout, errStepTimeout)
+	defer cancel()
+	ctx = context.WithValue(ctx, stepKey{}, &stepInfo{key: e.info.RunID + "/" + name, attempt: number})
+
+	started := time.Now()
+	done := make(chan stepResult, 1)
+	e.w.code.Add(1)
+	go e.w.runStep(ctx, c, name, done)
+
+	announce := time.NewTimer(announceAfter)
+	defer announce.Stop()
+	ended, cancelAsked := ctx.Done(), e.ctx.Done()
+	if e.cancelling() {
+		cancelAsked = nil // begun to clean up
+	}
+	for {
+		select {
+		case r := <-done:
+			if e.dead() {
+				runtime.Goexit()
+			}
+			if r.err != nil && context.Cause(ctx) == errStepTimeout {
+				r.err = timeoutError(name, timeout)
+			}
+			return r, started
+		case <-announce.C:
+			e.post(beginStep(e, c, name, timeout, started))
+		case <-cancelAsked:
+			cancelAsked, ended = nil, e.life.Done() // the code may take its time; the server ends the grace
+			cancel()
+		case <-ended:
+			if e.dead() {
+				runtime.Goexit()
+			}
+			select {
+			case r := <-done:
+				if r.err == nil {
+					return r, started
+				}
+			default:
+			}
+			return stepResult{err: timeoutError(name, timeout)}, started
+		}
+	}
+}
+
+var errStepTimeout = fmt.Errorf("kagzi: step timed out: %w", context.DeadlineExceeded)
+
+func timeoutError(name string, d time.Duration) error {
+	return &coded{code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, text: fmt.Sprintf("step %s timed out after %v", name, d)}
+}
+
+func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done chan<- stepResult) {
+	defer w.code.Done()
+	r := stepResult{err: &coded{kind: "goexit", text: "the step's code ended its goroutine (runtime.Goexit)"}}
+	defer func() {
+		if p := recover(); p != nil {
+			r = stepResult{err: panicError(p)}
+		}
+		done <- r
+	}()
+	r.value, r.payload, r.err = c.run(ctx, name)
+	if n := len(r.payload.GetData()); n > largePayload {
+		w.log.Warn("large step result", "step", name, "bytes", n)
+	}
+}
+
+// failStep records a failed attempt. It returns the time of the next one, or zero when the step has failed for good.
+func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail, started time.Time) time.Time {
+	e := b.e
+	own := onBranchGoroutine()
+	answers := make(chan *kagziv1.FailStepResponse, 1)
+	e.lock()
+	hold := !b.alone(own)
+	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
+		StepId: name, Error: detail, RetryPolicy: c.retry, StartedAt: timestamppb.New(started), Hold: hold,
+	}}}, func(r *kagziv1.SessionResponse) {
+		if r.GetFailedStep().GetScheduledRetry() && !hold {
+			e.over(errSuspended)
+		}
+		answers <- r.GetFailedStep()
+	})
+	e.mu.Unlock()
+	r := await(e, answers)
+	if !r.GetScheduledRetry() {
+		return time.Time{}
+	}
+	return r.GetRetryAt().AsTime()
+}
+
+func completeStep(e *execution, name string, p *kagziv1.Payload, started time.Time) *kagziv1.SessionRequest {
+	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
+		StepId: name, Output: p, StartedAt: timestamppb.New(started),
+	}}}
+}
+
+func beginStep(e *execution, c *stepCall, name string, timeout time.Duration, started time.Time) *kagziv1.SessionRequest {
+	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
+		StepName: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, RetryPolicy: c.retry,
+		StartToCloseTimeoutMs: wholeMs(timeout + timeoutMargin), StartedAt: timestamppb.New(started),
+	}}}
+}

@@ -1,0 +1,268 @@
+package kagzi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc"
+)
+
+// WorkerOptions says what a worker is. Every zero field means the default in brackets.
+type WorkerOptions struct {
+	Address   string   // of the server, host:port (KAGZI_ADDRESS, else 127.0.0.1:50051)
+	Namespace string   // (KAGZI_NAMESPACE, else "default")
+	Queue     string   // ("default")
+	Queues    []string // further queues, in order of preference
+
+	MaxConcurrent int            // runs in hand at once (100)
+	TypeLimits    map[string]int // runs of a workflow type at once, over all workers of the queue (no limit)
+	QueueLimit    int            // runs at once, over all workers of the queue (no limit)
+
+	WorkerID     string            // letters, digits, '-' and '_', at most 64; no other live worker may have it (chosen by the server)
+	Version      string            // of the application
+	Labels       map[string]string // for people and for requirements of runs
+	Capabilities map[string]string // likewise: "tool:jq" to "1.7"
+
+	// DrainTimeout is how long a stopping worker lets its runs go on before it hands them back (300 s).
+	DrainTimeout time.Duration
+	// HandleSignals are the signals that make Run drain; a second one makes it hand its runs back at once. An empty
+	// list that is not nil means none (SIGTERM and SIGINT).
+	HandleSignals []os.Signal
+
+	Logger      *slog.Logger // (slog.Default())
+	Codec       Codec        // (none)
+	APIKey      string       // (KAGZI_API_KEY)
+	TLS         *tls.Config  // (no TLS)
+	DialOptions []grpc.DialOption
+}
+
+func (o WorkerOptions) withDefaults() WorkerOptions {
+	o.Address, o.Namespace, o.APIKey = fromEnvironment(o.Address, o.Namespace, o.APIKey)
+	if o.Queue == "" {
+		o.Queue = "default"
+	}
+	if o.MaxConcurrent == 0 {
+		o.MaxConcurrent = 100
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 300 * time.Second
+	}
+	if o.HandleSignals == nil {
+		o.HandleSignals = []os.Signal{syscall.SIGTERM, os.Interrupt}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// Worker runs workflow functions for a server.
+type Worker struct {
+	options  WorkerOptions
+	log      *slog.Logger
+	instance string
+	handlers map[string]handler
+
+	conn     *grpc.ClientConn
+	workers  kagziv1.WorkerServiceClient
+	session  session
+	lease    leaseClock
+	counters counters
+	code     sync.WaitGroup // goroutines that run the author's code
+
+	ready     chan struct{} // closed when first registered
+	readyOnce sync.Once
+	drainReq  chan struct{} // capacity 1: the server asks to drain
+	unknown   chan struct{} // capacity 1: the server refused a heartbeat
+
+	mu         sync.Mutex
+	started    bool
+	id         string
+	executions map[string]*execution // by run id
+	draining   bool
+	parting    bool          // goodbye is said: the end of the stream is no loss
+	emptied    chan struct{} // closed when draining and nothing is in hand
+}
+
+type handler func(ctx Context, e *execution) (*kagziv1.Payload, error)
+
+// NewWorker makes a worker; give it its workflows with Handle, then Run it.
+func NewWorker(options WorkerOptions) *Worker {
+	options = options.withDefaults()
+	w := &Worker{
+		options:    options,
+		log:        options.Logger,
+		instance:   uuid.NewString(),
+		handlers:   make(map[string]handler),
+		ready:      make(chan struct{}),
+		drainReq:   make(chan struct{}, 1),
+		unknown:    make(chan struct{}, 1),
+		executions: make(map[string]*execution),
+		emptied:    make(chan struct{}),
+	}
+	w.session.bell = make(chan struct{}, 1)
+	return w
+}
+
+// Handle makes the worker run fn for runs of a workflow type. Input and output travel as JSON. It panics when the
+// type's name is malformed or taken, or when the worker runs already.
+//
+// fn has to be deterministic: given the same input and the same results of steps it makes the same calls. Time, luck
+// and the world outside come in through steps, Now, Random and NewUUID.
+func Handle[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in In) (Out, error)) {
+	if fn == nil {
+		panic("kagzi: Handle: no function for workflow type " + workflowType)
+	}
+	w.handle(workflowType, func(ctx Context, e *execution) (*kagziv1.Payload, error) {
+		in, err := decode[In](w.options.Codec, e.task.GetInput(), PayloadInfo{Kind: PayloadInput})
+		if err != nil {
+			return nil, fmt.Errorf("input of workflow type %s: %w", workflowType, err)
+		}
+		out, err := fn(ctx, *in)
+		if err != nil {
+			return nil, err
+		}
+		p, err := encode(w.options.Codec, out, PayloadInfo{Kind: PayloadOutput, RunID: e.info.RunID})
+		if err != nil {
+			return nil, fmt.Errorf("output of workflow type %s: %w", workflowType, err)
+		}
+		return p, nil
+	})
+}
+
+func (w *Worker) handle(workflowType string, h handler) {
+	if err := checkName("workflow type", workflowType); err != nil {
+		panic("kagzi: Handle: " + err.Error())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.started {
+		panic("kagzi: Handle: the worker runs already")
+	}
+	if w.handlers[workflowType] != nil {
+		panic("kagzi: Handle: workflow type " + workflowType + " has a function already")
+	}
+	w.handlers[workflowType] = h
+}
+
+// ID is the worker's id, chosen by the server unless WorkerOptions.WorkerID names one; "" before the first registration.
+func (w *Worker) ID() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.id
+}
+
+// Ready is closed when the worker has first registered and can be given runs.
+func (w *Worker) Ready() <-chan struct{} { return w.ready }
+
+// ErrNoHandlers is returned by Run of a worker without workflows.
+var ErrNoHandlers = errors.New("kagzi: no workflow registered: call Handle before Run")
+
+// Run works until ctx ends, a signal arrives, or an operator drains the worker; then it takes nothing new, lets what
+// it holds go on for DrainTimeout, hands back what is left, deregisters and returns. It keeps trying to reach a
+// server that is away, also at the start. It returns nil after an orderly end; an error when the server refuses
+// the worker (the reason is an *Error) or when runs had to be handed back unfinished. It can be called once.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	conn, err := dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	w.conn, w.workers = conn, kagziv1.NewWorkerServiceClient(conn)
+
+	signals := make(chan os.Signal, 2)
+	if len(w.options.HandleSignals) > 0 {
+		signal.Notify(signals, w.options.HandleSignals...)
+		defer signal.Stop(signals)
+	}
+	serving, endServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer endServing()
+	served := make(chan struct{})
+	var refused error
+	go func() {
+		defer close(served)
+		refused = w.serve(serving)
+	}()
+
+	select {
+	case <-served:
+	case <-ctx.Done():
+		err = w.drain("context ended", signals, served)
+	case s := <-signals:
+		err = w.drain(s.String(), signals, served)
+	case <-w.drainReq:
+		err = w.drain("asked to by the server", signals, served)
+	}
+	endServing()
+	<-served
+	for _, e := range w.all() {
+		e.over(errReleased)
+	}
+	w.awaitCode()
+	return errors.Join(refused, err)
+}
+
+func (w *Worker) begin() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.handlers) == 0 {
+		return ErrNoHandlers
+	}
+	if w.options.MaxConcurrent < 0 {
+		return fmt.Errorf("kagzi: MaxConcurrent is %d, want at least 1", w.options.MaxConcurrent)
+	}
+	if w.started {
+		return errors.New("kagzi: Run: the worker has run already")
+	}
+	w.started = true
+	return nil
+}
+
+// hello is the registration that each stream begins with.
+func (w *Worker) hello() *kagziv1.RegisterRequest {
+	o := w.options
+	hostname, _ := os.Hostname() // "" is a hostname like another
+	r := &kagziv1.RegisterRequest{
+		Namespace:     o.Namespace,
+		TaskQueue:     o.Queue,
+		TaskQueues:    o.Queues,
+		WorkflowTypes: slices.Sorted(maps.Keys(w.handlers)),
+		Hostname:      hostname,
+		Pid:           int32(os.Getpid()),
+		Version:       o.Version,
+		Labels:        o.Labels,
+		Capabilities:  o.Capabilities,
+		Platform:      runtime.GOOS + "-" + runtime.GOARCH,
+		MaxConcurrent: int32(o.MaxConcurrent),
+		WorkerId:      w.ID(),
+		InstanceId:    w.instance,
+	}
+	if r.WorkerId == "" {
+		r.WorkerId = o.WorkerID
+	}
+	if o.QueueLimit > 0 {
+		limit := int32(o.QueueLimit)
+		r.QueueConcurrencyLimit = &limit
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.TypeLimits)) {
+		r.WorkflowTypeConcurrency = append(r.WorkflowTypeConcurrency,
+			&kagziv1.WorkflowTypeConcurrency{WorkflowType: name, MaxConcurrent: int32(o.TypeLimits[name])})
+	}
+	return r
+}

@@ -1,0 +1,44 @@
+package kagzi
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world runs a test in a synctest bubble, with a fake server in it and time that jumps.
+func world(t *testing.T, body func(t *testing.T, f *fake)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { body(t, newFake(t)) })
+}
+
+func testWorker(f *fake) *Worker {
+	return NewWorker(WorkerOptions{
+		Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler), HandleSignals: []os.Signal{},
+	})
+}
+
+// running runs a worker until the test ends, which waits for its end.
+func running(t *testing.T, w *Worker) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	<-w.Ready()
+}
+
+func constant[T any](v T) func(context.Context) (T, error) {
+	return func(context.Context) (T, error) { return v, nil }
+}
