@@ -1,0 +1,197 @@
+// Package coordinator is the only room where time passes by itself: workers that are not heard from are lost, attempts
+// time out, ended runs grow old. It keeps no state that matters: restart it and nothing is lost, and several
+// servers may each run one on the same store.
+//
+// It sleeps until the next moment at which something can be due, or until a ring says that there is a new such moment. When
+// nothing is to be waited for it asks the store nothing at all.
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// store is what the coordinator needs of engine.Store.
+type store interface {
+	LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error)
+	OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error)
+	FreeLost(ctx context.Context, now time.Time) (int, time.Time, error)
+	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (int, time.Time, error)
+	Prune(ctx context.Context, p engine.PruneParams) (int, error)
+	Health(ctx context.Context) error
+	Now() time.Time
+}
+
+// Options are the lengths and sizes of the upkeep.
+type Options struct {
+	Interval          time.Duration // how often the clocks are compared while something is waited for, and the pause after an error; 0: 5 s
+	BatchSize         int           // attempts or runs a sweep; 0: 100
+	WorkerLease       time.Duration // how long a worker may be silent; 0: 30 s
+	HeartbeatInterval time.Duration // how often workers beat; 0: 10 s
+	Retention         time.Duration // how long ended runs are kept; 0: for good
+	// Net is how often everything is looked at although nobody rang, for stores whose rings can be lost on the way from
+	// another server; 0: never.
+	Net time.Duration
+	Log *slog.Logger // nil: none
+}
+
+func (o Options) withDefaults() Options {
+	o.Interval = cmp.Or(o.Interval, 5*time.Second)
+	o.BatchSize = cmp.Or(o.BatchSize, 100)
+	o.WorkerLease = cmp.Or(o.WorkerLease, 30*time.Second)
+	o.HeartbeatInterval = cmp.Or(o.HeartbeatInterval, 10*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Coordinator does the upkeep of a store. Make it with New, run it with Run, and give it every ring of the store.
+type Coordinator struct {
+	store   store
+	options Options
+	log     *slog.Logger
+	bell    chan struct{} // capacity one
+
+	mu   sync.Mutex
+	rung rings
+
+	// The rest belongs to the goroutine of Run.
+	net, workers, probe, lost, timeouts, prune *duty
+
+	duties    []*duty // all of them, in the order in which they are done when several are due
+	sightings map[string]sighting
+	clock     clock
+}
+
+// rings is what has been rung since the last turn.
+type rings struct{ all, worker, timer bool }
+
+// New makes a coordinator of s.
+func New(s store, o Options) *Coordinator {
+	c := &Coordinator{store: s, options: o.withDefaults(), bell: make(chan struct{}, 1), sightings: map[string]sighting{}}
+	c.log = c.options.Log
+	c.net = &duty{name: "look at everything", run: c.lookAtEverything}
+	c.workers = &duty{name: "look for lost workers", run: c.lookForLost}
+	c.probe = &duty{name: "watch the store", run: c.watchStore}
+	c.lost = &duty{name: "free runs of lost workers", run: c.freeLost}
+	c.timeouts = &duty{name: "time steps out", run: c.timeoutSteps}
+	c.prune = &duty{name: "delete old runs", run: c.pruneOld}
+	c.duties = []*duty{c.net, c.workers, c.probe, c.lost, c.timeouts, c.prune}
+	return c
+}
+
+// Ring tells of a hint of the store. It does not block.
+func (c *Coordinator) Ring(r engine.Ring) {
+	c.mu.Lock()
+	switch r.Kind {
+	case engine.RingAll:
+		c.rung.all = true
+	case engine.RingWorker:
+		c.rung.worker = true
+	case engine.RingTimer:
+		c.rung.timer = true
+	default:
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	select {
+	case c.bell <- struct{}{}:
+	default: // already rung
+	}
+}
+
+// Run does what is due until ctx ends. Errors of the store are logged when they begin and when they are over; they do not end it.
+func (c *Coordinator) Run(ctx context.Context) error {
+	c.begin()
+	for {
+		c.turn(ctx)
+		var moment <-chan time.Time
+		wait, found := c.wait()
+		if found {
+			moment = time.After(wait)
+		}
+		c.clock.sleep(wait, found)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.bell:
+		case <-moment:
+		}
+	}
+}
+
+// begin plans the first turn, since nobody knows what has become due while no coordinator was at work.
+func (c *Coordinator) begin() {
+	now := c.store.Now()
+	c.dueNow(now)
+	if c.options.Net > 0 {
+		c.net.due = now.Add(c.options.Net)
+	}
+	if c.options.Retention > 0 {
+		c.prune.due = now.Add(firstPrune)
+	}
+}
+
+// dueNow has everything looked at that a ring may tell of.
+func (c *Coordinator) dueNow(now time.Time) {
+	c.workers.due, c.lost.due, c.timeouts.due = now, now, now
+}
+
+func (c *Coordinator) lookAtEverything(_ context.Context, now time.Time) (time.Time, error) {
+	c.dueNow(now)
+	return now.Add(c.options.Net), nil
+}
+
+// turn does every duty that is due.
+func (c *Coordinator) turn(ctx context.Context) {
+	c.checkClock()
+	c.heed()
+	for _, d := range c.duties {
+		if ctx.Err() == nil && d.isDue(c.store.Now(), time.Now()) {
+			c.do(ctx, d)
+		}
+	}
+}
+
+// heed plans what the rings ask for.
+func (c *Coordinator) heed() {
+	c.mu.Lock()
+	rung := c.rung
+	c.rung = rings{}
+	c.mu.Unlock()
+
+	now, mono := c.store.Now(), time.Now()
+	if rung.all {
+		for _, d := range []*duty{c.workers, c.lost, c.timeouts} {
+			d.hasten(now, mono, c.options.Interval)
+		}
+	}
+	if rung.timer {
+		c.timeouts.hasten(now, mono, timerGap)
+	}
+	if rung.worker {
+		// A worker that has just registered cannot be lost before a whole lease is over.
+		c.workers.noLaterThan(now.Add(c.options.WorkerLease))
+	}
+}
+
+// wait is how long nothing is due; false when there is nothing to wait for.
+func (c *Coordinator) wait() (wait time.Duration, found bool) {
+	now, mono := c.store.Now(), time.Now()
+	for _, d := range c.duties {
+		if d.due.IsZero() {
+			continue
+		}
+		if left := d.left(now, mono); !found || left < wait {
+			wait, found = left, true
+		}
+	}
+	return min(wait, c.options.Interval), found
+}

@@ -1,0 +1,361 @@
+package coordinator
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestASilentWorkerIsTakenOffAfterLeaseHeartbeatAndASecond(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		begun := time.Now()
+		f.register("w1")
+		pass(41*time.Second - time.Millisecond)
+		if at, ok := f.taken("w1"); ok {
+			t.Fatalf("the worker was taken off after %v, want 41s", at.Sub(begun))
+		}
+		pass(2 * time.Millisecond)
+		if at, ok := f.taken("w1"); !ok || at.Sub(begun).Round(time.Millisecond) != 41*time.Second {
+			t.Fatalf("taken off: %v after %v, want after 41s", ok, at.Sub(begun))
+		}
+	})
+}
+
+func TestABeatBetweenTheLooksSavesTheWorker(t *testing.T) {
+	for _, after := range []time.Duration{30*time.Second + time.Millisecond, 35 * time.Second, 41*time.Second - time.Millisecond} {
+		t.Run(after.String(), func(t *testing.T) {
+			story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+				f.register("w1")
+				pass(after)
+				f.beat("w1")
+				heard := time.Now()
+				pass(40 * time.Second)
+				if at, ok := f.taken("w1"); ok {
+					t.Fatalf("taken off %v after its beat, want 41s", at.Sub(heard))
+				}
+				pass(2 * time.Second)
+				if _, ok := f.taken("w1"); !ok {
+					t.Fatal("silent for 42s since its last beat and still there")
+				}
+			})
+		})
+	}
+}
+
+func TestWorkersThatBeatAreSeldomLookedAt(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		for i := range 100 {
+			id := fmt.Sprint("w", i)
+			f.register(id)
+			f.beatEvery(t, id, 10*time.Second)
+			pass(73 * time.Millisecond)
+		}
+		before, looks := f.total(), f.count("LiveWorkers")
+		pass(time.Hour)
+		looks = f.count("LiveWorkers") - looks
+		if looks > 180 || looks < 100 {
+			t.Errorf("%d looks at the workers in an hour, want one every 20 to 30 s", looks)
+		}
+		if other := f.total() - before - looks; other != 0 {
+			t.Errorf("%d other calls in an hour in which nothing was due, want none: %v", other, f.asked())
+		}
+		if gone := f.offlineIDs(); len(gone) != 0 {
+			t.Errorf("workers that beat were taken off: %v", gone)
+		}
+	})
+}
+
+func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		before := f.total()
+		pass(time.Hour)
+		f.ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"})
+		f.ring(engine.Ring{Kind: engine.RingRun})
+		pass(time.Hour)
+		if calls := f.total() - before; calls != 0 {
+			t.Fatalf("%d calls in two idle hours, want none: %v", calls, f.asked())
+		}
+		f.register("w1")
+		pass(42 * time.Second)
+		if _, ok := f.taken("w1"); !ok {
+			t.Fatal("a worker that registered after the idle hours and fell silent was not taken off")
+		}
+		pass(time.Minute)
+		before = f.total()
+		pass(time.Hour)
+		if calls := f.total() - before; calls != 0 {
+			t.Fatalf("%d calls in the hour after the last worker went, want none: %v", calls, f.asked())
+		}
+	})
+}
+
+func TestTheNetCatchesAWorkerWhoseRingWasLost(t *testing.T) {
+	story(t, Options{Net: 5 * time.Minute}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.workers["quiet"] = f.now() })
+		pass(5*time.Minute + 12*time.Second)
+		if _, ok := f.taken("quiet"); !ok {
+			t.Fatal("a silent worker that nobody rang for is still there after 5 minutes and 12 seconds")
+		}
+		pass(time.Minute)
+		looks := f.count("LiveWorkers")
+		pass(time.Hour)
+		if looks = f.count("LiveWorkers") - looks; looks != 12 {
+			t.Fatalf("%d looks in an idle hour, want 12", looks)
+		}
+	})
+}
+
+func TestAnOutageOfTheStoreTakesNobodyOff(t *testing.T) {
+	for _, begins := range []time.Duration{5 * time.Second, 29 * time.Second, 31 * time.Second, 40 * time.Second} {
+		t.Run(begins.String(), func(t *testing.T) {
+			story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+				for i := range 50 {
+					id := fmt.Sprint("w", i)
+					f.register(id)
+					f.beatEvery(t, id, 10*time.Second)
+				}
+				f.register("dead")
+				pass(begins)
+				f.set(func() { f.outage = true })
+				pass(2 * time.Minute)
+				f.set(func() { f.outage = false })
+				over := time.Now()
+				pass(10 * time.Second)
+				if gone := f.offlineIDs(); len(gone) != 0 {
+					t.Fatalf("taken off by an outage: %v", gone)
+				}
+				pass(10 * time.Second)
+				at, ok := f.taken("dead")
+				if !ok || at.Sub(over) < 11*time.Second {
+					t.Errorf("the dead worker was taken off: %v, %v after the outage, want 11s or a little more", ok, at.Sub(over))
+				}
+				if gone := f.offlineIDs(); len(gone) != 1 {
+					t.Errorf("taken off: %v, want the dead worker only", gone)
+				}
+				failed, well := strings.Count(log.String(), "does not work"), strings.Count(log.String(), "works again")
+				if failed == 0 || failed > 2 || well != failed {
+					t.Errorf("logged %d failures and %d recoveries, want one each for each duty that was due:\n%s", failed, well, log)
+				}
+			})
+		})
+	}
+}
+
+func TestAShortOutageBetweenTheLooksResetsThem(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		begun := time.Now()
+		f.register("w1")
+		pass(33500 * time.Millisecond)
+		f.set(func() { f.outage = true })
+		pass(2 * time.Second)
+		f.set(func() { f.outage = false })
+		pass(41*time.Second - time.Since(begun) + time.Millisecond)
+		if _, ok := f.taken("w1"); ok {
+			t.Fatal("the second look counted although the store was away in between")
+		}
+		pass(12 * time.Second)
+		if _, ok := f.taken("w1"); !ok {
+			t.Fatal("the worker is still there although two more looks found it silent")
+		}
+	})
+}
+
+func TestASlowStoreCountsAsAnOutage(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.register("w1")
+		pass(30500 * time.Millisecond)
+		f.set(func() { f.slow = 6 * time.Second })
+		pass(2 * time.Second)
+		f.set(func() { f.slow = 0 })
+		pass(10 * time.Second)
+		if _, ok := f.taken("w1"); ok {
+			t.Fatal("the second look counted although the store took 6s to answer in between")
+		}
+		pass(11 * time.Second)
+		if _, ok := f.taken("w1"); !ok {
+			t.Fatal("the worker is still there although two more looks found it silent")
+		}
+	})
+}
+
+func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(newFakeStore(), Options{})
+		c.checkClock()
+		c.clock.sleep(time.Second, true)
+		c.sightings["w1"] = sighting{}
+		time.Sleep(5 * time.Second)
+		c.checkClock()
+		if len(c.sightings) != 1 {
+			t.Fatal("sightings were forgotten after waking 4s late, want that from 5s on")
+		}
+		c.clock.sleep(time.Second, true)
+		time.Sleep(7 * time.Second)
+		c.checkClock()
+		if len(c.sightings) != 0 {
+			t.Fatal("a sighting was kept although the process woke 6s late")
+		}
+	})
+}
+
+func TestAClockJumpTakesNobodyOff(t *testing.T) {
+	for _, jump := range []time.Duration{time.Hour, -time.Hour, 40 * time.Second} {
+		t.Run(jump.String(), func(t *testing.T) {
+			story(t, Options{Retention: time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+				f.register("alive")
+				f.beatEvery(t, "alive", 10*time.Second)
+				f.register("dead")
+				pass(35 * time.Second)
+				f.set(func() { f.offset = jump })
+				jumped := time.Now()
+				pass(5 * time.Minute)
+				if _, ok := f.taken("alive"); ok {
+					t.Error("a worker that beats was taken off")
+				}
+				at, ok := f.taken("dead")
+				if least := 11 * time.Second; !ok || at.Sub(jumped) < least || at.Sub(jumped) > 47*time.Second {
+					t.Errorf("the dead worker was taken off: %v, %v after the jump, want from 11s to 47s", ok, at.Sub(jumped))
+				}
+				if n := strings.Count(log.String(), "the clock has jumped"); n != 1 {
+					t.Errorf("the jump was logged %d times, want once:\n%s", n, log)
+				}
+				if f.count("Prune") != 0 {
+					t.Error("old runs were deleted right after the clock had jumped")
+				}
+			})
+		})
+	}
+}
+
+func TestStepsTimeOutAtTheirMoment(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		begun := time.Now()
+		pass(time.Minute)
+		want := []time.Duration{time.Minute + 1500*time.Millisecond, 2 * time.Minute, 90 * time.Minute}
+		for _, d := range want {
+			f.timeoutAt(begun.Add(d))
+			pass(time.Millisecond)
+		}
+		before := f.count("TimeoutSteps")
+		pass(2 * time.Hour)
+		ended := f.moments(&f.ended)
+		if len(ended) != len(want) {
+			t.Fatalf("%d attempts timed out, want %d", len(ended), len(want))
+		}
+		for i, at := range ended {
+			if late := at.Sub(begun) - want[i]; late < 0 || late > time.Millisecond {
+				t.Errorf("attempt %d timed out %v after its moment, want at most 1ms", i, late)
+			}
+		}
+		if sweeps := f.count("TimeoutSteps") - before; sweeps > len(want)+1 {
+			t.Errorf("%d sweeps for %d timeouts", sweeps, len(want))
+		}
+	})
+}
+
+func TestManyTimeoutsAreSweptInBatches(t *testing.T) {
+	story(t, Options{BatchSize: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		at := time.Now().Add(time.Minute)
+		f.set(func() {
+			for range 95 {
+				f.steps = append(f.steps, at.UTC())
+			}
+		})
+		f.timeoutAt(at)
+		pass(time.Second)
+		before := f.count("TimeoutSteps")
+		pass(time.Minute)
+		if ended := f.moments(&f.ended); len(ended) != 96 {
+			t.Fatalf("%d attempts timed out, want 96", len(ended))
+		}
+		if sweeps := f.count("TimeoutSteps") - before; sweeps != 10 {
+			t.Errorf("%d sweeps for 96 attempts in batches of 10, want 10", sweeps)
+		}
+	})
+}
+
+func TestAStepThatAnotherServerIsTimingOutIsNotAskedForInAHurry(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.locked = true })
+		f.timeoutAt(time.Now().Add(time.Second))
+		pass(time.Second)
+		before := f.count("TimeoutSteps")
+		pass(time.Second)
+		if sweeps := f.count("TimeoutSteps") - before; sweeps != 10 {
+			t.Errorf("%d sweeps in the second in which the step was locked, want 10", sweeps)
+		}
+		f.set(func() { f.locked = false })
+		pass(100 * time.Millisecond)
+		if len(f.moments(&f.ended)) != 1 {
+			t.Error("the step was not timed out after the other server had let go of it")
+		}
+	})
+}
+
+func TestAStormOfRingsIsFewSweeps(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		before := f.count("TimeoutSteps")
+		far := time.Now().Add(time.Hour)
+		for range 1000 {
+			f.timeoutAt(far)
+			pass(10 * time.Millisecond)
+		}
+		if sweeps := f.count("TimeoutSteps") - before; sweeps > 41 {
+			t.Errorf("%d sweeps in 10s of rings, want at most 4 a second", sweeps)
+		}
+		looks := f.total()
+		for range 1000 {
+			f.ring(engine.Ring{Kind: engine.RingAll})
+			pass(10 * time.Millisecond)
+		}
+		if looks = f.total() - looks; looks > 3*3 {
+			t.Errorf("%d calls in 10s of rings about anything, want each of three at most every 5s", looks)
+		}
+	})
+}
+
+func TestRunsThatOutliveTheirLostWorkerAreFreedAtTheirMoment(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		begun := time.Now()
+		f.register("w1")
+		f.set(func() { f.runs = append(f.runs, begun.Add(2*time.Minute).UTC()) })
+		pass(3 * time.Minute)
+		freed := f.moments(&f.freed)
+		if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute || freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
+			t.Fatalf("freed at %v, want 2m after %v", freed, begun)
+		}
+	})
+}
+
+func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.old = 250 })
+		pass(59 * time.Second)
+		if n := f.count("Prune"); n != 0 {
+			t.Fatalf("%d sweeps in the first minute, want none", n)
+		}
+		pass(2 * time.Second)
+		if n := f.count("Prune"); n != 3 || f.oldRuns() != 0 {
+			t.Fatalf("%d sweeps and %d old runs left, want 3 and none", n, f.oldRuns())
+		}
+		pass(24 * time.Hour)
+		if n := f.count("Prune"); n != 27 {
+			t.Errorf("%d sweeps after a day, want 27", n)
+		}
+	})
+}
+
+func TestWithoutRetentionNothingIsDeleted(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.old = 250 })
+		pass(24 * time.Hour)
+		if n := f.count("Prune"); n != 0 {
+			t.Fatalf("%d sweeps, want none", n)
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// fakeStore is a register of workers and a list of timers, in memory. Its time is the bubble's, and can be set.
+type fakeStore struct {
+	mu      sync.Mutex
+	ring    func(engine.Ring)
+	offset  time.Duration
+	outage  bool
+	slow    time.Duration // how long each call takes
+	workers map[string]time.Time
+	offline map[string]time.Time // when each was taken off
+	steps   []time.Time          // when attempts time out
+	ended   []time.Time          // of the steps: when they did
+	locked  bool                 // another server is at the steps
+	runs    []time.Time          // when leases of lost workers end that outlive them
+	freed   []time.Time
+	old     int // runs to delete
+	calls   map[string]int
+}
+
+func newFakeStore() *fakeStore {
+	return &fakeStore{workers: map[string]time.Time{}, offline: map[string]time.Time{}, calls: map[string]int{}}
+}
+
+func (f *fakeStore) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now()
+}
+
+func (f *fakeStore) now() time.Time { return time.Now().Add(f.offset).UTC().Truncate(time.Microsecond) }
+
+// enter counts a call and answers whether the store is there.
+func (f *fakeStore) enter(name string) error {
+	f.mu.Lock()
+	slow := f.slow
+	f.calls[name]++
+	f.mu.Unlock()
+	time.Sleep(slow)
+	f.mu.Lock() // held until the caller leaves
+	if f.outage {
+		return engine.ErrUnavailable
+	}
+	return nil
+}
+
+func (f *fakeStore) Health(context.Context) error {
+	defer f.mu.Unlock()
+	return f.enter("Health")
+}
+
+func (f *fakeStore) LiveWorkers(context.Context) ([]engine.LiveWorker, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("LiveWorkers"); err != nil {
+		return nil, err
+	}
+	var live []engine.LiveWorker
+	for id, heard := range f.workers {
+		live = append(live, engine.LiveWorker{ID: id, HeardAt: heard})
+	}
+	return live, nil
+}
+
+func (f *fakeStore) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (int, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("OfflineWorker"); err != nil {
+		return 0, err
+	}
+	heard, ok := f.workers[p.WorkerID]
+	if !ok {
+		return 0, engine.WorkerNotFound(p.WorkerID)
+	}
+	if heard.After(p.HeardAt) || p.Reason != engine.OfflineLost {
+		return 0, nil
+	}
+	delete(f.workers, p.WorkerID)
+	f.offline[p.WorkerID] = time.Now()
+	return 1, nil
+}
+
+func (f *fakeStore) FreeLost(_ context.Context, now time.Time) (int, time.Time, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("FreeLost"); err != nil {
+		return 0, time.Time{}, err
+	}
+	n, next := sweep(&f.runs, &f.freed, now, len(f.runs))
+	return n, next, nil
+}
+
+func (f *fakeStore) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams) (int, time.Time, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("TimeoutSteps"); err != nil {
+		return 0, time.Time{}, err
+	}
+	limit := p.Limit
+	if f.locked {
+		limit = 0
+	}
+	n, next := sweep(&f.steps, &f.ended, p.Now, limit)
+	return n, next, nil
+}
+
+// sweep moves what is due from one list to the other, at most limit.
+func sweep(from, to *[]time.Time, now time.Time, limit int) (n int, next time.Time) {
+	slices.SortFunc(*from, time.Time.Compare)
+	for len(*from) > 0 && n < limit && !(*from)[0].After(now) {
+		*from, n = (*from)[1:], n+1
+		*to = append(*to, time.Now())
+	}
+	if len(*from) > 0 {
+		next = (*from)[0]
+	}
+	return n, next
+}
+
+func (f *fakeStore) Prune(_ context.Context, p engine.PruneParams) (int, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("Prune"); err != nil {
+		return 0, err
+	}
+	n := min(f.old, p.Limit)
+	f.old -= n
+	return n, nil
+}
+
+// register makes a worker known, as heard from now, and rings as the store does.
+func (f *fakeStore) register(id string) {
+	f.mu.Lock()
+	f.workers[id] = f.now()
+	f.mu.Unlock()
+	f.ring(engine.Ring{Kind: engine.RingWorker, Name: id})
+}
+
+// beat is heard only while there is no outage and the worker is not offline.
+func (f *fakeStore) beat(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.workers[id]; ok && !f.outage {
+		f.workers[id] = f.now()
+	}
+}
+
+// beatEvery has a worker beat until the test ends.
+func (f *fakeStore) beatEvery(t *testing.T, id string, interval time.Duration) {
+	go func() {
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-time.After(interval):
+				f.beat(id)
+			}
+		}
+	}()
+}
+
+func (f *fakeStore) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fakeStore) timeoutAt(t time.Time) {
+	f.set(func() { f.steps = append(f.steps, t.UTC()) })
+	f.ring(engine.Ring{Kind: engine.RingTimer})
+}
+
+func (f *fakeStore) count(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[name]
+}
+
+func (f *fakeStore) total() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, calls := range f.calls {
+		n += calls
+	}
+	return n
+}
+
+// taken says when a worker was taken offline; false when it was not.
+func (f *fakeStore) taken(id string) (time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, ok := f.offline[id]
+	return at, ok
+}
+
+// offlineIDs are the workers that were taken off.
+func (f *fakeStore) offlineIDs() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.offline))
+}
+
+// moments is a copy of one of the lists of times.
+func (f *fakeStore) moments(list *[]time.Time) []time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(*list)
+}
+
+// asked is how often each method was called.
+func (f *fakeStore) asked() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.calls)
+}
+
+func (f *fakeStore) oldRuns() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.old
+}
+
+// story runs a coordinator on a fake store in a bubble of its own.
+func story(t *testing.T, o Options, tell func(t *testing.T, f *fakeStore, log *bytes.Buffer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f, log := newFakeStore(), &bytes.Buffer{}
+		o.Log = slog.New(slog.NewTextHandler(log, nil))
+		c := New(f, o)
+		f.ring = c.Ring
+		done := make(chan error, 1)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { done <- c.Run(ctx) }()
+		synctest.Wait()
+		tell(t, f, log)
+		stop()
+		if err := <-done; err != nil {
+			t.Fatalf("Run ended with %v, want nil", err)
+		}
+	})
+}
+
+// pass lets time go by and everything come to rest.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}

@@ -1,0 +1,108 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+const (
+	// margin is what the second look waits longer than a heartbeat takes to come.
+	margin = time.Second
+	// probeEvery is how often the store is asked for its health between two looks at a silent worker.
+	probeEvery = time.Second
+)
+
+// sighting is what the looks at a worker saw. It says "silent" only of a time in which the store was well: whenever it was not,
+// all sightings are forgotten, so that an outage, in which nobody can be heard, does not take every worker off.
+type sighting struct {
+	heardAt time.Time
+	since   time.Time // when this heardAt was first seen, by the monotonic clock, as the next
+	suspect time.Time // when the worker was first found silent for a whole lease; zero: it was not
+}
+
+// lookForLost takes workers off that were found silent for a lease twice, a heartbeat and a second apart.
+func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time.Time, err error) {
+	workers, err := c.store.LiveWorkers(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	mono, lease, gap := time.Now(), c.options.WorkerLease, c.options.HeartbeatInterval+margin
+	seen := make(map[string]sighting, len(workers))
+	plan := func(wait time.Duration) {
+		if at := now.Add(wait); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	suspects := false
+	for _, w := range workers {
+		s, known := c.sightings[w.ID]
+		if !known || !s.heardAt.Equal(w.HeardAt) {
+			s = sighting{heardAt: w.HeardAt, since: mono}
+		}
+		// Both clocks count: a clock that was set back must not make a silent worker immortal.
+		silent := max(now.Sub(s.heardAt), mono.Sub(s.since))
+		switch {
+		case silent < lease:
+			plan(lease - silent)
+		case s.suspect.IsZero():
+			c.log.Debug("worker is silent", "worker", w.ID, "heard_at", w.HeardAt)
+			s.suspect, suspects = mono, true
+			plan(gap)
+		case mono.Sub(s.suspect) < gap:
+			suspects = true
+			plan(gap - mono.Sub(s.suspect))
+		default:
+			if err := c.takeOff(ctx, w, now); err != nil {
+				return time.Time{}, err
+			}
+			plan(lease) // should it have been heard at the last moment, it is still there
+			continue
+		}
+		seen[w.ID] = s
+	}
+	c.sightings = seen
+	if suspects {
+		c.probe.noLaterThan(now.Add(probeEvery))
+	}
+	return next, nil
+}
+
+func (c *Coordinator) takeOff(ctx context.Context, w engine.LiveWorker, now time.Time) error {
+	freed, err := c.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
+		WorkerID: w.ID, Reason: engine.OfflineLost, HeardAt: w.HeardAt, Now: now,
+	})
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil // it went by itself
+	}
+	if err != nil {
+		return err
+	}
+	c.log.Warn("worker lost", "worker", w.ID, "heard_at", w.HeardAt, "runs_freed", freed)
+	c.lost.noLaterThan(now)
+	return nil
+}
+
+// watchStore asks for the store's health while a worker is under suspicion.
+func (c *Coordinator) watchStore(ctx context.Context, now time.Time) (time.Time, error) {
+	if err := c.store.Health(ctx); err != nil {
+		return time.Time{}, err
+	}
+	for _, s := range c.sightings {
+		if !s.suspect.IsZero() {
+			return now.Add(probeEvery), nil
+		}
+	}
+	return time.Time{}, nil
+}
+
+// freeLost frees the runs that outlive their worker's lease, by a heartbeat timeout of their own.
+func (c *Coordinator) freeLost(ctx context.Context, now time.Time) (time.Time, error) {
+	n, next, err := c.store.FreeLost(ctx, now)
+	if n > 0 {
+		c.log.Info("runs of lost workers freed", "runs", n)
+	}
+	return after(n, next, now), err
+}

@@ -1,0 +1,287 @@
+package daemon
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// settle resolves a command line and an environment.
+func settle(args []string, env map[string]string) (Config, []string, error) {
+	fs := pflag.NewFlagSet("server", pflag.ContinueOnError)
+	register(fs, serverSettings)
+	if err := fs.Parse(args); err != nil {
+		return Config{}, nil, err
+	}
+	return resolve(fs, serverSettings, func(name string) (string, bool) {
+		text, ok := env[name]
+		return text, ok
+	})
+}
+
+// said is one value of each setting other than its default, with what it makes of the defaults.
+var said = []struct {
+	name, text string
+	change     func(*Config)
+}{
+	{"db", "postgres://kagzi@localhost/kagzi", func(c *Config) { c.DB = "postgres://kagzi@localhost/kagzi" }},
+	{"data-dir", "some/dir", func(c *Config) { c.DataDir = "some/dir" }},
+	{"listen", "[::1]:0", func(c *Config) { c.Listen = "[::1]:0" }},
+	{"worker-lease", "45s", func(c *Config) { c.WorkerLease = 45 * time.Second }},
+	{"heartbeat-interval", "1500ms", func(c *Config) { c.HeartbeatInterval = 1500 * time.Millisecond }},
+	{"poll-timeout", "20s", func(c *Config) { c.PollTimeout = 20 * time.Second }},
+	{"coordinator-interval", "1m", func(c *Config) { c.CoordinatorInterval = time.Minute }},
+	{"coordinator-batch-size", "7", func(c *Config) { c.CoordinatorBatchSize = 7 }},
+	{"retention", "0", func(c *Config) { c.Retention = 0 }},
+	{"drain-timeout", "29s", func(c *Config) { c.DrainTimeout = 29 * time.Second }},
+	{"insecure", "true", func(c *Config) { c.Insecure = true }},
+	{"allow-unleased-workers", "true", func(c *Config) { c.AllowUnleased = true }},
+	{"log-level", "warn", func(c *Config) { c.LogLevel = slog.LevelWarn }},
+	{"log-format", "json", func(c *Config) { c.LogFormat = "json" }},
+}
+
+func TestEverySettingIsAFlagAndAVariable(t *testing.T) {
+	if len(said) != len(serverSettings) {
+		t.Fatalf("%d settings are tried, want all %d", len(said), len(serverSettings))
+	}
+	for _, s := range said {
+		want := Defaults()
+		s.change(&want)
+		variable := "KAGZI_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+		for way, try := range map[string]struct {
+			args []string
+			env  map[string]string
+		}{
+			"flag":               {args: []string{"--" + s.name + "=" + s.text}},
+			"variable":           {env: map[string]string{variable: s.text}},
+			"flag over variable": {args: []string{"--" + s.name + "=" + s.text}, env: map[string]string{variable: "nonsense"}},
+		} {
+			t.Run(s.name+"/"+way, func(t *testing.T) {
+				got, warnings, err := settle(try.args, try.env)
+				if err != nil || len(warnings) > 0 {
+					t.Fatalf("error %v, warnings %q, want none", err, warnings)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("settings (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestWithoutFlagsAndVariablesTheDefaultsHold(t *testing.T) {
+	got, warnings, err := settle(nil, map[string]string{"KAGZI_LISTEN": "", "KAGZI_RUBBISH": "x"})
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("error %v, warnings %q, want none", err, warnings)
+	}
+	if diff := cmp.Diff(Defaults(), got); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if err := got.check(); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+}
+
+func TestSwitchesNeedNoValue(t *testing.T) {
+	c, _, err := settle([]string{"--insecure", "--allow-unleased-workers"}, nil)
+	if err != nil || !c.Insecure || !c.AllowUnleased {
+		t.Fatalf("got %+v, %v, want both on", c, err)
+	}
+}
+
+func TestOlderNamesStillWork(t *testing.T) {
+	for _, try := range []struct {
+		variable, text string
+		change         func(*Config)
+		warning        string
+	}{
+		{"KAGZI_DB_URL", "sqlite:x.db", func(c *Config) { c.DB = "sqlite:x.db" }, ""},
+		{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", "300", func(c *Config) { c.WorkerLease = 5 * time.Minute }, ""},
+		{"KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS", "45", func(c *Config) { c.WorkerLease = 45 * time.Second }, ""},
+		{"KAGZI_WORKER_HEARTBEAT_INTERVAL_SECS", "5", func(c *Config) { c.HeartbeatInterval = 5 * time.Second }, ""},
+		{"KAGZI_WORKER_POLL_TIMEOUT_SECS", "50", func(c *Config) { c.PollTimeout = 50 * time.Second }, ""},
+		{"KAGZI_COORDINATOR_INTERVAL_SECS", "9", func(c *Config) { c.CoordinatorInterval = 9 * time.Second }, ""},
+		{"KAGZI_COORDINATOR_BATCH_SIZE", "9", func(c *Config) { c.CoordinatorBatchSize = 9 }, ""},
+		{
+			"KAGZI_SCHEDULER_INTERVAL_SECS", "9", func(c *Config) { c.CoordinatorInterval = 9 * time.Second },
+			"KAGZI_SCHEDULER_INTERVAL_SECS is an old name, use KAGZI_COORDINATOR_INTERVAL",
+		},
+		{
+			"KAGZI_SCHEDULER_BATCH_SIZE", "9", func(c *Config) { c.CoordinatorBatchSize = 9 },
+			"KAGZI_SCHEDULER_BATCH_SIZE is an old name, use KAGZI_COORDINATOR_BATCH_SIZE",
+		},
+	} {
+		t.Run(try.variable, func(t *testing.T) {
+			got, warnings, err := settle(nil, map[string]string{try.variable: try.text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := Defaults()
+			try.change(&want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+			if text := strings.Join(warnings, "\n"); text != try.warning {
+				t.Errorf("warnings = %q, want %q", text, try.warning)
+			}
+		})
+	}
+}
+
+func TestOfTwoNamesTheNewerCountsAndTheOtherIsNamed(t *testing.T) {
+	c, warnings, err := settle(nil, map[string]string{
+		"KAGZI_WORKER_LEASE": "40s", "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "300", "KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS": "40",
+	})
+	if err != nil || c.WorkerLease != 40*time.Second {
+		t.Fatalf("lease = %v, %v, want 40s", c.WorkerLease, err)
+	}
+	want := []string{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS is not heeded, because KAGZI_WORKER_LEASE is set"}
+	if !slices.Equal(warnings, want) {
+		t.Errorf("warnings = %q, want %q", warnings, want)
+	}
+}
+
+func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
+	bad := map[string]struct {
+		values []string
+		want   string
+	}{
+		"db":                     {nil, "want sqlite:PATH or postgres://"},
+		"data-dir":               {nil, "want a directory"},
+		"listen":                 {[]string{"50051", "localhost", "127.0.0.1:70000", "127.0.0.1:http", "::1:5"}, "want host:port such as 127.0.0.1:50051"},
+		"worker-lease":           {[]string{"30", "x", "-1s", "99ms", "25h", "9999999999h"}, "want a duration from 100ms to 24h"},
+		"heartbeat-interval":     {[]string{"10", "0s"}, "want a duration from 10ms to 12h"},
+		"poll-timeout":           {[]string{"61s", "0s"}, "want a duration from 100ms to 1m"},
+		"coordinator-interval":   {[]string{"0s", "2h"}, "want a duration from 10ms to 1h"},
+		"coordinator-batch-size": {[]string{"0", "-1", "1.5", "10001", "many"}, "want a whole number from 1 to 10000"},
+		"retention":              {[]string{"-1h", "30d"}, "want a duration from 0s to 87600h"},
+		"drain-timeout":          {[]string{"30s", "0s"}, "want a duration from 100ms to 29s"},
+		"insecure":               {[]string{"yes"}, "want true or false"},
+		"allow-unleased-workers": {[]string{"2"}, "want true or false"},
+		"log-level":              {[]string{"loud"}, "want debug, info, warn or error"},
+		"log-format":             {[]string{"xml"}, "want text or json"},
+	}
+	for _, s := range serverSettings {
+		try, ok := bad[s.name]
+		if !ok {
+			t.Errorf("no bad value of %s is tried", s.name)
+		}
+		for _, text := range append(try.values, "") {
+			_, _, err := settle([]string{"--" + s.name + "=" + text}, nil)
+			if err == nil || !mentions(err, "--"+s.name, `"`+text+`"`, try.want) {
+				t.Errorf("--%s=%s: error %v, want one that says %q", s.name, text, err, try.want)
+			}
+			if text == "" {
+				continue // of a variable the same as none
+			}
+			_, _, err = settle(nil, map[string]string{s.variable(): text})
+			if err == nil || !mentions(err, s.variable(), `"`+text+`"`, try.want) || codeOf(err) != 64 {
+				t.Errorf("%s=%s: error %v with code %d, want one that says %q with 64", s.variable(), text, err, codeOf(err), try.want)
+			}
+		}
+	}
+	for _, text := range []string{"30s", "1.5", "-1", "99999999999"} {
+		_, _, err := settle(nil, map[string]string{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": text})
+		if err == nil || !mentions(err, "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", text, "want whole seconds") {
+			t.Errorf("%s seconds: error %v, want one that asks for whole seconds", text, err)
+		}
+	}
+}
+
+func mentions(err error, parts ...string) bool {
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			return false
+		}
+	}
+	return true
+}
+
+// codeOf is the exit code that an error asks for, 1 when it asks for none.
+func codeOf(err error) int {
+	if coded, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok {
+		return coded.ExitCode()
+	}
+	return 1
+}
+
+func TestALeaseShorterThanTwoHeartbeatsIsRefused(t *testing.T) {
+	c := Defaults()
+	c.WorkerLease, c.HeartbeatInterval = 20*time.Second, 10*time.Second
+	if err := c.check(); err != nil {
+		t.Errorf("exactly two heartbeats: %v, want no error", err)
+	}
+	c.WorkerLease -= time.Millisecond
+	if err := c.check(); err == nil || !mentions(err, "19.999s", "10s", "--worker-lease 20s") || codeOf(err) != 64 {
+		t.Errorf("a millisecond less: %v with code %d, want an error that names both and 64", err, codeOf(err))
+	}
+}
+
+func TestTheDefaultDataDirectoryIsTheSystemsPlaceForData(t *testing.T) {
+	home, data := filepath.Join(t.TempDir(), "home"), filepath.Join(t.TempDir(), "data")
+	for _, try := range []struct{ system, xdg, want string }{
+		{"linux", "", filepath.Join(home, ".local", "share", "kagzi")},
+		{"linux", data, filepath.Join(data, "kagzi")},
+		{"linux", "relative", filepath.Join(home, ".local", "share", "kagzi")},
+		{"freebsd", "", filepath.Join(home, ".local", "share", "kagzi")},
+		{"darwin", data, filepath.Join(home, "Library", "Application Support", "kagzi")},
+		{"windows", data, filepath.Join(data, "kagzi")},
+	} {
+		t.Setenv("HOME", home)
+		t.Setenv("XDG_DATA_HOME", try.xdg)
+		t.Setenv("LocalAppData", data)
+		if got, err := defaultDataDir(try.system); err != nil || got != try.want {
+			t.Errorf("%s with %q: %q, %v, want %q", try.system, try.xdg, got, err, try.want)
+		}
+	}
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		t.Setenv("HOME", "")
+		t.Setenv("XDG_DATA_HOME", "")
+		t.Setenv("LocalAppData", "")
+		if _, err := defaultDataDir(system); err == nil || !mentions(err, "--data-dir") {
+			t.Errorf("%s without any place: %v, want an error that names --data-dir", system, err)
+		}
+	}
+}
+
+func TestTheDataDirectoryIsMadeForItsOwnerOnly(t *testing.T) {
+	c := Defaults()
+	c.DataDir = filepath.Join(t.TempDir(), "a", "b")
+	url, err := c.privateDatabase()
+	if want := "sqlite:" + filepath.Join(c.DataDir, "kagzi.db"); err != nil || url != want {
+		t.Fatalf("database = %q, %v, want %q", url, err, want)
+	}
+	info, err := os.Stat(c.DataDir)
+	if err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		t.Errorf("directory: %v, %v, want mode 0700", info, err)
+	}
+}
+
+func TestADataDirectoryThatOthersMayWriteToIsRefused(t *testing.T) {
+	if os.PathSeparator != '/' {
+		t.Skip("file modes mean nothing here")
+	}
+	c := Defaults()
+	c.DataDir = t.TempDir()
+	if err := os.Chmod(c.DataDir, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.privateDatabase(); err == nil || codeOf(err) != 78 || !mentions(err, c.DataDir, "chmod 700") {
+		t.Errorf("error %v with code %d, want one that says chmod 700, with 78", err, codeOf(err))
+	}
+	c.DB = "sqlite:" + filepath.Join(c.DataDir, "kagzi.db")
+	if url, err := c.privateDatabase(); err != nil || url != c.DB {
+		t.Errorf("a database named by --db: %q, %v, want it taken as it is", url, err)
+	}
+}

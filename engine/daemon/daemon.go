@@ -1,0 +1,200 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/coordinator"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/server"
+)
+
+const (
+	// stopLimit is how long a stop may take, whatever happens.
+	stopLimit = 30 * time.Second
+	// netInterval is how often the coordinator looks at everything although nobody rang, where several servers share a database
+	// and their rings can be lost on the way.
+	netInterval = 5 * time.Minute
+)
+
+// Backends are the functions that reach a database by its URL; main fills them.
+type Backends struct {
+	Open    func(ctx context.Context, url string, o engine.OpenOptions) (engine.Store, error)
+	Migrate func(ctx context.Context, url string) error
+	Status  func(ctx context.Context, url string) (engine.SchemaStatus, error)
+	Check   func(ctx context.Context, url string) ([]engine.Finding, error)
+}
+
+// Ready is what a server says of itself once it serves.
+type Ready struct {
+	Address  string // host:port as it was bound
+	Client   string // the same for a client on this machine
+	Database engine.Description
+	Version  string
+}
+
+// Run is a whole server: it calls ready once it serves, and stops in good order when ctx ends, which is no error. An error with
+// a method ExitCode() int says what the process is to end with; after a failure of the store that error comes at once, and
+// nothing was waited for.
+func Run(ctx context.Context, c Config, b Backends, ready func(Ready)) error {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	address, exposed, err := c.listenAddress(ctx, systemResolver)
+	if err != nil {
+		return err
+	}
+	if exposed {
+		c.Log.Warn("other machines can reach this server, which has neither encryption nor keys (--insecure)", "listen", c.Listen)
+	}
+	url, err := c.privateDatabase()
+	if err != nil {
+		return err
+	}
+	store, err := b.Open(ctx, url, engine.OpenOptions{Log: c.Log})
+	if err != nil {
+		return quietIfStopped(ctx, err)
+	}
+	p := &process{config: c, log: c.Log, store: store, parts: newParts()}
+	about, err := p.start(ctx, address)
+	if err != nil {
+		return errors.Join(quietIfStopped(ctx, err), p.stop())
+	}
+	return p.serve(ctx, func() { ready(about) })
+}
+
+// quietIfStopped makes a start that was interrupted a stop in good order.
+func quietIfStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// process is a server under way.
+type process struct {
+	config Config
+	log    *slog.Logger
+	store  engine.Store
+	parts  *parts
+	door   *door
+}
+
+// start begins all parts.
+func (p *process) start(ctx context.Context, address string) (Ready, error) {
+	c, log := &p.config, p.log
+	description, err := p.store.Describe(ctx)
+	if err != nil {
+		return Ready{}, err
+	}
+	listener, err := listen(ctx, address)
+	if err != nil {
+		return Ready{}, err
+	}
+	address = listener.Addr().String()
+	p.door = &door{Listener: listener, open: make(chan struct{})}
+	p.tellHolder(address)
+
+	dispatcher := dispatch.New(p.store, log)
+	srv := server.New(p.store, dispatcher, server.Options{
+		Log: log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
+		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
+	})
+	upkeep := coordinator.New(p.store, coordinator.Options{
+		Interval: c.CoordinatorInterval, BatchSize: c.CoordinatorBatchSize, WorkerLease: c.WorkerLease,
+		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, Net: netFor(description), Log: log,
+	})
+	p.parts.start("dispatcher", dispatcher.Run)
+	p.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, p.door) })
+	p.parts.start("coordinator", upkeep.Run)
+	p.parts.start("bell", func(ctx context.Context) error {
+		return p.store.Listen(ctx, func(r engine.Ring) {
+			dispatcher.Ring(r)
+			srv.Ring(r)
+			upkeep.Ring(r)
+		})
+	})
+	return Ready{Address: address, Client: dialable(address), Database: description, Version: c.Version}, nil
+}
+
+// netFor is the coordinator's safety net: none where no ring can be lost.
+func netFor(d engine.Description) time.Duration {
+	if d.Notifications == "in-process" {
+		return 0
+	}
+	return netInterval
+}
+
+// tellHolder lets a store that admits one process only say where this one can be reached.
+func (p *process) tellHolder(address string) {
+	if store, ok := p.store.(interface{ SetHolder(string) error }); ok {
+		if err := store.SetHolder("serving on " + address); err != nil {
+			p.log.Warn("the database's lock does not say who holds it", "error", err)
+		}
+	}
+}
+
+// serve waits until the process is to end, and why.
+func (p *process) serve(ctx context.Context, ready func()) error {
+	open := p.door.open
+	for {
+		select {
+		case <-open:
+			open = nil
+			ready()
+		case <-ctx.Done():
+			p.log.Info("stopping")
+			err := p.stop()
+			if err == nil {
+				p.log.Info("stopped")
+			}
+			return err
+		case <-p.parts.ended:
+			return p.stop()
+		case <-p.store.Fatal():
+			return p.fail()
+		}
+	}
+}
+
+// fail ends everything at once: whatever else is said to anybody could be untrue.
+func (p *process) fail() error {
+	err := fatal(p.store.Failure())
+	p.log.Error("the store failed; this process ends at once", "error", err)
+	return err
+}
+
+// stop ends the parts, the last begun first, and then the store.
+func (p *process) stop() error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- errors.Join(p.parts.stop(), p.store.Close()) }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-p.store.Fatal():
+		return p.fail()
+	case <-time.After(stopLimit):
+		return fmt.Errorf("not stopped within %s: waiting for the %s", stopLimit, p.parts.waitingFor())
+	}
+}
+
+// door is a listener that tells when the server begins to accept connections.
+type door struct {
+	net.Listener
+	once sync.Once
+	open chan struct{}
+}
+
+func (d *door) Accept() (net.Conn, error) {
+	d.once.Do(func() { close(d.open) })
+	return d.Listener.Accept()
+}

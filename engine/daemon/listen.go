@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// lookupTimeout bounds how long the name in --listen may take to resolve.
+const lookupTimeout = 5 * time.Second
+
+// resolver finds the addresses of a host.
+type resolver func(ctx context.Context, host string) ([]netip.Addr, error)
+
+func systemResolver(ctx context.Context, host string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// listenAddress is where to listen, as numbers, so that a name cannot come to mean something else after it was checked. What
+// other machines could reach is refused, unless that is wanted; exposed then says so.
+func (c *Config) listenAddress(ctx context.Context, resolve resolver) (address string, exposed bool, err error) {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return "", false, usagef("--listen %q: want host:port such as 127.0.0.1:50051", c.Listen)
+	}
+	var candidates []netip.Addr
+	if host != "" {
+		if candidates, err = addressesOf(ctx, host, resolve); err != nil {
+			return "", false, usagef("--listen %q: %w", c.Listen, err)
+		}
+	}
+	if exposed = !allLoopback(candidates); exposed && !c.Insecure {
+		return "", true, &exitError{code: exitConfig, err: fmt.Errorf("--listen %q: other machines could reach this server, "+
+			"which has neither encryption nor keys; listen on 127.0.0.1, or add --insecure if that is what you want", c.Listen)}
+	}
+	if len(candidates) > 0 {
+		host = preferred(candidates).String()
+	}
+	return net.JoinHostPort(host, port), exposed, nil
+}
+
+func addressesOf(ctx context.Context, host string, resolve resolver) ([]netip.Addr, error) {
+	if literal, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{literal}, nil
+	}
+	found, err := resolve(ctx, host)
+	if err == nil && len(found) == 0 {
+		err = errors.New("the name has no address")
+	}
+	return found, err
+}
+
+// allLoopback is false for no address at all, which means all that the machine has.
+func allLoopback(addresses []netip.Addr) bool {
+	for _, a := range addresses {
+		if !a.Unmap().IsLoopback() {
+			return false
+		}
+	}
+	return len(addresses) > 0
+}
+
+// preferred is the first IPv4 address, as net.Listen would choose, else the first.
+func preferred(addresses []netip.Addr) netip.Addr {
+	for _, a := range addresses {
+		if a.Unmap().Is4() {
+			return a.Unmap()
+		}
+	}
+	return addresses[0]
+}
+
+// listen opens the door.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		cause := err
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			cause = op.Err
+		}
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen, where port 0 picks a free one", address, cause)
+	}
+	return l, nil
+}
+
+// dialable is an address that a client on this machine can use: a server that listens everywhere listens on loopback too.
+func dialable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if a, err := netip.ParseAddr(host); err == nil && a.Unmap().IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}

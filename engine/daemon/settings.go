@@ -1,0 +1,225 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// setting is one thing that a flag or an environment variable says. Its variable is KAGZI_ and its name in capitals.
+type setting struct {
+	name  string
+	usage string
+	older []variable
+	parse func(c *Config, text string) error // the error says what is wanted
+	show  func(c *Config) string             // in the form that parse takes
+	form  string                             // what the help calls a value
+	onOff bool                               // --name alone means true
+}
+
+// variable is an environment variable by which a setting was known before.
+type variable struct {
+	name       string
+	seconds    bool // it holds whole seconds
+	deprecated bool
+}
+
+func (s *setting) variable() string {
+	return "KAGZI_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+}
+
+// databaseSettings are what `kagzi db` shares with the server.
+var databaseSettings = []setting{
+	{
+		name: "db", usage: "database: sqlite:PATH or postgres://… (default sqlite:<data-dir>/kagzi.db)",
+		form:  "url",
+		older: []variable{{name: "KAGZI_DB_URL"}},
+		parse: textOf(func(c *Config) *string { return &c.DB }, "sqlite:PATH or postgres://USER@HOST/DATABASE"),
+		show:  func(c *Config) string { return c.DB },
+	},
+	{
+		name: "data-dir", usage: "directory of the embedded database (default the system's place for your data)",
+		form:  "directory",
+		parse: textOf(func(c *Config) *string { return &c.DataDir }, "a directory"),
+		show:  func(c *Config) string { return c.DataDir },
+	},
+}
+
+var serverSettings = slices.Concat(databaseSettings, []setting{
+	{
+		name: "listen", usage: "where to serve gRPC; port 0 picks a free one",
+		form: "host:port", parse: parseListen, show: func(c *Config) string { return c.Listen },
+	},
+	duration("worker-lease", "how long a worker may be silent before its runs are given to others",
+		func(c *Config) *time.Duration { return &c.WorkerLease }, 100*time.Millisecond, 24*time.Hour,
+		"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", "KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS"),
+	duration("heartbeat-interval", "how often workers are told to beat, at most half of the lease",
+		func(c *Config) *time.Duration { return &c.HeartbeatInterval }, 10*time.Millisecond, 12*time.Hour,
+		"KAGZI_WORKER_HEARTBEAT_INTERVAL_SECS"),
+	duration("poll-timeout", "how long a worker's poll waits when it does not say so itself",
+		func(c *Config) *time.Duration { return &c.PollTimeout }, 100*time.Millisecond, engine.MaxPollWait,
+		"KAGZI_WORKER_POLL_TIMEOUT_SECS"),
+	duration("coordinator-interval", "fallback of the exact timers, and the pause after an error of the database",
+		func(c *Config) *time.Duration { return &c.CoordinatorInterval }, 10*time.Millisecond, time.Hour,
+		"KAGZI_COORDINATOR_INTERVAL_SECS", "KAGZI_SCHEDULER_INTERVAL_SECS"),
+	{
+		name: "coordinator-batch-size", usage: "timeouts and deletions in one transaction",
+		older: []variable{{name: "KAGZI_SCHEDULER_BATCH_SIZE", deprecated: true}},
+		form:  "number", parse: parseBatchSize, show: func(c *Config) string { return strconv.Itoa(c.CoordinatorBatchSize) },
+	},
+	duration("retention", "how long ended runs are kept; 0 keeps them for good",
+		func(c *Config) *time.Duration { return &c.Retention }, 0, engine.MaxDelay),
+	duration("drain-timeout", "how long calls under way may go on after SIGTERM or Ctrl-C",
+		func(c *Config) *time.Duration { return &c.DrainTimeout }, 100*time.Millisecond, stopLimit-time.Second),
+	{
+		name: "insecure", usage: "allow --listen where other machines reach it, without encryption and keys", onOff: true,
+		parse: switchOf(func(c *Config) *bool { return &c.Insecure }),
+		show:  func(c *Config) string { return strconv.FormatBool(c.Insecure) },
+	},
+	{
+		name: "allow-unleased-workers", usage: "accept writes without a lease token, from workers of the first Kagzi", onOff: true,
+		parse: switchOf(func(c *Config) *bool { return &c.AllowUnleased }),
+		show:  func(c *Config) string { return strconv.FormatBool(c.AllowUnleased) },
+	},
+	{
+		name: "log-level", usage: "debug, info, warn or error",
+		form: "level", parse: parseLogLevel, show: func(c *Config) string { return strings.ToLower(c.LogLevel.String()) },
+	},
+	{
+		name: "log-format", usage: "text or json",
+		form: "format", parse: parseLogFormat, show: func(c *Config) string { return c.LogFormat },
+	},
+})
+
+func textOf(field func(*Config) *string, want string) func(*Config, string) error {
+	return func(c *Config, text string) error {
+		if text == "" {
+			return errors.New("want " + want)
+		}
+		*field(c) = text
+		return nil
+	}
+}
+
+// duration is a setting from least to most. The seeds' names for it hold whole seconds; those of the scheduler are deprecated.
+func duration(name, usage string, field func(*Config) *time.Duration, least, most time.Duration, older ...string) setting {
+	s := setting{name: name, usage: usage, form: "duration", show: func(c *Config) string { return brief(*field(c)) }}
+	s.parse = func(c *Config, text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("want a duration from %s to %s, such as 10s or 1m30s", brief(least), brief(most))
+		}
+		*field(c) = d
+		return nil
+	}
+	for _, name := range older {
+		s.older = append(s.older, variable{name: name, seconds: true, deprecated: strings.HasPrefix(name, "KAGZI_SCHEDULER_")})
+	}
+	return s
+}
+
+// brief is 24h for 24h0m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	for _, tail := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, tail) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+func switchOf(field func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, text string) error {
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("want true or false")
+		}
+		*field(c) = on
+		return nil
+	}
+}
+
+func parseListen(c *Config, text string) error {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return errors.New("want host:port such as 127.0.0.1:50051")
+	}
+	c.Listen = text
+	return nil
+}
+
+func parseBatchSize(c *Config, text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 10_000 {
+		return errors.New("want a whole number from 1 to 10000")
+	}
+	c.CoordinatorBatchSize = n
+	return nil
+}
+
+func parseLogLevel(c *Config, text string) error {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, ok := levels[strings.ToLower(text)]
+	if !ok {
+		return errors.New("want debug, info, warn or error")
+	}
+	c.LogLevel = level
+	return nil
+}
+
+func parseLogFormat(c *Config, text string) error {
+	if text != "text" && text != "json" {
+		return errors.New("want text or json")
+	}
+	c.LogFormat = text
+	return nil
+}
+
+// flagValue is a setting as a flag: what was typed, already found good.
+type flagValue struct {
+	setting *setting
+	text    string
+}
+
+func (v *flagValue) String() string { return v.text }
+
+func (v *flagValue) Type() string {
+	if v.setting.onOff {
+		return "bool"
+	}
+	return v.setting.form
+}
+
+func (v *flagValue) Set(text string) error {
+	scratch := Defaults()
+	if err := v.setting.parse(&scratch, text); err != nil {
+		return err
+	}
+	v.text = text
+	return nil
+}
+
+// register defines the settings as flags.
+func register(fs *pflag.FlagSet, settings []setting) {
+	defaults := Defaults()
+	for i := range settings {
+		s := &settings[i]
+		f := fs.VarPF(&flagValue{setting: s, text: s.show(&defaults)}, s.name, "", s.usage+" ["+s.variable()+"]")
+		if s.onOff {
+			f.NoOptDefVal = "true"
+		}
+	}
+}

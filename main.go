@@ -1,0 +1,62 @@
+// Kagzi is durable workflows in one binary: the server, its coordinator and the command line. This file wires the rooms
+// together and holds nothing else.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/kagzi/kagzi/backends"
+	"github.com/kagzi/kagzi/engine/daemon"
+	"github.com/kagzi/kagzi/tui/cli"
+	"github.com/kagzi/kagzi/tui/demo"
+	"github.com/kagzi/kagzi/tui/demo/child"
+)
+
+// version is set by releases: -ldflags "-X main.version=v1.2.3".
+var version string
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is the program, from its arguments to its exit code.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
+
+	v := versionOf(version, debug.ReadBuildInfo)
+	root := cli.Root(v)
+	root.AddCommand(daemon.Commands(v, daemon.Backends{
+		Open: backends.Open, Migrate: backends.Migrate, Status: backends.Status, Check: backends.Check,
+	})...)
+	root.AddCommand(demo.Command(), child.Command())
+	return cli.Execute(ctx, root, args, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// versionOf is what a release says, else what the Go toolchain noted: the module's version for `go install`, the commit for a
+// build in the repository.
+func versionOf(release string, read func() (*debug.BuildInfo, bool)) string {
+	if release != "" {
+		return release
+	}
+	info, ok := read()
+	if !ok {
+		return "devel"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	commit, dirty := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = "+" + s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = ".dirty"
+		}
+	}
+	return "devel" + commit + dirty
+}
