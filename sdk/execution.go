@@ -298,7 +298,6 @@ func (e *execution) refused(op *operation, d *kagziv1.ErrorDetail) {
 		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", begin.GetStepName(), "error", d.GetMessage())
 		return
 	}
-	_, complete := op.msg.Operation.(*kagziv1.SessionRequest_CompleteWorkflow)
 	_, fail := op.msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
 	_, release := op.msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
 	if fail || release {
@@ -310,9 +309,10 @@ func (e *execution) refused(op *operation, d *kagziv1.ErrorDetail) {
 	failure.NonRetryable = true
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ended || e.closing && !complete {
-		return // the run's end is on its way already
+	if e.ended {
+		return
 	}
+	e.dropAfter(op) // the server refuses them as well, for they build on this one
 	e.closing = true
 	e.sendFailure(failure)
 	e.quit(errFinished)

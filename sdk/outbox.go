@@ -11,6 +11,7 @@ import (
 // operation is one message to the server that wants an answer.
 type operation struct {
 	msg    *kagziv1.SessionRequest
+	prev   *operation                       // the run's operation before it, if that was unanswered when this one was issued
 	e      *execution                       // nil for operations of the worker itself
 	answer func(r *kagziv1.SessionResponse) // nil when nobody waits; of the worker's own also called with a refusal, or with nil when the stream broke
 	index  int64                            // position among the run's operations
@@ -52,8 +53,11 @@ type durableWaiter struct {
 func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.SessionResponse)) {
 	e.issued++
 	op := &operation{msg: msg, e: e, answer: answer, index: e.issued}
-	if n := len(e.ops); n > 0 && (e.ops[n-1].later || !e.w.session.current(e.ops[n-1])) {
-		op.later = e.ops[n-1].later // whoever sends that one sends this one behind it
+	if n := len(e.ops); n > 0 {
+		op.prev = e.ops[n-1]
+	}
+	if op.prev != nil && (op.prev.later || !e.w.session.current(op.prev)) {
+		op.later = op.prev.later // whoever sends that one sends this one behind it
 	} else {
 		e.w.session.enqueue(op)
 	}
@@ -123,6 +127,11 @@ func (o *outbox) remove(op *operation) bool {
 	}
 	o.waiters = keep
 	return true
+}
+
+// dropAfter forgets the operations behind one that was refused for good. Needs e.mu.
+func (o *outbox) dropAfter(op *operation) {
+	o.ops = slices.DeleteFunc(o.ops, func(later *operation) bool { return later.index > op.index })
 }
 
 func (o *outbox) clear() { o.ops, o.waiters = nil, nil }

@@ -129,7 +129,12 @@ func (s *session) take() []*operation {
 	}
 	for _, op := range batch {
 		s.seq++
-		op.msg.Seq = s.seq
+		op.msg.Seq, op.msg.After = s.seq, 0
+		if op.prev != nil && s.sent[op.prev.msg.Seq] == op.prev {
+			op.msg.After = op.prev.msg.Seq // not to count should that one be refused
+		} else {
+			op.prev = nil // answered, and of no use any more
+		}
 		s.sent[s.seq] = op
 	}
 	return batch

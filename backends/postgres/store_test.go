@@ -11,7 +11,16 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-func open(tb testing.TB) engine.Store { return openAt(tb, pgtest.URL(tb)) }
+// open gives a fresh store, and looks after each case whether the rows that it left make sense.
+func open(tb testing.TB) engine.Store {
+	url := pgtest.URL(tb)
+	tb.Cleanup(func() {
+		if !tb.Failed() {
+			expectSound(tb, url)
+		}
+	})
+	return openAt(tb, url)
+}
 
 func openAt(tb testing.TB, url string) *Store {
 	tb.Helper()

@@ -1,13 +1,44 @@
 package sqlite
 
 import (
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
 )
+
+// BenchmarkStore is the suite's. For the claim among many: -storetest.ended=1000000 -storetest.sleeping=100000.
+func BenchmarkStore(b *testing.B) { storetest.Bench(b, open, fill) }
+
+// fill writes the rows at once: first the sleeping runs, then those that ended.
+func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time) {
+	tb.Helper()
+	statement := `
+		with recursive n (i) as (select 1 union all select i + 1 from n where i < @ended + @sleeping)
+		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at, started_at, finished_at)
+		select unhex(printf('019000000000700080000000%08x', i)), 'default', (select lane_id from lanes limit 1), 'orders', 'order',
+			iif(i <= @sleeping, 3, 4), @now, iif(i <= @sleeping, @now + 400 * 86400000000 + i, null), @now, iif(i <= @sleeping, null, @now + i)
+		from n`
+	payloads := "insert into payloads (run_id, input) select run_id, x'7b7d' from runs"
+	s := store.(*Store)
+	_, err := write(tb.Context(), s, "fill", 0, func(t *tx) (none struct{}, err error) {
+		if err := t.namespace("default", now); err != nil {
+			return none, err
+		}
+		if _, err := t.lane(&engine.Run{Namespace: "default", Queue: "orders", Type: "order"}, ""); err != nil {
+			return none, err
+		}
+		if _, err := t.exec(&statement, num("ended", ended), num("sleeping", sleeping), instant("now", now)); err != nil {
+			return none, err
+		}
+		_, err = t.exec(&payloads)
+		return none, err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
 
 // holding starts n runs and claims them all.
 func holding(tb testing.TB, s engine.Store, n int) []engine.Lease {
@@ -45,76 +76,4 @@ func startOf(kind string, s engine.Store) engine.StartRun {
 		ID: engine.NewID(now), Namespace: "default", Queue: "q", Type: kind, CreatedAt: now, AvailableAt: now,
 		Input: engine.Payload{Data: []byte(`{"order":1}`)},
 	}}
-}
-
-func BenchmarkCompleteStep(b *testing.B) {
-	for _, callers := range []int{1, 10, 100} {
-		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			s := open(b)
-			const perRun = 5000
-			leases := holding(b, s, b.N/perRun+1)
-			var next atomic.Int64
-			var group sync.WaitGroup
-			b.ResetTimer()
-			for range callers {
-				group.Go(func() {
-					for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
-						now := s.Now()
-						_, err := s.CompleteStep(b.Context(), engine.CompleteStepParams{
-							Lease: leases[i/perRun], Step: engine.StepRef{Name: fmt.Sprintf("step-%d", i%perRun)}, ID: engine.NewID(now),
-							Output: engine.Payload{Data: []byte(`{"charge":"ch_1234567890"}`)}, Now: now,
-						})
-						if err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			group.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
-		})
-	}
-}
-
-// BenchmarkRuns is the whole life of runs without steps, in batches as a busy dispatcher makes them.
-func BenchmarkRuns(b *testing.B) {
-	s := open(b)
-	holding(b, s, 1)
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	var group sync.WaitGroup
-	b.ResetTimer()
-	for range 100 {
-		group.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := oneRun(b, s); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
-}
-
-func oneRun(b *testing.B, s engine.Store) error {
-	if _, err := s.StartRuns(b.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
-		return err
-	}
-	claimed, err := s.Claim(b.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}},
-		HistoryBytes: engine.HistoryBytes, Now: s.Now(),
-	})
-	if err != nil {
-		return err
-	}
-	for _, task := range claimed.Tasks {
-		err := s.CompleteRun(b.Context(), engine.CompleteRunParams{Lease: task.Lease, Output: task.Run.Input, Now: s.Now()})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

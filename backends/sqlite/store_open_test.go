@@ -147,10 +147,8 @@ func TestAcknowledgedWritesAreThereAfterTheStoreIsOpenedAgain(t *testing.T) {
 func TestANewerSchemaIsRefusedWithBothNumbers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	s := openAt(t, path)
-	if err := s.writer.tx.conn.script(t.Context(), "pragma user_version = 4711"); err != nil {
-		t.Fatal(err)
-	}
 	s.Close()
+	behindItsBack(t, path, "pragma user_version = 4711")
 	_, err := Open(t.Context(), path, engine.OpenOptions{})
 	if err == nil || !strings.Contains(err.Error(), "4711") || !strings.Contains(err.Error(), fmt.Sprint("schemas up to ", s.schema)) {
 		t.Fatalf("error = %v, want both numbers", err)
@@ -183,14 +181,7 @@ func TestAnOldSchemaIsKeptWhenAskedToAndMigratedOtherwise(t *testing.T) {
 
 func TestADatabaseOfAnotherProgramIsLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.db")
-	c, err := connect(dsn(path, "full"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.script(t.Context(), "create table t (a)"); err != nil {
-		t.Fatal(err)
-	}
-	c.close()
+	behindItsBack(t, path, "create table t (a)")
 	if _, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "another program") {
 		t.Fatalf("error = %v, want it to say whose it is", err)
 	}

@@ -300,6 +300,85 @@ var raceCases = []testCase{
 			s.cancel(l.RunID)
 		}
 	}},
+	{"a failure against a result of one step: nothing that was acknowledged is lost", func(s *stage) {
+		for range 20 {
+			l := s.heldAgain()
+			s.begin(l, "pay")
+			done := engine.CompleteStepParams{Lease: l, Step: named("pay"), ID: s.id(), Output: text("paid"), Now: s.now}
+			failed := engine.FailStepParams{Lease: l, Step: named("pay"), ID: s.id(), Failure: boom("no"), Hold: true, Now: s.now}
+			errs := atOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.store.CompleteStep(s.ctx, done)
+				} else {
+					_, err = s.store.FailStep(s.ctx, failed)
+				}
+				return err
+			})
+			retried := 0
+			switch {
+			case errs[1] == nil && errs[0] == nil: // the failure came first, and the result was the next attempt's
+				retried = 1
+				equal(s, "status of the first attempt", s.attempts(l.RunID, "pay")[0].Status, engine.StepFailed)
+				equal(s, "status", s.step(l.RunID, "pay").Status, engine.StepCompleted)
+			case errs[1] == nil:
+				retried = 1
+				s.refused(errs[0], engine.ErrConflict, "CompleteStep, which lost")
+				equal(s, "status", s.step(l.RunID, "pay").Status, engine.StepPending)
+			default:
+				s.must(errs[0], "CompleteStep, which won")
+				s.refused(errs[1], engine.ErrConflict, "FailStep, which lost")
+				equal(s, "status", s.step(l.RunID, "pay").Status, engine.StepCompleted)
+			}
+			equal(s, "failures", s.step(l.RunID, "pay").Failures, retried)
+			equal(s, "attempts of the run", s.run(l.RunID).Attempts, 1+retried)
+			s.cancel(l.RunID)
+		}
+	}},
+	{"a release against an end: the run is done or due, and whoever holds it next is the only one", func(s *stage) {
+		for range 20 {
+			l := s.heldAgain()
+			errs := atOnce(2, func(i int) error {
+				if i == 0 {
+					return s.tryFinish(l, "done")
+				}
+				return s.tryRelease(l, false)
+			})
+			if (errs[0] == nil) == (errs[1] == nil) {
+				s.Fatalf("end: %v, release: %v, want one of them to count", errs[0], errs[1])
+			}
+			want := engine.RunCompleted
+			if errs[0] != nil {
+				want = engine.RunPending
+			}
+			s.status(l.RunID, want)
+			s.cancelAnyway(l.RunID)
+		}
+	}},
+	{"a drain against a claim: nothing is handed out once the drain is known", func(s *stage) {
+		for range 20 {
+			s.register(s.newWorker("w1"), true)
+			id := s.start()
+			p, late := s.claimParams("w1"), s.claimParams("w1")
+			errs := atOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.store.Claim(s.ctx, p)
+					return err
+				}
+				if err = s.store.DrainWorker(s.ctx, "w1", p.Now); err != nil {
+					return err
+				}
+				claimed, err := s.store.Claim(s.ctx, late)
+				if err == nil && len(claimed.Tasks) > 0 {
+					err = errors.New("a draining worker got a run")
+				}
+				return err
+			})
+			s.must(errs[0], "Claim")
+			s.must(errs[1], "DrainWorker and a claim after it")
+			s.cancel(id)
+			s.offline("w1", engine.OfflineDeregistered)
+		}
+	}},
 	{"prune against everything breaks nothing", func(s *stage) {
 		s.worker("w1")
 		for range 10 {

@@ -66,6 +66,7 @@ type Coordinator struct {
 
 	duties    []*duty // all of them, in the order in which they are done when several are due
 	sightings map[string]sighting
+	begun     time.Time // when Run began to listen, by the store's clock
 	clock     clock
 }
 
@@ -130,6 +131,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 // begin plans the first turn, since nobody knows what has become due while no coordinator was at work.
 func (c *Coordinator) begin() {
 	now := c.store.Now()
+	c.begun = now
 	c.dueNow(now)
 	if c.options.Net > 0 {
 		c.net.due = now.Add(c.options.Net)

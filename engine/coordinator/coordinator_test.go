@@ -359,3 +359,18 @@ func TestWithoutRetentionNothingIsDeleted(t *testing.T) {
 		}
 	})
 }
+
+func TestAWorkerThatNobodyCouldHearGetsAWholeLeaseToComeBack(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.workers["cut off"] = f.now().Add(-10 * time.Minute) }) // the server was down meanwhile
+		f.ring(engine.Ring{Kind: engine.RingAll})
+		pass(40 * time.Second)
+		if _, ok := f.taken("cut off"); ok {
+			t.Fatal("the worker was taken off for a silence in which no server ran")
+		}
+		pass(2 * time.Second)
+		if _, ok := f.taken("cut off"); !ok {
+			t.Fatal("42 s after the server's return the silent worker is still there")
+		}
+	})
+}

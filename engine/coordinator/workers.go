@@ -42,8 +42,13 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 		if !known || !s.heardAt.Equal(w.HeardAt) {
 			s = sighting{heardAt: w.HeardAt, since: mono}
 		}
-		// Both clocks count: a clock that was set back must not make a silent worker immortal.
-		silent := max(now.Sub(s.heardAt), mono.Sub(s.since))
+		// Both clocks count: a clock that was set back must not make a silent worker immortal. Silence counts only since somebody
+		// could listen: after an outage of the server its workers get a whole lease to come back.
+		heardAt := s.heardAt
+		if heardAt.Before(c.begun) {
+			heardAt = c.begun
+		}
+		silent := max(now.Sub(heardAt), mono.Sub(s.since))
 		switch {
 		case silent < lease:
 			plan(lease - silent)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -105,6 +106,7 @@ func runOfOperation(r *kagziv1.SessionRequest) string {
 func (w *session) perform(ctx context.Context, request *kagziv1.SessionRequest) {
 	response, err := w.call(ctx, request)
 	if err != nil {
+		w.refused.add(request.Seq)
 		code, detail := w.server.errorDetail(err)
 		if level := logLevelOf(code); w.server.log.Enabled(ctx, level) {
 			w.server.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)
@@ -124,6 +126,12 @@ func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (an
 	}()
 	if request.Seq < 1 {
 		return nil, engine.Invalid("seq", "must be at least 1, got %d", request.Seq)
+	}
+	if request.After < 0 || request.After >= request.Seq {
+		return nil, engine.Invalid("after", "must be 0 or the seq of an earlier operation, got %d", request.After)
+	}
+	if request.After > 0 && w.refused.has(request.After) {
+		return nil, errBehindRefused
 	}
 	s := w.server
 	switch op := request.Operation.(type) {
@@ -172,6 +180,38 @@ func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (an
 		return nil, engine.Invalid("operation", "must be set")
 	}
 	return nil, errUnsupported
+}
+
+// errBehindRefused answers an operation that was sent before the worker could know that the one it builds on was refused.
+var errBehindRefused = &engine.Error{Kind: engine.KindUnavailable, Message: "the operation that this one builds on was refused; nothing was changed"}
+
+// refusals are the latest operations of a session that were refused. As many as can be unanswered are enough: no operation builds on
+// one whose answer the worker has had.
+type refusals struct {
+	mu     sync.Mutex
+	seqs   map[int64]struct{}
+	oldest []int64
+}
+
+func (r *refusals) add(seq int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seqs == nil {
+		r.seqs = map[int64]struct{}{}
+	}
+	if len(r.oldest) >= maxUnanswered {
+		delete(r.seqs, r.oldest[0])
+		r.oldest = r.oldest[1:]
+	}
+	r.seqs[seq] = struct{}{}
+	r.oldest = append(r.oldest, seq)
+}
+
+func (r *refusals) has(seq int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, refused := r.seqs[seq]
+	return refused
 }
 
 // errUnsupported answers operations of the contract that this server does not have yet.

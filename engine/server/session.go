@@ -24,6 +24,8 @@ type session struct {
 	end    context.CancelCauseFunc
 	room   chan struct{} // a place for each unanswered operation
 	calls  sync.WaitGroup
+	// refused is what operations that build on others are held against.
+	refused refusals
 
 	mu       sync.Mutex
 	held     map[engine.ID]engine.Token // the runs handed out in this session, as far as is known
@@ -120,6 +122,12 @@ func (w *session) deliver(t engine.Task) bool {
 	if w.closed {
 		return false
 	}
+	old, held := w.held[t.Run.ID]
+	if _, busy := w.pending[t.Run.ID.String()]; held && !busy {
+		// Lost and claimed anew before the bell was answered: what the worker still does under the old lease is to stop. Where an
+		// operation is under way, its answer says so.
+		w.out.push(w.stop(t.Run.ID, old, engine.RunRunning))
+	}
 	w.held[t.Run.ID] = t.Lease.Token
 	w.out.push(outgoing{lease: t.Lease, message: &kagziv1.SessionResponse{
 		Event: &kagziv1.SessionResponse_Task{Task: w.server.taskTo(&t)},
@@ -201,14 +209,19 @@ func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Tok
 	if busy || !current {
 		return
 	}
-	reason := engine.LeaseLost(id, 0)
+	status := engine.RunStatus(0)
 	if run, err := w.server.store.GetRun(ctx, w.worker.Namespace, id); err == nil {
-		reason = engine.LeaseLost(id, run.Status)
+		status = run.Status
 	}
-	_, detail := w.server.errorDetail(reason)
-	w.out.push(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{
-		CancelTask: &kagziv1.CancelTask{RunId: id.String(), LeaseToken: token.Wire(), Reason: detail},
-	}}})
+	w.out.push(w.stop(id, token, status))
+}
+
+// stop is the word to the worker that a lease is over.
+func (w *session) stop(id engine.ID, token engine.Token, status engine.RunStatus) outgoing {
+	_, reason := w.server.errorDetail(engine.LeaseLost(id, status))
+	return outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{
+		CancelTask: &kagziv1.CancelTask{RunId: id.String(), LeaseToken: token.Wire(), Reason: reason},
+	}}}
 }
 
 // drain tells the worker, once, that an operator wants it to finish.

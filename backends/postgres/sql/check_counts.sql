@@ -3,5 +3,5 @@ select 'run', r.run_id, 'counts ' || coalesce(l.steps, r.steps) || ' steps and h
 from runs r
 left join leases l on l.run_id = r.run_id
 left join steps s on s.run_id = r.run_id
-group by r.run_id
+group by r.run_id, l.steps
 having coalesce(l.steps, r.steps) <> count(distinct s.name)

@@ -1,7 +1,8 @@
--- Rivals are at work too: the heads of the lanes are chosen unlocked, then locked and looked at again, and what a rival holds is left to
--- him. The first three columns say what there was, in one row at least; the others are a run that was claimed, null when none was.
+-- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is taken off meanwhile, then
+-- the runs, which are looked at again; what a rival holds is left to him. Where nothing is due nothing is locked, and nothing written. The
+-- first three columns say what there was, in one row at least; the others are a run that was claimed, null when none was.
 with online as materialized (
-    select worker_id from workers where worker_id = any(@workers::text[]) and status = 1 order by worker_id for key share
+    select worker_id from workers where worker_id = any(@workers::text[]) and status = 1
 ), offered as (
     select g.worker_id, g.token, row_number() over (order by g.place) as place
     from unnest(@workers::text[], @tokens::uuid[]) with ordinality as g (worker_id, token, place)
@@ -40,17 +41,26 @@ with online as materialized (
     order by place
     limit least((select count(*) from offered), case when @queue_limit > 0 then greatest(0, @queue_limit - (
         select count(*) from leases l where l.namespace = @namespace and l.task_queue = @task_queue)) end)
+), working as materialized (
+    select worker_id from workers
+    where worker_id = any(@workers::text[]) and status = 1 and (select count(*) from candidates) > 0
+    order by worker_id
+    for key share
+), granted as (
+    select o.worker_id, o.token, row_number() over (order by o.place) as place
+    from offered o
+    join working w on w.worker_id = o.worker_id
 ), locked as materialized (
     select r.run_id, c.place
     from candidates c
     join runs r on r.run_id = c.run_id
-    where r.status in (1, 3) and r.available_at <= @now
+    where (select count(*) from working) > 0 and r.status in (1, 3) and r.available_at <= @now
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
-    select l.run_id, o.worker_id, o.token, o.place
+    select l.run_id, g.worker_id, g.token, g.place
     from (select run_id, row_number() over (order by place) as place from locked) l
-    join offered o on o.place = l.place
+    join granted g on g.place = l.place
 ), claimed as (
     update runs r
     set status = 2, available_at = null, waiting_for = '', worker_id = t.worker_id, started_at = coalesce(r.started_at, @now)

@@ -1,1 +1,2 @@
+-- What this database is, for people. Always one row.
 select current_setting('server_version'), pg_database_size(current_database())

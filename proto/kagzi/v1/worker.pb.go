@@ -2832,7 +2832,10 @@ type SessionRequest struct {
 	//	*SessionRequest_ReleaseTask
 	//	*SessionRequest_Goodbye
 	//	*SessionRequest_SetNote
-	Operation     isSessionRequest_Operation `protobuf_oneof:"operation"`
+	Operation isSessionRequest_Operation `protobuf_oneof:"operation"`
+	// The seq of an earlier operation of the same run on which this one builds: when that one was refused, so is this one, with
+	// UNAVAILABLE, and changes nothing. It lets a worker send the end of a run right behind its last result.
+	After         int64 `protobuf:"varint,100,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3014,6 +3017,13 @@ func (x *SessionRequest) GetSetNote() *SetNote {
 		}
 	}
 	return nil
+}
+
+func (x *SessionRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
 }
 
 type isSessionRequest_Operation interface {
@@ -3971,7 +3981,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\vlease_token\x18\x03 \x01(\tR\n" +
 	"leaseToken\x12\x12\n" +
 	"\x04park\x18d \x01(\bR\x04park\"\x15\n" +
-	"\x13ReleaseTaskResponse\"\xc7\a\n" +
+	"\x13ReleaseTaskResponse\"\xdd\a\n" +
 	"\x0eSessionRequest\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x121\n" +
 	"\x05hello\x18\x02 \x01(\v2\x19.kagzi.v1.RegisterRequestH\x00R\x05hello\x12*\n" +
@@ -3991,7 +4001,8 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\rfail_workflow\x18\r \x01(\v2\x1d.kagzi.v1.FailWorkflowRequestH\x00R\ffailWorkflow\x12A\n" +
 	"\frelease_task\x18\x0e \x01(\v2\x1c.kagzi.v1.ReleaseTaskRequestH\x00R\vreleaseTask\x127\n" +
 	"\agoodbye\x18\x0f \x01(\v2\x1b.kagzi.v1.DeregisterRequestH\x00R\agoodbye\x12.\n" +
-	"\bset_note\x18\x10 \x01(\v2\x11.kagzi.v1.SetNoteH\x00R\asetNoteB\v\n" +
+	"\bset_note\x18\x10 \x01(\v2\x11.kagzi.v1.SetNoteH\x00R\asetNote\x12\x14\n" +
+	"\x05after\x18d \x01(\x03R\x05afterB\v\n" +
 	"\toperation\"\x1e\n" +
 	"\x06Credit\x12\x14\n" +
 	"\x05tasks\x18\x01 \x01(\x05R\x05tasks\"U\n" +

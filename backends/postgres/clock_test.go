@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestNowFollowsTheDatabasesClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ahead, asked := time.Hour, 0
+		c := clock{measure: func(context.Context) (time.Time, error) {
+			asked++
+			return time.Now().Add(ahead), nil
+		}}
+		if err := c.read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expect := func(want time.Duration) {
+			t.Helper()
+			if got := c.now().Sub(time.Now()); (got - want).Abs() > time.Millisecond {
+				t.Fatalf("the clock is %s ahead, want %s", got, want)
+			}
+		}
+		expect(time.Hour)
+		first := asked
+		ahead = 2 * time.Hour
+		time.Sleep(measureEvery / 2)
+		expect(time.Hour) // the reading is young
+		if asked != first {
+			t.Fatalf("the database was asked %d times, want %d: the reading was young", asked, first)
+		}
+		time.Sleep(measureEvery)
+		synctest.Wait()
+		if asked != first {
+			t.Fatalf("the database was asked although nobody asked for the time")
+		}
+		expect(time.Hour) // the old one serves while the new one is taken
+		c.wait()
+		expect(2 * time.Hour)
+	})
+}
+
+func TestAClockThatCannotBeReadGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken error
+		asked := 0
+		c := clock{measure: func(context.Context) (time.Time, error) {
+			asked++
+			return time.Now().Add(time.Hour), broken
+		}}
+		if err := c.read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		broken = errors.New("away")
+		time.Sleep(2 * measureEvery)
+		for range 10 {
+			if got := c.now().Sub(time.Now()); (got - time.Hour).Abs() > time.Millisecond {
+				t.Fatalf("the clock is %s ahead, want 1h", got)
+			}
+			c.wait()
+		}
+		if asked != 4 {
+			t.Fatalf("the database was asked %d times, want 3 and once more", asked)
+		}
+	})
+}

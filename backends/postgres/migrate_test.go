@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestANewerSchemaIsRefusedNamingBothNumbers(t *testing.T) {
+	url := pgtest.URL(t)
+	s := openAt(t, url)
+	if _, err := s.pool.Exec(t.Context(), `insert into schema_migrations (number, name, checksum, applied_at) values (99, '0099_future', '', now())`); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []engine.OpenOptions{{}, {KeepSchema: true}} {
+		_, err := Open(t.Context(), url, o)
+		if err == nil || !strings.Contains(err.Error(), "99") || !strings.Contains(err.Error(), "up to 1") {
+			t.Fatalf("Open: %v, want a refusal that names both numbers", err)
+		}
+	}
+	status, err := Status(t.Context(), url)
+	if err != nil || status.Applied != 99 || len(status.Pending) != 0 {
+		t.Fatalf("Status = %+v, %v", status, err)
+	}
+}
+
+func TestAnOldSchemaIsRefusedWhenItIsToBeKept(t *testing.T) {
+	url := pgtest.URL(t)
+	if _, err := Open(t.Context(), url, engine.OpenOptions{KeepSchema: true}); err == nil || !strings.Contains(err.Error(), "kagzi db migrate") {
+		t.Fatalf("Open: %v, want a refusal that says what to do", err)
+	}
+	status, err := Status(t.Context(), url)
+	if err != nil || status.Applied != 0 || len(status.Pending) != status.Newest {
+		t.Fatalf("Status = %+v, %v", status, err)
+	}
+}
+
+func TestManyServersMigrateOneDatabaseOnce(t *testing.T) {
+	url := pgtest.URL(t)
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			if err := Migrate(context.Background(), url); err != nil {
+				t.Errorf("Migrate: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	openAt(t, url)
+	expectSound(t, url)
+}
+
+func TestTablesOfAnotherProgramAreLeftAlone(t *testing.T) {
+	url := pgtest.URL(t)
+	admin := adminConnection(t, url)
+	if _, err := admin.Exec(t.Context(), "create table runs (a int)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Migrate(t.Context(), url); err == nil || !strings.Contains(err.Error(), "another program") {
+		t.Fatalf("Migrate: %v, want a refusal", err)
+	}
+}
+
+func TestCheckFindsWhatContradictsItself(t *testing.T) {
+	url := pgtest.URL(t)
+	s := openAt(t, url)
+	register(t, s, "w1")
+	start(t, s, 2)
+	claimed, err := s.Claim(t.Context(), claimParams(s, "w1", 1))
+	if err != nil || len(claimed.Tasks) != 1 {
+		t.Fatalf("Claim: %v", err)
+	}
+	expectSound(t, url)
+	for what, damage := range map[string]string{
+		"RUNNING without a lease": "delete from leases",
+		"no payload row":          "delete from payloads",
+		"counts 7 steps":          "update runs set steps = 7 where status = 1",
+		"another text":            "update schema_migrations set checksum = 'x'",
+	} {
+		if _, err := s.pool.Exec(t.Context(), damage); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := Check(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, f := range findings {
+			found = found || strings.Contains(f.Text, what)
+		}
+		if !found {
+			t.Errorf("after %q Check finds %v, want %q", damage, findings, what)
+		}
+	}
+}

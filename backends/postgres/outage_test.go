@@ -1,0 +1,165 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// marked is the URL with an application name of its own, by which the backends of one test are found.
+func marked(t *testing.T) (url, name string) {
+	t.Helper()
+	name = "kagzi " + engine.NewToken().Wire()
+	return pgtest.URL(t) + "&application_name=" + strings.ReplaceAll(name, " ", "%20"), name
+}
+
+// killBackends ends the connections of that name, and says how many there were.
+func killBackends(t *testing.T, admin *pgx.Conn, name, query string) (killed int) {
+	t.Helper()
+	err := admin.QueryRow(context.Background(),
+		`select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = $1 and query ilike $2`, name, query).Scan(&killed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return killed
+}
+
+func adminConnection(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), strings.Split(url, "&application_name")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+func TestKilledConnectionsLoseNothingThatWasAcknowledged(t *testing.T) {
+	url, name := marked(t)
+	s, admin := openAt(t, url), adminConnection(t, url)
+	register(t, s, "w1")
+	start(t, s, 8)
+	claimed, err := s.Claim(t.Context(), claimParams(s, "w1", 8))
+	if err != nil || len(claimed.Tasks) != 8 {
+		t.Fatalf("Claim: %d tasks, %v", len(claimed.Tasks), err)
+	}
+	var acknowledged sync.Map
+	var writes, refused atomic.Int64
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for _, task := range claimed.Tasks {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				p := engine.CompleteStepParams{Lease: task.Lease, Step: engine.StepRef{Name: fmt.Sprintf("step-%d", i)},
+					ID: engine.NewID(s.Now()), Output: engine.Payload{Data: []byte(fmt.Sprint(i))}, Now: s.Now()}
+				for {
+					step, err := s.CompleteStep(t.Context(), p)
+					if err == nil {
+						acknowledged.Store(step.ID, string(step.Output.Data))
+						writes.Add(1)
+						break
+					}
+					if !errors.Is(err, engine.ErrUnavailable) {
+						t.Errorf("CompleteStep: %v, want no error or ErrUnavailable", err)
+						return
+					}
+					refused.Add(1)
+					p.ID = engine.NewID(s.Now()) // as a caller who repeats would
+				}
+			}
+		})
+	}
+	for killed := 0; killed < 40; {
+		killed += killBackends(t, admin, name, "%")
+		before := writes.Load()
+		for deadline := time.Now().Add(10 * time.Second); writes.Load() < before+20; {
+			if time.Now().After(deadline) {
+				t.Fatalf("the store did not recover: %d writes, %d refused", writes.Load(), refused.Load())
+			}
+			if err := admin.Ping(t.Context()); err != nil { // lets the writers run
+				t.Fatal(err)
+			}
+		}
+	}
+	close(stop)
+	group.Wait()
+	t.Logf("%d writes were acknowledged, %d refused", writes.Load(), refused.Load())
+	acknowledged.Range(func(id, output any) bool {
+		step, err := s.GetStep(t.Context(), "default", id.(engine.ID))
+		if err != nil || string(step.Output.Data) != output {
+			t.Errorf("an acknowledged step is %q (%v), want %q", step.Output.Data, err, output)
+		}
+		return !t.Failed()
+	})
+	expectSound(t, url)
+}
+
+func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
+	url, name := marked(t)
+	s, admin := openAt(t, url), adminConnection(t, url)
+	rings := listenTo(t, s)
+	if killed := killBackends(t, admin, name, "%pg_advisory_lock_shared%"); killed != 1 {
+		t.Fatalf("killed %d listening connections, want 1", killed)
+	}
+	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	for deadline := time.Now().Add(20 * time.Second); s.bell.mode() != "listen"; {
+		if time.Now().After(deadline) {
+			t.Fatalf("notifications = %q, want listen", s.bell.mode())
+		}
+		if err := admin.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	other := openAt(t, url)
+	start(t, other, 1)
+	awaitRing(t, rings, engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders"})
+}
+
+func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
+	s := openAt(t, pgtest.URL(t))
+	s.pool.Close()
+	_, err := s.StartRuns(t.Context(), []engine.StartRun{newStart(s)})
+	if !errors.Is(err, engine.ErrUnavailable) {
+		t.Fatalf("StartRuns: %v, want ErrUnavailable", err)
+	}
+	if err := s.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) {
+		t.Fatalf("Health: %v, want ErrUnavailable", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = Status(ctx, "postgres://kagzi:hush-hush@localhost:1/kagzi?connect_timeout=1")
+	if !errors.Is(err, engine.ErrUnavailable) || strings.Contains(err.Error(), "hush") {
+		t.Fatalf("Status: %v, want ErrUnavailable without the password", err)
+	}
+	if _, err = Status(ctx, "postgres://kagzi:hush-hush@localhost:port/kagzi"); err == nil || strings.Contains(err.Error(), "hush") {
+		t.Fatalf("Status: %v, want an error without the password", err)
+	}
+}
+
+// expectSound fails the test when the database holds something that should not be.
+func expectSound(t testing.TB, url string) {
+	t.Helper()
+	findings, err := Check(context.Background(), url)
+	if err != nil {
+		t.Fatalf("Check: %v", err)
+	}
+	for _, f := range findings {
+		t.Errorf("%s %s", f.Subject, f.Text)
+	}
+}

@@ -1,0 +1,318 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// goSources is the package's own code, tests left out.
+func goSources(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// rivals is two stores on one database, as two servers have them.
+func rivals(t *testing.T) (a, b *Store) {
+	t.Helper()
+	url := pgtest.URL(t)
+	return openAt(t, url), openAt(t, url)
+}
+
+func register(t *testing.T, s *Store, id string) {
+	t.Helper()
+	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
+		Worker: engine.Worker{ID: id, Namespace: "default", InstanceID: id, Queues: []string{"orders"}, Types: []string{"order"}, MaxConcurrent: 100},
+		Chosen: true, Now: s.Now(),
+	})
+	if err != nil {
+		t.Fatalf("RegisterWorker: %v", err)
+	}
+}
+
+func newStart(s *Store) engine.StartRun {
+	now := s.Now()
+	return engine.StartRun{Run: engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: "orders", Type: "order",
+		CreatedAt: now, AvailableAt: now, Input: engine.Payload{Data: []byte("input")}}}
+}
+
+func start(t *testing.T, s *Store, n int) {
+	t.Helper()
+	starts := make([]engine.StartRun, n)
+	for i := range starts {
+		starts[i] = newStart(s)
+	}
+	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		t.Fatalf("StartRuns: %v", err)
+	}
+}
+
+func claimParams(s *Store, worker string, n int) engine.ClaimParams {
+	p := engine.ClaimParams{Namespace: "default", Queue: "orders", Types: []string{"order"}, HistoryBytes: engine.HistoryBytes, Now: s.Now()}
+	for range n {
+		p.Grants = append(p.Grants, engine.Grant{WorkerID: worker, Token: engine.NewToken()})
+	}
+	return p
+}
+
+func TestTwoServersNeverClaimTheSameRunAndLeaveNone(t *testing.T) {
+	a, b := rivals(t)
+	const runs = 200
+	register(t, a, "wa")
+	register(t, b, "wb")
+	start(t, a, runs)
+	var mu sync.Mutex
+	holders := map[engine.ID]string{}
+	var group sync.WaitGroup
+	for i := range 8 {
+		s, worker := a, "wa"
+		if i%2 == 1 {
+			s, worker = b, "wb"
+		}
+		group.Go(func() {
+			for {
+				claimed, err := s.Claim(t.Context(), claimParams(s, worker, 7))
+				if err != nil {
+					t.Errorf("Claim: %v", err)
+					return
+				}
+				mu.Lock()
+				for _, task := range claimed.Tasks {
+					if other, taken := holders[task.Run.ID]; taken {
+						t.Errorf("run %s is held by %s and %s", task.Run.ID, other, worker)
+					}
+					holders[task.Run.ID] = worker
+				}
+				all := len(holders) == runs
+				mu.Unlock()
+				if all || len(claimed.Tasks) == 0 && claimed.NextDue.IsZero() {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(holders) != runs {
+		t.Fatalf("claimed %d runs, want %d", len(holders), runs)
+	}
+}
+
+func TestALimitHoldsAcrossServers(t *testing.T) {
+	a, b := rivals(t)
+	register(t, a, "wa")
+	register(t, b, "wb")
+	start(t, a, 50)
+	const limit = 5
+	var group sync.WaitGroup
+	for i := range 8 {
+		s, worker := a, "wa"
+		if i%2 == 1 {
+			s, worker = b, "wb"
+		}
+		group.Go(func() {
+			p := claimParams(s, worker, 4)
+			p.QueueLimit, p.TypeLimits = limit, map[string]int{"order": limit}
+			if _, err := s.Claim(t.Context(), p); err != nil {
+				t.Errorf("Claim: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	depths, err := a.QueueDepths(t.Context(), "default", "orders", a.Now())
+	if err != nil || len(depths) != 1 {
+		t.Fatalf("QueueDepths: %v, %v", depths, err)
+	}
+	if depths[0].Running != limit {
+		t.Fatalf("running = %d, want %d", depths[0].Running, limit)
+	}
+}
+
+func TestAWorkerTakenOffByOneServerGetsNoLeaseFromAnother(t *testing.T) {
+	a, b := rivals(t)
+	for i := range 20 {
+		worker := fmt.Sprintf("w%d", i)
+		register(t, a, worker)
+		start(t, a, 3)
+		var group sync.WaitGroup
+		group.Go(func() {
+			if _, err := b.Claim(t.Context(), claimParams(b, worker, 3)); err != nil {
+				t.Errorf("Claim: %v", err)
+			}
+		})
+		group.Go(func() {
+			_, err := a.OfflineWorker(t.Context(), engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineForced, Now: a.Now()})
+			if err != nil {
+				t.Errorf("OfflineWorker: %v", err)
+			}
+		})
+		group.Wait()
+		held, err := a.HeldBy(t.Context(), worker)
+		if err != nil || len(held) > 0 {
+			t.Fatalf("an OFFLINE worker holds %d leases, want none (%v)", len(held), err)
+		}
+	}
+}
+
+func TestRacingStartsOfOneExternalIDAcrossServersMakeOneRun(t *testing.T) {
+	a, b := rivals(t)
+	for i := range 10 {
+		answers := make([]engine.Started, 8)
+		var group sync.WaitGroup
+		for j := range answers {
+			s := []*Store{a, b}[j%2]
+			group.Go(func() {
+				run := newStart(s)
+				run.ExternalID, run.RequestID = fmt.Sprintf("ext-%d", i), fmt.Sprintf("request-%d-%d", i, j)
+				got, err := s.StartRuns(t.Context(), []engine.StartRun{run})
+				if err != nil {
+					t.Errorf("StartRuns: %v", err)
+					return
+				}
+				answers[j] = got[0]
+			})
+		}
+		group.Wait()
+		made := 0
+		for _, answer := range answers {
+			if answer.Err != nil || answer.RunID != answers[0].RunID {
+				t.Fatalf("answers differ: %+v", answers)
+			}
+			if !answer.Existed {
+				made++
+			}
+		}
+		if made != 1 {
+			t.Fatalf("%d starts made a run, want 1: %+v", made, answers)
+		}
+	}
+}
+
+// listenTo collects rings until the test ends.
+func listenTo(t *testing.T, s *Store) <-chan engine.Ring {
+	t.Helper()
+	rings := make(chan engine.Ring, 10_000)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.Listen(ctx, func(r engine.Ring) { rings <- r }); !errors.Is(err, context.Canceled) {
+			t.Errorf("Listen: %v", err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	return rings
+}
+
+func awaitRing(t *testing.T, rings <-chan engine.Ring, want engine.Ring) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case got := <-rings:
+			if got == want {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("nobody rang %+v", want)
+		}
+	}
+}
+
+func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
+	a, b := rivals(t)
+	for _, s := range []*Store{a, b} {
+		if d, err := s.Describe(t.Context()); err != nil || d.Notifications != "listen" {
+			t.Fatalf("notifications = %q (%v), want listen", d.Notifications, err)
+		}
+	}
+	here, there := listenTo(t, a), listenTo(t, b)
+	start(t, a, 1)
+	queue := engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders"}
+	awaitRing(t, there, queue)
+	awaitRing(t, here, queue)
+	// What b rings next comes to a after whatever a sent itself: had a's own ring come back, it would be before.
+	marker := engine.Ring{Kind: engine.RingRun, ID: engine.NewID(time.Now())}
+	b.bell.ring([]engine.Ring{marker})
+	for got := range here {
+		if got == queue {
+			t.Fatalf("a heard its own ring again")
+		}
+		if got == marker {
+			return
+		}
+	}
+}
+
+func TestAServerAloneSendsNoNotifications(t *testing.T) {
+	s := openAt(t, pgtest.URL(t))
+	start(t, s, 1)
+	s.bell.flush()
+	if s.bell.others.Load() {
+		t.Fatalf("a server alone believes that others listen")
+	}
+	s.bell.mu.Lock()
+	defer s.bell.mu.Unlock()
+	if n := len(s.bell.pending); n > 0 {
+		t.Fatalf("%d rings wait for servers that are not there", n)
+	}
+}
+
+func TestRingsAreReadAsTheyWereWritten(t *testing.T) {
+	id := engine.NewID(time.Now())
+	rings := []engine.Ring{
+		{Kind: engine.RingQueue, Namespace: "default", Name: "a/b:c.d"}, {Kind: engine.RingSlot, Namespace: "x", Name: "y"},
+		{Kind: engine.RingRun, ID: id}, {Kind: engine.RingWorker, Name: "w_1"}, {Kind: engine.RingTimer},
+	}
+	var got []engine.Ring
+	for _, payload := range encodeRings("me", rings) {
+		sender, part, _ := decodeRings(payload)
+		if sender != "me" {
+			t.Fatalf("sender = %q, want me", sender)
+		}
+		got = append(got, part...)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(rings) {
+		t.Fatalf("rings = %v, want %v", got, rings)
+	}
+	many := make([]engine.Ring, maxKeys+1)
+	if _, got, _ := decodeRings(encodeRings("me", many)[0]); len(got) != 1 || got[0].Kind != engine.RingAll {
+		t.Fatalf("too many rings became %v, want RingAll", got)
+	}
+	if _, got, _ := decodeRings("me\nz what a newer server rings"); len(got) != 1 || got[0].Kind != engine.RingAll {
+		t.Fatalf("an unknown ring became %v, want RingAll", got)
+	}
+	long := make([]engine.Ring, 400)
+	for i := range long {
+		long[i] = engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: strings.Repeat("q", 200) + fmt.Sprint(i)}
+	}
+	for _, payload := range encodeRings("me", long) {
+		if len(payload) > maxPayload {
+			t.Fatalf("a payload has %d bytes, at most %d fit", len(payload), maxPayload)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.UTC)
+
+func TestAfterStepFailed(t *testing.T) {
+	once := &RetryPolicy{MaximumAttempts: 1, Jitter: -1}
+	slow := &RetryPolicy{MaximumAttempts: 9, InitialIntervalMS: 5000, Jitter: -1}
+	at := func(d time.Duration) Verdict {
+		return Verdict{Retry: true, RetryAt: noon.Add(d).Truncate(time.Microsecond)}
+	}
+	for _, c := range []struct {
+		name      string
+		run, step *RetryPolicy
+		n         int
+		f         Failure
+		want      Verdict
+	}{
+		{"without a policy the default holds", nil, nil, 1, Failure{}, at(time.Second)},
+		{"whose third failure is the last", nil, nil, 3, Failure{}, Verdict{}},
+		{"the run's policy comes before the default", slow, nil, 3, Failure{}, at(20 * time.Second)},
+		{"the step's before the run's", slow, once, 1, Failure{}, Verdict{}},
+		{"also where it allows more", once, slow, 1, Failure{}, at(5 * time.Second)},
+		{"an empty policy of the step is the default, not the run's", once, &RetryPolicy{}, 1, Failure{}, at(time.Second)},
+		{"a failure's own wish sets the delay", nil, nil, 1, Failure{RetryAfterMS: 42}, at(42 * time.Millisecond)},
+		{"also past the maximum", nil, nil, 1, Failure{RetryAfterMS: 3_600_000}, at(time.Hour)},
+		{"but no further than ten years", nil, nil, 1, Failure{RetryAfterMS: 1 << 62}, at(MaxDelay)},
+		{"and grants no attempt", nil, nil, 3, Failure{RetryAfterMS: 42}, Verdict{}},
+		{"what cannot be retried is not", nil, slow, 1, Failure{NonRetryable: true, RetryAfterMS: 42}, Verdict{}},
+		{"nor what the policy names", nil, &RetryPolicy{NonRetryable: []string{"fatal"}}, 1, Failure{Type: "fatal"}, Verdict{}},
+		{"nor what begins as the policy says", nil, &RetryPolicy{NonRetryable: []string{"no such"}}, 1, Failure{Message: "no such card"}, Verdict{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := AfterStepFailed(c.run, c.step, c.n, c.f, noon, 0); got != c.want {
+				t.Errorf("AfterStepFailed = %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAfterStepFailedRollsTheJitterOfThePolicyThatCounts(t *testing.T) {
+	got := AfterStepFailed(&RetryPolicy{Jitter: -1}, &RetryPolicy{Jitter: 1}, 1, Failure{}, noon, 0.5)
+	if want := Micros(noon.Add(1500 * time.Millisecond)); !got.RetryAt.Equal(want) {
+		t.Errorf("RetryAt = %s, want %s", got.RetryAt, want)
+	}
+}
+
+func TestAfterRunFailed(t *testing.T) {
+	if got := AfterRunFailed(nil, 1, Failure{RetryAfterMS: 5}, noon, 0); got.Retry {
+		t.Errorf("a run without a policy is retried: %+v", got)
+	}
+	p := &RetryPolicy{Jitter: -1}
+	for n, want := range map[int]Verdict{
+		1: {true, Micros(noon.Add(time.Second))}, 2: {true, Micros(noon.Add(2 * time.Second))}, 3: {},
+	} {
+		if got := AfterRunFailed(p, n, Failure{}, noon, 0); got != want {
+			t.Errorf("after failure %d: %+v, want %+v", n, got, want)
+		}
+	}
+	if got := AfterRunFailed(p, 1, Failure{NonRetryable: true}, noon, 0); got.Retry {
+		t.Errorf("a final failure of a run is retried: %+v", got)
+	}
+}
+
+func TestAfterLeaseLost(t *testing.T) {
+	delays := []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 128} // seconds after the first to the ninth loss in a row
+	for before, delay := range delays {
+		got := AfterLeaseLost(before, false, noon)
+		if got.Failed || got.Losses != before+1 {
+			t.Errorf("loss %d: %+v, want it counted and no end", before+1, got)
+		}
+		want := noon
+		if delay > 0 {
+			want = Micros(noon.Add(delay * time.Second))
+		}
+		if !got.AvailableAt.Equal(want) {
+			t.Errorf("loss %d: due at +%s, want +%d s", before+1, got.AvailableAt.Sub(noon), delay)
+		}
+	}
+	if got := AfterLeaseLost(9, false, noon); !got.Failed || got.Losses != 10 {
+		t.Errorf("the tenth loss in a row: %+v, want the end", got)
+	}
+	if got := AfterLeaseLost(9, true, noon); got.Failed || got.Losses != 1 || !got.AvailableAt.Equal(noon) {
+		t.Errorf("a loss after progress: %+v, want the first again, due now", got)
+	}
+	if f := CrashedFailure(); f.Code != FailureCrashed || !f.NonRetryable {
+		t.Errorf("CrashedFailure = %+v, want CRASHED for good", f)
+	}
+}
+
+func TestPark(t *testing.T) {
+	soon, later := noon.Add(time.Second), noon.Add(time.Minute)
+	sleep := func(name string, at time.Time) Step {
+		return Step{Name: name, Kind: StepSleep, Status: StepRunning, WakeAt: at}
+	}
+	retry := func(at time.Time) Step { return Step{Name: "r", Kind: StepFunction, Status: StepPending, RetryAt: at} }
+	for _, c := range []struct {
+		name string
+		open []Step
+		want Parked
+	}{
+		{"nothing to wait for is due now", nil, Parked{Status: RunPending, AvailableAt: noon}},
+		{"a timer", []Step{sleep("nap", later)}, Parked{RunSleeping, later, "timer:nap"}},
+		{"a retry", []Step{retry(later)}, Parked{RunPending, later, ""}},
+		{"the earlier of two timers", []Step{sleep("a", later), sleep("b", soon)}, Parked{RunSleeping, soon, "timer:b"}},
+		{"a retry before a timer", []Step{sleep("a", later), retry(soon)}, Parked{RunPending, soon, ""}},
+		{"a timer before a retry", []Step{retry(later), sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
+		{"a function that runs is nothing to wait for", []Step{{Name: "f", Kind: StepFunction, Status: StepRunning}, sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
+		{"a timer that is over wakes at once, in the past", []Step{sleep("a", noon.Add(-time.Hour))}, Parked{RunSleeping, noon.Add(-time.Hour), "timer:a"}},
+		{"what has ended is ignored", []Step{{Kind: StepFunction, Status: StepFailed, RetryAt: soon}, {Kind: StepSleep, Status: StepCompleted, WakeAt: soon}}, Parked{Status: RunPending, AvailableAt: noon}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Park(c.open, noon); got != c.want {
+				t.Errorf("Park = %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestMicros(t *testing.T) {
+	local := noon.In(time.FixedZone("somewhere", 5*3600))
+	if got := Micros(local); got.Location() != time.UTC || got.Nanosecond() != 123_456_000 || !got.Equal(noon.Truncate(time.Microsecond)) {
+		t.Errorf("Micros(%s) = %s", local, got)
+	}
+	if got := Micros(time.Time{}.In(local.Location())); !got.IsZero() {
+		t.Errorf("Micros(zero) = %s, want zero", got)
+	}
+}
+
+func TestMeets(t *testing.T) {
+	offers := []Offer{{"gpu", "true"}, {"tool:jq", "1.7"}, {"tool:jq", "1.6"}, {"zone", ""}}
+	for _, c := range []struct {
+		name         string
+		requirements map[string]string
+		want         bool
+	}{
+		{"nothing asked", nil, true},
+		{"one key with its value", map[string]string{"gpu": "true"}, true},
+		{"another value", map[string]string{"gpu": "false"}, false},
+		{"any value", map[string]string{"tool:jq": ""}, true},
+		{"the second offer of a key", map[string]string{"tool:jq": "1.6"}, true},
+		{"a key that is not there", map[string]string{"tpu": ""}, false},
+		{"all of two", map[string]string{"gpu": "true", "zone": ""}, true},
+		{"one of two", map[string]string{"gpu": "true", "tpu": ""}, false},
+		{"a value where the offer has none", map[string]string{"zone": "a"}, false},
+		{"keys and values count by case", map[string]string{"GPU": "true"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Meets(offers, c.requirements); got != c.want {
+				t.Errorf("Meets(%v) = %v, want %v", c.requirements, got, c.want)
+			}
+		})
+	}
+}
+
+func TestStatusesKnowWhichHaveEnded(t *testing.T) {
+	for status, ended := range map[RunStatus]bool{
+		RunPending: false, RunRunning: false, RunSleeping: false, RunCompleted: true, RunFailed: true,
+		RunCancelled: true, RunTimedOut: true, RunTerminated: true,
+	} {
+		if status.Ended() != ended {
+			t.Errorf("%s.Ended() = %v, want %v", status, status.Ended(), ended)
+		}
+		if status.String() == "UNKNOWN" {
+			t.Errorf("status %d has no word", status)
+		}
+	}
+}

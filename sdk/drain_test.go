@@ -1,0 +1,82 @@
+package kagzi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestDrain(t *testing.T) {
+	// drained runs a worker with one run of a step of 20 s, stops it, and returns how Run ended and when.
+	drained := func(t *testing.T, f *fake, timeout time.Duration) (error, time.Duration) {
+		t.Helper()
+		w := testWorker(f)
+		w.options.DrainTimeout = timeout
+		began := make(chan struct{})
+		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); return 1, wait(ctx, 20*time.Second) })
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		f.start("r", "w", "")
+		<-began
+		cancel()
+		stopped := time.Now()
+		return <-done, time.Since(stopped).Round(time.Second)
+	}
+
+	t.Run("a draining worker finishes what it holds, heartbeats meanwhile, and says goodbye twice", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			err, took := drained(t, f, 300*time.Second)
+			equal(t, fmt.Sprint(err), "<nil>")
+			equal(t, took, 20*time.Second)
+			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "complete s", "end r", "goodbye drain=false"})
+			if beats := count(f.log, "heartbeat held=1"); beats < 1 {
+				t.Fatalf("%d heartbeats while draining", beats)
+			}
+		})
+	})
+
+	t.Run("at the drain timeout the runs are handed back", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			err, took := drained(t, f, 5*time.Second)
+			equal(t, fmt.Sprint(err), "kagzi: drain timeout: 1 runs handed back unfinished")
+			equal(t, took, 5*time.Second)
+			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "release park=false", "goodbye drain=false"})
+		})
+	})
+
+	t.Run("a drain by an operator ends Run", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+			done := make(chan error, 1)
+			go func() { done <- w.Run(t.Context()) }()
+			<-w.Ready()
+			f.until(t, func() bool { return len(f.sessions) == 1 })
+			f.sessions[0].send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}})
+			equal(t, <-done == nil, true)
+			f.until(t, func() bool { return slices.Contains(f.log, "goodbye drain=false") })
+		})
+	})
+
+	t.Run("a worker that never met its server ends when told to", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.Unavailable, "no") }
+			w := testWorker(f)
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			if err := w.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}

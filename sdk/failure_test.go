@@ -1,0 +1,224 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// failure runs a workflow that must fail and returns the error that it was recorded with.
+func failure(t *testing.T, fn func(ctx Context, in struct{}) (int, error)) (detail *kagziv1.ErrorDetail) {
+	t.Helper()
+	world(t, func(t *testing.T, f *fake) {
+		w := testWorker(f)
+		Handle(w, "w", fn)
+		running(t, w)
+		f.start("r", "w", "")
+		r := f.await(t, "r")
+		if r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED {
+			t.Fatalf("run ended %v, want FAILED", r.Status)
+		}
+		detail = r.Error
+	})
+	return detail
+}
+
+func TestFailures(t *testing.T) {
+	once := Retry{Attempts: 1}
+	contains := func(t *testing.T, got, want string) {
+		t.Helper()
+		if !strings.Contains(got, want) {
+			t.Fatalf("got %q, want %q in it", got, want)
+		}
+	}
+	t.Run("a panic in workflow code fails the run with its stack", func(t *testing.T) {
+		d := failure(t, func(Context, struct{}) (int, error) { return explode() })
+		equal(t, d.GetType(), "panic")
+		equal(t, d.GetMessage(), "panic: boom")
+		contains(t, d.GetStack(), "explode")
+	})
+	t.Run("a panic in a step fails the step with its stack, and is retried by policy", func(t *testing.T) {
+		tries := 0
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "s", func(context.Context) (int, error) { tries++; return explode() })
+		})
+		equal(t, tries, 3)
+		equal(t, d.GetType(), "panic")
+		equal(t, d.GetMessage(), "step s: panic: boom")
+	})
+	t.Run("a panic in a branch fails the run", func(t *testing.T) {
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			return Go(ctx, func(Context) (int, error) { return explode() }).Wait(ctx)
+		})
+		equal(t, d.GetMessage(), "panic: boom")
+		contains(t, d.GetStack(), "explode")
+	})
+	t.Run("code that ends its own goroutine fails", func(t *testing.T) {
+		d := failure(t, func(Context, struct{}) (int, error) { runtime.Goexit(); return 0, nil })
+		equal(t, d.GetType(), "goexit")
+		d = failure(t, func(ctx Context, _ struct{}) (int, error) {
+			return Go(ctx, func(Context) (int, error) { runtime.Goexit(); return 0, nil }).Wait(ctx)
+		})
+		equal(t, d.GetType(), "goexit")
+		d = failure(t, func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "s", func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }, once)
+		})
+		equal(t, d.GetType(), "goexit")
+	})
+	t.Run("a step times out even if its code ignores its context", func(t *testing.T) {
+		var got *StepError
+		began := time.Time{}
+		var took time.Duration
+		world(t, func(t *testing.T, f *fake) {
+			ignorant := make(chan struct{})
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				began = time.Now()
+				n, err := Step(ctx, "slow", func(context.Context) (int, error) { <-ignorant; return 1, nil }, once, Timeout(2*time.Second))
+				took = time.Since(began)
+				errors.As(err, &got)
+				return n, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			close(ignorant)
+		})
+		equal(t, took, 2*time.Second)
+		equal(t, got, &StepError{Step: "slow", Message: "step slow timed out after 2s", Code: CodeTimeout, Attempts: 1})
+		equal(t, errors.Is(got, context.DeadlineExceeded), true)
+	})
+	t.Run("a step that heeds its timeout fails with the same words", func(t *testing.T) {
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) }, once, Timeout(2*time.Second))
+		})
+		equal(t, d.GetMessage(), "step slow timed out after 2s")
+	})
+	t.Run("a result over 2 MiB fails its step at once and names the limit", func(t *testing.T) {
+		room := MaxPayload - len(`""`) - len("content-type"+"application/json")
+		for n, want := range map[int]string{room: "fits", room + 1: "step big: result: 2097153 bytes are more than the limit of 2097152 (2 MiB)"} {
+			tries := 0
+			d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+				_, err := Step(ctx, "big", func(context.Context) (string, error) { tries++; return strings.Repeat("x", n), nil })
+				if err == nil {
+					err = errors.New("fits")
+				}
+				return 0, err
+			})
+			equal(t, d.GetMessage(), want)
+			equal(t, tries, 1)
+		}
+	})
+	t.Run("what JSON cannot carry fails at once", func(t *testing.T) {
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			_, err := Step(ctx, "chan", constant(make(chan int)))
+			return 0, err
+		})
+		contains(t, d.GetMessage(), "unsupported type: chan int")
+		equal(t, d.GetNonRetryable(), true)
+	})
+	t.Run("a name in flight twice fails the run and is named", func(t *testing.T) {
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			slow := func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Second) }
+			go func() { _, _ = Step(ctx, "same", slow) }()
+			return Step(ctx, "same", slow)
+		})
+		contains(t, d.GetMessage(), "step name same is used by two goroutines or branches at once")
+		equal(t, d.GetNonRetryable(), true)
+	})
+	t.Run("a name used by two branches fails the run, even if they do not meet", func(t *testing.T) {
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "same", constant(1)) })
+			b := Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "later", time.Hour); return Step(ctx, "same", constant(1)) })
+			_, _ = a.Wait(ctx)
+			return b.Wait(ctx)
+		})
+		contains(t, d.GetMessage(), "step name same is used")
+	})
+	t.Run("malformed names fail the run", func(t *testing.T) {
+		for _, name := range []string{"", "a b", "ä", strings.Repeat("x", 256)} {
+			d := failure(t, func(ctx Context, _ struct{}) (int, error) { return Step(ctx, name, constant(1)) })
+			contains(t, d.GetMessage(), "step name")
+			equal(t, d.GetNonRetryable(), true)
+		}
+	})
+	t.Run("an error's text is cut to 16 KiB with a mark, and made storable", func(t *testing.T) {
+		d := failure(t, func(Context, struct{}) (int, error) { return 0, errors.New("\x00\xff" + strings.Repeat("é", 10_000)) })
+		if n := len(d.GetMessage()); n > maxErrorText || n < maxErrorText-2 {
+			t.Fatalf("message is %d bytes long", n)
+		}
+		if !strings.HasPrefix(d.GetMessage(), "\uFFFD\uFFFDé") || !strings.HasSuffix(d.GetMessage(), cutMark) {
+			t.Fatalf("message = %.20q..%q", d.GetMessage(), d.GetMessage()[maxErrorText-20:])
+		}
+	})
+	t.Run("a full disk is waited for", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			full := 0
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetCompleteStep() != nil && full < 20 {
+					full++
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, Message: "disk full"}
+				}
+				return nil
+			}
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { return Step(ctx, "a", constant(1)) })
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "1")
+		})
+	})
+	t.Run("a refused announcement does not matter", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetBeginStep() != nil {
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED}
+				}
+				return nil
+			}
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				return Step(ctx, "a", func(ctx context.Context) (int, error) { return 1, wait(ctx, time.Minute) })
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "1")
+		})
+	})
+	t.Run("a refusal by the server fails the run and says what was refused", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetCompleteStep() != nil {
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, Message: "10,000 steps", NonRetryable: true}
+				}
+				return nil
+			}
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, _ = Step(ctx, "a", constant(1))
+				return Step(ctx, "b", constant(1))
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, f.await(t, "r").Error.GetMessage(), "the server refused to record the result of step a: 10,000 steps")
+		})
+	})
+	t.Run("an input that does not fit fails the run and names the wanted type", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(Context, map[string]int) (int, error) { return 0, nil })
+			running(t, w)
+			f.start("r", "w", "[1]")
+			d := f.await(t, "r").Error
+			contains(t, d.GetMessage(), "input of workflow type w: cannot be read as map[string]int")
+			equal(t, d.GetNonRetryable(), true)
+		})
+	})
+}
+
+func explode() (int, error) { panic("boom") }

@@ -1,0 +1,95 @@
+package kagzi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+func (f *fake) StartWorkflow(_ context.Context, req *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+	f.mu.Lock()
+	for _, r := range f.order {
+		if req.GetExternalId() != "" && r.ExternalId == req.GetExternalId() {
+			f.mu.Unlock()
+			return &kagziv1.StartWorkflowResponse{RunId: r.RunId, AlreadyExists: true}, nil
+		}
+	}
+	id := fmt.Sprintf("run-%d", len(f.order)+1)
+	f.mu.Unlock()
+	f.start(id, req.GetWorkflowType(), string(req.GetInput().GetData()))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.runs[id].ExternalId, f.runs[id].Tags, f.runs[id].Input = req.GetExternalId(), req.GetTags(), req.GetInput()
+	return &kagziv1.StartWorkflowResponse{RunId: id}, nil
+}
+
+func (f *fake) StartWorkflows(ctx context.Context, req *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
+	resp := &kagziv1.StartWorkflowsResponse{}
+	for _, r := range req.GetRequests() {
+		one := &kagziv1.StartWorkflowsResponse_Result{}
+		if r.GetExternalId() == "bad id" {
+			one.Error = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, Message: "external_id"}
+		} else {
+			one.Started, _ = f.StartWorkflow(ctx, r)
+		}
+		resp.Results = append(resp.Results, one)
+	}
+	return resp, nil
+}
+
+func (f *fake) GetWorkflow(_ context.Context, req *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.runs[req.GetRunId()]
+	if r == nil {
+		st, _ := status.New(codes.NotFound, "no such run").WithDetails(&kagziv1.ErrorDetail{
+			Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Message: "no such run", Subject: "run", SubjectId: req.GetRunId()})
+		return nil, st.Err()
+	}
+	return &kagziv1.GetWorkflowResponse{Workflow: proto.Clone(&r.Workflow).(*kagziv1.Workflow)}, nil
+}
+
+func (f *fake) WaitWorkflow(ctx context.Context, req *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
+	limit := time.After(req.GetWait().AsDuration())
+	for {
+		f.mu.Lock()
+		changed := f.notify
+		f.mu.Unlock()
+		got, err := f.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: req.GetRunId()})
+		if err != nil {
+			return nil, err
+		}
+		ended := Status(strings.TrimPrefix(got.Workflow.Status.String(), statusPrefix)).Ended()
+		if ended {
+			return &kagziv1.WaitWorkflowResponse{Workflow: got.Workflow, Finished: true}, nil
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			return &kagziv1.WaitWorkflowResponse{Workflow: got.Workflow}, nil
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+	}
+}
+
+func (f *fake) CancelWorkflow(_ context.Context, req *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.runs[req.GetRunId()]
+	token := r.token
+	r.Status, r.token = kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, ""
+	r.Error = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: req.GetReason()}
+	if token != "" {
+		r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: &kagziv1.CancelTask{
+			RunId: r.RunId, LeaseToken: token, Reason: r.Error}}})
+	}
+	f.pump()
+	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: r.Status}, nil
+}

@@ -1,0 +1,204 @@
+package kagzi
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+func (f *fake) lookup(runID, token string) (*fakeRun, *kagziv1.SessionResponse) {
+	r := f.runs[runID]
+	if r == nil || r.token != token || token == "" {
+		f.log = append(f.log, "stale write for "+runID)
+		return nil, &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{
+			Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, Message: "the lease is another's"}}}
+	}
+	return r, nil
+}
+
+func (f *fake) step(r *fakeRun, name string, kind kagziv1.StepKind) *kagziv1.Step {
+	for _, st := range r.steps {
+		if st.Name == name {
+			return st
+		}
+	}
+	st := &kagziv1.Step{RunId: r.RunId, Name: name, StepId: name, Kind: kind, Sequence: int64(len(r.steps) + 1), IsLatest: true}
+	r.steps = append(r.steps, st)
+	return st
+}
+
+// attempt begins the next attempt of a step, unless one is running.
+func attempt(st *kagziv1.Step) {
+	if st.Status != kagziv1.StepStatus_STEP_STATUS_RUNNING {
+		st.AttemptNumber++
+		st.Status = kagziv1.StepStatus_STEP_STATUS_RUNNING
+	}
+}
+
+func (f *fake) apply(s *fakeSession, req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
+	resp := &kagziv1.SessionResponse{}
+	switch op := req.Operation.(type) {
+	case *kagziv1.SessionRequest_Credit:
+		s.credit += int(op.Credit.GetTasks())
+		resp.Event = &kagziv1.SessionResponse_Ack{Ack: &kagziv1.Ack{}}
+	case *kagziv1.SessionRequest_SetNote:
+		resp.Event = &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Message: "not kept"}}
+		f.log = append(f.log, "note "+op.SetNote.GetNote())
+	case *kagziv1.SessionRequest_Goodbye:
+		f.log = append(f.log, fmt.Sprintf("goodbye drain=%v", op.Goodbye.GetDrain()))
+		s.credit, s.drained = 0, true
+		resp.Event = &kagziv1.SessionResponse_Goodbye{Goodbye: &kagziv1.DeregisterResponse{}}
+	case *kagziv1.SessionRequest_Heartbeat:
+		if f.stalled {
+			return nil
+		}
+		f.log = append(f.log, fmt.Sprintf("heartbeat held=%d", len(op.Heartbeat.GetHeld())))
+		h := &kagziv1.HeartbeatResponse{Accepted: true}
+		for _, l := range op.Heartbeat.GetHeld() {
+			if r := f.runs[l.GetRunId()]; r == nil || r.token != l.GetLeaseToken() {
+				h.Lost = append(h.Lost, l)
+			}
+		}
+		resp.Event = &kagziv1.SessionResponse_Heartbeat{Heartbeat: h}
+	default:
+		return f.applyRun(req)
+	}
+	return resp
+}
+
+func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
+	resp := &kagziv1.SessionResponse{}
+	switch op := req.Operation.(type) {
+	case *kagziv1.SessionRequest_BeginStep:
+		r, lost := f.lookup(op.BeginStep.GetRunId(), op.BeginStep.GetLeaseToken())
+		if lost != nil {
+			return lost
+		}
+		st := f.step(r, op.BeginStep.GetStepName(), op.BeginStep.GetKind())
+		attempt(st)
+		f.log = append(f.log, "begin "+st.Name)
+		resp.Event = &kagziv1.SessionResponse_BegunStep{BegunStep: &kagziv1.BeginStepResponse{StepId: st.Name, ShouldExecute: true, AttemptNumber: st.AttemptNumber}}
+	case *kagziv1.SessionRequest_CompleteStep:
+		r, lost := f.lookup(op.CompleteStep.GetRunId(), op.CompleteStep.GetLeaseToken())
+		if lost != nil {
+			return lost
+		}
+		st := f.step(r, op.CompleteStep.GetStepId(), kagziv1.StepKind_STEP_KIND_FUNCTION)
+		if st.Status != kagziv1.StepStatus_STEP_STATUS_COMPLETED {
+			attempt(st)
+			st.Status, st.Output = kagziv1.StepStatus_STEP_STATUS_COMPLETED, op.CompleteStep.GetOutput()
+			f.log = append(f.log, "complete "+st.Name)
+		}
+		resp.Event = &kagziv1.SessionResponse_CompletedStep{CompletedStep: &kagziv1.CompleteStepResponse{}}
+	case *kagziv1.SessionRequest_FailStep:
+		r, lost := f.lookup(op.FailStep.GetRunId(), op.FailStep.GetLeaseToken())
+		if lost != nil {
+			return lost
+		}
+		st := f.step(r, op.FailStep.GetStepId(), kagziv1.StepKind_STEP_KIND_FUNCTION)
+		if st.Status == kagziv1.StepStatus_STEP_STATUS_PENDING && st.RetryAt.AsTime().After(f.now()) {
+			resp.Event = &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CONFLICT, Message: "not due"}}
+			return resp
+		}
+		resp.Event = &kagziv1.SessionResponse_FailedStep{FailedStep: f.failStep(r, op.FailStep)}
+	case *kagziv1.SessionRequest_Sleep:
+		r, lost := f.lookup(op.Sleep.GetRunId(), op.Sleep.GetLeaseToken())
+		if lost != nil {
+			return lost
+		}
+		st := f.step(r, op.Sleep.GetStepId(), kagziv1.StepKind_STEP_KIND_SLEEP)
+		attempt(st)
+		due := f.now().Add(op.Sleep.GetDuration().AsDuration())
+		if op.Sleep.GetUntil() != nil {
+			due = op.Sleep.GetUntil().AsTime()
+		}
+		st.WakeUpAt = timestamppb.New(due)
+		f.log = append(f.log, fmt.Sprintf("sleep %s hold=%v", st.Name, op.Sleep.GetHold()))
+		f.freeUntil(r, due, op.Sleep.GetHold())
+		resp.Event = &kagziv1.SessionResponse_Sleeping{Sleeping: &kagziv1.SleepResponse{}}
+	case *kagziv1.SessionRequest_CompleteWorkflow:
+		r, lost := f.lookup(op.CompleteWorkflow.GetRunId(), op.CompleteWorkflow.GetLeaseToken())
+		if lost != nil {
+			return lost
+		}
+		r.Status, r.Output, r.token = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, op.CompleteWorkflow.GetOutput(), ""
+		f.log = append(f.log, "end "+r.RunId)
+		resp.Event = &kagziv1.SessionResponse_CompletedWorkflow{CompletedWorkflow: &kagziv1.CompleteWorkflowResponse{Status: r.Status}}
+	case *kagziv1.SessionRequest_FailWorkflow:
+		r, lost := f.lookup(op.FailWorkflow.GetRunId(), op.FailWorkflow.GetLeaseToken())
+		if lost != nil {
+			return lost
+		}
+		r.Status, r.Error, r.token = kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, op.FailWorkflow.GetError(), ""
+		f.log = append(f.log, "fail "+r.RunId)
+		resp.Event = &kagziv1.SessionResponse_FailedWorkflow{FailedWorkflow: &kagziv1.FailWorkflowResponse{Status: r.Status}}
+	case *kagziv1.SessionRequest_ReleaseTask:
+		r, lost := f.lookup(op.ReleaseTask.GetRunId(), op.ReleaseTask.GetLeaseToken())
+		if lost != nil {
+			return lost
+		}
+		f.log = append(f.log, fmt.Sprintf("release park=%v", op.ReleaseTask.GetPark()))
+		f.release(r, op.ReleaseTask.GetPark())
+		resp.Event = &kagziv1.SessionResponse_ReleasedTask{ReleasedTask: &kagziv1.ReleaseTaskResponse{}}
+	default:
+		resp.Event = &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT}}
+	}
+	return resp
+}
+
+func (f *fake) release(r *fakeRun, park bool) {
+	r.token, r.Status, r.available = "", kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, f.now()
+	if park && len(r.timers) > 0 {
+		r.Status, r.available = kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING, slices.MinFunc(r.timers, time.Time.Compare)
+	}
+	f.interrupt(r)
+}
+
+// interrupt marks the steps that were running as cut short.
+func (f *fake) interrupt(r *fakeRun) {
+	for _, st := range r.steps {
+		if st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING && st.Kind == kagziv1.StepKind_STEP_KIND_FUNCTION {
+			st.Status, st.Error = kagziv1.StepStatus_STEP_STATUS_FAILED, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CRASHED}
+		}
+	}
+}
+
+func (f *fake) freeUntil(r *fakeRun, due time.Time, hold bool) {
+	if hold {
+		r.timers = append(r.timers, due)
+		return
+	}
+	r.token, r.Status, r.available = "", kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING, due
+}
+
+func (f *fake) failStep(r *fakeRun, req *kagziv1.FailStepRequest) *kagziv1.FailStepResponse {
+	st := f.step(r, req.GetStepId(), kagziv1.StepKind_STEP_KIND_FUNCTION)
+	attempt(st)
+	st.Error = req.GetError()
+	most, delay := int32(3), time.Second
+	if p := req.GetRetryPolicy(); p != nil {
+		if p.MaximumAttempts != 0 {
+			most = p.MaximumAttempts
+		}
+		if p.InitialIntervalMs != 0 {
+			delay = time.Duration(p.InitialIntervalMs) * time.Millisecond
+		}
+	}
+	delay <<= min(st.AttemptNumber-1, 20)
+	if ms := req.GetError().GetRetryAfterMs(); ms > 0 {
+		delay = time.Duration(ms) * time.Millisecond
+	}
+	f.log = append(f.log, fmt.Sprintf("failed %s hold=%v", st.Name, req.GetHold()))
+	named := slices.Contains(req.GetRetryPolicy().GetNonRetryableErrors(), req.GetError().GetType()) && req.GetError().GetType() != ""
+	if req.GetError().GetNonRetryable() || named || most > 0 && st.AttemptNumber >= most {
+		st.Status = kagziv1.StepStatus_STEP_STATUS_FAILED
+		return &kagziv1.FailStepResponse{}
+	}
+	due := f.now().Add(delay)
+	st.Status, st.RetryAt = kagziv1.StepStatus_STEP_STATUS_PENDING, timestamppb.New(due)
+	f.freeUntil(r, due, req.GetHold())
+	return &kagziv1.FailStepResponse{ScheduledRetry: true, RetryAt: st.RetryAt}
+}
