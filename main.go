@@ -11,9 +11,10 @@ import (
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/engine/daemon"
+	"github.com/kagzi/kagzi/tui/bench"
+	"github.com/kagzi/kagzi/tui/child"
 	"github.com/kagzi/kagzi/tui/cli"
 	"github.com/kagzi/kagzi/tui/demo"
-	"github.com/kagzi/kagzi/tui/demo/child"
 )
 
 // version is set by releases: -ldflags "-X main.version=v1.2.3".
@@ -32,7 +33,7 @@ func run(args []string) int {
 	root.AddCommand(daemon.Commands(v, daemon.Backends{
 		Open: backends.Open, Migrate: backends.Migrate, Status: backends.Status, Check: backends.Check,
 	})...)
-	root.AddCommand(demo.Command(), child.Command())
+	root.AddCommand(demo.Command(), bench.Command(), child.Command())
 	return cli.Execute(ctx, root, args, os.Stdin, os.Stdout, os.Stderr)
 }
 

@@ -121,6 +121,9 @@ func Park(open []Step, now time.Time) Parked {
 		at, status, waiting := s.RetryAt, RunPending, ""
 		switch {
 		case s.Kind == StepSleep && s.Status == StepRunning:
+			if s.WakeAt.IsZero() {
+				continue // begun, but its timer was never set
+			}
 			at, status, waiting = s.WakeAt, RunSleeping, "timer:"+s.Name
 		case s.Status != StepPending:
 			continue

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -81,7 +80,6 @@ func (b *bell) start(ctx context.Context) error {
 	b.cancel = cancel
 	b.group.Go(func() { b.keepListening(running, conn) })
 	b.group.Go(func() { b.flushRings(running) })
-	b.group.Go(func() { b.poll(running) })
 	return nil
 }
 
@@ -257,11 +255,7 @@ func (b *bell) keepListening(ctx context.Context, conn *pgx.Conn) {
 			}
 			b.log.Warn("the connection that listens is lost; connecting again", "error", translate("listen", err))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
+		b.pollFor(ctx, wait)
 		wait = min(2*wait, maxReconnect)
 		conn, _ = b.listen(ctx) // why not was logged when it began
 		if conn != nil {
@@ -292,22 +286,21 @@ func (b *bell) hear(ctx context.Context, conn *pgx.Conn) error {
 				return err
 			}
 		default:
-			return errors.Join(err)
+			return err
 		}
 	}
 }
 
-// poll rings RingAll now and then while notifications do not work.
-func (b *bell) poll(ctx context.Context) {
-	timer := time.NewTicker(pollEvery)
-	defer timer.Stop()
-	for {
+// pollFor waits, and rings RingAll now and then meanwhile, for nobody else will.
+func (b *bell) pollFor(ctx context.Context, wait time.Duration) {
+	for wait > 0 {
+		step := min(wait, pollEvery)
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-time.After(step):
 		}
-		if !b.listening.Load() {
+		if wait -= step; wait > 0 {
 			b.local.ring([]engine.Ring{{Kind: engine.RingAll}})
 		}
 	}

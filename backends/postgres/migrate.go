@@ -46,12 +46,11 @@ type applied struct {
 
 // appliedTo is the migrations that the database has had, in order.
 func appliedTo(ctx context.Context, q querier) ([]applied, error) {
-	var ours bool
-	var tables int
-	if err := q.QueryRow(ctx, schemaStateSQL).Scan(&ours, &tables); err != nil {
-		return nil, translate("read the state of the schema", err)
+	state, err := stateOf(ctx, q)
+	if err != nil {
+		return nil, err
 	}
-	if !ours {
+	if !state.ours {
 		return nil, nil
 	}
 	rows, err := q.Query(ctx, listMigrationsSQL)
@@ -149,14 +148,27 @@ func migrateOnce(ctx context.Context, tx pgx.Tx, list []migrations.Migration) (d
 	return false, translate("note the migration", err)
 }
 
-// requireEmpty refuses a schema that holds somebody else's tables, or that is not there.
+// schemaState is what the schema holds that the URL leads to.
+type schemaState struct {
+	there  bool
+	ours   bool // it has our table of migrations
+	tables int
+}
+
+func stateOf(ctx context.Context, q querier) (state schemaState, err error) {
+	err = q.QueryRow(ctx, schemaStateSQL).Scan(&state.there, &state.ours, &state.tables)
+	return state, translate("read the state of the schema", err)
+}
+
+// requireEmpty refuses a schema that is not there, or that holds somebody else's tables.
 func requireEmpty(ctx context.Context, q querier) error {
-	var ours bool
-	var tables int
-	if err := q.QueryRow(ctx, schemaStateSQL).Scan(&ours, &tables); err != nil {
+	state, err := stateOf(ctx, q)
+	switch {
+	case err != nil:
+		return err
+	case !state.there:
 		return errors.New("the schema that search_path names is not there: create it first")
-	}
-	if !ours && tables > 0 {
+	case !state.ours && state.tables > 0:
 		return errors.New("this database holds tables of another program; give kagzi a database or a schema (search_path) of its own")
 	}
 	return nil

@@ -65,6 +65,26 @@ func TestTablesOfAnotherProgramAreLeftAlone(t *testing.T) {
 	}
 }
 
+func TestASchemaThatIsNotThereIsSaidSo(t *testing.T) {
+	url := pgtest.URL(t) + "_not"
+	if err := Migrate(t.Context(), url); err == nil || !strings.Contains(err.Error(), "search_path") {
+		t.Fatalf("Migrate: %v, want a refusal that names search_path", err)
+	}
+}
+
+func TestADatabaseThatMayLoseWritesIsRefused(t *testing.T) {
+	url := pgtest.URL(t)
+	t.Setenv("KAGZI_ALLOW_UNSAFE_DB", "")
+	if _, err := Open(t.Context(), url, engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "synchronous_commit=off") {
+		t.Fatalf("Open: %v, want a refusal that names the setting", err)
+	}
+	durable := openAt(t, pgtest.DurableURL(t))
+	var setting string
+	if err := durable.pool.QueryRow(t.Context(), "show synchronous_commit").Scan(&setting); err != nil || setting != "on" {
+		t.Fatalf("synchronous_commit = %q (%v), want on", setting, err)
+	}
+}
+
 func TestCheckFindsWhatContradictsItself(t *testing.T) {
 	url := pgtest.URL(t)
 	s := openAt(t, url)

@@ -36,7 +36,7 @@ func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("empty")
-	fill(t, s, 100_000, 1000)
+	fill(t, s, 100_000, 1000, time.Now())
 	check("full")
 }
 
@@ -137,33 +137,41 @@ func literal(value any) string {
 }
 
 // fill puts ended and sleeping runs into a store, and brings the statistics up to date.
-func fill(tb testing.TB, s *Store, ended, sleeping int) {
+func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time) {
 	tb.Helper()
-	ctx := context.Background()
+	s := store.(*Store)
 	lane, err := s.ensureLane(laneKey{"default", "orders", "order", "", 0})
 	if err == nil {
-		err = s.ensureNamespace("default", time.Now())
+		err = s.ensureNamespace("default", now)
 	}
 	if err != nil {
 		tb.Fatal(err)
 	}
-	now := time.Now().UnixMicro()
-	for _, statement := range []string{
-		`insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, finished_at)
-		 select gen_random_uuid(), 'default', $1, 'orders', 'order', 4, $2, $2 from generate_series(1, $3)`,
-		`insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at)
-		 select gen_random_uuid(), 'default', $1, 'orders', 'order', 3, $2, $2 + 63072000000000 from generate_series(1, $3)`,
-	} {
-		n := ended
-		if strings.Contains(statement, "available_at") {
-			n = sleeping
-		}
-		if _, err := s.pool.Exec(ctx, statement, lane, now, n); err != nil {
+	exec := func(statement string, arguments ...any) {
+		tb.Helper()
+		if _, err := s.pool.Exec(context.Background(), statement, arguments...); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	for _, statement := range []string{"insert into payloads (run_id) select run_id from runs on conflict do nothing", "analyze"} {
-		if _, err := s.pool.Exec(ctx, statement); err != nil {
+	const insert = `insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, finished_at, available_at)
+		select gen_random_uuid(), 'default', $1, 'orders', 'order', $2::smallint, $3, case when $2 = 4 then $3::bigint + n end,
+		       case when $2 = 3 then $3::bigint + 63072000000000 + n end
+		from generate_series(1, $4) n`
+	for _, kind := range []struct {
+		status engine.RunStatus
+		n      int
+	}{{engine.RunCompleted, ended}, {engine.RunSleeping, sleeping}} {
+		for left := kind.n; left > 0; left -= 20_000 { // within the time that a write may take
+			exec(insert, lane, int16(kind.status), micros(now), min(left, 20_000))
+		}
+	}
+	conn, err := pgx.ConnectConfig(context.Background(), s.pool.Config().ConnConfig.Copy())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, statement := range []string{"insert into payloads (run_id) select run_id from runs on conflict do nothing", "vacuum analyze"} {
+		if _, err := conn.Exec(context.Background(), statement); err != nil {
 			tb.Fatal(err)
 		}
 	}

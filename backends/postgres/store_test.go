@@ -33,5 +33,5 @@ func openAt(tb testing.TB, url string) *Store {
 }
 
 func BenchmarkStore(b *testing.B) {
-	storetest.Bench(b, func(tb testing.TB) engine.Store { return openAt(tb, pgtest.DurableURL(tb)) })
+	storetest.Bench(b, func(tb testing.TB) engine.Store { return openAt(tb, pgtest.DurableURL(tb)) }, fill)
 }

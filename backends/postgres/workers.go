@@ -75,6 +75,7 @@ func (t *tx) registerWorker(ctx context.Context, p *engine.RegisterWorkerParams)
 	a := profile(&w)
 	a["namespace"], a["instance_id"], a["now"] = w.Namespace, w.InstanceID, micros(p.Now)
 	_, err = t.exec(ctx, insertWorkerSQL, a)
+	t.ringWorker(w.ID)
 	return w, err
 }
 
@@ -94,6 +95,7 @@ func (t *tx) renewWorker(ctx context.Context, known *engine.Worker, p *engine.Re
 	a := profile(&w)
 	a["status"], a["now"] = int16(w.Status), micros(p.Now)
 	_, err := t.exec(ctx, renewWorkerSQL, a)
+	t.ringWorker(w.ID)
 	return w, err
 }
 

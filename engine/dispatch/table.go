@@ -249,9 +249,11 @@ func (t *table) settle(ctx context.Context, q *line, seats []*Seat, grants []eng
 	for i, g := range grants {
 		byToken[g.Token] = seats[i]
 	}
+	served := make(map[*Seat]bool, len(claimed.Tasks))
 	for _, task := range claimed.Tasks {
 		seat := byToken[task.Lease.Token]
 		delete(byToken, task.Lease.Token)
+		served[seat] = true
 		if !t.deliver(seat, task) {
 			t.release(ctx, task)
 		}
@@ -267,17 +269,32 @@ func (t *table) settle(ctx context.Context, q *line, seats []*Seat, grants []eng
 	// As many as could be taken, so there may be more; and where some grants did not count, nothing is known.
 	q.dirty = q.dirty || len(claimed.Tasks) == len(grants) || len(claimed.Offline) > 0
 	refused := t.refuse(claimed.Offline)
-	// Who was served goes to the end, so that the next credit is spent on somebody else first.
-	if n := len(claimed.Tasks); n > 0 && len(t.seats) > 1 {
-		n %= len(t.seats)
-		t.seats = append(t.seats[n:], t.seats[:n]...)
-	}
+	t.toTheEnd(served)
 	t.mu.Unlock()
 	for _, s := range refused {
 		if s.request.Refused != nil {
 			s.request.Refused()
 		}
 	}
+}
+
+// toTheEnd puts who was served behind the others, so that the next credit is spent on somebody else first. It needs t.mu.
+func (t *table) toTheEnd(served map[*Seat]bool) {
+	if len(served) == 0 || len(t.seats) < 2 {
+		return
+	}
+	order := make([]*Seat, 0, len(t.seats))
+	for _, s := range t.seats {
+		if !served[s] {
+			order = append(order, s)
+		}
+	}
+	for _, s := range t.seats {
+		if served[s] {
+			order = append(order, s)
+		}
+	}
+	t.seats = order
 }
 
 // refuse takes the credit of workers that the store does not know as ONLINE. It needs t.mu.

@@ -1,13 +1,14 @@
 package server
 
 import (
-	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that lenientCodec wraps
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -30,14 +31,52 @@ func (lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	proto.Reset(message)
 	mark := protowire.AppendTag(nil, malformedField, protowire.BytesType)
-	message.ProtoReflect().SetUnknown(protowire.AppendString(mark, err.Error()))
+	field := brokenText(message.ProtoReflect().Descriptor(), data.Materialize())
+	message.ProtoReflect().SetUnknown(protowire.AppendString(mark, field))
 	return nil
+}
+
+// brokenText is the path of the first field whose text is no UTF-8; empty when there is none. The depth of the search is that of the
+// contract's messages, none of which holds itself.
+func brokenText(m protoreflect.MessageDescriptor, raw []byte) string {
+	for len(raw) > 0 {
+		number, kind, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return ""
+		}
+		size := protowire.ConsumeFieldValue(number, kind, raw[n:])
+		if size < 0 {
+			return ""
+		}
+		value, rest := raw[n:n+size], raw[n+size:]
+		raw = rest
+		field := m.Fields().ByNumber(number)
+		if field == nil || kind != protowire.BytesType {
+			continue
+		}
+		content, _ := protowire.ConsumeBytes(value)
+		name := string(field.Name())
+		switch {
+		case field.Kind() == protoreflect.StringKind && !utf8.Valid(content):
+			return name
+		case field.Message() == nil:
+		case field.IsMap():
+			if brokenText(field.Message(), content) != "" {
+				return name
+			}
+		default:
+			if inner := brokenText(field.Message(), content); inner != "" {
+				return name + "." + inner
+			}
+		}
+	}
+	return ""
 }
 
 // malformedField is a number that no message of ours has.
 const malformedField = 536_870_911
 
-// checkWellFormed refuses a message that bears the mark of lenientCodec, naming the field where the decoder did.
+// checkWellFormed refuses a message that bears the mark of lenientCodec, naming the field when its text is the reason.
 func checkWellFormed(v any) error {
 	message, ok := v.(proto.Message)
 	if !ok {
@@ -47,14 +86,9 @@ func checkWellFormed(v any) error {
 	if n < 0 || number != malformedField {
 		return nil
 	}
-	text, m := protowire.ConsumeString(message.ProtoReflect().GetUnknown()[n:])
-	if m < 0 {
-		text = "malformed message"
+	field, m := protowire.ConsumeString(message.ProtoReflect().GetUnknown()[n:])
+	if m < 0 || field == "" {
+		return engine.Invalid("request", "cannot be decoded")
 	}
-	field := "request"
-	if before, ok := strings.CutSuffix(text, " contains invalid UTF-8"); ok {
-		field = before[strings.LastIndexByte(before, '.')+1:]
-		return engine.Invalid(field, "is not valid UTF-8")
-	}
-	return engine.Invalid(field, "cannot be decoded")
+	return engine.Invalid(field, "is not valid UTF-8")
 }

@@ -20,14 +20,22 @@ func payloadOf(p *kagziv1.Payload) engine.Payload {
 	return engine.Payload{Data: p.Data, Metadata: p.Metadata}
 }
 
-func failureOf(e *kagziv1.ErrorDetail) engine.Failure {
+// failureOf reads a failure, made fit to be stored: text that is too long is cut rather than refused, for the report of a failure
+// must not fail.
+func failureOf(e *kagziv1.ErrorDetail) (engine.Failure, error) {
 	if e == nil {
-		return engine.Failure{}
+		return engine.Failure{}, nil
+	}
+	if _, known := kagziv1.ErrorCode_name[int32(e.Code)]; !known {
+		return engine.Failure{}, engine.Invalid("error.code", "has the unknown value %d", e.Code)
+	}
+	if e.RetryAfterMs < 0 {
+		return engine.Failure{}, engine.Invalid("error.retry_after_ms", "must not be negative, got %d", e.RetryAfterMs)
 	}
 	return engine.Failure{
 		Code: engine.FailureCode(e.Code), Type: e.Type, Message: e.Message, Stack: e.Stack,
 		NonRetryable: e.NonRetryable, RetryAfterMS: e.RetryAfterMs, Metadata: e.Metadata,
-	}
+	}.Clean(), nil
 }
 
 func retryPolicyOf(p *kagziv1.RetryPolicy) *engine.RetryPolicy {

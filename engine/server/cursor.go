@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
+	"math"
 	"strconv"
 	"time"
 
@@ -113,6 +114,9 @@ func decodeCursor(raw []byte) (engine.Cursor, bool) {
 	}
 	if numbers[0] != 0 {
 		c.At = time.UnixMicro(numbers[0]).UTC()
+	}
+	if numbers[1] < 0 || numbers[2] < 0 || numbers[2] > math.MaxInt32 {
+		return c, false
 	}
 	c.Number, c.Minor, c.Name = numbers[1], int(numbers[2]), string(raw)
 	return c, engine.CheckText("page_token", c.Name, 2*engine.MaxName) == nil

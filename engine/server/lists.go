@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -54,33 +55,34 @@ func runFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
 	if f.Statuses, err = statusesOf(r); err != nil {
 		return f, err
 	}
-	f.Types, f.Queues, f.Tags = r.WorkflowTypes, r.TaskQueues, r.Tags
-	if r.WorkflowType != nil {
-		f.Types = append(f.Types, *r.WorkflowType)
+	f.Tags = r.Tags
+	if f.Types, err = namesOf("workflow_types", r.WorkflowTypes, "workflow_type", r.WorkflowType); err != nil {
+		return f, err
 	}
-	if r.TaskQueue != nil {
-		f.Queues = append(f.Queues, *r.TaskQueue)
+	if f.Queues, err = namesOf("task_queues", r.TaskQueues, "task_queue", r.TaskQueue); err != nil {
+		return f, err
 	}
 	f.ScheduleID, f.WorkerID, f.Search = r.GetScheduleId(), r.GetWorkerId(), r.GetSearch()
 	return f, checkRunFilter(f)
 }
 
-func checkRunFilter(f engine.RunFilter) error {
-	for _, list := range []struct {
-		field string
-		names []string
-	}{
-		{"workflow_types", f.Types}, {"task_queues", f.Queues},
-	} {
-		if len(list.names) > engine.MaxTypes {
-			return engine.Invalid(list.field, "has %d entries, at most %d are allowed", len(list.names), engine.MaxTypes)
-		}
-		for _, name := range list.names {
-			if err := engine.CheckName(list.field, name); err != nil {
-				return err
-			}
+// namesOf reads the two fields, of many and of one, that name the same thing.
+func namesOf(field string, names []string, oneField string, one *string) ([]string, error) {
+	if len(names) > engine.MaxTypes {
+		return nil, engine.Invalid(field, "has %d entries, at most %d are allowed", len(names), engine.MaxTypes)
+	}
+	for _, name := range names {
+		if err := engine.CheckName(field, name); err != nil {
+			return nil, err
 		}
 	}
+	if one == nil {
+		return names, nil
+	}
+	return append(slices.Clip(names), *one), engine.CheckName(oneField, *one)
+}
+
+func checkRunFilter(f engine.RunFilter) error {
 	for _, name := range []struct{ field, name string }{
 		{"schedule_id", f.ScheduleID}, {"worker_id", f.WorkerID}, {"search", f.Search},
 	} {
@@ -93,16 +95,26 @@ func checkRunFilter(f engine.RunFilter) error {
 
 // statusesOf reads both fields that name statuses. Those that only schedules have select no run.
 func statusesOf(r *kagziv1.ListWorkflowsRequest) ([]engine.RunStatus, error) {
-	asked := r.Statuses
-	if r.StatusFilter != nil {
-		asked = append([]kagziv1.WorkflowStatus{*r.StatusFilter}, asked...)
+	if len(r.Statuses) > engine.MaxTypes {
+		return nil, engine.Invalid("statuses", "has %d entries, at most %d are allowed", len(r.Statuses), engine.MaxTypes)
 	}
 	var statuses []engine.RunStatus
-	for _, status := range asked {
+	add := func(field string, status kagziv1.WorkflowStatus) error {
 		if _, known := kagziv1.WorkflowStatus_name[int32(status)]; !known || status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
-			return nil, engine.Invalid("statuses", "has the unknown value %d", status)
+			return engine.Invalid(field, "has the unknown value %d", status)
 		}
 		statuses = append(statuses, engine.RunStatus(status))
+		return nil
+	}
+	if r.StatusFilter != nil {
+		if err := add("status_filter", *r.StatusFilter); err != nil {
+			return nil, err
+		}
+	}
+	for _, status := range r.Statuses {
+		if err := add("statuses", status); err != nil {
+			return nil, err
+		}
 	}
 	return statuses, nil
 }

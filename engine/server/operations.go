@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -141,8 +142,12 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 	if err != nil {
 		return nil, err
 	}
+	failure, err := failureOf(r.Error)
+	if err != nil {
+		return nil, err
+	}
 	p := engine.FailStepParams{
-		Lease: lease, Failure: failureOf(r.Error).Clean(), RetryPolicy: retryPolicyOf(r.RetryPolicy), Hold: r.Hold,
+		Lease: lease, Failure: failure, RetryPolicy: retryPolicyOf(r.RetryPolicy), Hold: r.Hold,
 		Now: s.now(), Roll: rand.Float64(),
 	}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
@@ -223,7 +228,11 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 	if err != nil {
 		return nil, err
 	}
-	p := engine.FailRunParams{Lease: lease, Failure: failureOf(r.Error).Clean(), Now: s.now(), Roll: rand.Float64()}
+	failure, err := failureOf(r.Error)
+	if err != nil {
+		return nil, err
+	}
+	p := engine.FailRunParams{Lease: lease, Failure: failure, Now: s.now(), Roll: rand.Float64()}
 	verdict, err := s.store.FailRun(ctx, p)
 	if err != nil {
 		return nil, err
@@ -266,11 +275,9 @@ func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*k
 		WorkerID: r.WorkerId, Active: int(r.ActiveCount), Completed: int(r.CompletedDelta), Failed: int(r.FailedDelta),
 		Whole: r.HeldIsWhole, NameWithin: s.nameWithin(), Now: s.now(),
 	}
-	if t := r.Stats; t != nil {
-		p.Stats = &engine.WorkerStats{
-			CPUPercent: t.CpuPercent, MemoryBytes: t.MemoryBytes, DiskAvailableBytes: t.DiskAvailableBytes,
-			UptimeSeconds: t.UptimeSeconds, AverageRunMS: t.AverageRunMs,
-		}
+	var err error
+	if p.Stats, err = statsOf(r.Stats); err != nil {
+		return nil, err
 	}
 	if n := len(r.Held); n > engine.MaxConcurrent {
 		return nil, engine.Invalid("held", "names %d runs, at most %d are allowed", n, engine.MaxConcurrent)
@@ -295,6 +302,28 @@ func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*k
 		response.Lost = append(response.Lost, &kagziv1.Lease{RunId: l.RunID.String(), LeaseToken: l.Token.Wire()})
 	}
 	return response, nil
+}
+
+// statsOf reads what a worker measured about itself; absent is nil.
+func statsOf(t *kagziv1.WorkerStats) (*engine.WorkerStats, error) {
+	if t == nil {
+		return nil, nil
+	}
+	for _, n := range []struct {
+		field string
+		value float64
+	}{
+		{"cpu_percent", t.CpuPercent}, {"memory_bytes", float64(t.MemoryBytes)}, {"disk_available_bytes", float64(t.DiskAvailableBytes)},
+		{"uptime_seconds", float64(t.UptimeSeconds)}, {"average_run_ms", t.AverageRunMs},
+	} {
+		if !(n.value >= 0 && n.value <= math.MaxFloat64) { // also refuses NaN and what is endless
+			return nil, engine.Invalid("stats."+n.field, "must be a number that is not negative, got %v", n.value)
+		}
+	}
+	return &engine.WorkerStats{
+		CPUPercent: t.CpuPercent, MemoryBytes: t.MemoryBytes, DiskAvailableBytes: t.DiskAvailableBytes,
+		UptimeSeconds: t.UptimeSeconds, AverageRunMS: t.AverageRunMs,
+	}, nil
 }
 
 func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {

@@ -93,6 +93,7 @@ func checkWorker(w *engine.Worker, r *kagziv1.RegisterRequest) error {
 		}
 	}
 	checks := []error{
+		engine.CheckOptionalName("task_queue", r.TaskQueue),
 		engine.CheckOptionalName("instance_id", w.InstanceID),
 		engine.CheckText("hostname", w.Hostname, engine.MaxName),
 		engine.CheckText("version", w.Version, engine.MaxName),

@@ -109,6 +109,9 @@ func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest)
 	tasks, err := s.awaitTasks(ctx, &p, wait)
 	seat.Leave()
 	tasks = append(tasks, p.close()...)
+	if errors.Is(err, errRefused) {
+		_, err = s.poller(ctx, request) // says why; nil when the worker is back already
+	}
 	if err != nil {
 		for _, t := range tasks {
 			s.handBack(ctx, t.Lease)
@@ -130,13 +133,21 @@ func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (
 	if n := len(request.WorkflowTypes); n == 0 || n > engine.MaxTypes {
 		return engine.Worker{}, engine.Invalid("workflow_types", "must name 1 to %d types, got %d", engine.MaxTypes, n)
 	}
+	if err := engine.CheckOptionalName("task_queue", request.TaskQueue); err != nil {
+		return engine.Worker{}, err
+	}
+	for _, name := range request.WorkflowTypes {
+		if err := engine.CheckName("workflow_types", name); err != nil {
+			return engine.Worker{}, err
+		}
+	}
 	worker, err := s.store.GetWorker(ctx, request.WorkerId)
 	refuse := func(text string) (engine.Worker, error) {
 		return engine.Worker{}, &engine.Error{Kind: engine.KindPrecondition, Subject: "worker", SubjectID: request.WorkerId, Message: text}
 	}
 	switch {
 	case errors.Is(err, engine.ErrNotFound), err == nil && worker.Status == engine.WorkerOffline:
-		return refuse("Worker not registered or offline. Call Register first.")
+		return refuse("Worker not registered or offline. Call RegisterWorker first.")
 	case err != nil:
 		return engine.Worker{}, err
 	case worker.Status == engine.WorkerDraining:
@@ -154,6 +165,9 @@ func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (
 	return worker, nil
 }
 
+// errRefused says that the store gives this worker nothing, because it is not ONLINE any more.
+var errRefused = errors.New("worker refused")
+
 // awaitTasks waits for the first task, and takes what has come with it.
 func (s *Server) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([]engine.Task, error) {
 	timer := time.NewTimer(wait)
@@ -164,7 +178,7 @@ func (s *Server) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([
 	case <-timer.C:
 		return nil, nil
 	case <-p.refused:
-		return nil, &engine.Error{Kind: engine.KindPrecondition, Subject: "worker", Message: "Worker not registered or offline. Call Register first."}
+		return nil, errRefused
 	case <-s.stopping:
 		return nil, errStopping
 	case <-ctx.Done():

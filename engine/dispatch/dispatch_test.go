@@ -1,0 +1,475 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		var desks []*desk
+		for i := range 100 {
+			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d.Grant(1)
+			desks = append(desks, d)
+		}
+		synctest.Wait()
+		r.store.claimed()
+
+		r.store.add("q", 1, 0)
+		r.ring(engine.RingQueue, "q")
+		if n := len(r.store.claims); n != 1 {
+			t.Errorf("one run for a hundred seats took %d claims, want 1", n)
+		}
+		if n := len(r.store.claims[0].Grants); n != 100 {
+			t.Errorf("the claim had %d grants, want 100", n)
+		}
+		given := 0
+		for _, d := range desks {
+			given += d.given()
+		}
+		if given != 1 {
+			t.Errorf("the run was given %d times, want once", given)
+		}
+	})
+}
+
+func TestNobodyAsksTheStoreWithoutCredit(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		d := r.sit("w", []string{"q"})
+		r.store.add("q", 3, 0)
+		r.ring(engine.RingQueue, "q")
+		r.ring(engine.RingAll, "")
+		d.Look()
+		time.Sleep(time.Hour)
+		wantClaims(t, r, "without credit", 0)
+		d.Grant(1)
+		wantClaims(t, r, "with credit", 1)
+		r.ring(engine.RingQueue, "q")
+		wantClaims(t, r, "when the credit is spent", 0)
+		if d.given() != 1 {
+			t.Errorf("given %d runs for a credit of 1", d.given())
+		}
+	})
+}
+
+func TestAnIdleHourCostsNoQuery(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		for i := range 10 {
+			r.sit(fmt.Sprintf("w%d", i), []string{"q", "p"}).Grant(100)
+		}
+		synctest.Wait()
+		r.store.claimed()
+		time.Sleep(time.Hour)
+		wantClaims(t, r, "an hour in which nothing was due", 0)
+	})
+}
+
+func TestARingClaimsAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		d := r.sit("w", []string{"q"})
+		d.Grant(5)
+		time.Sleep(10 * time.Minute)
+		rung := time.Now()
+		r.store.add("q", 1, 0)
+		r.ring(engine.RingQueue, "q")
+		if d.given() != 1 || !d.times[0].Equal(rung) {
+			t.Fatalf("given %d runs, at %v, want one at %s", d.given(), d.times, rung)
+		}
+	})
+}
+
+func TestARingOfAnotherQueueOrNamespaceIsNobodysBusiness(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.sit("w", []string{"q"}).Grant(1)
+		synctest.Wait()
+		r.store.claimed()
+		r.ring(engine.RingQueue, "other")
+		r.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "other", Name: "q"})
+		r.ring(engine.RingRun, "q")
+		r.ring(engine.RingWorker, "w")
+		r.ring(engine.RingTimer, "")
+		wantClaims(t, r, "rings about other things", 0)
+		r.ring(engine.RingAll, "")
+		wantClaims(t, r, "a ring about everything", 1)
+	})
+}
+
+func TestTheNextDueMomentIsMetExactly(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.add("q", 1, 1234*time.Millisecond)
+		r.store.add("q", 1, time.Hour)
+		began := time.Now()
+		d := r.sit("w", []string{"q"})
+		d.Grant(2)
+		wantClaims(t, r, "at the start", 1)
+		time.Sleep(2 * time.Second)
+		wantClaims(t, r, "when the first was due", 1)
+		time.Sleep(2 * time.Hour)
+		wantClaims(t, r, "when the second was due", 1)
+		if d.given() != 2 {
+			t.Fatalf("given %d runs, want 2", d.given())
+		}
+		for i, want := range []time.Duration{1234 * time.Millisecond, time.Hour} {
+			if late := d.times[i].Sub(began) - want; late < 0 || late > time.Microsecond {
+				t.Errorf("run %d came %s late", i, late)
+			}
+		}
+	})
+}
+
+func TestNoTimerRunsForATableWithoutCredit(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		r.store.add("q", 1, 0)
+		r.store.add("q", 1, time.Minute)
+		r.ring(engine.RingQueue, "q")
+		r.store.claimed()
+		time.Sleep(time.Hour)
+		wantClaims(t, r, "a run became due that nobody can take", 0)
+		d.Grant(1)
+		wantClaims(t, r, "somebody can", 1)
+	})
+}
+
+func TestQueuesAreServedInOrderOfPreference(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		for _, q := range []string{"low", "high", "middle"} {
+			r.store.add(q, 2, 0)
+		}
+		d := r.sit("w", []string{"high", "middle", "low"})
+		for range 6 {
+			d.Grant(1)
+			synctest.Wait()
+		}
+		want := []string{"high", "high", "middle", "middle", "low", "low"}
+		if got := d.queues(); !slices.Equal(got, want) {
+			t.Errorf("served from %v, want %v", got, want)
+		}
+		d.Grant(1)
+		synctest.Wait()
+		r.store.add("low", 1, 0)
+		r.ring(engine.RingQueue, "low")
+		if d.given() != 7 {
+			t.Error("a run of the last queue is not given although the others are empty")
+		}
+	})
+}
+
+func TestABacklogIsSpreadEvenly(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.add("q", 200, 0)
+		var desks []*desk
+		for i := range 4 {
+			desks = append(desks, r.sit(fmt.Sprintf("w%d", i), []string{"q"}))
+		}
+		// All the credit is there before the first claim.
+		table := desks[0].table
+		table.mu.Lock()
+		for _, d := range desks {
+			d.credit = 100
+		}
+		table.mu.Unlock()
+		table.wake()
+		synctest.Wait()
+		for i, d := range desks {
+			if d.given() != 50 {
+				t.Errorf("worker %d got %d of 200 runs, want 50", i, d.given())
+			}
+		}
+		for _, c := range r.store.claims {
+			if len(c.Grants) > maxClaim {
+				t.Errorf("a claim of %d grants, want at most %d", len(c.Grants), maxClaim)
+			}
+		}
+	})
+}
+
+func TestSingleRunsGoRoundTheWorkers(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		busy := r.sit("busy", []string{"q"}) // no credit: stands in nobody's way
+		var desks []*desk
+		for i := range 3 {
+			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d.Grant(10)
+			desks = append(desks, d)
+		}
+		synctest.Wait()
+		for range 9 {
+			r.store.add("q", 1, 0)
+			r.ring(engine.RingQueue, "q")
+		}
+		for i, d := range desks {
+			if d.given() != 3 {
+				t.Errorf("worker %d got %d of 9 runs, want 3", i, d.given())
+			}
+		}
+		if busy.given() != 0 {
+			t.Error("a worker without credit got a run")
+		}
+	})
+}
+
+func TestALimitedQueueIsLookedAtWhenASlotIsFree(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.limits["q"] = 1
+		r.store.add("q", 3, 0)
+		d := r.sit("w", []string{"q"})
+		d.Grant(5)
+		synctest.Wait()
+		if d.given() != 1 {
+			t.Fatalf("given %d runs, want 1: the limit", d.given())
+		}
+		r.store.claimed()
+		time.Sleep(time.Hour)
+		wantClaims(t, r, "while the limit holds", 0)
+
+		r.store.running["q"] = 0
+		r.ring(engine.RingSlot, "q")
+		if d.given() != 2 {
+			t.Errorf("given %d runs after a slot was freed, want 2", d.given())
+		}
+	})
+}
+
+func TestAFreeSlotOfAQueueWithoutLimitIsNobodysBusiness(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.sit("w", []string{"q"}).Grant(5)
+		synctest.Wait()
+		r.store.claimed()
+		r.ring(engine.RingSlot, "q")
+		wantClaims(t, r, "a slot of a queue without limit", 0)
+	})
+}
+
+func TestOfflineWorkersLoseTheirCreditAndOthersAreServed(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.offline["dead"] = true
+		r.store.add("q", 2, 0)
+		dead, alive := r.sit("dead", []string{"q"}), r.sit("alive", []string{"q"})
+		dead.Grant(3)
+		alive.Grant(2)
+		synctest.Wait()
+		if dead.given() != 0 || dead.refused != 1 {
+			t.Errorf("the offline worker: %d runs, refused %d times, want 0 and 1", dead.given(), dead.refused)
+		}
+		if alive.given() != 2 {
+			t.Errorf("the other got %d runs, want 2", alive.given())
+		}
+		r.store.claimed()
+		dead.Grant(1)
+		r.store.add("q", 1, 0)
+		r.ring(engine.RingQueue, "q")
+		wantClaims(t, r, "for a worker that was refused", 0)
+		dead.Leave()
+		alive.Leave()
+		if len(r.tables) != 0 || len(r.lines) != 0 {
+			t.Errorf("%d tables and %d lines are left, want none", len(r.tables), len(r.lines))
+		}
+	})
+}
+
+func TestAFailedClaimIsTriedAgainAfterASecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.add("q", 1, 0)
+		r.store.fail = 3
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		synctest.Wait()
+		for range 100 {
+			r.ring(engine.RingQueue, "q") // rings do not shorten the pause
+		}
+		wantClaims(t, r, "at first", 1)
+		began := time.Now()
+		time.Sleep(time.Minute)
+		wantClaims(t, r, "afterwards", 3)
+		if d.given() != 1 {
+			t.Fatalf("given %d runs, want 1", d.given())
+		}
+		if took := d.times[0].Sub(began); took != 3*time.Second {
+			t.Errorf("the run came after %s, want 3 s", took)
+		}
+	})
+}
+
+func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.add("q", 2, 0)
+		left, gone, stays := r.sit("left", []string{"q"}), r.sit("gone", []string{"q"}), r.sit("stays", []string{"q"})
+		gone.gone = true
+		r.store.during = func() { left.Leave() }
+		table := left.table
+		table.mu.Lock()
+		left.credit, gone.credit = 1, 1
+		table.mu.Unlock()
+		table.wake()
+		synctest.Wait()
+		if n := len(r.store.released); n != 2 {
+			t.Errorf("%d runs were released, want the one of who left and the one of who refused", n)
+		}
+		if left.given()+gone.given()+stays.given() != 0 {
+			t.Error("somebody was given a run")
+		}
+	})
+}
+
+func TestTheLastSeatCanLeaveDuringItsClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.add("q", 1, 0)
+		d := r.sit("w", []string{"q"})
+		r.store.during = func() { d.Leave() }
+		d.Grant(1)
+		synctest.Wait()
+		if d.given() != 0 || len(r.store.released) != 1 {
+			t.Errorf("given %d, released %d, want 0 and 1", d.given(), len(r.store.released))
+		}
+		again := r.sit("w", []string{"q"})
+		again.Grant(1)
+		r.store.add("q", 1, 0)
+		r.ring(engine.RingQueue, "q")
+		if again.given() != 1 {
+			t.Error("a worker that comes back gets nothing")
+		}
+	})
+}
+
+func TestARingDuringAClaimIsNotLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		synctest.Wait()
+		r.store.during = func() {
+			// The claim has read the queue already, as far as anybody knows.
+			r.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"})
+		}
+		r.store.claimed()
+		r.ring(engine.RingQueue, "q")
+		wantClaims(t, r, "a ring within a claim", 2)
+	})
+}
+
+func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		var desks []*desk
+		for i := range 20 {
+			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d.Grant(1)
+			desks = append(desks, d)
+		}
+		synctest.Wait()
+		r.store.claimed()
+		for range 12 { // a minute of heartbeats, two to a lookEvery
+			for _, d := range desks {
+				d.Look()
+				d.Look()
+			}
+			synctest.Wait()
+			time.Sleep(lookEvery / 2)
+		}
+		wantClaims(t, r, "a minute of heartbeats of twenty workers", 6)
+
+		r.store.add("q", 1, 0) // whose ring is lost
+		desks[3].Look()
+		synctest.Wait()
+		given := 0
+		for _, d := range desks {
+			given += d.given()
+		}
+		if given != 1 {
+			t.Errorf("a run whose ring was lost is given %d times after a look, want once", given)
+		}
+	})
+}
+
+func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		base := r.sit("a", []string{"q"})
+		same := r.sit("b", []string{"q"})
+		if base.table != same.table {
+			t.Error("two alike sit at two tables")
+		}
+		for name, change := range map[string]func(*Request){
+			"another namespace":        func(r *Request) { r.Worker.Namespace = "other" },
+			"other types":              func(r *Request) { r.Types = []string{"u"} },
+			"more types":               func(r *Request) { r.Types = []string{"t", "u"} },
+			"a label":                  func(r *Request) { r.Worker.Labels = map[string]string{"k": "v"} },
+			"a capability":             func(r *Request) { r.Worker.Capabilities = map[string]string{"k": "w"} },
+			"a limit of the queue":     func(r *Request) { r.Worker.QueueLimit = 1 },
+			"a limit of a type":        func(r *Request) { r.Worker.TypeLimits = map[string]int{"t": 1} },
+			"another limit of a type":  func(r *Request) { r.Worker.TypeLimits = map[string]int{"t": 2} },
+			"a queue more":             func(r *Request) { r.Queues = []string{"q", "p"} },
+			"another order of queues":  func(r *Request) { r.Queues = []string{"p", "q"} },
+			"names that look like two": func(r *Request) { r.Queues = []string{`q""p`} },
+		} {
+			if d := r.sit("c", []string{"q"}, change); d.table == base.table {
+				t.Errorf("%s sits at the same table", name)
+			}
+		}
+		sorted := r.sit("d", []string{"q"}, func(r *Request) { r.Types = []string{"t", "u"} })
+		turned := r.sit("e", []string{"q"}, func(r *Request) { r.Types = []string{"u", "t"} })
+		if sorted.table != turned.table {
+			t.Error("the order of types decides over the table")
+		}
+	})
+}
+
+func TestAClaimSaysWhatItsWorkersSaid(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		d := r.sit("w", []string{"q"}, func(r *Request) {
+			r.Worker.Labels = map[string]string{"zone": "a"}
+			r.Worker.QueueLimit = 7
+			r.Worker.TypeLimits = map[string]int{"t": 3}
+		})
+		d.Grant(1)
+		synctest.Wait()
+		p := r.store.claims[0]
+		if p.Namespace != "default" || p.Queue != "q" || !slices.Equal(p.Types, []string{"t"}) || p.QueueLimit != 7 ||
+			p.TypeLimits["t"] != 3 || !slices.Equal(p.Offers, []engine.Offer{{Key: "zone", Value: "a"}}) ||
+			p.HistoryBytes != engine.HistoryBytes || !p.Now.Equal(r.store.Now()) {
+			t.Errorf("the claim was %+v", p)
+		}
+		if p.Grants[0].WorkerID != "w" || p.Grants[0].Token.IsZero() {
+			t.Errorf("the grant was %+v", p.Grants[0])
+		}
+	})
+}
+
+func TestSeatsTakenBeforeRunAreServedByIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.add("q", 1, 0)
+		r := room{New(store, slog.New(slog.DiscardHandler)), store}
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		synctest.Wait()
+		if len(store.claims) != 0 {
+			t.Error("somebody claims although nobody runs the dispatcher")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		synctest.Wait()
+		if d.given() != 1 {
+			t.Error("the seat gets nothing")
+		}
+		stop()
+		<-done
+		late := r.sit("late", []string{"q"})
+		late.Grant(1)
+		store.add("q", 1, 0)
+		r.ring(engine.RingQueue, "q")
+		if late.given() != 0 {
+			t.Error("a dispatcher that has stopped gives out runs")
+		}
+		late.Leave()
+		d.Leave()
+	})
+}

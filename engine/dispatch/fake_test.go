@@ -1,0 +1,199 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// fakeStore hands out runs that wait in queues. Its time is the bubble's.
+type fakeStore struct {
+	mu       sync.Mutex
+	waiting  map[string][]time.Time // by queue: when each run is due, in order
+	limits   map[string]int         // by queue: how many may run; absent: no limit
+	running  map[string]int
+	offline  map[string]bool // workers that are not ONLINE
+	fail     int             // so many claims fail
+	during   func()          // called within the next claim
+	claims   []engine.ClaimParams
+	at       []time.Time // of the claims
+	released []engine.ID
+}
+
+func newFakeStore() *fakeStore {
+	return &fakeStore{waiting: map[string][]time.Time{}, limits: map[string]int{}, running: map[string]int{}, offline: map[string]bool{}}
+}
+
+func (f *fakeStore) Now() time.Time { return engine.Micros(time.Now()) }
+
+// add lets n runs wait in a queue, due after d.
+func (f *fakeStore) add(queue string, n int, d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for range n {
+		f.waiting[queue] = append(f.waiting[queue], time.Now().Add(d))
+	}
+	slices.SortFunc(f.waiting[queue], time.Time.Compare)
+}
+
+func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p.Grants = slices.Clone(p.Grants)
+	f.claims, f.at = append(f.claims, p), append(f.at, time.Now())
+	if f.during != nil {
+		during := f.during
+		f.during = nil
+		f.mu.Unlock()
+		during()
+		f.mu.Lock()
+	}
+	if f.fail > 0 {
+		f.fail--
+		return engine.Claimed{}, engine.ErrUnavailable
+	}
+	var c engine.Claimed
+	left := 0
+	for _, g := range p.Grants {
+		if f.offline[g.WorkerID] {
+			if !slices.Contains(c.Offline, g.WorkerID) {
+				c.Offline = append(c.Offline, g.WorkerID)
+			}
+			continue
+		}
+		due := len(f.waiting[p.Queue]) > 0 && !f.waiting[p.Queue][0].After(p.Now)
+		limit, limited := f.limits[p.Queue]
+		if due && limited && f.running[p.Queue] >= limit {
+			c.Limited, due = true, false
+		}
+		if !due {
+			left++
+			continue
+		}
+		f.waiting[p.Queue] = f.waiting[p.Queue][1:]
+		f.running[p.Queue]++
+		id := engine.NewID(p.Now)
+		c.Tasks = append(c.Tasks, engine.Task{
+			Run:   engine.Run{ID: id, Queue: p.Queue, WorkerID: g.WorkerID},
+			Lease: engine.Lease{Namespace: p.Namespace, RunID: id, Token: g.Token},
+		})
+	}
+	if left > 0 && len(f.waiting[p.Queue]) > 0 && f.waiting[p.Queue][0].After(p.Now) {
+		c.NextDue = engine.Micros(f.waiting[p.Queue][0].Add(time.Microsecond - 1)) // rounded up
+	}
+	return c, nil
+}
+
+func (f *fakeStore) Release(_ context.Context, p engine.ReleaseParams) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.released = append(f.released, p.Lease.RunID)
+	return nil
+}
+
+// claimed is how many claims there were since the last call.
+func (f *fakeStore) claimed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.claims)
+	f.claims, f.at = nil, nil
+	return n
+}
+
+// desk is a seat that writes down what it is given.
+type desk struct {
+	*Seat
+	mu      sync.Mutex
+	tasks   []engine.Task
+	times   []time.Time
+	gone    bool
+	refused int
+}
+
+func (d *desk) given() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.tasks)
+}
+
+// queues is where each task came from, in order.
+func (d *desk) queues() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var names []string
+	for _, t := range d.tasks {
+		names = append(names, t.Run.Queue)
+	}
+	return names
+}
+
+// room is a dispatcher at work in a bubble.
+type room struct {
+	*Dispatcher
+	store *fakeStore
+}
+
+// inBubble runs f with a dispatcher at work, in a bubble where time is fake.
+func inBubble(t *testing.T, f func(t *testing.T, r room)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		d := New(store, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Run(ctx) }()
+		synctest.Wait()
+		f(t, room{d, store})
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+// sit seats a worker at queues. What is in change may alter its registration.
+func (r room) sit(id string, queues []string, change ...func(*Request)) *desk {
+	d := &desk{}
+	request := Request{
+		Worker: &engine.Worker{ID: id, Namespace: "default"}, Queues: queues, Types: []string{"t"},
+		Deliver: func(task engine.Task) bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.gone {
+				return false
+			}
+			d.tasks, d.times = append(d.tasks, task), append(d.times, time.Now())
+			return true
+		},
+		Refused: func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.refused++
+		},
+	}
+	for _, c := range change {
+		c(&request)
+	}
+	d.Seat = r.Sit(request)
+	return d
+}
+
+// ring tells of something new in a queue and waits until all is quiet.
+func (r room) ring(kind engine.RingKind, queue string) {
+	r.Ring(engine.Ring{Kind: kind, Namespace: "default", Name: queue})
+	synctest.Wait()
+}
+
+func wantClaims(t *testing.T, r room, when string, want int) {
+	t.Helper()
+	synctest.Wait()
+	if got := r.store.claimed(); got != want {
+		t.Errorf("%s: %d claims, want %d", when, got, want)
+	}
+}

@@ -1,0 +1,79 @@
+package enginetest
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/backends"
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+var long = flag.Bool("long", os.Getenv("KAGZI_TEST_LONG") != "", "also run what takes minutes (or set KAGZI_TEST_LONG)")
+
+// eachBackend tells a story once for each backend. url is a fresh database.
+func eachBackend(t *testing.T, story func(t *testing.T, url string)) {
+	t.Parallel()
+	for _, name := range []string{"sqlite", "postgres"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story(t, freshURL(t, name))
+		})
+	}
+}
+
+// freshURL is an empty database of a backend. Without a Postgres the test is skipped, or fails when CI is set.
+func freshURL(t testing.TB, backend string) string {
+	t.Helper()
+	if backend == "postgres" {
+		return pgtest.URL(t)
+	}
+	return "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db")
+}
+
+// eachServer tells a story once for each backend, with a server at work on a fresh database.
+func eachServer(t *testing.T, o Options, story func(t *testing.T, s *Server)) {
+	eachBackend(t, func(t *testing.T, url string) {
+		story(t, New(t, openStore(t, url), o))
+	})
+}
+
+func openStore(t testing.TB, url string) engine.Store {
+	t.Helper()
+	store, err := backends.Open(t.Context(), url, engine.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// checkDatabase wants a database to be sound. Nobody may have it open.
+func checkDatabase(t testing.TB, url string) {
+	t.Helper()
+	findings, err := backends.Check(context.Background(), url)
+	if err != nil {
+		t.Fatalf("check %s: %v", url, err)
+	}
+	for _, f := range findings {
+		t.Errorf("the database is not sound: %s: %s", f.Subject, f.Text)
+	}
+}
+
+// within bounds what a story waits for.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// cutSQLite is the path of an embedded database.
+func cutSQLite(url string) (string, bool) { return strings.CutPrefix(url, "sqlite:") }

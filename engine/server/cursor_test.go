@@ -1,0 +1,157 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+var places = []engine.Cursor{
+	{},
+	{ID: engine.NewID(time.Now())},
+	{At: time.UnixMicro(1_700_000_000_000_001).UTC(), Name: "worker-1"},
+	{Number: 10_000, Minor: 3},
+	{Name: strings.Repeat("n", engine.MaxName)},
+}
+
+func TestAPageTokenLeadsBackToItsPlace(t *testing.T) {
+	list := &kagziv1.ListWorkflowsRequest{Namespace: "default", Tags: map[string]string{"a": "1", "b": "2", "c": "3"}}
+	for _, place := range places {
+		page := pageTo(list, engine.PageInfo{HasNext: true, HasPrev: true, Total: 7}, place, place)
+		if !page.HasMore || page.TotalCount != 7 {
+			t.Errorf("page = %v", page)
+		}
+		after, err := pageOf(list, &kagziv1.PageRequest{PageToken: page.NextPageToken})
+		if err != nil || after.After == nil || *after.After != place || after.Before != nil || after.Limit != engine.DefaultPage {
+			t.Errorf("the next token of %+v leads to %+v, %v", place, after, err)
+		}
+		before, err := pageOf(list, &kagziv1.PageRequest{PageToken: page.PrevPageToken, PageSize: 9, IncludeTotalCount: true})
+		if err != nil || before.Before == nil || *before.Before != place || before.After != nil || before.Limit != 9 || !before.Count {
+			t.Errorf("the previous token of %+v leads to %+v, %v", place, before, err)
+		}
+	}
+	if page := pageTo(list, engine.PageInfo{}, places[1], places[1]); page.NextPageToken != "" || page.PrevPageToken != "" || page.HasMore {
+		t.Errorf("a list of one page has %v", page)
+	}
+}
+
+func TestAPageTokenBelongsToItsListAndFilter(t *testing.T) {
+	list := &kagziv1.ListWorkflowsRequest{Namespace: "default", WorkflowTypes: []string{"a"}}
+	token := pageTo(list, engine.PageInfo{HasNext: true}, places[1], places[1]).NextPageToken
+	for name, other := range map[string]proto.Message{
+		"another namespace": &kagziv1.ListWorkflowsRequest{Namespace: "other", WorkflowTypes: []string{"a"}},
+		"another filter":    &kagziv1.ListWorkflowsRequest{Namespace: "default", WorkflowTypes: []string{"b"}},
+		"no filter":         &kagziv1.ListWorkflowsRequest{Namespace: "default"},
+		"another list":      &kagziv1.ListWorkersRequest{Namespace: "default"},
+	} {
+		_, err := pageOf(other, &kagziv1.PageRequest{PageToken: token})
+		if e, ok := err.(*engine.Error); !ok || e.Field != "page_token" {
+			t.Errorf("%s: %v, want the token refused", name, err)
+		}
+	}
+	same := proto.Clone(list).(*kagziv1.ListWorkflowsRequest)
+	same.Page = &kagziv1.PageRequest{PageSize: 3, PageToken: token}
+	if _, err := pageOf(same, same.Page); err != nil {
+		t.Errorf("another size of page: %v, want the token to hold", err)
+	}
+}
+
+func TestPageSizes(t *testing.T) {
+	list := &kagziv1.ListWorkflowsRequest{}
+	for size, want := range map[int32]int{0: engine.DefaultPage, 1: 1, engine.MaxPage: engine.MaxPage, engine.MaxPage + 1: -1, -1: -1, math.MaxInt32: -1, math.MinInt32: -1} {
+		page, err := pageOf(list, &kagziv1.PageRequest{PageSize: size})
+		switch {
+		case want < 0 && (err == nil || err.(*engine.Error).Field != "page_size"):
+			t.Errorf("a page of %d: %v, want it refused", size, err)
+		case want >= 0 && (err != nil || page.Limit != want):
+			t.Errorf("a page of %d: limit %d, %v, want %d", size, page.Limit, err, want)
+		}
+	}
+}
+
+func TestATokenWithNumbersThatNoListHasIsRefused(t *testing.T) {
+	list := &kagziv1.ListWorkflowsRequest{}
+	for _, c := range []engine.Cursor{{Number: -1}, {Minor: -1}, {Minor: math.MaxInt32 + 1}, {Name: "a\x00"}, {Name: "\xff"}, {Name: strings.Repeat("n", 1000)}} {
+		raw := append(binary.BigEndian.AppendUint64([]byte{'n'}, fingerprint(list)), encodeCursor(c)...)
+		token := base64.RawURLEncoding.EncodeToString(raw)
+		if page, err := pageOf(list, &kagziv1.PageRequest{PageToken: token}); err == nil {
+			t.Errorf("a forged place %+v is taken as %+v", c, page.After)
+		}
+	}
+}
+
+func FuzzPageToken(f *testing.F) {
+	list := &kagziv1.ListWorkflowsRequest{Namespace: "default"}
+	for _, place := range places {
+		f.Add(pageTo(list, engine.PageInfo{HasNext: true}, place, place).NextPageToken)
+	}
+	f.Add("")
+	f.Add("!!!")
+	f.Add(base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64([]byte{'n'}, fingerprint(list))))
+	f.Fuzz(func(t *testing.T, token string) {
+		page, err := pageOf(list, &kagziv1.PageRequest{PageToken: token})
+		if err != nil {
+			if e, ok := err.(*engine.Error); !ok || e.Field != "page_token" {
+				t.Fatalf("%q: %v, want the field named", token, err)
+			}
+			return
+		}
+		for _, c := range []*engine.Cursor{page.After, page.Before} {
+			if c == nil {
+				continue
+			}
+			again, ok := decodeCursor(encodeCursor(*c))
+			if !ok || !again.At.Equal(c.At) || again.ID != c.ID || again.Name != c.Name || again.Number != c.Number || again.Minor != c.Minor {
+				t.Fatalf("%q leads to %+v, which is written as %+v", token, *c, again)
+			}
+		}
+	})
+}
+
+func TestHistoryTokens(t *testing.T) {
+	for _, n := range []int64{1, 10_000, math.MaxInt64} {
+		if got, err := historyPlace(historyToken(n)); err != nil || got != n {
+			t.Errorf("history token of %d leads to %d, %v", n, got, err)
+		}
+	}
+	if historyToken(0) != "" {
+		t.Error("a whole history has a token")
+	}
+	for _, token := range []string{"0", "-1", "x", "1.5", " 1", "9223372036854775808", "\x00"} {
+		if n, err := historyPlace(token); err == nil {
+			t.Errorf("history token %q leads to %d", token, n)
+		}
+	}
+}
+
+func TestAPageThatIsTooLargeIsCut(t *testing.T) {
+	var list []*kagziv1.Workflow
+	for range 10 {
+		list = append(list, &kagziv1.Workflow{Note: strings.Repeat("x", 1<<20)})
+	}
+	var info engine.PageInfo
+	from, to := fit(list, engine.Page{}, &info)
+	if from != 0 || to != 3 || !info.HasNext || info.HasPrev {
+		t.Errorf("forward: %d to %d, %+v, want 0 to 3 and more after it", from, to, info)
+	}
+	info = engine.PageInfo{}
+	from, to = fit(list, engine.Page{Before: &engine.Cursor{}}, &info)
+	if from != 7 || to != 10 || !info.HasPrev || info.HasNext {
+		t.Errorf("backward: %d to %d, %+v, want 7 to 10 and more before it", from, to, info)
+	}
+	huge := []*kagziv1.Workflow{{Note: strings.Repeat("x", 6<<20)}, {}}
+	if from, to := fit(huge, engine.Page{}, &info); from != 0 || to != 1 {
+		t.Errorf("one item that is too large alone: %d to %d, want it sent", from, to)
+	}
+	if from, to := fit(huge[:0], engine.Page{}, &info); from != 0 || to != 0 {
+		t.Errorf("an empty list: %d to %d", from, to)
+	}
+}

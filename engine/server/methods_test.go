@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// later is what the contract has and this server does not yet.
+var later = []string{
+	"WorkflowService/PauseWorkflow", "WorkflowService/ResumeWorkflow", "WorkflowService/RetryWorkflow", "WorkflowService/OverrideStep",
+	"WorkflowService/ExplainWorkflow", "WorkflowService/ExportWorkflow", "WorkflowService/ImportWorkflow", "WorkflowService/SignalWorkflow",
+	"WorkflowService/BulkWorkflows",
+	"WorkerService/AwaitSignal", "WorkerService/StartChild", "WorkerService/AwaitChildren",
+	"AdminService/Backup", "AdminService/CreateKey", "AdminService/ListKeys", "AdminService/RevokeKey", "AdminService/ListAuditEvents",
+}
+
+// services of which nothing is there yet.
+var laterServices = []protoreflect.Name{"NamespaceService", "WorkflowScheduleService"}
+
+// eachMethod calls f with every method of the contract.
+func eachMethod(f func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor)) {
+	protoregistry.GlobalFiles.RangeFilesByPackage("kagzi.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				f(service, service.Methods().Get(j))
+			}
+		}
+		return true
+	})
+}
+
+// call makes one call of any method with one request, and returns the first answer's error.
+func call(ctx context.Context, conn *grpc.ClientConn, method protoreflect.MethodDescriptor, request proto.Message) error {
+	path := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
+	answer, err := protoregistry.GlobalTypes.FindMessageByName(method.Output().FullName())
+	if err != nil {
+		return err
+	}
+	if !method.IsStreamingClient() && !method.IsStreamingServer() {
+		return conn.Invoke(ctx, path, request, answer.New().Interface())
+	}
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, path)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(request); err != nil {
+		return stream.RecvMsg(answer.New().Interface())
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	return stream.RecvMsg(answer.New().Interface())
+}
+
+func emptyRequest(method protoreflect.MethodDescriptor) proto.Message {
+	t, err := protoregistry.GlobalTypes.FindMessageByName(method.Input().FullName())
+	if err != nil {
+		panic(err)
+	}
+	return t.New().Interface()
+}
+
+func TestEachMethodOfTheContractAnswers(t *testing.T) {
+	_, conn := serve(t, stubStore{})
+	seen := 0
+	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+		seen++
+		name := string(service.Name()) + "/" + string(method.Name())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		err := call(ctx, conn, method, emptyRequest(method))
+		missing := slices.Contains(later, name) || slices.Contains(laterServices, service.Name())
+		switch got := status.Code(err); {
+		case missing && got != codes.Unimplemented:
+			t.Errorf("%s answers %s, want UNIMPLEMENTED", name, got)
+		case !missing && (got == codes.Unimplemented || got == codes.Unavailable || got == codes.DeadlineExceeded):
+			t.Errorf("%s answers %v", name, err)
+		}
+	})
+	if seen < 60 {
+		t.Errorf("the contract has %d methods: it was not found", seen)
+	}
+	err := conn.Invoke(t.Context(), "/kagzi.v1.WorkflowService/NoSuchCall", &kagziv1.GetWorkflowRequest{}, &kagziv1.GetWorkflowResponse{})
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("a call that does not exist answers %v, want UNIMPLEMENTED", err)
+	}
+}
+
+func TestAnOperationThatIsNotThereYetIsRefusedWithinASession(t *testing.T) {
+	_, conn := serve(t, stubStore{})
+	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(r *kagziv1.SessionRequest) *kagziv1.SessionResponse {
+		t.Helper()
+		if err := stream.Send(r); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	hello := &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}}
+	if a := send(&kagziv1.SessionRequest{Seq: 1, Operation: &kagziv1.SessionRequest_Hello{Hello: hello}}); a.GetWelcome() == nil {
+		t.Fatalf("hello is answered with %v", a)
+	}
+	for i, request := range []*kagziv1.SessionRequest{
+		{Operation: &kagziv1.SessionRequest_AwaitSignal{AwaitSignal: &kagziv1.AwaitSignalRequest{}}},
+		{Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{}}},
+		{Operation: &kagziv1.SessionRequest_AwaitChildren{AwaitChildren: &kagziv1.AwaitChildrenRequest{}}},
+		{Operation: &kagziv1.SessionRequest_SetNote{SetNote: &kagziv1.SetNote{}}},
+	} {
+		request.Seq = int64(i + 2)
+		a := send(request)
+		if a.GetError() == nil || a.Seq != request.Seq {
+			t.Errorf("%T is answered with %v, want an error of the same number", request.Operation, a)
+		}
+	}
+	a := send(&kagziv1.SessionRequest{Seq: 0, Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}})
+	if a.GetError().GetMetadata()["field"] != "seq" {
+		t.Errorf("an operation without a number is answered with %v", a)
+	}
+	a = send(&kagziv1.SessionRequest{Seq: 9})
+	if a.GetError().GetMetadata()["field"] != "operation" {
+		t.Errorf("a request without an operation is answered with %v", a)
+	}
+	a = send(&kagziv1.SessionRequest{Seq: 10, Operation: &kagziv1.SessionRequest_Hello{Hello: hello}})
+	if a.GetError().GetMetadata()["field"] != "hello" {
+		t.Errorf("a second hello is answered with %v", a)
+	}
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// stubStore answers the few calls that tests of the door need; every other call is a defect, a panic.
+type stubStore struct {
+	engine.Store
+	getRun func() (engine.Run, error)
+}
+
+func (stubStore) Now() time.Time               { return engine.Micros(time.Now()) }
+func (stubStore) Health(context.Context) error { return nil }
+func (s stubStore) GetRun(context.Context, string, engine.ID) (engine.Run, error) {
+	if s.getRun == nil {
+		return engine.Run{}, engine.ErrNotFound
+	}
+	return s.getRun()
+}
+func (stubStore) Describe(context.Context) (engine.Description, error) {
+	return engine.Description{Backend: "stub"}, nil
+}
+func (stubStore) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
+	p.Worker.Status = engine.WorkerOnline
+	return p.Worker, nil
+}
+
+// serve starts a server over a store and connects to it.
+func serve(t *testing.T, store engine.Store) (*Server, *grpc.ClientConn) {
+	t.Helper()
+	s := New(store, dispatch.New(stubStore{}, nil), Options{DrainTimeout: time.Second})
+	l := bufconn.Listen(1 << 20)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, l) }()
+	conn, err := grpc.NewClient("passthrough:bufconn",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20), grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v, want nil after a stop that was asked for", err)
+		}
+	})
+	return s, conn
+}
+
+// detailOf is the ErrorDetail that an error carries.
+func detailOf(t *testing.T, err error) *kagziv1.ErrorDetail {
+	t.Helper()
+	st, ok := status.FromError(err)
+	if !ok {
+		t.Fatalf("%v is no status", err)
+	}
+	for _, d := range st.Details() {
+		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
+			return detail
+		}
+	}
+	t.Fatalf("%v carries no ErrorDetail", err)
+	return nil
+}
+
+var errBroken = errors.New("select * from secrets: connection to /var/lib/db broken")

@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// The workflow types of the bench.
+const (
+	emptyType    = "bench.empty"
+	stepsType    = "bench.steps"
+	parallelType = "bench.parallel"
+	blobsType    = "bench.blobs"
+	sleeperType  = "bench.sleeper"
+	paceType     = "bench.pace"
+)
+
+func handle(w *kagzi.Worker) {
+	kagzi.Handle(w, emptyType, empty)
+	kagzi.Handle(w, stepsType, steps)
+	kagzi.Handle(w, parallelType, parallel)
+	kagzi.Handle(w, blobsType, blobs)
+	kagzi.Handle(w, sleeperType, sleeper)
+	kagzi.Handle(w, paceType, pace)
+}
+
+// job is the input of most workflow types. Seed tells runs apart, so that a result that went astray is noticed.
+type job struct {
+	Seed  int `json:"seed"`
+	Steps int `json:"steps"`
+}
+
+// total is what the steps of a job add up to.
+func (j job) total() int { return j.Seed*j.Steps + j.Steps*(j.Steps-1)/2 }
+
+func empty(_ kagzi.Context, seed int) (int, error) { return seed, nil }
+
+func steps(ctx kagzi.Context, in job) (int, error) {
+	sum := 0
+	for i := range in.Steps {
+		v, err := kagzi.Step(ctx, stepName(i), func(context.Context) (int, error) { return in.Seed + i, nil })
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum, nil
+}
+
+func parallel(ctx kagzi.Context, in job) (int, error) {
+	branches := make([]int, in.Steps)
+	for i := range branches {
+		branches[i] = i
+	}
+	values, err := kagzi.Map(ctx, branches, func(ctx kagzi.Context, i int) (int, error) {
+		return kagzi.Step(ctx, stepName(i), func(context.Context) (int, error) { return in.Seed + i, nil })
+	})
+	sum := 0
+	for _, v := range values {
+		sum += v
+	}
+	return sum, err
+}
+
+// blobs returns the checksum of what its steps returned.
+func blobs(ctx kagzi.Context, in job) (uint32, error) {
+	var sum uint32
+	for i := range in.Steps {
+		text, err := kagzi.Step(ctx, stepName(i), func(context.Context) (string, error) { return blob(in.Seed, i), nil })
+		if err != nil {
+			return 0, err
+		}
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(text))
+	}
+	return sum, nil
+}
+
+// checksum is what blobs returns for a job.
+func (j job) checksum() (sum uint32) {
+	for i := range j.Steps {
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(blob(j.Seed, i)))
+	}
+	return sum
+}
+
+// blobBytes is the size of a step's result, as JSON, in W5.
+const blobBytes = 64 << 10
+
+// letters make a text as long as its JSON, but for the two quotes.
+var letters = strings.Repeat("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", blobBytes/64)
+
+// blob is a text of its own for each step of each job.
+func blob(seed, step int) string {
+	head := fmt.Sprintf("%d/%d:", seed, step)
+	return head + letters[:blobBytes-2-len(head)]
+}
+
+// sleeper returns by how many nanoseconds the first line after its sleep came late. at is in Unix milliseconds.
+func sleeper(ctx kagzi.Context, at int64) (int64, error) {
+	due := time.UnixMilli(at)
+	kagzi.SleepUntil(ctx, "until-due", due)
+	return int64(time.Since(due)), nil
+}
+
+// paceOf is what a run found out about the pace of its own steps, in nanoseconds a step.
+type paceOf struct {
+	Total    int   `json:"total"`
+	Executed int   `json:"executed"` // steps whose code ran in the execution that ended the run: less than all spoil the figures
+	Early    int64 `json:"early"`
+	Late     int64 `json:"late"`
+}
+
+const (
+	paceFirst  = 5 // the first step of the early ones, from 1
+	paceWindow = 20
+	paceLeast  = paceFirst - 1 + 2*paceWindow // steps
+)
+
+func pace(ctx kagzi.Context, in job) (paceOf, error) {
+	began := make([]time.Time, 0, in.Steps+1) // of each step, and the end
+	var executed atomic.Int64
+	sum := 0
+	for i := range in.Steps {
+		began = append(began, time.Now())
+		v, err := kagzi.Step(ctx, stepName(i), func(context.Context) (int, error) {
+			executed.Add(1)
+			return in.Seed + i, nil
+		})
+		if err != nil {
+			return paceOf{}, err
+		}
+		sum += v
+	}
+	began = append(began, time.Now())
+	if in.Steps < paceLeast {
+		return paceOf{}, kagzi.NonRetryable(fmt.Errorf("%d steps are too few, want %d", in.Steps, paceLeast))
+	}
+	early, late := began[paceFirst-1:], began[in.Steps-paceWindow:]
+	return paceOf{
+		Total: sum, Executed: int(executed.Load()),
+		Early: int64(early[paceWindow].Sub(early[0])) / paceWindow,
+		Late:  int64(late[paceWindow].Sub(late[0])) / paceWindow,
+	}, nil
+}
+
+func stepName(i int) string { return fmt.Sprintf("step-%d", i+1) }

@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// oneAnswer is a server whose every run has ended already, in one way.
+type oneAnswer struct {
+	kagziv1.UnimplementedWorkflowServiceServer
+	run *kagziv1.Workflow
+}
+
+func (s *oneAnswer) StartWorkflow(context.Context, *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+	return &kagziv1.StartWorkflowResponse{RunId: s.run.GetRunId()}, nil
+}
+
+func (s *oneAnswer) StartWorkflows(_ context.Context, r *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
+	answer := &kagziv1.StartWorkflowsResponse{}
+	for range r.GetRequests() {
+		answer.Results = append(answer.Results, &kagziv1.StartWorkflowsResponse_Result{
+			Started: &kagziv1.StartWorkflowResponse{RunId: s.run.GetRunId()},
+		})
+	}
+	return answer, nil
+}
+
+func (s *oneAnswer) WaitWorkflow(context.Context, *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
+	return &kagziv1.WaitWorkflowResponse{Workflow: s.run, Finished: true}, nil
+}
+
+// rigOn serves a run that has ended with a status and an output, and returns a rig that talks to it.
+func rigOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *rig {
+	t.Helper()
+	data, err := json.Marshal(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	kagziv1.RegisterWorkflowServiceServer(server, &oneAnswer{run: &kagziv1.Workflow{
+		RunId: "019a0000-0000-7000-8000-000000000000", Status: status, Output: &kagziv1.Payload{Data: data},
+	}})
+	go func() { _ = server.Serve(listener) }() // ends with Stop
+	t.Cleanup(server.Stop)
+	r, err := newRig(workerSpec{address: listener.Addr().String(), namespace: "default", queue: "q", slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.close() })
+	return r
+}
+
+func TestARunThatDoesNotReturnWhatItMustFailsEveryWorkload(t *testing.T) {
+	const (
+		completed = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED
+		failed    = kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED
+	)
+	for _, c := range []struct {
+		name     string
+		status   kagziv1.WorkflowStatus
+		output   any
+		workload string
+		says     string
+	}{
+		{"a wrong result of W1", completed, -1, "W1", "returned -1"},
+		{"a failed run of W2", failed, nil, "W2", "failed"},
+		{"a wrong result of W3", completed, -1, "W3", "returned -1"},
+		{"a wrong result of W4", completed, -1, "W4", "returned -1"},
+		{"a wrong checksum of W5", completed, 1, "W5", "returned 1"},
+		{"a sleeper of W7 that was too early", completed, -5, "W7", "too early"},
+		{"a wrong sum of W8", completed, paceOf{Total: 1, Executed: paceLeast}, "W8", "add up to 1"},
+		{"a run of W8 that changed hands", completed, paceOf{Total: job{7, paceLeast}.total(), Executed: 3}, "W8", "changed hands"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, err := choose(c.workload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := w[0].plan(options{scale: 0.0001})
+			if _, err = w[0].measure(t.Context(), rigOn(t, c.status, c.output), p); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error = %v, want one that says %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestABacklogIsCheckedRunByRun(t *testing.T) {
+	r := rigOn(t, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, 1)
+	runs, err := startAll(t.Context(), r, emptyType, make([]int, 2500))
+	if err != nil || len(runs) != 2500 || runs[2499] == nil {
+		t.Fatalf("startAll = %d runs, %v, want 2500", len(runs), err)
+	}
+	wrong := errors.New("wrong")
+	err = collect(t.Context(), runs[:10], func(i int, _ *kagzi.RunDetails, _ int) error {
+		if i == 3 {
+			return wrong
+		}
+		return nil
+	})
+	if !errors.Is(err, wrong) {
+		t.Errorf("collect = %v, want the error of the fourth run", err)
+	}
+}
+
+func TestAServerThatWasNamedAndDoesNotAnswerIsUnavailable(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	_, err = findTarget(t.Context(), options{address: address})
+	var exit *exitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitUnavailable {
+		t.Errorf("error = %v, want exit code %d", err, exitUnavailable)
+	}
+}

@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/child"
+)
+
+const (
+	namedLimit   = 5 * time.Second // for a server that was named
+	defaultLimit = time.Second     // for one that may be at the default address
+)
+
+// target says where servers to measure come from.
+type target struct {
+	address string // of one that runs already; empty means a private one for each measurement
+	db      string // of private ones; empty means SQLite
+	dir     string // under which private ones get a directory each
+	info    *kagziv1.GetServerInfoResponse
+}
+
+// findTarget looks for the server that the options name or that runs at the default address, else decides for private ones.
+func findTarget(ctx context.Context, o options) (*target, error) {
+	named := cmp.Or(o.address, os.Getenv("KAGZI_ADDRESS"))
+	switch {
+	case o.db != "" && o.address != "":
+		return nil, usagef("--db is for a private server, --address for one that runs: give one of them")
+	case o.db == "" && named != "":
+		info, err := ask(ctx, named, namedLimit)
+		if err != nil {
+			return nil, unanswered(named, err)
+		}
+		return &target{address: named, info: info}, nil
+	case o.db == "":
+		if info, err := ask(ctx, tui.DefaultAddress, defaultLimit); err == nil {
+			return &target{address: tui.DefaultAddress, info: info}, nil
+		}
+	}
+	dir, err := diskDirectory(o.dir)
+	if err != nil {
+		return nil, err
+	}
+	return &target{db: o.db, dir: dir}, nil
+}
+
+func ask(ctx context.Context, address string, limit time.Duration) (*kagziv1.GetServerInfoResponse, error) {
+	return child.Ask(ctx, tui.DialOptions{Address: address, APIKey: os.Getenv("KAGZI_API_KEY")}, limit)
+}
+
+// unanswered tells a server that is not there from one that refuses.
+func unanswered(address string, err error) error {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return &exitError{exitUnavailable, fmt.Errorf("no server answers at %s; start one with kagzi server, or name none to measure a private one", address)}
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return &exitError{exitPermissionDenied, fmt.Errorf("the server at %s refuses: %s", address, status.Convert(err).Message())}
+	}
+	return fmt.Errorf("the server at %s: %w", address, err)
+}
+
+// backend is what a server keeps its runs in: "sqlite 3.51.0".
+func backend(info *kagziv1.GetServerInfoResponse) string {
+	return strings.TrimSpace(info.GetBackend() + " " + info.GetBackendVersion())
+}
+
+// say tells where the measurements are made and what stays behind.
+func (t *target) say() string {
+	switch {
+	case t.address != "":
+		return fmt.Sprintf("measuring the server at %s (%s, %s); the runs stay in its database, in queues that begin with %s",
+			t.address, backend(t.info), t.info.GetDatabase(), queuePrefix)
+	case t.db != "":
+		return "starting a private server for each measurement on the database of --db; the runs stay in it, in queues that begin with " + queuePrefix
+	}
+	return fmt.Sprintf("no server answers at %s: starting a private one for each measurement, on SQLite under %s, removed afterwards", tui.DefaultAddress, t.dir)
+}
+
+// open returns the server for one measurement; close it afterwards.
+func (t *target) open(ctx context.Context) (address string, closeIt func() error, err error) {
+	if t.address != "" {
+		return t.address, func() error { return nil }, nil
+	}
+	dir, err := os.MkdirTemp(t.dir, "kagzi-bench-")
+	if err != nil {
+		return "", nil, err
+	}
+	server, err := child.StartServer(ctx, child.ServerSpec{DataDir: dir, DB: t.db})
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	t.info = server.Info
+	return server.Address, func() error {
+		return errors.Join(server.Stop(stopGrace), os.RemoveAll(dir))
+	}, nil
+}
+
+// diskDirectory is the wanted directory, or one for temporary files that is on a disk: a database in memory would measure
+// something else.
+func diskDirectory(wanted string) (string, error) {
+	if wanted != "" {
+		return filepath.Abs(wanted)
+	}
+	candidates := []string{os.TempDir(), "/var/tmp"}
+	if cache, err := os.UserCacheDir(); err == nil {
+		candidates = append(candidates, cache)
+	}
+	for _, dir := range append(candidates, ".") {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && !inMemory(dir) {
+			return filepath.Abs(dir)
+		}
+	}
+	return "", usagef("no directory for temporary files is on a disk; name one with --dir")
+}

@@ -1,0 +1,80 @@
+package child
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+const (
+	keptLines  = 200
+	longLine   = 8 << 10 // bytes; what a process writes beyond it in one line is cut off
+	cutLineEnd = " … [cut]"
+)
+
+// journal is what a process has printed, line by line; the last lines are kept, and all of it goes to a log as it is.
+type journal struct {
+	bell chan struct{} // capacity one: there is more
+
+	mu      sync.Mutex
+	log     io.Writer // may be nil
+	partial []byte
+	lines   []string
+	dropped int // lines before the first that is kept
+}
+
+func newJournal(log io.Writer) *journal {
+	return &journal{bell: make(chan struct{}, 1), log: log}
+}
+
+// Write never fails: a full disk under the log must not stop the process that logs.
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.log != nil {
+		_, _ = j.log.Write(p)
+	}
+	for rest := p; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		if room := longLine - len(j.partial); room > 0 {
+			j.partial = append(j.partial, line[:min(len(line), room)]...)
+		}
+		if ended {
+			j.add()
+		}
+		rest = after
+	}
+	select {
+	case j.bell <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (j *journal) add() {
+	line := string(bytes.TrimRight(j.partial, "\r"))
+	if len(j.partial) == longLine {
+		line += cutLineEnd
+	}
+	j.partial = j.partial[:0]
+	j.lines = append(j.lines, line)
+	if over := len(j.lines) - keptLines; over > 0 {
+		j.lines = append([]string(nil), j.lines[over:]...)
+		j.dropped += over
+	}
+}
+
+// since returns the lines from the n-th on, as far as they are kept, and the number to ask with next time.
+func (j *journal) since(n int) ([]string, int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	from := min(max(n-j.dropped, 0), len(j.lines))
+	return append([]string(nil), j.lines[from:]...), j.dropped + len(j.lines)
+}
+
+// tail returns the last n lines.
+func (j *journal) tail(n int) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.lines[max(0, len(j.lines)-n):]...)
+}

@@ -1,0 +1,182 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/child"
+)
+
+// demoLimit bounds one whole demo in a test; it takes about six seconds.
+const demoLimit = 100 * time.Second
+
+// TestBinary runs the demo as users do, from the whole binary.
+func TestBinary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs the whole binary")
+	}
+	binary := filepath.Join(t.TempDir(), "kagzi.exe")
+	build := exec.Command("go", "build", "-o", binary, "github.com/kagzi/kagzi")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, output)
+	}
+
+	t.Run("shows the main job and exits 0", func(t *testing.T) {
+		d := startDemo(t, binary)
+		output := d.rest()
+		if err := d.cmd.Wait(); err != nil {
+			t.Fatalf("demo: %v\n%s%s", err, output, d.stderr)
+		}
+		for _, want := range []string{
+			"5 of 5 results are what they must be", "killed with 5 steps recorded", "nap         SLEEPING",
+			"another did", "50 steps", "refund-card COMPLETED",
+		} {
+			if !strings.Contains(output, want) {
+				t.Errorf("the output does not say %q:\n%s", want, output)
+			}
+		}
+		for _, s := range scenes {
+			if !regexp.MustCompile(`(?m)^` + s.title + ` +COMPLETED  right `).MatchString(output) {
+				t.Errorf("the summary has no good line for %s:\n%s", s.title, output)
+			}
+		}
+		d.leavesNothing(serverIn(t, output))
+	})
+
+	if runtime.GOOS == "windows" {
+		return // there, one process cannot send another a ctrl-C
+	}
+
+	t.Run("stops everything and exits 130 when interrupted", func(t *testing.T) {
+		d := startDemo(t, binary)
+		output := d.until("RUNNING")
+		d.interrupt()
+		d.rest()
+		if code := d.exitCode(); code != 130 {
+			t.Errorf("exit code %d, want 130", code)
+		}
+		d.leavesNothing(serverIn(t, output))
+	})
+
+	t.Run("--keep leaves the server up until interrupted and says what to try", func(t *testing.T) {
+		d := startDemo(t, binary, "--keep")
+		output := d.until("ctrl-C stops them")
+		address := serverIn(t, output)
+		if _, err := child.Ask(t.Context(), tui.DialOptions{Address: address}, 5*time.Second); err != nil {
+			t.Errorf("the server does not answer: %v", err)
+		}
+		for line := range strings.Lines(output) {
+			if command, ok := strings.CutPrefix(line, "  kagzi workflow list"); ok {
+				try := exec.CommandContext(t.Context(), binary, append([]string{"workflow", "list"}, strings.Fields(command)...)...)
+				if listed, err := try.CombinedOutput(); err != nil || !strings.Contains(string(listed), sagaType) {
+					t.Errorf("what it said to try: %v\n%s", err, listed)
+				}
+			}
+		}
+		d.interrupt()
+		d.rest()
+		if code := d.exitCode(); code != 0 {
+			t.Errorf("exit code %d, want 0", code)
+		}
+		d.leavesNothing(address)
+	})
+}
+
+// running is a demo under way.
+type running struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	dir    string // for its temporary files
+	lines  *bufio.Reader
+	stderr *bytes.Buffer
+}
+
+func startDemo(t *testing.T, binary string, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), demoLimit)
+	t.Cleanup(cancel)
+	d := &running{t: t, dir: t.TempDir(), stderr: &bytes.Buffer{}}
+	d.cmd = exec.CommandContext(ctx, binary, append([]string{"demo"}, args...)...)
+	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir, "TMP="+d.dir, "TEMP="+d.dir, "KAGZI_DB_URL=postgres://nowhere.invalid/x", "KAGZI_WORKER_LEASE=1h")
+	d.cmd.Stderr = d.stderr
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.lines = bufio.NewReader(out)
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// until reads what the demo prints up to a line that holds text.
+func (d *running) until(text string) (read string) {
+	d.t.Helper()
+	for {
+		line, err := d.lines.ReadString('\n')
+		read += line
+		if strings.Contains(line, text) {
+			return read
+		}
+		if err != nil {
+			d.t.Fatalf("the demo ended without saying %q (%v):\n%s%s", text, err, read, d.stderr)
+		}
+	}
+}
+
+func (d *running) rest() string {
+	data, _ := io.ReadAll(d.lines)
+	return string(data)
+}
+
+func (d *running) interrupt() {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *running) exitCode() int {
+	err := d.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
+	}
+	return d.cmd.ProcessState.ExitCode()
+}
+
+// leavesNothing checks that the server is gone and that no temporary file is left.
+func (d *running) leavesNothing(address string) {
+	d.t.Helper()
+	if conn, err := net.Dial("tcp", address); err == nil {
+		_ = conn.Close()
+		d.t.Errorf("somebody still listens at %s", address)
+	}
+	left, err := os.ReadDir(d.dir)
+	if err != nil || len(left) > 0 {
+		d.t.Errorf("temporary files left: %v, %v", left, err)
+	}
+}
+
+func serverIn(t *testing.T, output string) string {
+	t.Helper()
+	found := regexp.MustCompile(`server at (\S+) `).FindStringSubmatch(output)
+	if found == nil {
+		t.Fatalf("the demo did not say where its server is:\n%s", output)
+	}
+	return found[1]
+}

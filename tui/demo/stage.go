@@ -1,0 +1,132 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/child"
+)
+
+const (
+	namespace  = "default"
+	queue      = "demo"
+	crashQueue = "demo-crash" // of the run whose worker is killed, so that no other run has to do with it
+)
+
+// serverFlags make a lost worker show after seconds, not half a minute.
+var serverFlags = []string{"--worker-lease", "2s", "--heartbeat-interval", "500ms"}
+
+// stage is what the demo plays on: a private server, workers and a directory, all gone after close.
+type stage struct {
+	dir    string
+	ledger ledger
+	server *child.Server
+	client *kagzi.Client
+	api    *tui.Conn
+
+	mu      sync.Mutex
+	workers map[string]*child.Process // by name
+}
+
+// build makes the directory, starts the server and the workers, each named and with the queue it works on, and waits until all are ready.
+func build(ctx context.Context, workers map[string]string) (*stage, error) {
+	dir, err := os.MkdirTemp("", "kagzi-demo-")
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{dir: dir, ledger: ledger(filepath.Join(dir, "ledger")), workers: map[string]*child.Process{}}
+	if err := s.start(ctx, workers); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *stage) start(ctx context.Context, workers map[string]string) error {
+	data := filepath.Join(s.dir, "data")
+	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(string(s.ledger), 0o700)); err != nil {
+		return err
+	}
+	var err error
+	if s.server, err = child.StartServer(ctx, child.ServerSpec{DataDir: data, Flags: serverFlags}); err != nil {
+		return err
+	}
+	if s.api, err = tui.Dial(tui.DialOptions{Address: s.server.Address}); err != nil {
+		return err
+	}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // what goes wrong is told by the checks
+	if s.client, err = kagzi.NewClient(kagzi.ClientOptions{Address: s.server.Address, Namespace: namespace, Logger: quiet}); err != nil {
+		return err
+	}
+	for name, worksOn := range workers {
+		if s.workers[name], err = (workerSpec{name: name, address: s.server.Address, queue: worksOn, ledger: s.ledger}).start(); err != nil {
+			delete(s.workers, name)
+			return err
+		}
+	}
+	for name, w := range s.workers {
+		if _, err := w.Await(ctx, func(line string) (string, bool) { return "", line == workerReady }); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// kill ends a worker as kill -9 does.
+func (s *stage) kill(worker string) error {
+	p := s.take(worker)
+	if p == nil {
+		return fmt.Errorf("no worker %s", worker)
+	}
+	p.Kill()
+	return nil
+}
+
+// dismiss stops a worker in good order.
+func (s *stage) dismiss(worker string) error {
+	if p := s.take(worker); p != nil {
+		return p.Stop(stopGrace)
+	}
+	return nil
+}
+
+func (s *stage) take(worker string) *child.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.workers[worker]
+	delete(s.workers, worker)
+	return p
+}
+
+// close stops the workers, then the server, and removes the directory. The first of its errors is from the first that did not
+// stop in good order.
+func (s *stage) close() error {
+	var errs []error
+	var stopping sync.WaitGroup
+	ends := make(chan error, len(s.workers))
+	for _, w := range s.workers {
+		stopping.Go(func() { ends <- w.Stop(stopGrace) })
+	}
+	stopping.Wait()
+	close(ends)
+	for err := range ends {
+		errs = append(errs, err)
+	}
+	if s.client != nil {
+		errs = append(errs, s.client.Close())
+	}
+	if s.api != nil {
+		errs = append(errs, s.api.Close())
+	}
+	if s.server != nil {
+		errs = append(errs, s.server.Stop(stopGrace))
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}

@@ -1,0 +1,76 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+	"github.com/kagzi/kagzi/tui/child"
+)
+
+const (
+	workerReady = "worker ready"
+	// drainLimit is how long a worker that is told to stop lets its runs go on.
+	drainLimit = 2 * time.Second
+	stopGrace  = 10 * time.Second
+)
+
+// workerSpec says which worker process to start.
+type workerSpec struct {
+	name    string
+	address string
+	queue   string
+	ledger  ledger
+}
+
+func (s workerSpec) start() (*child.Process, error) {
+	return child.Start(child.Spec{Args: []string{
+		"demo", "worker", "--name", s.name, "--address", s.address, "--queue", s.queue, "--ledger", string(s.ledger),
+	}})
+}
+
+// newWorker is the hidden command that a worker process of the demo runs.
+func newWorker() *cobra.Command {
+	var s workerSpec
+	cmd := &cobra.Command{
+		Use:    "worker",
+		Short:  "Work on the sample workflows",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w := kagzi.NewWorker(kagzi.WorkerOptions{
+				Address: s.address, Namespace: namespace, Queue: s.queue, WorkerID: s.name,
+				DrainTimeout:  drainLimit,
+				HandleSignals: []os.Signal{}, // the parent ends the context
+				Logger:        slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
+			})
+			(&author{worker: s.name, ledger: s.ledger}).handle(w)
+			ended := make(chan struct{})
+			defer close(ended)
+			go func() {
+				select {
+				case <-w.Ready():
+					fmt.Fprintln(cmd.OutOrStdout(), workerReady)
+				case <-ended:
+				}
+			}()
+			if err := w.Run(cmd.Context()); err != nil {
+				return errors.Join(fmt.Errorf("worker %s", s.name), err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&s.name, "name", "", "id of the worker")
+	cmd.Flags().StringVar(&s.address, "address", "", "host:port of the server")
+	cmd.Flags().StringVar(&s.queue, "queue", "", "queue to work on")
+	cmd.Flags().StringVar((*string)(&s.ledger), "ledger", "", "directory in which steps leave a line each time they run")
+	for _, flag := range []string{"name", "address", "queue", "ledger"} {
+		_ = cmd.MarkFlagRequired(flag) // fails only for a flag that is not there
+	}
+	return cmd
+}
