@@ -1,0 +1,27 @@
+package backends
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/backends/storetest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// A store invents nothing, so two that are given the same calls hold the same rows.
+func TestSQLiteAndPostgresHoldTheSameRows(t *testing.T) {
+	storetest.SameRows(t,
+		func(tb testing.TB) engine.Store { return open(tb, "sqlite:"+filepath.Join(tb.TempDir(), "kagzi.db")) },
+		func(tb testing.TB) engine.Store { return open(tb, pgtest.URL(tb)) })
+}
+
+func open(tb testing.TB, url string) engine.Store {
+	s, err := Open(context.Background(), url, engine.OpenOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { s.Close() })
+	return s
+}
