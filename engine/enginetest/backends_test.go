@@ -2,9 +2,7 @@ package enginetest
 
 import (
 	"context"
-	"flag"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +12,6 @@ import (
 	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
-
-var long = flag.Bool("long", os.Getenv("KAGZI_TEST_LONG") != "", "also run what takes minutes (or set KAGZI_TEST_LONG)")
 
 // eachBackend tells a story once for each backend. url is a fresh database.
 func eachBackend(t *testing.T, story func(t *testing.T, url string)) {

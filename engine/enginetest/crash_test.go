@@ -24,7 +24,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-var rounds = flag.Int("crashes", 2, "how often the server dies at each failpoint")
+var rounds = flag.Int("crashes", 2, "how often the server dies at each failpoint (20 when KAGZI_TEST_LONG is set)")
 
 // program is the real binary, built with failpoints, once.
 var program = sync.OnceValues(func() (string, error) {
@@ -51,6 +51,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
+	if os.Getenv("KAGZI_TEST_LONG") != "" {
+		*rounds = max(*rounds, 20)
+	}
 	// Nearly all the time of these stories is spent waiting: for a disk, or for a moment to come.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)

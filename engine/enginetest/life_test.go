@@ -153,7 +153,7 @@ func TestSleepsLastToTheMillisecond(t *testing.T) {
 			}
 			late := s.get(t, run)
 			claimed := time.Since(step.WakeUpAt.AsTime())
-			if claimed < 0 || claimed > 500*time.Millisecond {
+			if claimed < 0 || claimed > 500*time.Millisecond*slowness {
 				t.Errorf("a sleep of %s was over %s ago when its worker had it: %v", nap, claimed, late.Status)
 			}
 			w.complete(t, task, "")
@@ -197,7 +197,7 @@ func TestAStartIsInTheHandsOfAWaitingWorkerAtOnce(t *testing.T) {
 			receive(t, "a pushed run", session.tasks)
 			worst = max(worst, time.Since(began))
 		}
-		if worst > time.Second {
+		if worst > time.Second*slowness {
 			t.Errorf("the slowest of 20 starts reached its worker after %s", worst)
 		}
 	})
@@ -210,13 +210,16 @@ func TestADelayedStartIsExact(t *testing.T) {
 		w.grant(5)
 		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.StartAt = timestamppb.New(at) })
 		task := receive(t, "the run", w.tasks)
-		if late := time.Since(at); task.RunId != run || late < 0 || late > time.Second {
+		if late := time.Since(at); task.RunId != run || late < 0 || late > time.Second*slowness {
 			t.Errorf("the run came %s after its moment", late)
 		}
 	})
 }
 
 func TestTenThousandStepsReplayInTwoSeconds(t *testing.T) {
+	if slowness > 1 {
+		t.Skip("a measurement means nothing under the race detector")
+	}
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		const steps = 10_000
 		run := s.start(t)
@@ -260,7 +263,7 @@ func TestTenThousandStepsReplayInTwoSeconds(t *testing.T) {
 				t.Fatalf("step %d of the history is %s, number %d", i, step.Name, step.Sequence)
 			}
 		}
-		if took > 2*time.Second*slowness {
+		if took > 2*time.Second {
 			t.Errorf("reading the history of %d steps took %s, want 2 s at most", steps, took)
 		}
 	})

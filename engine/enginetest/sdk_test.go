@@ -220,6 +220,9 @@ func TestADrainedWorkerFinishesWhatItHoldsAndLeaves(t *testing.T) {
 }
 
 func TestTenThousandStepsOfTheSDKReplayInTwoSeconds(t *testing.T) {
+	if slowness > 1 {
+		t.Skip("a measurement means nothing under the race detector")
+	}
 	eachServer(t, Options{}, func(t *testing.T, s *Server) {
 		const steps = 9_999 // and a sleep
 		var ran atomic.Int32
@@ -263,7 +266,7 @@ func TestTenThousandStepsOfTheSDKReplayInTwoSeconds(t *testing.T) {
 			t.Fatalf("steps: %v, %v", list, err)
 		}
 		took := time.Unix(0, woke.Load()).Sub(list.Steps[0].WakeUpAt.AsTime())
-		if took > 2*time.Second*slowness {
+		if took > 2*time.Second {
 			t.Errorf("the replay of %d steps took %s, want 2 s at most", steps, took)
 		}
 		t.Logf("the replay of %d steps took %s", steps, took)
