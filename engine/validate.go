@@ -198,7 +198,7 @@ func (s *StartRun) Validate() error {
 		CheckLabels("tags", s.Tags),
 		CheckLabels("requirements", s.Requirements),
 		CheckOptionalName("concurrency_key", s.ConcurrencyKey),
-		CheckText("request_id", s.RequestID, MaxRequestID),
+		checkRequestID(s.RequestID),
 		CheckText("traceparent", s.Traceparent, MaxName),
 	}
 	for _, err := range checks {
@@ -207,6 +207,13 @@ func (s *StartRun) Validate() error {
 		}
 	}
 	return s.checkNumbers()
+}
+
+func checkRequestID(id string) error {
+	if len(id) > MaxRequestID {
+		return Invalid("request_id", "is %d bytes long, at most %d are allowed", len(id), MaxRequestID)
+	}
+	return CheckOptionalName("request_id", id)
 }
 
 func (s *StartRun) checkNumbers() error {

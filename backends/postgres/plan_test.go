@@ -170,7 +170,7 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 		tb.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	for _, statement := range []string{"insert into payloads (run_id) select run_id from runs on conflict do nothing", "vacuum analyze"} {
+	for _, statement := range []string{"insert into payloads (run_id) select run_id from runs on conflict do nothing", "vacuum analyze", "checkpoint"} {
 		if _, err := conn.Exec(context.Background(), statement); err != nil {
 			tb.Fatal(err)
 		}

@@ -125,29 +125,40 @@ func TestALimitHoldsAcrossServers(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "wa")
 	register(t, b, "wb")
-	start(t, a, 50)
-	const limit = 5
-	var group sync.WaitGroup
-	for i := range 8 {
-		s, worker := a, "wa"
-		if i%2 == 1 {
-			s, worker = b, "wb"
+	const limit, rounds = 5, 15
+	for round := range rounds {
+		queue := fmt.Sprintf("queue-%d", round)
+		starts := make([]engine.StartRun, 50)
+		for i := range starts {
+			starts[i] = newStart(a)
+			starts[i].Queue, starts[i].Type = queue, []string{"a", "b"}[i%2]
 		}
-		group.Go(func() {
-			p := claimParams(s, worker, 4)
-			p.QueueLimit, p.TypeLimits = limit, map[string]int{"order": limit}
-			if _, err := s.Claim(t.Context(), p); err != nil {
-				t.Errorf("Claim: %v", err)
+		if _, err := a.StartRuns(t.Context(), starts); err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for i := range 12 {
+			s, worker := a, "wa"
+			if i%2 == 1 {
+				s, worker = b, "wb"
 			}
-		})
-	}
-	group.Wait()
-	depths, err := a.QueueDepths(t.Context(), "default", "orders", a.Now())
-	if err != nil || len(depths) != 1 {
-		t.Fatalf("QueueDepths: %v, %v", depths, err)
-	}
-	if depths[0].Running != limit {
-		t.Fatalf("running = %d, want %d", depths[0].Running, limit)
+			group.Go(func() {
+				p := claimParams(s, worker, 2)
+				// Of different types, for those who choose among the same runs get into each other's way anyhow.
+				p.Queue, p.QueueLimit, p.Types = queue, limit, []string{[]string{"a", "b"}[i%2]}
+				if _, err := s.Claim(t.Context(), p); err != nil {
+					t.Errorf("Claim: %v", err)
+				}
+			})
+		}
+		group.Wait()
+		depths, err := a.QueueDepths(t.Context(), "default", queue, a.Now())
+		if err != nil || len(depths) != 1 {
+			t.Fatalf("QueueDepths: %v, %v", depths, err)
+		}
+		if depths[0].Running != limit {
+			t.Fatalf("running = %d in round %d, want %d", depths[0].Running, round, limit)
+		}
 	}
 }
 

@@ -194,8 +194,8 @@ var listPrunableSQL string
 //go:embed sql/prune_steps.sql
 var pruneStepsSQL string
 
-//go:embed sql/prune_payloads.sql
-var prunePayloadsSQL string
+//go:embed sql/prune_payload.sql
+var prunePayloadSQL string
 
 //go:embed sql/prune_tags.sql
 var pruneTagsSQL string
@@ -206,8 +206,8 @@ var pruneRequestsSQL string
 //go:embed sql/prune_receipts.sql
 var pruneReceiptsSQL string
 
-//go:embed sql/prune_runs.sql
-var pruneRunsSQL string
+//go:embed sql/prune_run.sql
+var pruneRunSQL string
 
 //go:embed sql/prune_workers.sql
 var pruneWorkersSQL string
@@ -230,7 +230,7 @@ func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (deleted int, e
 		batch := &pgx.Batch{}
 		if len(old) > 0 {
 			for _, statement := range []string{
-				pruneStepsSQL, prunePayloadsSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunsSQL,
+				pruneStepsSQL, prunePayloadSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunSQL,
 			} {
 				batch.Queue(statement, args{"run_ids": old})
 			}

@@ -232,7 +232,12 @@ type groupAnswers struct {
 	rings   []engine.Ring
 }
 
-func (a *groupAnswers) settle(c *call) { a.settled = append(a.settled, c) }
+func (a *groupAnswers) settle(c *call) {
+	if len(a.settled) > 0 {
+		engine.Failpoint("postgres.mid_group")
+	}
+	a.settled = append(a.settled, c)
+}
 
 //go:embed sql/lock_runs.sql
 var lockRunsText string

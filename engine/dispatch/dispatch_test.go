@@ -321,6 +321,29 @@ func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
 	})
 }
 
+func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		before := engine.Lease{RunID: engine.NewID(r.store.Now()), Token: engine.NewToken()}
+		r.store.held["w"] = []engine.Lease{before} // in the worker's hands, and to stay there
+		r.store.add("q", 2, 0)
+		r.store.mute, r.store.deaf = 1, 1
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		synctest.Wait()
+		if len(r.store.released) != 0 || d.given() != 0 {
+			t.Fatalf("released %v and given %d at once, want neither before the store answers", r.store.released, d.given())
+		}
+		time.Sleep(2*time.Second + time.Millisecond) // the pause, a question that fails, and another pause
+		synctest.Wait()
+		if want := r.store.held["w"][1].RunID; len(r.store.released) != 1 || r.store.released[0] != want {
+			t.Fatalf("released %v, want only %s, which nobody was given", r.store.released, want)
+		}
+		if d.given() != 1 {
+			t.Fatalf("given %d runs, want the other one", d.given())
+		}
+	})
+}
+
 func TestTheLastSeatCanLeaveDuringItsClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		r.store.add("q", 1, 0)

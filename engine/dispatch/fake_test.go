@@ -24,10 +24,14 @@ type fakeStore struct {
 	claims   []engine.ClaimParams
 	at       []time.Time // of the claims
 	released []engine.ID
+	held     map[string][]engine.Lease // by worker
+	mute     int                       // so many claims count, but nobody hears the answer
+	deaf     int                       // so many questions who holds what fail
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{waiting: map[string][]time.Time{}, limits: map[string]int{}, running: map[string]int{}, offline: map[string]bool{}}
+	return &fakeStore{waiting: map[string][]time.Time{}, limits: map[string]int{}, running: map[string]int{}, offline: map[string]bool{},
+		held: map[string][]engine.Lease{}}
 }
 
 func (f *fakeStore) Now() time.Time { return engine.Micros(time.Now()) }
@@ -79,10 +83,13 @@ func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claim
 		f.waiting[p.Queue] = f.waiting[p.Queue][1:]
 		f.running[p.Queue]++
 		id := engine.NewID(p.Now)
-		c.Tasks = append(c.Tasks, engine.Task{
-			Run:   engine.Run{ID: id, Queue: p.Queue, WorkerID: g.WorkerID},
-			Lease: engine.Lease{Namespace: p.Namespace, RunID: id, Token: g.Token},
-		})
+		lease := engine.Lease{Namespace: p.Namespace, RunID: id, Token: g.Token}
+		c.Tasks = append(c.Tasks, engine.Task{Run: engine.Run{ID: id, Queue: p.Queue, WorkerID: g.WorkerID}, Lease: lease})
+		f.held[g.WorkerID] = append(f.held[g.WorkerID], lease)
+	}
+	if f.mute > 0 {
+		f.mute--
+		return engine.Claimed{}, engine.ErrUnavailable
 	}
 	if left > 0 && len(f.waiting[p.Queue]) > 0 && f.waiting[p.Queue][0].After(p.Now) {
 		c.NextDue = engine.Micros(f.waiting[p.Queue][0].Add(time.Microsecond - 1)) // rounded up
@@ -95,6 +102,16 @@ func (f *fakeStore) Release(_ context.Context, p engine.ReleaseParams) error {
 	defer f.mu.Unlock()
 	f.released = append(f.released, p.Lease.RunID)
 	return nil
+}
+
+func (f *fakeStore) HeldBy(_ context.Context, workerID string) ([]engine.Lease, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.deaf > 0 {
+		f.deaf--
+		return nil, engine.ErrUnavailable
+	}
+	return f.held[workerID], nil
 }
 
 // claimed is how many claims there were since the last call.

@@ -31,6 +31,9 @@ type table struct {
 	queues []*line
 	looked time.Time // when a heartbeat last made it look
 	again  time.Time // after a failed claim: not before
+
+	// doubtful are the grants of claims of which nobody knows whether they counted, by token with their worker. Only run uses it.
+	doubtful map[engine.Token]string
 }
 
 // line is what a table knows of one of its queues.
@@ -118,6 +121,7 @@ func (t *table) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			t.resolve(context.WithoutCancel(ctx)) // a last try
 			return
 		case <-t.bell:
 		case <-timer.C:
@@ -164,6 +168,9 @@ func (t *table) hungry() bool {
 
 // serve claims from the queues, in order of preference, until nothing is due or nobody has credit.
 func (t *table) serve(ctx context.Context) {
+	if !t.resolve(ctx) {
+		return
+	}
 	for ctx.Err() == nil {
 		q := t.nextQueue()
 		if q == nil {
@@ -178,10 +185,55 @@ func (t *table) serve(ctx context.Context) {
 		t.settle(ctx, q, seats, grants, claimed)
 		if err != nil {
 			t.leaveDirty(q, retryAfter)
+			t.doubt(grants)
 			t.dispatcher.log.Warn("claim failed; trying again", "namespace", t.namespace, "queue", q.name, "error", err)
 			return
 		}
 	}
+}
+
+// doubt remembers the grants of a claim that failed: its answer may be all that was lost.
+func (t *table) doubt(grants []engine.Grant) {
+	if t.doubtful == nil {
+		t.doubtful = map[engine.Token]string{}
+	}
+	for _, g := range grants {
+		t.doubtful[g.Token] = g.WorkerID
+	}
+}
+
+// resolve hands back the runs that a claim in doubt took after all; nobody was given them. False: not now, the store does not answer.
+func (t *table) resolve(ctx context.Context) bool {
+	if len(t.doubtful) == 0 {
+		return true
+	}
+	t.mu.Lock()
+	early := time.Now().Before(t.again)
+	t.mu.Unlock()
+	if early {
+		return false
+	}
+	asked := map[string]bool{}
+	for _, worker := range t.doubtful {
+		if asked[worker] {
+			continue
+		}
+		asked[worker] = true
+		leases, err := t.dispatcher.store.HeldBy(ctx, worker)
+		if err != nil {
+			t.mu.Lock()
+			t.again = time.Now().Add(retryAfter)
+			t.mu.Unlock()
+			return false
+		}
+		for _, l := range leases {
+			if _, mine := t.doubtful[l.Token]; mine {
+				t.release(ctx, l)
+			}
+		}
+	}
+	t.doubtful = nil
+	return true
 }
 
 // leaveDirty notes that the queue is still to be looked at, but not before the pause is over.
@@ -232,10 +284,9 @@ func (t *table) take() ([]*Seat, []engine.Grant) {
 }
 
 func (t *table) claim(q *line, r Request, grants []engine.Grant) (engine.Claimed, error) {
-	// Not the table's own context: a claim that has begun must be carried through, or its runs would belong to nobody.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return t.dispatcher.store.Claim(ctx, engine.ClaimParams{
+	// Not the table's own context: a claim that has begun must be carried through, or its runs would belong to nobody. The store
+	// bounds its own writes.
+	return t.dispatcher.store.Claim(context.Background(), engine.ClaimParams{
 		Namespace: t.namespace, Queue: q.name, Types: r.Types, Offers: r.Worker.Offers(),
 		QueueLimit: r.Worker.QueueLimit, TypeLimits: r.Worker.TypeLimits,
 		Grants: grants, HistoryBytes: engine.HistoryBytes, Now: t.dispatcher.store.Now(),
@@ -255,7 +306,7 @@ func (t *table) settle(ctx context.Context, q *line, seats []*Seat, grants []eng
 		delete(byToken, task.Lease.Token)
 		served[seat] = true
 		if !t.deliver(seat, task) {
-			t.release(ctx, task)
+			t.release(ctx, task.Lease)
 		}
 	}
 	t.mu.Lock()
@@ -319,11 +370,11 @@ func (t *table) deliver(s *Seat, task engine.Task) bool {
 	return !left && s.request.Deliver(task)
 }
 
-func (t *table) release(ctx context.Context, task engine.Task) {
+func (t *table) release(ctx context.Context, l engine.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := t.dispatcher.store.Release(ctx, engine.ReleaseParams{Lease: task.Lease, Now: t.dispatcher.store.Now()}); err != nil {
+	if err := t.dispatcher.store.Release(ctx, engine.ReleaseParams{Lease: l, Now: t.dispatcher.store.Now()}); err != nil {
 		// The next heartbeat of its worker does not name the run, which frees it as well.
-		t.dispatcher.log.Warn("run could not be handed back", "run", task.Run.ID, "error", err)
+		t.dispatcher.log.Warn("run could not be handed back", "run", l.RunID, "error", err)
 	}
 }

@@ -24,7 +24,7 @@ func payloadOf(p *kagziv1.Payload) engine.Payload {
 // must not fail.
 func failureOf(e *kagziv1.ErrorDetail) (engine.Failure, error) {
 	if e == nil {
-		return engine.Failure{}, nil
+		return engine.Failure{}, engine.Invalid("error", "must be set")
 	}
 	if _, known := kagziv1.ErrorCode_name[int32(e.Code)]; !known {
 		return engine.Failure{}, engine.Invalid("error.code", "has the unknown value %d", e.Code)

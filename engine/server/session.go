@@ -30,6 +30,7 @@ type session struct {
 	mu       sync.Mutex
 	held     map[engine.ID]engine.Token // the runs handed out in this session, as far as is known
 	pending  map[string][]func()        // by run: the operations that wait for the one under way
+	unseated bool                       // a claim found the worker not ONLINE, and gives this session nothing any more
 	recheck  bool                       // something held was in the middle of an operation when the bell was answered
 	draining bool                       // the worker has been told
 	closed   bool                       // nothing is handed out any more
@@ -96,7 +97,7 @@ func (s *Server) greet(ctx context.Context, hello *kagziv1.SessionRequest, end c
 	}
 	w.out.ready = make(chan struct{}, 1)
 	w.seat = s.dispatcher.Sit(dispatch.Request{
-		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: func() { ring(w.bell) },
+		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.unseat,
 	})
 	w.out.push(outgoing{message: &kagziv1.SessionResponse{
 		Seq: hello.Seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(&worker)},
@@ -105,6 +106,14 @@ func (s *Server) greet(ctx context.Context, hello *kagziv1.SessionRequest, end c
 		ring(w.bell)
 	}
 	return w, nil
+}
+
+// unseat notes that the dispatcher gave the place away, which is right only for a worker that is not ONLINE.
+func (w *session) unseat() {
+	w.mu.Lock()
+	w.unseated = true
+	w.mu.Unlock()
+	ring(w.bell)
 }
 
 // close stops what the session is given. It may be called again.
@@ -190,6 +199,12 @@ func (w *session) look(ctx context.Context) error {
 		w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was taken offline"})
 	case engine.WorkerDraining:
 		w.drain()
+	case engine.WorkerOnline:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.unseated { // it was taken off and registered again, by another way: a new hello gives it a place
+			w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was offline meanwhile"})
+		}
 	}
 	return nil
 }

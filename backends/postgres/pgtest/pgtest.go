@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -120,33 +119,4 @@ func randomHex() string {
 	var b [6]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
-}
-
-// await asks until the server answers.
-func await(u *url.URL, died <-chan struct{}) error {
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		conn, err := pgx.Connect(ctx, u.String())
-		if err == nil {
-			err = conn.Close(ctx)
-		}
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-died:
-			return fmt.Errorf("the server ended: %w", err)
-		case <-time.After(20 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the server does not answer: %w", err)
-		}
-	}
-}
-
-func socketURL(dir string) *url.URL {
-	return &url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/postgres",
-		RawQuery: strings.ReplaceAll(url.Values{"host": {dir}}.Encode(), "%2F", "/")}
 }

@@ -1,6 +1,9 @@
+//go:build unix
+
 package pgtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -8,12 +11,14 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // keeper runs the server and takes it down, with its directory, when standard input ends: when this process is gone.
@@ -103,7 +108,7 @@ func prepare(cmd *exec.Cmd, dir string, owner *syscall.Credential) {
 
 // ownDirectory gives the directory to somebody whom Postgres accepts: it refuses to run as root.
 func ownDirectory(dir string) (*syscall.Credential, error) {
-	if runtime.GOOS == "windows" || os.Geteuid() != 0 {
+	if os.Geteuid() != 0 {
 		return nil, nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
@@ -141,4 +146,33 @@ func findBinaries() (string, error) {
 		return n
 	}
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
+}
+
+// await asks until the server answers.
+func await(u *url.URL, died <-chan struct{}) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		conn, err := pgx.Connect(ctx, u.String())
+		if err == nil {
+			err = conn.Close(ctx)
+		}
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-died:
+			return fmt.Errorf("the server ended: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the server does not answer: %w", err)
+		}
+	}
+}
+
+func socketURL(dir string) *url.URL {
+	return &url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/postgres",
+		RawQuery: strings.ReplaceAll(url.Values{"host": {dir}}.Encode(), "%2F", "/")}
 }

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package pgtest
+
+import (
+	"errors"
+	"net/url"
+)
+
+// startServer needs what only Unix has: a socket, and a shell that keeps watch.
+func startServer(bool) (*url.URL, error) {
+	return nil, errors.New("a private server is started on Unix only")
+}
