@@ -212,7 +212,7 @@ func TestAnOldLeaseCannotWriteAfterTheRunWasHandedOn(t *testing.T) {
 				return err
 			},
 			"a failure": func() error {
-				_, err := s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: run, StepId: "late", LeaseToken: old.LeaseToken})
+				_, err := s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: run, StepId: "late", Error: &kagziv1.ErrorDetail{Message: "late"}, LeaseToken: old.LeaseToken})
 				return err
 			},
 			"a sleep": func() error {
@@ -228,7 +228,7 @@ func TestAnOldLeaseCannotWriteAfterTheRunWasHandedOn(t *testing.T) {
 				return err
 			},
 			"a failed end": func() error {
-				_, err := s.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{RunId: run, LeaseToken: old.LeaseToken})
+				_, err := s.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{RunId: run, Error: &kagziv1.ErrorDetail{Message: "late"}, LeaseToken: old.LeaseToken})
 				return err
 			},
 		} {

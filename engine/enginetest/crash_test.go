@@ -183,7 +183,8 @@ func crashServer(t *testing.T, url, point string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) { kagzi.Handle(w, "flow", l.flow(func(entry) {})) })
+		// Few slots, so that the runs take several claims.
+		s.work(t, kagzi.WorkerOptions{MaxConcurrent: 2}, func(w *kagzi.Worker) { kagzi.Handle(w, "flow", l.flow(func(entry) {})) })
 	}
 	const runs = 20
 	ctx := within(t, 90*time.Second)

@@ -171,17 +171,17 @@ func (w *session) answerBell(ctx context.Context) {
 
 // look compares what this session handed out with what the store says, and the worker's status with what the worker knows.
 func (w *session) look(ctx context.Context) error {
+	worker, err := w.server.store.GetWorker(ctx, w.worker.ID)
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
-	before := make(map[engine.ID]engine.Token, len(w.held)) // taken first: what is in it was committed before the store is asked
+	before := make(map[engine.ID]engine.Token, len(w.held)) // taken first: what is in it was committed before the leases are read
 	for id, token := range w.held {
 		before[id] = token
 	}
 	w.mu.Unlock()
 
-	worker, err := w.server.store.GetWorker(ctx, w.worker.ID)
-	if err != nil {
-		return err
-	}
 	leases, err := w.server.store.HeldBy(ctx, w.worker.ID)
 	if err != nil {
 		return err
