@@ -13,8 +13,8 @@ import (
 )
 
 func TestDrain(t *testing.T) {
-	// drained runs a worker with one run of a step of 20 s, stops it, and returns how Run ended and when.
-	drained := func(t *testing.T, f *fake, timeout time.Duration) (error, time.Duration) {
+	// drained runs a worker with one run of a step of 20 s, stops it, and returns when and how Run ended.
+	drained := func(t *testing.T, f *fake, timeout time.Duration) (time.Duration, error) {
 		t.Helper()
 		w := testWorker(f)
 		w.options.DrainTimeout = timeout
@@ -29,12 +29,13 @@ func TestDrain(t *testing.T) {
 		<-began
 		cancel()
 		stopped := time.Now()
-		return <-done, time.Since(stopped).Round(time.Second)
+		err := <-done
+		return time.Since(stopped).Round(time.Second), err
 	}
 
 	t.Run("a draining worker finishes what it holds, heartbeats meanwhile, and says goodbye twice", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			err, took := drained(t, f, 300*time.Second)
+			took, err := drained(t, f, 300*time.Second)
 			equal(t, fmt.Sprint(err), "<nil>")
 			equal(t, took, 20*time.Second)
 			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "complete s", "end r", "goodbye drain=false"})
@@ -46,7 +47,7 @@ func TestDrain(t *testing.T) {
 
 	t.Run("at the drain timeout the runs are handed back", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			err, took := drained(t, f, 5*time.Second)
+			took, err := drained(t, f, 5*time.Second)
 			equal(t, fmt.Sprint(err), "kagzi: drain timeout: 1 runs handed back unfinished")
 			equal(t, took, 5*time.Second)
 			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "release park=false", "goodbye drain=false"})

@@ -72,12 +72,6 @@ func (s *session) current(op *operation) bool {
 	return s.epoch != 0 && op.epoch == s.epoch
 }
 
-func (s *session) connected() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.epoch != 0
-}
-
 // open begins the use of a new stream, on which hello was number 1.
 func (s *session) open() {
 	s.mu.Lock()

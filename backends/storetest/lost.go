@@ -100,9 +100,9 @@ var lostCases = []testCase{
 		equal(s, "losses", s.run(l.RunID).LeaseLosses, 1)
 	}},
 	{"a release between losses neither counts nor forgives", func(s *stage) {
-		l := s.held()
+		s.held()
 		s.lose("w1")
-		l = s.claim("w1").Lease
+		l := s.claim("w1").Lease
 		s.release(l, false)
 		s.claim("w1")
 		s.lose("w1")

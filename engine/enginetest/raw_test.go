@@ -84,10 +84,6 @@ func (s *Server) until(t testing.TB, run string, what string, want func(w *kagzi
 	}
 }
 
-func isStatus(want kagziv1.WorkflowStatus) func(*kagziv1.Workflow, map[string]*kagziv1.Step) bool {
-	return func(w *kagziv1.Workflow, _ map[string]*kagziv1.Step) bool { return w.Status == want }
-}
-
 func text(s string) *kagziv1.Payload { return &kagziv1.Payload{Data: []byte(s)} }
 
 func wantOutput(t testing.TB, w *kagziv1.Workflow, want string) {

@@ -30,9 +30,7 @@ func PayloadLines(p *kagziv1.Payload, limit int) []string {
 	case !readable(p.GetData()):
 		data := p.GetData()
 		left := len(data) - min(limit, len(data))
-		for _, line := range SafeLines(hex.Dump(data[:len(data)-left])) {
-			lines = append(lines, line)
-		}
+		lines = append(lines, SafeLines(hex.Dump(data[:len(data)-left]))...)
 		if left > 0 {
 			lines = append(lines, more(left))
 		}
