@@ -74,15 +74,6 @@ func (r *Run) Cancel(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// CancelGracefully tells the run's code, whose Context ends with the cause ErrCancelled. The code may run further steps to
-// clean up; the run is CANCELLED when it returns, or after the grace.
-func (r *Run) CancelGracefully(ctx context.Context, reason string, grace time.Duration) error {
-	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
-		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason, Grace: durationpb.New(grace),
-	})
-	return callError(ctx, err)
-}
-
 // Terminate makes the run TERMINATED at once, whatever its worker does.
 func (r *Run) Terminate(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{

@@ -60,7 +60,4 @@
 //
 // A deferred function should therefore only undo what the workflow function itself holds in memory. A goroutine of the author's own
 // that never calls the SDK should end with ctx.Done().
-//
-// When a run is cancelled with a grace, its Context ends with the cause ErrCancelled and the code goes on: running steps are cancelled and fail
-// for good, sleeps return at once, and steps begun from then on run as ever, to clean up.
 package kagzi
