@@ -98,7 +98,7 @@ type RunEnd struct {
 // attempts that still run as FUNCTION become FAILED with InterruptedFailure (their Failures unchanged), unless the run ends: then
 // all that is still open becomes FAILED with RunEndedFailure. The method
 // rings the run whenever anything about it or its steps changed, the queue when the run became due for others, and the
-// slot of the queue when a lease ended.
+// slot of the queue when a lease ended; at the run's end also RingEnd.
 type Work interface {
 	// Claim hands due runs to grants, in the order of both: first those due for StarvationAfter or longer, then by priority,
 	// then by AvailableAt, then by ID. It takes only runs of the namespace, queue and types whose requirements the offers meet, that are
@@ -419,6 +419,7 @@ const (
 	RingQueue                  // Namespace, Name: the queue has a run that is, or will be, due
 	RingSlot                   // Namespace, Name: a lease of the queue has ended, which may free a slot under a limit
 	RingRun                    // ID: the run or one of its steps changed
+	RingEnd                    // ID: the run has ended; rung besides RingRun, for those whom nothing else concerns
 	RingWorker                 // Name: the worker registered, lost leases, or is to drain
 	RingTimer                  // upkeep has something new to wait for: an attempt with a timeout
 )

@@ -108,6 +108,8 @@ func encodeRing(r engine.Ring) string {
 		return "s" + r.Namespace + "/" + r.Name
 	case engine.RingRun:
 		return "r" + base64.RawURLEncoding.EncodeToString(r.ID[:])
+	case engine.RingEnd:
+		return "e" + base64.RawURLEncoding.EncodeToString(r.ID[:])
 	case engine.RingWorker:
 		return "w" + r.Name
 	case engine.RingTimer:
@@ -143,9 +145,13 @@ func decodeRing(line string) engine.Ring {
 		return engine.Ring{Kind: engine.RingWorker, Name: rest}
 	case 't':
 		return engine.Ring{Kind: engine.RingTimer}
-	case 'r':
+	case 'r', 'e':
+		what := engine.RingRun
+		if kind == 'e' {
+			what = engine.RingEnd
+		}
 		if id, err := base64.RawURLEncoding.DecodeString(rest); err == nil && len(id) == len(engine.ID{}) {
-			return engine.Ring{Kind: engine.RingRun, ID: engine.ID(id)}
+			return engine.Ring{Kind: what, ID: engine.ID(id)}
 		}
 	}
 	return engine.Ring{Kind: engine.RingAll}

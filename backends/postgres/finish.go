@@ -63,7 +63,7 @@ func queueFinishes(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &namespace, &queue}, func() error {
 			answers.settle(byRun[id])
 			answers.rings = append(answers.rings, engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: queue},
-				engine.Ring{Kind: engine.RingRun, ID: id})
+				engine.Ring{Kind: engine.RingRun, ID: id}, engine.Ring{Kind: engine.RingEnd, ID: id})
 			return nil
 		})
 		return err

@@ -204,6 +204,6 @@ func (t *tx) end(ctx context.Context, run *runState, status engine.RunStatus, fa
 	batch.Queue(endRunSQL, args{"run_id": [16]byte(run.id), "status": int16(status), "error": pointerText(failure),
 		"worker_id": run.worker, "steps": run.steps, "bytes": run.bytes, "failures": run.failures,
 		"lease_losses": run.losses, "final_token": idOrNull(engine.ID(token)), "now": micros(now)})
-	t.ringRun(run.id)
+	t.ringEnd(run.id)
 	return t.SendBatch(ctx, batch).Close()
 }

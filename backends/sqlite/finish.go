@@ -38,7 +38,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) err
 		}
 		t.forget(p.Lease.RunID)
 		t.ringSlot(namespace, queue)
-		t.ringRun(p.Lease.RunID)
+		t.ringEnd(p.Lease.RunID)
 		now := engine.Micros(p.Now)
 		if err := t.wake(p.Lease.RunID, steps, now); err != nil {
 			return none, err

@@ -192,7 +192,7 @@ func (t *tx) end(run *runState, status engine.RunStatus, failure *engine.Failure
 	_, err := t.exec(&endRunSQL, idArg("run_id", run.id), num("status", status), text("error", encodeFailure(failure)),
 		text("worker_id", run.worker), num("steps", run.steps), num("bytes", run.bytes), num("failures", run.failures),
 		num("lease_losses", run.losses), tokenArg("final_token", token), instant("now", now))
-	t.ringRun(run.id)
+	t.ringEnd(run.id)
 	return err
 }
 

@@ -88,6 +88,11 @@ func (t *tx) ring(r engine.Ring) {
 
 func (t *tx) ringRun(id engine.ID) { t.ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
 
+func (t *tx) ringEnd(id engine.ID) {
+	t.ringRun(id)
+	t.ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+}
+
 func (t *tx) ringQueue(namespace, queue string) {
 	t.ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
 }

@@ -93,6 +93,7 @@ func ringSlot(name string) engine.Ring {
 	return engine.Ring{Kind: engine.RingSlot, Namespace: space, Name: name}
 }
 func ringRun(id engine.ID) engine.Ring { return engine.Ring{Kind: engine.RingRun, ID: id} }
+func ringEnd(id engine.ID) engine.Ring { return engine.Ring{Kind: engine.RingEnd, ID: id} }
 func ringWorker(id string) engine.Ring { return engine.Ring{Kind: engine.RingWorker, Name: id} }
 
 // deed is something done to a run that is held.
@@ -153,7 +154,7 @@ var bellCases = []testCase{
 			s.cancel(l.RunID)
 		}
 	}},
-	{"whatever ends a run that is held rings run and slot", func(s *stage) {
+	{"whatever ends a run that is held rings run, end and slot", func(s *stage) {
 		e := s.listen()
 		s.worker("w1")
 		for _, d := range []deed{
@@ -165,7 +166,7 @@ var bellCases = []testCase{
 			l := s.heldNext()
 			e.forget()
 			d.do(l)
-			e.hears(d.what, ringRun(l.RunID), ringSlot(queue))
+			e.hears(d.what, ringRun(l.RunID), ringEnd(l.RunID), ringSlot(queue))
 		}
 	}},
 	{"whatever takes a lease or work from a worker rings the worker", func(s *stage) {
@@ -196,12 +197,12 @@ var bellCases = []testCase{
 			e.hears("registration", ringWorker("w1"))
 		}
 	}},
-	{"ending a run that waits rings the run", func(s *stage) {
+	{"ending a run that waits rings the run and its end", func(s *stage) {
 		e := s.listen()
 		id := s.start()
 		e.forget()
 		s.cancel(id)
-		e.hears("cancel", ringRun(id))
+		e.hears("cancel", ringRun(id), ringEnd(id))
 	}},
 	{"who is rung sees the change", func(s *stage) {
 		e := s.listen()

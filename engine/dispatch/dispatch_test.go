@@ -330,13 +330,14 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 		d := r.sit("w", []string{"q"})
 		d.Grant(1)
 		synctest.Wait()
-		if len(r.store.released) != 0 || d.given() != 0 {
-			t.Fatalf("released %v and given %d at once, want neither before the store answers", r.store.released, d.given())
+		if released := r.store.handedBack(); len(released) != 0 || d.given() != 0 {
+			t.Fatalf("released %v and given %d at once, want neither before the store answers", released, d.given())
 		}
 		time.Sleep(2*time.Second + time.Millisecond) // the pause, a question that fails, and another pause
 		synctest.Wait()
-		if want := r.store.held["w"][1].RunID; len(r.store.released) != 1 || r.store.released[0] != want {
-			t.Fatalf("released %v, want only %s, which nobody was given", r.store.released, want)
+		held, _ := r.store.HeldBy(t.Context(), "w")
+		if released, want := r.store.handedBack(), held[1].RunID; len(released) != 1 || released[0] != want {
+			t.Fatalf("released %v, want only %s, which nobody was given", released, want)
 		}
 		if d.given() != 1 {
 			t.Fatalf("given %d runs, want the other one", d.given())

@@ -104,6 +104,13 @@ func (f *fakeStore) Release(_ context.Context, p engine.ReleaseParams) error {
 	return nil
 }
 
+// handedBack is the runs that were released.
+func (f *fakeStore) handedBack() []engine.ID {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.released)
+}
+
 func (f *fakeStore) HeldBy(_ context.Context, workerID string) ([]engine.Lease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

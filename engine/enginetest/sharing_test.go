@@ -1,8 +1,10 @@
 package enginetest
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -161,37 +163,45 @@ func TestManyWorkersGetEachRunOnce(t *testing.T) {
 		for range runs {
 			batch.Requests = append(batch.Requests, &kagziv1.StartWorkflowRequest{WorkflowType: "t"})
 		}
-		taken := make(chan *kagziv1.Task, 2*runs)
-		ended := make(chan struct{}, workers)
-		for range workers {
-			w := s.register(t)
-			go func() {
-				defer func() { ended <- struct{}{} }()
-				for {
-					answer, err := s.workers().PollTask(t.Context(), &kagziv1.PollTaskRequest{
-						WorkerId: w.id, WorkflowTypes: []string{"t"}, MaxTasks: 7, Wait: durationpb.New(500 * time.Millisecond)})
-					if err != nil || answer.RunId == "" {
-						return
-					}
-					for _, task := range append(answer.More, answer.Task) {
-						taken <- task
-					}
-				}
-			}()
-		}
 		if _, err := s.workflows().StartWorkflows(within(t, 20*time.Second), batch); err != nil {
 			t.Fatal(err)
 		}
+		taken := make(chan *kagziv1.Task, 2*runs)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var group sync.WaitGroup
 		for range workers {
-			receive(t, "the end of a worker", ended)
+			w := s.register(t)
+			group.Go(func() {
+				for {
+					answer, err := s.workers().PollTask(ctx, &kagziv1.PollTaskRequest{
+						WorkerId: w.id, WorkflowTypes: []string{"t"}, MaxTasks: 7, Wait: durationpb.New(time.Second)})
+					if err != nil {
+						return
+					}
+					if answer.RunId != "" {
+						for _, task := range append(answer.More, answer.Task) {
+							taken <- task
+						}
+					}
+				}
+			})
 		}
-		close(taken)
 		seen := map[string]bool{}
-		for task := range taken {
+		note := func(task *kagziv1.Task) {
 			if seen[task.RunId] {
 				t.Errorf("run %s was handed out twice", task.RunId)
 			}
 			seen[task.RunId] = true
+		}
+		for len(seen) < runs && !t.Failed() {
+			note(receive(t, "another run", taken))
+		}
+		stop()
+		group.Wait()
+		close(taken)
+		for task := range taken {
+			note(task)
 		}
 		if len(seen) != runs {
 			t.Errorf("%d runs were handed out, want %d", len(seen), runs)

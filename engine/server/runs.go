@@ -113,7 +113,7 @@ func (s *Server) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflow
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	bell, leave := s.watchers.watch(id)
+	bell, leave := s.waiters.watch(id)
 	defer leave()
 	for over := false; ; {
 		run, err := s.store.GetRun(ctx, namespace, id)

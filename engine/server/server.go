@@ -64,7 +64,8 @@ type Server struct {
 	log        *slog.Logger
 	started    time.Time
 
-	watchers watchers
+	watchers watchers // of every change of a run
+	waiters  watchers // of its end
 	sessions sessions
 	counters counters
 	origin   rates // when the counters stood at zero
@@ -132,10 +133,13 @@ func (s *Server) Ring(r engine.Ring) {
 	switch r.Kind {
 	case engine.RingRun:
 		s.watchers.ring(r.ID)
+	case engine.RingEnd:
+		s.waiters.ring(r.ID)
 	case engine.RingWorker:
 		s.sessions.ring(r.Name)
 	case engine.RingAll:
 		s.watchers.ringAll()
+		s.waiters.ringAll()
 		s.sessions.ringAll()
 	}
 }

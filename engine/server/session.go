@@ -171,6 +171,9 @@ func (w *session) answerBell(ctx context.Context) {
 
 // look compares what this session handed out with what the store says, and the worker's status with what the worker knows.
 func (w *session) look(ctx context.Context) error {
+	w.mu.Lock()
+	unseated := w.unseated // before its status is read, which may be newer, but must not be older
+	w.mu.Unlock()
 	worker, err := w.server.store.GetWorker(ctx, w.worker.ID)
 	if err != nil {
 		return err
@@ -200,9 +203,7 @@ func (w *session) look(ctx context.Context) error {
 	case engine.WorkerDraining:
 		w.drain()
 	case engine.WorkerOnline:
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.unseated { // it was taken off and registered again, by another way: a new hello gives it a place
+		if unseated { // it was taken off and registered again, by another way: a new hello gives it a place
 			w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was offline meanwhile"})
 		}
 	}

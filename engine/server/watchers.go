@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// watchers are the calls that wait for a run to change.
+// watchers are the calls that wait for something to happen to a run.
 type watchers struct {
 	mu   sync.Mutex
 	runs map[engine.ID]map[chan struct{}]struct{}
