@@ -88,7 +88,10 @@ func translateState(doing string, e *pgconn.PgError) error {
 		return unavailable("the database does not answer as it should (SQLSTATE %s)", e.Code)
 	}
 	// Message and detail may quote values of users; the code says enough.
-	return fmt.Errorf("%s: the database refused (SQLSTATE %s, constraint %q)", doing, e.Code, e.ConstraintName)
+	if e.ConstraintName != "" {
+		return fmt.Errorf("%s: the database refused (SQLSTATE %s, constraint %s)", doing, e.Code, e.ConstraintName)
+	}
+	return fmt.Errorf("%s: the database refused (SQLSTATE %s)", doing, e.Code)
 }
 
 func lostConnection(err error) bool {
