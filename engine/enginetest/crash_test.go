@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -155,17 +156,53 @@ func (p *process) stop() {
 	<-p.over
 }
 
+// crashPoints are all failpoints, by the backend that passes them, with how often before it dies.
+var crashPoints = map[string][]string{
+	"sqlite":   {"sqlite.before_commit:30", "sqlite.after_commit:30", "sqlite.mid_group:4", "sqlite.after_claim:3", "dispatch.after_claim:3"},
+	"postgres": {"postgres.before_commit:30", "postgres.after_commit:30", "postgres.mid_group:4", "postgres.after_claim:3", "dispatch.after_claim:3"},
+}
+
 func TestNoAcknowledgedWriteIsLostWhereverTheServerDies(t *testing.T) {
-	for name, points := range map[string][]string{
-		"sqlite":   {"sqlite.before_commit:30", "sqlite.after_commit:30", "sqlite.mid_group:4", "sqlite.after_claim:3", "dispatch.after_claim:3"},
-		"postgres": {"postgres.before_commit:30", "postgres.after_commit:30", "postgres.after_claim:3", "dispatch.after_claim:3"},
-	} {
+	for name, points := range crashPoints {
 		for _, point := range points {
 			t.Run(name+"/"+point, func(t *testing.T) {
 				t.Parallel()
 				crashServer(t, freshURL(t, name), point)
 			})
 		}
+	}
+}
+
+func TestEveryFailpointHasItsCrash(t *testing.T) {
+	tried := map[string]bool{}
+	for _, points := range crashPoints {
+		for _, point := range points {
+			name, _, _ := strings.Cut(point, ":")
+			tried[name] = true
+		}
+	}
+	call := regexp.MustCompile(`Failpoint\("([^"]+)"\)`)
+	found := 0
+	for _, room := range []string{"../../backends/sqlite", "../../backends/postgres", "../dispatch", "../server", "../coordinator"} {
+		files, err := filepath.Glob(filepath.Join(room, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, match := range call.FindAllStringSubmatch(string(source), -1) {
+				found++
+				if !tried[match[1]] {
+					t.Errorf("no test dies at %s of %s", match[1], file)
+				}
+			}
+		}
+	}
+	if found < len(tried) {
+		t.Errorf("%d failpoints were found in the sources, want at least %d", found, len(tried))
 	}
 }
 
