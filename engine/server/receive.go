@@ -289,6 +289,9 @@ func (w *session) goodbye(ctx context.Context, r *kagziv1.DeregisterRequest) (*k
 	w.mu.Unlock()
 	response, err := w.server.deregister(ctx, r)
 	if err != nil {
+		w.mu.Lock()
+		w.closed = false // it is still there, and may say so again
+		w.mu.Unlock()
 		return nil, err
 	}
 	if !r.Drain {

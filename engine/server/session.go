@@ -199,6 +199,12 @@ func (w *session) look(ctx context.Context) error {
 	}
 	switch worker.Status {
 	case engine.WorkerOffline:
+		w.mu.Lock()
+		leaving := w.closed
+		w.mu.Unlock()
+		if leaving {
+			return nil // it said goodbye itself, and ends well
+		}
 		w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was taken offline"})
 	case engine.WorkerDraining:
 		w.drain()
