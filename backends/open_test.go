@@ -31,6 +31,25 @@ func TestAnSQLiteURLOpensThatFile(t *testing.T) {
 	}
 }
 
+func TestARelativePathMeansTheWorkingDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const url = "sqlite:data/kagzi.db"
+	if err := Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := Status(t.Context(), url); err != nil || status.Applied == 0 || status.Applied != status.Newest {
+		t.Errorf("status = %+v (%v), want that of the migrated database", status, err)
+	}
+	if findings, err := Check(t.Context(), url); err != nil || len(findings) != 0 {
+		t.Errorf("findings = %v (%v), want none", findings, err)
+	}
+	if s, err := Open(t.Context(), url, engine.OpenOptions{KeepSchema: true}); err != nil {
+		t.Errorf("open: %v", err)
+	} else {
+		s.Close()
+	}
+}
+
 func TestAURLOfAnotherKindIsRefusedWithBothFormsAndWithoutItsText(t *testing.T) {
 	for _, url := range []string{"", "kagzi.db", "/var/lib/kagzi.db", "mysql://me:secret@host/db", "postgres:host", "sqlite"} {
 		s, err := Open(t.Context(), url, engine.OpenOptions{})

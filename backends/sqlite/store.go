@@ -113,6 +113,10 @@ func connectWriter(path string, log *slog.Logger) (*conn, error) {
 }
 
 func connectReader(path string) (*conn, error) {
+	path, err := filepath.Abs(path) // a DSN has no relative paths
+	if err != nil {
+		return nil, err
+	}
 	return connect(dsn(path, "full", "query_only(1)"))
 }
 
