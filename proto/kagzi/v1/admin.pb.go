@@ -2167,6 +2167,7 @@ type ListAuditEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Page          *PageRequest           `protobuf:"bytes,2,opt,name=page,proto3" json:"page,omitempty"`
+	SubjectId     *string                `protobuf:"bytes,100,opt,name=subject_id,json=subjectId,proto3,oneof" json:"subject_id,omitempty"` // of a run or a schedule: only what was done to it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2213,6 +2214,13 @@ func (x *ListAuditEventsRequest) GetPage() *PageRequest {
 		return x.Page
 	}
 	return nil
+}
+
+func (x *ListAuditEventsRequest) GetSubjectId() string {
+	if x != nil && x.SubjectId != nil {
+		return *x.SubjectId
+	}
+	return ""
 }
 
 type ListAuditEventsResponse struct {
@@ -2278,6 +2286,7 @@ type AuditEvent struct {
 	SubjectId     string                 `protobuf:"bytes,7,opt,name=subject_id,json=subjectId,proto3" json:"subject_id,omitempty"`
 	Outcome       string                 `protobuf:"bytes,8,opt,name=outcome,proto3" json:"outcome,omitempty"` // "ok" or the status code
 	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
+	Detail        string                 `protobuf:"bytes,100,opt,name=detail,proto3" json:"detail,omitempty"` // what the change was about, such as the step that was overridden
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2371,6 +2380,13 @@ func (x *AuditEvent) GetOutcome() string {
 func (x *AuditEvent) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *AuditEvent) GetDetail() string {
+	if x != nil {
+		return x.Detail
 	}
 	return ""
 }
@@ -2560,13 +2576,16 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x10RevokeKeyRequest\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\"4\n" +
 	"\x11RevokeKeyResponse\x12\x1f\n" +
-	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\"a\n" +
+	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\"\x94\x01\n" +
 	"\x16ListAuditEventsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
-	"\x04page\x18\x02 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\"o\n" +
+	"\x04page\x18\x02 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\"\n" +
+	"\n" +
+	"subject_id\x18d \x01(\tH\x00R\tsubjectId\x88\x01\x01B\r\n" +
+	"\v_subject_id\"o\n" +
 	"\x17ListAuditEventsResponse\x12,\n" +
 	"\x06events\x18\x01 \x03(\v2\x14.kagzi.v1.AuditEventR\x06events\x12&\n" +
-	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\x83\x02\n" +
+	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\x9b\x02\n" +
 	"\n" +
 	"AuditEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
@@ -2578,7 +2597,8 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"subject_id\x18\a \x01(\tR\tsubjectId\x12\x18\n" +
 	"\aoutcome\x18\b \x01(\tR\aoutcome\x12\x16\n" +
-	"\x06reason\x18\t \x01(\tR\x06reason*k\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\x12\x16\n" +
+	"\x06detail\x18d \x01(\tR\x06detail*k\n" +
 	"\rServingStatus\x12\x1e\n" +
 	"\x1aSERVING_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16SERVING_STATUS_SERVING\x10\x01\x12\x1e\n" +
@@ -2774,6 +2794,7 @@ func file_kagzi_v1_admin_proto_init() {
 	file_kagzi_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[27].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[34].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

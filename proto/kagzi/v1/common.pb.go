@@ -15,6 +15,7 @@ package kagziv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -400,6 +401,155 @@ func (x *ErrorDetail) GetStack() string {
 	return ""
 }
 
+// WorkflowFailedEvent is the input of a failure handler, as JSON in the names of these fields (content-type application/json).
+type WorkflowFailedEvent struct {
+	state                 protoimpl.MessageState `protogen:"open.v1"`
+	FailedRunId           string                 `protobuf:"bytes,1,opt,name=failed_run_id,json=failedRunId,proto3" json:"failed_run_id,omitempty"`
+	NamespaceId           string                 `protobuf:"bytes,2,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"` // the namespace's name
+	WorkflowType          string                 `protobuf:"bytes,3,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
+	TaskQueue             string                 `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	Error                 *ErrorDetail           `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	OriginalInput         []byte                 `protobuf:"bytes,6,opt,name=original_input,json=originalInput,proto3" json:"original_input,omitempty"` // the payload's data; left out when the event would pass the limit of a payload
+	Attempts              int32                  `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // unset when the run never started
+	FailedAt              *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=failed_at,json=failedAt,proto3" json:"failed_at,omitempty"`
+	Event                 string                 `protobuf:"bytes,100,opt,name=event,proto3" json:"event,omitempty"` // "kagzi/workflow.failed"
+	ExternalId            string                 `protobuf:"bytes,101,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"`
+	OriginalInputMetadata map[string]string      `protobuf:"bytes,102,rep,name=original_input_metadata,json=originalInputMetadata,proto3" json:"original_input_metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	OriginalInputOmitted  bool                   `protobuf:"varint,103,opt,name=original_input_omitted,json=originalInputOmitted,proto3" json:"original_input_omitted,omitempty"` // too large for the event: read it from the failed run
+	Status                string                 `protobuf:"bytes,104,opt,name=status,proto3" json:"status,omitempty"`                                                            // "FAILED" or "TIMED_OUT"
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *WorkflowFailedEvent) Reset() {
+	*x = WorkflowFailedEvent{}
+	mi := &file_kagzi_v1_common_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowFailedEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowFailedEvent) ProtoMessage() {}
+
+func (x *WorkflowFailedEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_common_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowFailedEvent.ProtoReflect.Descriptor instead.
+func (*WorkflowFailedEvent) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_common_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WorkflowFailedEvent) GetFailedRunId() string {
+	if x != nil {
+		return x.FailedRunId
+	}
+	return ""
+}
+
+func (x *WorkflowFailedEvent) GetNamespaceId() string {
+	if x != nil {
+		return x.NamespaceId
+	}
+	return ""
+}
+
+func (x *WorkflowFailedEvent) GetWorkflowType() string {
+	if x != nil {
+		return x.WorkflowType
+	}
+	return ""
+}
+
+func (x *WorkflowFailedEvent) GetTaskQueue() string {
+	if x != nil {
+		return x.TaskQueue
+	}
+	return ""
+}
+
+func (x *WorkflowFailedEvent) GetError() *ErrorDetail {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *WorkflowFailedEvent) GetOriginalInput() []byte {
+	if x != nil {
+		return x.OriginalInput
+	}
+	return nil
+}
+
+func (x *WorkflowFailedEvent) GetAttempts() int32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *WorkflowFailedEvent) GetStartedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartedAt
+	}
+	return nil
+}
+
+func (x *WorkflowFailedEvent) GetFailedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FailedAt
+	}
+	return nil
+}
+
+func (x *WorkflowFailedEvent) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *WorkflowFailedEvent) GetExternalId() string {
+	if x != nil {
+		return x.ExternalId
+	}
+	return ""
+}
+
+func (x *WorkflowFailedEvent) GetOriginalInputMetadata() map[string]string {
+	if x != nil {
+		return x.OriginalInputMetadata
+	}
+	return nil
+}
+
+func (x *WorkflowFailedEvent) GetOriginalInputOmitted() bool {
+	if x != nil {
+		return x.OriginalInputOmitted
+	}
+	return false
+}
+
+func (x *WorkflowFailedEvent) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
 // RetryPolicy: after the n-th failed attempt the delay is
 // min(initial_interval * coefficient^(n-1), maximum_interval), plus a random part of up to `jitter` of it.
 type RetryPolicy struct {
@@ -417,7 +567,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_kagzi_v1_common_proto_msgTypes[4]
+	mi := &file_kagzi_v1_common_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +579,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_common_proto_msgTypes[4]
+	mi := &file_kagzi_v1_common_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +592,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_common_proto_rawDescGZIP(), []int{4}
+	return file_kagzi_v1_common_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RetryPolicy) GetMaximumAttempts() int32 {
@@ -499,7 +649,7 @@ type TimeoutConfig struct {
 
 func (x *TimeoutConfig) Reset() {
 	*x = TimeoutConfig{}
-	mi := &file_kagzi_v1_common_proto_msgTypes[5]
+	mi := &file_kagzi_v1_common_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +661,7 @@ func (x *TimeoutConfig) String() string {
 func (*TimeoutConfig) ProtoMessage() {}
 
 func (x *TimeoutConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_common_proto_msgTypes[5]
+	mi := &file_kagzi_v1_common_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +674,7 @@ func (x *TimeoutConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimeoutConfig.ProtoReflect.Descriptor instead.
 func (*TimeoutConfig) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_common_proto_rawDescGZIP(), []int{5}
+	return file_kagzi_v1_common_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TimeoutConfig) GetStartToCloseTimeoutMs() int64 {
@@ -552,7 +702,7 @@ var File_kagzi_v1_common_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_common_proto_rawDesc = "" +
 	"\n" +
-	"\x15kagzi/v1/common.proto\x12\bkagzi.v1\"\x97\x01\n" +
+	"\x15kagzi/v1/common.proto\x12\bkagzi.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x97\x01\n" +
 	"\aPayload\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12;\n" +
 	"\bmetadata\x18\x02 \x03(\v2\x1f.kagzi.v1.Payload.MetadataEntryR\bmetadata\x1a;\n" +
@@ -582,6 +732,27 @@ const file_kagzi_v1_common_proto_rawDesc = "" +
 	"\x04type\x18d \x01(\tR\x04type\x12\x14\n" +
 	"\x05stack\x18e \x01(\tR\x05stack\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc5\x05\n" +
+	"\x13WorkflowFailedEvent\x12\"\n" +
+	"\rfailed_run_id\x18\x01 \x01(\tR\vfailedRunId\x12!\n" +
+	"\fnamespace_id\x18\x02 \x01(\tR\vnamespaceId\x12#\n" +
+	"\rworkflow_type\x18\x03 \x01(\tR\fworkflowType\x12\x1d\n" +
+	"\n" +
+	"task_queue\x18\x04 \x01(\tR\ttaskQueue\x12+\n" +
+	"\x05error\x18\x05 \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\x12%\n" +
+	"\x0eoriginal_input\x18\x06 \x01(\fR\roriginalInput\x12\x1a\n" +
+	"\battempts\x18\a \x01(\x05R\battempts\x129\n" +
+	"\n" +
+	"started_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x127\n" +
+	"\tfailed_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bfailedAt\x12\x14\n" +
+	"\x05event\x18d \x01(\tR\x05event\x12\x1f\n" +
+	"\vexternal_id\x18e \x01(\tR\n" +
+	"externalId\x12p\n" +
+	"\x17original_input_metadata\x18f \x03(\v28.kagzi.v1.WorkflowFailedEvent.OriginalInputMetadataEntryR\x15originalInputMetadata\x124\n" +
+	"\x16original_input_omitted\x18g \x01(\bR\x14originalInputOmitted\x12\x16\n" +
+	"\x06status\x18h \x01(\tR\x06status\x1aH\n" +
+	"\x1aOriginalInputMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x02\n" +
 	"\vRetryPolicy\x12)\n" +
@@ -623,27 +794,34 @@ func file_kagzi_v1_common_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kagzi_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_kagzi_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_kagzi_v1_common_proto_goTypes = []any{
-	(ErrorCode)(0),        // 0: kagzi.v1.ErrorCode
-	(*Payload)(nil),       // 1: kagzi.v1.Payload
-	(*PageRequest)(nil),   // 2: kagzi.v1.PageRequest
-	(*PageInfo)(nil),      // 3: kagzi.v1.PageInfo
-	(*ErrorDetail)(nil),   // 4: kagzi.v1.ErrorDetail
-	(*RetryPolicy)(nil),   // 5: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil), // 6: kagzi.v1.TimeoutConfig
-	nil,                   // 7: kagzi.v1.Payload.MetadataEntry
-	nil,                   // 8: kagzi.v1.ErrorDetail.MetadataEntry
+	(ErrorCode)(0),                // 0: kagzi.v1.ErrorCode
+	(*Payload)(nil),               // 1: kagzi.v1.Payload
+	(*PageRequest)(nil),           // 2: kagzi.v1.PageRequest
+	(*PageInfo)(nil),              // 3: kagzi.v1.PageInfo
+	(*ErrorDetail)(nil),           // 4: kagzi.v1.ErrorDetail
+	(*WorkflowFailedEvent)(nil),   // 5: kagzi.v1.WorkflowFailedEvent
+	(*RetryPolicy)(nil),           // 6: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),         // 7: kagzi.v1.TimeoutConfig
+	nil,                           // 8: kagzi.v1.Payload.MetadataEntry
+	nil,                           // 9: kagzi.v1.ErrorDetail.MetadataEntry
+	nil,                           // 10: kagzi.v1.WorkflowFailedEvent.OriginalInputMetadataEntry
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 }
 var file_kagzi_v1_common_proto_depIdxs = []int32{
-	7, // 0: kagzi.v1.Payload.metadata:type_name -> kagzi.v1.Payload.MetadataEntry
-	0, // 1: kagzi.v1.ErrorDetail.code:type_name -> kagzi.v1.ErrorCode
-	8, // 2: kagzi.v1.ErrorDetail.metadata:type_name -> kagzi.v1.ErrorDetail.MetadataEntry
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	8,  // 0: kagzi.v1.Payload.metadata:type_name -> kagzi.v1.Payload.MetadataEntry
+	0,  // 1: kagzi.v1.ErrorDetail.code:type_name -> kagzi.v1.ErrorCode
+	9,  // 2: kagzi.v1.ErrorDetail.metadata:type_name -> kagzi.v1.ErrorDetail.MetadataEntry
+	4,  // 3: kagzi.v1.WorkflowFailedEvent.error:type_name -> kagzi.v1.ErrorDetail
+	11, // 4: kagzi.v1.WorkflowFailedEvent.started_at:type_name -> google.protobuf.Timestamp
+	11, // 5: kagzi.v1.WorkflowFailedEvent.failed_at:type_name -> google.protobuf.Timestamp
+	10, // 6: kagzi.v1.WorkflowFailedEvent.original_input_metadata:type_name -> kagzi.v1.WorkflowFailedEvent.OriginalInputMetadataEntry
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_common_proto_init() }
@@ -657,7 +835,7 @@ func file_kagzi_v1_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_common_proto_rawDesc), len(file_kagzi_v1_common_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -24,17 +24,21 @@ const (
 )
 
 type Namespace struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"` // lower-case letters, digits and '-', at most 63
-	DisplayName   string                 `protobuf:"bytes,3,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	Description   string                 `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
-	Enabled       bool                   `protobuf:"varint,5,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	UpdatedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	Retention     *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"` // ended runs older than this are deleted; empty means the server's setting
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Namespace   string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"` // lower-case letters, digits and '-', at most 63
+	DisplayName string                 `protobuf:"bytes,3,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	Description string                 `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
+	Enabled     bool                   `protobuf:"varint,5,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	CreatedAt   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	Retention   *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"` // ended runs older than this are deleted; empty means the server's setting
+	// Retention by outcome, which goes before `retention`: "completed", "failed", "cancelled", "timed_out", "terminated".
+	Keep map[string]*durationpb.Duration `protobuf:"bytes,101,rep,name=keep,proto3" json:"keep,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Where runs of the global failure handler go when no online worker serves it; empty means that there are none then.
+	FailureTaskQueue string `protobuf:"bytes,102,opt,name=failure_task_queue,json=failureTaskQueue,proto3" json:"failure_task_queue,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Namespace) Reset() {
@@ -123,19 +127,80 @@ func (x *Namespace) GetRetention() *durationpb.Duration {
 	return nil
 }
 
-type CreateNamespaceRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	DisplayName   string                 `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	Description   *string                `protobuf:"bytes,3,opt,name=description,proto3,oneof" json:"description,omitempty"`
-	Retention     *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"`
+func (x *Namespace) GetKeep() map[string]*durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+func (x *Namespace) GetFailureTaskQueue() string {
+	if x != nil {
+		return x.FailureTaskQueue
+	}
+	return ""
+}
+
+// Keep replaces the retention by outcome.
+type Keep struct {
+	state         protoimpl.MessageState          `protogen:"open.v1"`
+	Keep          map[string]*durationpb.Duration `protobuf:"bytes,1,rep,name=keep,proto3" json:"keep,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *Keep) Reset() {
+	*x = Keep{}
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Keep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Keep) ProtoMessage() {}
+
+func (x *Keep) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Keep.ProtoReflect.Descriptor instead.
+func (*Keep) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Keep) GetKeep() map[string]*durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+type CreateNamespaceRequest struct {
+	state            protoimpl.MessageState          `protogen:"open.v1"`
+	Namespace        string                          `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	DisplayName      string                          `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	Description      *string                         `protobuf:"bytes,3,opt,name=description,proto3,oneof" json:"description,omitempty"`
+	Retention        *durationpb.Duration            `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"`
+	Keep             map[string]*durationpb.Duration `protobuf:"bytes,101,rep,name=keep,proto3" json:"keep,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FailureTaskQueue string                          `protobuf:"bytes,102,opt,name=failure_task_queue,json=failureTaskQueue,proto3" json:"failure_task_queue,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
 func (x *CreateNamespaceRequest) Reset() {
 	*x = CreateNamespaceRequest{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[1]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -147,7 +212,7 @@ func (x *CreateNamespaceRequest) String() string {
 func (*CreateNamespaceRequest) ProtoMessage() {}
 
 func (x *CreateNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[1]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -160,7 +225,7 @@ func (x *CreateNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*CreateNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{1}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *CreateNamespaceRequest) GetNamespace() string {
@@ -191,6 +256,20 @@ func (x *CreateNamespaceRequest) GetRetention() *durationpb.Duration {
 	return nil
 }
 
+func (x *CreateNamespaceRequest) GetKeep() map[string]*durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+func (x *CreateNamespaceRequest) GetFailureTaskQueue() string {
+	if x != nil {
+		return x.FailureTaskQueue
+	}
+	return ""
+}
+
 type CreateNamespaceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     *Namespace             `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -200,7 +279,7 @@ type CreateNamespaceResponse struct {
 
 func (x *CreateNamespaceResponse) Reset() {
 	*x = CreateNamespaceResponse{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[2]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -212,7 +291,7 @@ func (x *CreateNamespaceResponse) String() string {
 func (*CreateNamespaceResponse) ProtoMessage() {}
 
 func (x *CreateNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[2]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -225,7 +304,7 @@ func (x *CreateNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*CreateNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{2}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CreateNamespaceResponse) GetNamespace() *Namespace {
@@ -244,7 +323,7 @@ type GetNamespaceRequest struct {
 
 func (x *GetNamespaceRequest) Reset() {
 	*x = GetNamespaceRequest{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[3]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +335,7 @@ func (x *GetNamespaceRequest) String() string {
 func (*GetNamespaceRequest) ProtoMessage() {}
 
 func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[3]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +348,7 @@ func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*GetNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{3}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetNamespaceRequest) GetNamespace() string {
@@ -288,7 +367,7 @@ type GetNamespaceResponse struct {
 
 func (x *GetNamespaceResponse) Reset() {
 	*x = GetNamespaceResponse{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[4]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -300,7 +379,7 @@ func (x *GetNamespaceResponse) String() string {
 func (*GetNamespaceResponse) ProtoMessage() {}
 
 func (x *GetNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[4]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -313,7 +392,7 @@ func (x *GetNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*GetNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{4}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetNamespaceResponse) GetNamespace() *Namespace {
@@ -332,7 +411,7 @@ type ListNamespacesRequest struct {
 
 func (x *ListNamespacesRequest) Reset() {
 	*x = ListNamespacesRequest{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[5]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -344,7 +423,7 @@ func (x *ListNamespacesRequest) String() string {
 func (*ListNamespacesRequest) ProtoMessage() {}
 
 func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[5]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -357,7 +436,7 @@ func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesRequest.ProtoReflect.Descriptor instead.
 func (*ListNamespacesRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{5}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListNamespacesRequest) GetPage() *PageRequest {
@@ -377,7 +456,7 @@ type ListNamespacesResponse struct {
 
 func (x *ListNamespacesResponse) Reset() {
 	*x = ListNamespacesResponse{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[6]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -389,7 +468,7 @@ func (x *ListNamespacesResponse) String() string {
 func (*ListNamespacesResponse) ProtoMessage() {}
 
 func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[6]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -402,7 +481,7 @@ func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesResponse.ProtoReflect.Descriptor instead.
 func (*ListNamespacesResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{6}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListNamespacesResponse) GetNamespaces() []*Namespace {
@@ -420,18 +499,21 @@ func (x *ListNamespacesResponse) GetPage() *PageInfo {
 }
 
 type UpdateNamespaceRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	DisplayName   *string                `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3,oneof" json:"display_name,omitempty"`
-	Description   *string                `protobuf:"bytes,3,opt,name=description,proto3,oneof" json:"description,omitempty"`
-	Retention     *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Namespace        string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	DisplayName      *string                `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3,oneof" json:"display_name,omitempty"`
+	Description      *string                `protobuf:"bytes,3,opt,name=description,proto3,oneof" json:"description,omitempty"`
+	Retention        *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"` // zero goes back to the server's setting
+	Keep             *Keep                  `protobuf:"bytes,101,opt,name=keep,proto3" json:"keep,omitempty"`
+	FailureTaskQueue *string                `protobuf:"bytes,102,opt,name=failure_task_queue,json=failureTaskQueue,proto3,oneof" json:"failure_task_queue,omitempty"`
+	Reason           string                 `protobuf:"bytes,103,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *UpdateNamespaceRequest) Reset() {
 	*x = UpdateNamespaceRequest{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[7]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -443,7 +525,7 @@ func (x *UpdateNamespaceRequest) String() string {
 func (*UpdateNamespaceRequest) ProtoMessage() {}
 
 func (x *UpdateNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[7]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -456,7 +538,7 @@ func (x *UpdateNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*UpdateNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{7}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *UpdateNamespaceRequest) GetNamespace() string {
@@ -487,6 +569,27 @@ func (x *UpdateNamespaceRequest) GetRetention() *durationpb.Duration {
 	return nil
 }
 
+func (x *UpdateNamespaceRequest) GetKeep() *Keep {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+func (x *UpdateNamespaceRequest) GetFailureTaskQueue() string {
+	if x != nil && x.FailureTaskQueue != nil {
+		return *x.FailureTaskQueue
+	}
+	return ""
+}
+
+func (x *UpdateNamespaceRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type UpdateNamespaceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     *Namespace             `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -496,7 +599,7 @@ type UpdateNamespaceResponse struct {
 
 func (x *UpdateNamespaceResponse) Reset() {
 	*x = UpdateNamespaceResponse{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[8]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +611,7 @@ func (x *UpdateNamespaceResponse) String() string {
 func (*UpdateNamespaceResponse) ProtoMessage() {}
 
 func (x *UpdateNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[8]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +624,7 @@ func (x *UpdateNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*UpdateNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{8}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdateNamespaceResponse) GetNamespace() *Namespace {
@@ -534,13 +637,14 @@ func (x *UpdateNamespaceResponse) GetNamespace() *Namespace {
 type EnableNamespaceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Reason        string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EnableNamespaceRequest) Reset() {
 	*x = EnableNamespaceRequest{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[9]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +656,7 @@ func (x *EnableNamespaceRequest) String() string {
 func (*EnableNamespaceRequest) ProtoMessage() {}
 
 func (x *EnableNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[9]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,12 +669,19 @@ func (x *EnableNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnableNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*EnableNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{9}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *EnableNamespaceRequest) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
+	}
+	return ""
+}
+
+func (x *EnableNamespaceRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -584,7 +695,7 @@ type EnableNamespaceResponse struct {
 
 func (x *EnableNamespaceResponse) Reset() {
 	*x = EnableNamespaceResponse{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[10]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +707,7 @@ func (x *EnableNamespaceResponse) String() string {
 func (*EnableNamespaceResponse) ProtoMessage() {}
 
 func (x *EnableNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[10]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +720,7 @@ func (x *EnableNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnableNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*EnableNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{10}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EnableNamespaceResponse) GetNamespace() *Namespace {
@@ -622,13 +733,14 @@ func (x *EnableNamespaceResponse) GetNamespace() *Namespace {
 type DisableNamespaceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Reason        string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DisableNamespaceRequest) Reset() {
 	*x = DisableNamespaceRequest{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[11]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +752,7 @@ func (x *DisableNamespaceRequest) String() string {
 func (*DisableNamespaceRequest) ProtoMessage() {}
 
 func (x *DisableNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[11]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,12 +765,19 @@ func (x *DisableNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*DisableNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{11}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DisableNamespaceRequest) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DisableNamespaceRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -672,7 +791,7 @@ type DisableNamespaceResponse struct {
 
 func (x *DisableNamespaceResponse) Reset() {
 	*x = DisableNamespaceResponse{}
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[12]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +803,7 @@ func (x *DisableNamespaceResponse) String() string {
 func (*DisableNamespaceResponse) ProtoMessage() {}
 
 func (x *DisableNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_namespace_proto_msgTypes[12]
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +816,7 @@ func (x *DisableNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*DisableNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{12}
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DisableNamespaceResponse) GetNamespace() *Namespace {
@@ -711,7 +830,7 @@ var File_kagzi_v1_namespace_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_namespace_proto_rawDesc = "" +
 	"\n" +
-	"\x18kagzi/v1/namespace.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xc7\x02\n" +
+	"\x18kagzi/v1/namespace.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xfc\x03\n" +
 	"\tNamespace\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12!\n" +
@@ -722,12 +841,27 @@ const file_kagzi_v1_namespace_proto_rawDesc = "" +
 	"created_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
 	"updated_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x127\n" +
-	"\tretention\x18d \x01(\v2\x19.google.protobuf.DurationR\tretention\"\xc9\x01\n" +
+	"\tretention\x18d \x01(\v2\x19.google.protobuf.DurationR\tretention\x121\n" +
+	"\x04keep\x18e \x03(\v2\x1d.kagzi.v1.Namespace.KeepEntryR\x04keep\x12,\n" +
+	"\x12failure_task_queue\x18f \x01(\tR\x10failureTaskQueue\x1aR\n" +
+	"\tKeepEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05value:\x028\x01\"\x88\x01\n" +
+	"\x04Keep\x12,\n" +
+	"\x04keep\x18\x01 \x03(\v2\x18.kagzi.v1.Keep.KeepEntryR\x04keep\x1aR\n" +
+	"\tKeepEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05value:\x028\x01\"\x8b\x03\n" +
 	"\x16CreateNamespaceRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12%\n" +
 	"\vdescription\x18\x03 \x01(\tH\x00R\vdescription\x88\x01\x01\x127\n" +
-	"\tretention\x18d \x01(\v2\x19.google.protobuf.DurationR\tretentionB\x0e\n" +
+	"\tretention\x18d \x01(\v2\x19.google.protobuf.DurationR\tretention\x12>\n" +
+	"\x04keep\x18e \x03(\v2*.kagzi.v1.CreateNamespaceRequest.KeepEntryR\x04keep\x12,\n" +
+	"\x12failure_task_queue\x18f \x01(\tR\x10failureTaskQueue\x1aR\n" +
+	"\tKeepEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05value:\x028\x01B\x0e\n" +
 	"\f_description\"L\n" +
 	"\x17CreateNamespaceResponse\x121\n" +
 	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace\"3\n" +
@@ -741,22 +875,28 @@ const file_kagzi_v1_namespace_proto_rawDesc = "" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x13.kagzi.v1.NamespaceR\n" +
 	"namespaces\x12&\n" +
-	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\xdf\x01\n" +
+	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\xe5\x02\n" +
 	"\x16UpdateNamespaceRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12&\n" +
 	"\fdisplay_name\x18\x02 \x01(\tH\x00R\vdisplayName\x88\x01\x01\x12%\n" +
 	"\vdescription\x18\x03 \x01(\tH\x01R\vdescription\x88\x01\x01\x127\n" +
-	"\tretention\x18d \x01(\v2\x19.google.protobuf.DurationR\tretentionB\x0f\n" +
+	"\tretention\x18d \x01(\v2\x19.google.protobuf.DurationR\tretention\x12\"\n" +
+	"\x04keep\x18e \x01(\v2\x0e.kagzi.v1.KeepR\x04keep\x121\n" +
+	"\x12failure_task_queue\x18f \x01(\tH\x02R\x10failureTaskQueue\x88\x01\x01\x12\x16\n" +
+	"\x06reason\x18g \x01(\tR\x06reasonB\x0f\n" +
 	"\r_display_nameB\x0e\n" +
-	"\f_description\"L\n" +
+	"\f_descriptionB\x15\n" +
+	"\x13_failure_task_queue\"L\n" +
 	"\x17UpdateNamespaceResponse\x121\n" +
-	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace\"6\n" +
+	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace\"N\n" +
 	"\x16EnableNamespaceRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"L\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06reason\x18d \x01(\tR\x06reason\"L\n" +
 	"\x17EnableNamespaceResponse\x121\n" +
-	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace\"7\n" +
+	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace\"O\n" +
 	"\x17DisableNamespaceRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"M\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06reason\x18d \x01(\tR\x06reason\"M\n" +
 	"\x18DisableNamespaceResponse\x121\n" +
 	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace2\x99\x04\n" +
 	"\x10NamespaceService\x12V\n" +
@@ -779,57 +919,68 @@ func file_kagzi_v1_namespace_proto_rawDescGZIP() []byte {
 	return file_kagzi_v1_namespace_proto_rawDescData
 }
 
-var file_kagzi_v1_namespace_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_kagzi_v1_namespace_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_kagzi_v1_namespace_proto_goTypes = []any{
 	(*Namespace)(nil),                // 0: kagzi.v1.Namespace
-	(*CreateNamespaceRequest)(nil),   // 1: kagzi.v1.CreateNamespaceRequest
-	(*CreateNamespaceResponse)(nil),  // 2: kagzi.v1.CreateNamespaceResponse
-	(*GetNamespaceRequest)(nil),      // 3: kagzi.v1.GetNamespaceRequest
-	(*GetNamespaceResponse)(nil),     // 4: kagzi.v1.GetNamespaceResponse
-	(*ListNamespacesRequest)(nil),    // 5: kagzi.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),   // 6: kagzi.v1.ListNamespacesResponse
-	(*UpdateNamespaceRequest)(nil),   // 7: kagzi.v1.UpdateNamespaceRequest
-	(*UpdateNamespaceResponse)(nil),  // 8: kagzi.v1.UpdateNamespaceResponse
-	(*EnableNamespaceRequest)(nil),   // 9: kagzi.v1.EnableNamespaceRequest
-	(*EnableNamespaceResponse)(nil),  // 10: kagzi.v1.EnableNamespaceResponse
-	(*DisableNamespaceRequest)(nil),  // 11: kagzi.v1.DisableNamespaceRequest
-	(*DisableNamespaceResponse)(nil), // 12: kagzi.v1.DisableNamespaceResponse
-	(*timestamppb.Timestamp)(nil),    // 13: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 14: google.protobuf.Duration
-	(*PageRequest)(nil),              // 15: kagzi.v1.PageRequest
-	(*PageInfo)(nil),                 // 16: kagzi.v1.PageInfo
+	(*Keep)(nil),                     // 1: kagzi.v1.Keep
+	(*CreateNamespaceRequest)(nil),   // 2: kagzi.v1.CreateNamespaceRequest
+	(*CreateNamespaceResponse)(nil),  // 3: kagzi.v1.CreateNamespaceResponse
+	(*GetNamespaceRequest)(nil),      // 4: kagzi.v1.GetNamespaceRequest
+	(*GetNamespaceResponse)(nil),     // 5: kagzi.v1.GetNamespaceResponse
+	(*ListNamespacesRequest)(nil),    // 6: kagzi.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),   // 7: kagzi.v1.ListNamespacesResponse
+	(*UpdateNamespaceRequest)(nil),   // 8: kagzi.v1.UpdateNamespaceRequest
+	(*UpdateNamespaceResponse)(nil),  // 9: kagzi.v1.UpdateNamespaceResponse
+	(*EnableNamespaceRequest)(nil),   // 10: kagzi.v1.EnableNamespaceRequest
+	(*EnableNamespaceResponse)(nil),  // 11: kagzi.v1.EnableNamespaceResponse
+	(*DisableNamespaceRequest)(nil),  // 12: kagzi.v1.DisableNamespaceRequest
+	(*DisableNamespaceResponse)(nil), // 13: kagzi.v1.DisableNamespaceResponse
+	nil,                              // 14: kagzi.v1.Namespace.KeepEntry
+	nil,                              // 15: kagzi.v1.Keep.KeepEntry
+	nil,                              // 16: kagzi.v1.CreateNamespaceRequest.KeepEntry
+	(*timestamppb.Timestamp)(nil),    // 17: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 18: google.protobuf.Duration
+	(*PageRequest)(nil),              // 19: kagzi.v1.PageRequest
+	(*PageInfo)(nil),                 // 20: kagzi.v1.PageInfo
 }
 var file_kagzi_v1_namespace_proto_depIdxs = []int32{
-	13, // 0: kagzi.v1.Namespace.created_at:type_name -> google.protobuf.Timestamp
-	13, // 1: kagzi.v1.Namespace.updated_at:type_name -> google.protobuf.Timestamp
-	14, // 2: kagzi.v1.Namespace.retention:type_name -> google.protobuf.Duration
-	14, // 3: kagzi.v1.CreateNamespaceRequest.retention:type_name -> google.protobuf.Duration
-	0,  // 4: kagzi.v1.CreateNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
-	0,  // 5: kagzi.v1.GetNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
-	15, // 6: kagzi.v1.ListNamespacesRequest.page:type_name -> kagzi.v1.PageRequest
-	0,  // 7: kagzi.v1.ListNamespacesResponse.namespaces:type_name -> kagzi.v1.Namespace
-	16, // 8: kagzi.v1.ListNamespacesResponse.page:type_name -> kagzi.v1.PageInfo
-	14, // 9: kagzi.v1.UpdateNamespaceRequest.retention:type_name -> google.protobuf.Duration
-	0,  // 10: kagzi.v1.UpdateNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
-	0,  // 11: kagzi.v1.EnableNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
-	0,  // 12: kagzi.v1.DisableNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
-	1,  // 13: kagzi.v1.NamespaceService.CreateNamespace:input_type -> kagzi.v1.CreateNamespaceRequest
-	3,  // 14: kagzi.v1.NamespaceService.GetNamespace:input_type -> kagzi.v1.GetNamespaceRequest
-	5,  // 15: kagzi.v1.NamespaceService.ListNamespaces:input_type -> kagzi.v1.ListNamespacesRequest
-	7,  // 16: kagzi.v1.NamespaceService.UpdateNamespace:input_type -> kagzi.v1.UpdateNamespaceRequest
-	9,  // 17: kagzi.v1.NamespaceService.EnableNamespace:input_type -> kagzi.v1.EnableNamespaceRequest
-	11, // 18: kagzi.v1.NamespaceService.DisableNamespace:input_type -> kagzi.v1.DisableNamespaceRequest
-	2,  // 19: kagzi.v1.NamespaceService.CreateNamespace:output_type -> kagzi.v1.CreateNamespaceResponse
-	4,  // 20: kagzi.v1.NamespaceService.GetNamespace:output_type -> kagzi.v1.GetNamespaceResponse
-	6,  // 21: kagzi.v1.NamespaceService.ListNamespaces:output_type -> kagzi.v1.ListNamespacesResponse
-	8,  // 22: kagzi.v1.NamespaceService.UpdateNamespace:output_type -> kagzi.v1.UpdateNamespaceResponse
-	10, // 23: kagzi.v1.NamespaceService.EnableNamespace:output_type -> kagzi.v1.EnableNamespaceResponse
-	12, // 24: kagzi.v1.NamespaceService.DisableNamespace:output_type -> kagzi.v1.DisableNamespaceResponse
-	19, // [19:25] is the sub-list for method output_type
-	13, // [13:19] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	17, // 0: kagzi.v1.Namespace.created_at:type_name -> google.protobuf.Timestamp
+	17, // 1: kagzi.v1.Namespace.updated_at:type_name -> google.protobuf.Timestamp
+	18, // 2: kagzi.v1.Namespace.retention:type_name -> google.protobuf.Duration
+	14, // 3: kagzi.v1.Namespace.keep:type_name -> kagzi.v1.Namespace.KeepEntry
+	15, // 4: kagzi.v1.Keep.keep:type_name -> kagzi.v1.Keep.KeepEntry
+	18, // 5: kagzi.v1.CreateNamespaceRequest.retention:type_name -> google.protobuf.Duration
+	16, // 6: kagzi.v1.CreateNamespaceRequest.keep:type_name -> kagzi.v1.CreateNamespaceRequest.KeepEntry
+	0,  // 7: kagzi.v1.CreateNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
+	0,  // 8: kagzi.v1.GetNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
+	19, // 9: kagzi.v1.ListNamespacesRequest.page:type_name -> kagzi.v1.PageRequest
+	0,  // 10: kagzi.v1.ListNamespacesResponse.namespaces:type_name -> kagzi.v1.Namespace
+	20, // 11: kagzi.v1.ListNamespacesResponse.page:type_name -> kagzi.v1.PageInfo
+	18, // 12: kagzi.v1.UpdateNamespaceRequest.retention:type_name -> google.protobuf.Duration
+	1,  // 13: kagzi.v1.UpdateNamespaceRequest.keep:type_name -> kagzi.v1.Keep
+	0,  // 14: kagzi.v1.UpdateNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
+	0,  // 15: kagzi.v1.EnableNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
+	0,  // 16: kagzi.v1.DisableNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
+	18, // 17: kagzi.v1.Namespace.KeepEntry.value:type_name -> google.protobuf.Duration
+	18, // 18: kagzi.v1.Keep.KeepEntry.value:type_name -> google.protobuf.Duration
+	18, // 19: kagzi.v1.CreateNamespaceRequest.KeepEntry.value:type_name -> google.protobuf.Duration
+	2,  // 20: kagzi.v1.NamespaceService.CreateNamespace:input_type -> kagzi.v1.CreateNamespaceRequest
+	4,  // 21: kagzi.v1.NamespaceService.GetNamespace:input_type -> kagzi.v1.GetNamespaceRequest
+	6,  // 22: kagzi.v1.NamespaceService.ListNamespaces:input_type -> kagzi.v1.ListNamespacesRequest
+	8,  // 23: kagzi.v1.NamespaceService.UpdateNamespace:input_type -> kagzi.v1.UpdateNamespaceRequest
+	10, // 24: kagzi.v1.NamespaceService.EnableNamespace:input_type -> kagzi.v1.EnableNamespaceRequest
+	12, // 25: kagzi.v1.NamespaceService.DisableNamespace:input_type -> kagzi.v1.DisableNamespaceRequest
+	3,  // 26: kagzi.v1.NamespaceService.CreateNamespace:output_type -> kagzi.v1.CreateNamespaceResponse
+	5,  // 27: kagzi.v1.NamespaceService.GetNamespace:output_type -> kagzi.v1.GetNamespaceResponse
+	7,  // 28: kagzi.v1.NamespaceService.ListNamespaces:output_type -> kagzi.v1.ListNamespacesResponse
+	9,  // 29: kagzi.v1.NamespaceService.UpdateNamespace:output_type -> kagzi.v1.UpdateNamespaceResponse
+	11, // 30: kagzi.v1.NamespaceService.EnableNamespace:output_type -> kagzi.v1.EnableNamespaceResponse
+	13, // 31: kagzi.v1.NamespaceService.DisableNamespace:output_type -> kagzi.v1.DisableNamespaceResponse
+	26, // [26:32] is the sub-list for method output_type
+	20, // [20:26] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_namespace_proto_init() }
@@ -838,15 +989,15 @@ func file_kagzi_v1_namespace_proto_init() {
 		return
 	}
 	file_kagzi_v1_common_proto_init()
-	file_kagzi_v1_namespace_proto_msgTypes[1].OneofWrappers = []any{}
-	file_kagzi_v1_namespace_proto_msgTypes[7].OneofWrappers = []any{}
+	file_kagzi_v1_namespace_proto_msgTypes[2].OneofWrappers = []any{}
+	file_kagzi_v1_namespace_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_namespace_proto_rawDesc), len(file_kagzi_v1_namespace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1185,9 +1185,12 @@ type Task struct {
 	ParentRunId      *string                `protobuf:"bytes,16,opt,name=parent_run_id,json=parentRunId,proto3,oneof" json:"parent_run_id,omitempty"`
 	ScheduleId       *string                `protobuf:"bytes,17,opt,name=schedule_id,json=scheduleId,proto3,oneof" json:"schedule_id,omitempty"`
 	Tags             map[string]string      `protobuf:"bytes,18,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Traceparent      string                 `protobuf:"bytes,19,opt,name=traceparent,proto3" json:"traceparent,omitempty"`                                 // W3C trace context of the start
-	CancelRequested  bool                   `protobuf:"varint,20,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"` // handed out so that the code can clean up
-	ScheduledAt      *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=scheduled_at,json=scheduledAt,proto3" json:"scheduled_at,omitempty"`              // the tick that fired the run
+	Traceparent      string                 `protobuf:"bytes,19,opt,name=traceparent,proto3" json:"traceparent,omitempty"`                                      // W3C trace context of the start
+	CancelRequested  bool                   `protobuf:"varint,20,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`      // handed out so that the code can clean up
+	ScheduledAt      *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=scheduled_at,json=scheduledAt,proto3" json:"scheduled_at,omitempty"`                   // the tick that fired the run
+	CancelGraceUntil *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=cancel_grace_until,json=cancelGraceUntil,proto3" json:"cancel_grace_until,omitempty"` // with cancel_requested: when the run ends in any case
+	CancelReason     *ErrorDetail           `protobuf:"bytes,101,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
+	FailedRunId      *string                `protobuf:"bytes,102,opt,name=failed_run_id,json=failedRunId,proto3,oneof" json:"failed_run_id,omitempty"` // of a failure handler: the run whose failure it handles
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1367,6 +1370,27 @@ func (x *Task) GetScheduledAt() *timestamppb.Timestamp {
 		return x.ScheduledAt
 	}
 	return nil
+}
+
+func (x *Task) GetCancelGraceUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CancelGraceUntil
+	}
+	return nil
+}
+
+func (x *Task) GetCancelReason() *ErrorDetail {
+	if x != nil {
+		return x.CancelReason
+	}
+	return nil
+}
+
+func (x *Task) GetFailedRunId() string {
+	if x != nil && x.FailedRunId != nil {
+		return *x.FailedRunId
+	}
+	return ""
 }
 
 type GetHistoryRequest struct {
@@ -2082,6 +2106,7 @@ type AwaitSignalRequest struct {
 	SignalName    string                 `protobuf:"bytes,4,opt,name=signal_name,json=signalName,proto3" json:"signal_name,omitempty"`
 	Timeout       *durationpb.Duration   `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"` // empty means no limit
 	LeaseToken    string                 `protobuf:"bytes,6,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	Hold          bool                   `protobuf:"varint,100,opt,name=hold,proto3" json:"hold,omitempty"` // parallel siblings are still at work: record the wait, but keep the lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2158,7 +2183,15 @@ func (x *AwaitSignalRequest) GetLeaseToken() string {
 	return ""
 }
 
-// AwaitSignalResponse: neither field set means that the run is parked and the lease is over.
+func (x *AwaitSignalRequest) GetHold() bool {
+	if x != nil {
+		return x.Hold
+	}
+	return false
+}
+
+// AwaitSignalResponse: neither field set means that the run is parked and the lease is over, or with `hold` that it waits.
+// The step that the wait is recorded as is COMPLETED with the signal's payload, or with signal_timed_out when the limit passed.
 type AwaitSignalResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Payload       *Payload               `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"` // the signal was already there; the step is completed with it
@@ -2211,6 +2244,9 @@ func (x *AwaitSignalResponse) GetTimedOut() bool {
 	return false
 }
 
+// StartChildRequest: the step is a CHILD_WORKFLOW that runs as long as the child does. In the transaction in which the child
+// ends, the step becomes COMPLETED with the child's output, or FAILED with its error. A child that continues as new goes on as
+// its last run. Repeated under the same name it is answered with the same child.
 type StartChildRequest struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	StepName          string                 `protobuf:"bytes,1,opt,name=step_name,json=stepName,proto3" json:"step_name,omitempty"`
@@ -2283,6 +2319,7 @@ type StartChildResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ChildRunId    string                 `protobuf:"bytes,1,opt,name=child_run_id,json=childRunId,proto3" json:"child_run_id,omitempty"`
 	StepId        string                 `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
+	Step          *Step                  `protobuf:"bytes,100,opt,name=step,proto3" json:"step,omitempty"` // as it stands: a child started before may have ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2331,13 +2368,22 @@ func (x *StartChildResponse) GetStepId() string {
 	return ""
 }
 
+func (x *StartChildResponse) GetStep() *Step {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+// AwaitChildrenRequest: results are in the history, as those of the steps that started the children.
 type AwaitChildrenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	ChildRunIds   []string               `protobuf:"bytes,3,rep,name=child_run_ids,json=childRunIds,proto3" json:"child_run_ids,omitempty"`
-	Any           bool                   `protobuf:"varint,4,opt,name=any,proto3" json:"any,omitempty"` // wake at the first that ends, not at the last
+	ChildRunIds   []string               `protobuf:"bytes,3,rep,name=child_run_ids,json=childRunIds,proto3" json:"child_run_ids,omitempty"` // of children that this run started, at most 10000
+	Any           bool                   `protobuf:"varint,4,opt,name=any,proto3" json:"any,omitempty"`                                     // wake at the first that ends, not at the last
 	LeaseToken    string                 `protobuf:"bytes,5,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	Hold          bool                   `protobuf:"varint,100,opt,name=hold,proto3" json:"hold,omitempty"` // parallel siblings are still at work: record the wait, but keep the lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2407,9 +2453,19 @@ func (x *AwaitChildrenRequest) GetLeaseToken() string {
 	return ""
 }
 
+func (x *AwaitChildrenRequest) GetHold() bool {
+	if x != nil {
+		return x.Hold
+	}
+	return false
+}
+
 type AwaitChildrenResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Finished      []*Workflow            `protobuf:"bytes,1,rep,name=finished,proto3" json:"finished,omitempty"` // with their outputs; empty means that the run is parked
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those of the children that have ended, when that is enough to go on, with their outputs up to 4 MiB in all; empty means that
+	// the run is parked and the lease is over, or with `hold` that it waits.
+	Finished      []*Workflow `protobuf:"bytes,1,rep,name=finished,proto3" json:"finished,omitempty"`
+	Steps         []*Step     `protobuf:"bytes,100,rep,name=steps,proto3" json:"steps,omitempty"` // the steps of those children, in the order asked for, likewise up to 4 MiB
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2447,6 +2503,13 @@ func (*AwaitChildrenResponse) Descriptor() ([]byte, []int) {
 func (x *AwaitChildrenResponse) GetFinished() []*Workflow {
 	if x != nil {
 		return x.Finished
+	}
+	return nil
+}
+
+func (x *AwaitChildrenResponse) GetSteps() []*Step {
+	if x != nil {
+		return x.Steps
 	}
 	return nil
 }
@@ -3829,7 +3892,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\rworkflow_type\x18\x02 \x01(\tR\fworkflowType\x12'\n" +
 	"\x05input\x18\x03 \x01(\v2\x11.kagzi.v1.PayloadR\x05input\x12\"\n" +
 	"\x04task\x18d \x01(\v2\x0e.kagzi.v1.TaskR\x04task\x12\"\n" +
-	"\x04more\x18e \x03(\v2\x0e.kagzi.v1.TaskR\x04more\"\xe1\a\n" +
+	"\x04more\x18e \x03(\v2\x0e.kagzi.v1.TaskR\x04more\"\xa2\t\n" +
 	"\x04Task\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12#\n" +
@@ -3857,13 +3920,17 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x04tags\x18\x12 \x03(\v2\x18.kagzi.v1.Task.TagsEntryR\x04tags\x12 \n" +
 	"\vtraceparent\x18\x13 \x01(\tR\vtraceparent\x12)\n" +
 	"\x10cancel_requested\x18\x14 \x01(\bR\x0fcancelRequested\x12=\n" +
-	"\fscheduled_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\vscheduledAt\x1a7\n" +
+	"\fscheduled_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\vscheduledAt\x12H\n" +
+	"\x12cancel_grace_until\x18d \x01(\v2\x1a.google.protobuf.TimestampR\x10cancelGraceUntil\x12:\n" +
+	"\rcancel_reason\x18e \x01(\v2\x15.kagzi.v1.ErrorDetailR\fcancelReason\x12'\n" +
+	"\rfailed_run_id\x18f \x01(\tH\x03R\vfailedRunId\x88\x01\x01\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
 	"\f_deadline_atB\x10\n" +
 	"\x0e_parent_run_idB\x0e\n" +
-	"\f_schedule_id\"^\n" +
+	"\f_schedule_idB\x10\n" +
+	"\x0e_failed_run_id\"^\n" +
 	"\x11GetHistoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
@@ -3923,7 +3990,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"leaseToken\x120\n" +
 	"\x05until\x18e \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
 	"\x04hold\x18f \x01(\bR\x04hold\"\x0f\n" +
-	"\rSleepResponse\"\xdd\x01\n" +
+	"\rSleepResponse\"\xf1\x01\n" +
 	"\x12AwaitSignalRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1b\n" +
@@ -3932,7 +3999,8 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"signalName\x123\n" +
 	"\atimeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1f\n" +
 	"\vlease_token\x18\x06 \x01(\tR\n" +
-	"leaseToken\"_\n" +
+	"leaseToken\x12\x12\n" +
+	"\x04hold\x18d \x01(\bR\x04hold\"_\n" +
 	"\x13AwaitSignalResponse\x12+\n" +
 	"\apayload\x18\x01 \x01(\v2\x11.kagzi.v1.PayloadR\apayload\x12\x1b\n" +
 	"\ttimed_out\x18\x02 \x01(\bR\btimedOut\"\xd4\x01\n" +
@@ -3941,20 +4009,23 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\vlease_token\x18\x02 \x01(\tR\n" +
 	"leaseToken\x124\n" +
 	"\x05child\x18\x03 \x01(\v2\x1e.kagzi.v1.StartWorkflowRequestR\x05child\x12K\n" +
-	"\x13parent_close_policy\x18\x04 \x01(\x0e2\x1b.kagzi.v1.ParentClosePolicyR\x11parentClosePolicy\"O\n" +
+	"\x13parent_close_policy\x18\x04 \x01(\x0e2\x1b.kagzi.v1.ParentClosePolicyR\x11parentClosePolicy\"s\n" +
 	"\x12StartChildResponse\x12 \n" +
 	"\fchild_run_id\x18\x01 \x01(\tR\n" +
 	"childRunId\x12\x17\n" +
-	"\astep_id\x18\x02 \x01(\tR\x06stepId\"\xa2\x01\n" +
+	"\astep_id\x18\x02 \x01(\tR\x06stepId\x12\"\n" +
+	"\x04step\x18d \x01(\v2\x0e.kagzi.v1.StepR\x04step\"\xb6\x01\n" +
 	"\x14AwaitChildrenRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\"\n" +
 	"\rchild_run_ids\x18\x03 \x03(\tR\vchildRunIds\x12\x10\n" +
 	"\x03any\x18\x04 \x01(\bR\x03any\x12\x1f\n" +
 	"\vlease_token\x18\x05 \x01(\tR\n" +
-	"leaseToken\"G\n" +
+	"leaseToken\x12\x12\n" +
+	"\x04hold\x18d \x01(\bR\x04hold\"m\n" +
 	"\x15AwaitChildrenResponse\x12.\n" +
-	"\bfinished\x18\x01 \x03(\v2\x12.kagzi.v1.WorkflowR\bfinished\"\xdb\x01\n" +
+	"\bfinished\x18\x01 \x03(\v2\x12.kagzi.v1.WorkflowR\bfinished\x12$\n" +
+	"\x05steps\x18d \x03(\v2\x0e.kagzi.v1.StepR\x05steps\"\xdb\x01\n" +
 	"\x17CompleteWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12)\n" +
@@ -4055,7 +4126,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x1fPARENT_CLOSE_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bPARENT_CLOSE_POLICY_ABANDON\x10\x01\x12\x1e\n" +
 	"\x1aPARENT_CLOSE_POLICY_CANCEL\x10\x02\x12!\n" +
-	"\x1dPARENT_CLOSE_POLICY_TERMINATE\x10\x032\xa0\t\n" +
+	"\x1dPARENT_CLOSE_POLICY_TERMINATE\x10\x032\xd0\t\n" +
 	"\rWorkerService\x12A\n" +
 	"\bRegister\x12\x19.kagzi.v1.RegisterRequest\x1a\x1a.kagzi.v1.RegisterResponse\x12D\n" +
 	"\tHeartbeat\x12\x1a.kagzi.v1.HeartbeatRequest\x1a\x1b.kagzi.v1.HeartbeatResponse\x12G\n" +
@@ -4074,7 +4145,9 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\rAwaitChildren\x12\x1e.kagzi.v1.AwaitChildrenRequest\x1a\x1f.kagzi.v1.AwaitChildrenResponse\x12Y\n" +
 	"\x10CompleteWorkflow\x12!.kagzi.v1.CompleteWorkflowRequest\x1a\".kagzi.v1.CompleteWorkflowResponse\x12M\n" +
 	"\fFailWorkflow\x12\x1d.kagzi.v1.FailWorkflowRequest\x1a\x1e.kagzi.v1.FailWorkflowResponse\x12J\n" +
-	"\vReleaseTask\x12\x1c.kagzi.v1.ReleaseTaskRequest\x1a\x1d.kagzi.v1.ReleaseTaskResponse\x12B\n" +
+	"\vReleaseTask\x12\x1c.kagzi.v1.ReleaseTaskRequest\x1a\x1d.kagzi.v1.ReleaseTaskResponse\x12.\n" +
+	"\n" +
+	"SetRunNote\x12\x11.kagzi.v1.SetNote\x1a\r.kagzi.v1.Ack\x12B\n" +
 	"\aSession\x12\x18.kagzi.v1.SessionRequest\x1a\x19.kagzi.v1.SessionResponse(\x010\x01b\x06proto3"
 
 var (
@@ -4147,8 +4220,8 @@ var file_kagzi_v1_worker_proto_goTypes = []any{
 	(*RetryPolicy)(nil),              // 52: kagzi.v1.RetryPolicy
 	(*TimeoutConfig)(nil),            // 53: kagzi.v1.TimeoutConfig
 	(*Step)(nil),                     // 54: kagzi.v1.Step
-	(StepKind)(0),                    // 55: kagzi.v1.StepKind
-	(*ErrorDetail)(nil),              // 56: kagzi.v1.ErrorDetail
+	(*ErrorDetail)(nil),              // 55: kagzi.v1.ErrorDetail
+	(StepKind)(0),                    // 56: kagzi.v1.StepKind
 	(*StartWorkflowRequest)(nil),     // 57: kagzi.v1.StartWorkflowRequest
 	(*Workflow)(nil),                 // 58: kagzi.v1.Workflow
 	(WorkflowStatus)(0),              // 59: kagzi.v1.WorkflowStatus
@@ -4181,105 +4254,111 @@ var file_kagzi_v1_worker_proto_depIdxs = []int32{
 	54,  // 24: kagzi.v1.Task.history:type_name -> kagzi.v1.Step
 	48,  // 25: kagzi.v1.Task.tags:type_name -> kagzi.v1.Task.TagsEntry
 	49,  // 26: kagzi.v1.Task.scheduled_at:type_name -> google.protobuf.Timestamp
-	54,  // 27: kagzi.v1.GetHistoryResponse.history:type_name -> kagzi.v1.Step
-	55,  // 28: kagzi.v1.BeginStepRequest.kind:type_name -> kagzi.v1.StepKind
-	51,  // 29: kagzi.v1.BeginStepRequest.input:type_name -> kagzi.v1.Payload
-	52,  // 30: kagzi.v1.BeginStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	49,  // 31: kagzi.v1.BeginStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	51,  // 32: kagzi.v1.BeginStepResponse.cached_output:type_name -> kagzi.v1.Payload
-	56,  // 33: kagzi.v1.BeginStepResponse.error:type_name -> kagzi.v1.ErrorDetail
-	51,  // 34: kagzi.v1.CompleteStepRequest.output:type_name -> kagzi.v1.Payload
-	49,  // 35: kagzi.v1.CompleteStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	54,  // 36: kagzi.v1.CompleteStepResponse.step:type_name -> kagzi.v1.Step
-	56,  // 37: kagzi.v1.FailStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	52,  // 38: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	49,  // 39: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	49,  // 40: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
-	50,  // 41: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
-	49,  // 42: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
-	50,  // 43: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
-	51,  // 44: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
-	57,  // 45: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
-	1,   // 46: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
-	58,  // 47: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
-	51,  // 48: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
-	57,  // 49: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
-	59,  // 50: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	56,  // 51: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
-	59,  // 52: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	49,  // 53: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
-	5,   // 54: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
-	38,  // 55: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
-	7,   // 56: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
-	17,  // 57: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
-	19,  // 58: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
-	21,  // 59: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
-	23,  // 60: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
-	25,  // 61: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
-	27,  // 62: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
-	29,  // 63: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
-	31,  // 64: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
-	33,  // 65: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
-	35,  // 66: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
-	10,  // 67: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
-	39,  // 68: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
-	6,   // 69: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
-	14,  // 70: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
-	9,   // 71: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
-	18,  // 72: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
-	20,  // 73: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
-	22,  // 74: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
-	24,  // 75: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
-	26,  // 76: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
-	28,  // 77: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
-	30,  // 78: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
-	32,  // 79: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
-	34,  // 80: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
-	36,  // 81: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
-	11,  // 82: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
-	56,  // 83: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
-	42,  // 84: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
-	43,  // 85: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
-	41,  // 86: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
-	56,  // 87: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
-	49,  // 88: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
-	5,   // 89: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
-	7,   // 90: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
-	10,  // 91: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
-	12,  // 92: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
-	15,  // 93: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
-	17,  // 94: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
-	19,  // 95: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
-	21,  // 96: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
-	23,  // 97: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
-	25,  // 98: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
-	27,  // 99: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
-	29,  // 100: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
-	31,  // 101: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
-	33,  // 102: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
-	35,  // 103: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
-	37,  // 104: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
-	6,   // 105: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
-	9,   // 106: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
-	11,  // 107: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
-	13,  // 108: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
-	16,  // 109: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
-	18,  // 110: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
-	20,  // 111: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
-	22,  // 112: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
-	24,  // 113: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
-	26,  // 114: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
-	28,  // 115: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
-	30,  // 116: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
-	32,  // 117: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
-	34,  // 118: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
-	36,  // 119: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
-	40,  // 120: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
-	105, // [105:121] is the sub-list for method output_type
-	89,  // [89:105] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	49,  // 27: kagzi.v1.Task.cancel_grace_until:type_name -> google.protobuf.Timestamp
+	55,  // 28: kagzi.v1.Task.cancel_reason:type_name -> kagzi.v1.ErrorDetail
+	54,  // 29: kagzi.v1.GetHistoryResponse.history:type_name -> kagzi.v1.Step
+	56,  // 30: kagzi.v1.BeginStepRequest.kind:type_name -> kagzi.v1.StepKind
+	51,  // 31: kagzi.v1.BeginStepRequest.input:type_name -> kagzi.v1.Payload
+	52,  // 32: kagzi.v1.BeginStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	49,  // 33: kagzi.v1.BeginStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	51,  // 34: kagzi.v1.BeginStepResponse.cached_output:type_name -> kagzi.v1.Payload
+	55,  // 35: kagzi.v1.BeginStepResponse.error:type_name -> kagzi.v1.ErrorDetail
+	51,  // 36: kagzi.v1.CompleteStepRequest.output:type_name -> kagzi.v1.Payload
+	49,  // 37: kagzi.v1.CompleteStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	54,  // 38: kagzi.v1.CompleteStepResponse.step:type_name -> kagzi.v1.Step
+	55,  // 39: kagzi.v1.FailStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	52,  // 40: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	49,  // 41: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	49,  // 42: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
+	50,  // 43: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
+	49,  // 44: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
+	50,  // 45: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
+	51,  // 46: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
+	57,  // 47: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
+	1,   // 48: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
+	54,  // 49: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
+	58,  // 50: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
+	54,  // 51: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
+	51,  // 52: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
+	57,  // 53: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
+	59,  // 54: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	55,  // 55: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
+	59,  // 56: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	49,  // 57: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
+	5,   // 58: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
+	38,  // 59: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
+	7,   // 60: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
+	17,  // 61: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
+	19,  // 62: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
+	21,  // 63: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
+	23,  // 64: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
+	25,  // 65: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
+	27,  // 66: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
+	29,  // 67: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
+	31,  // 68: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 69: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
+	35,  // 70: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
+	10,  // 71: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
+	39,  // 72: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
+	6,   // 73: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
+	14,  // 74: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
+	9,   // 75: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
+	18,  // 76: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
+	20,  // 77: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
+	22,  // 78: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
+	24,  // 79: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
+	26,  // 80: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
+	28,  // 81: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
+	30,  // 82: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
+	32,  // 83: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 84: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
+	36,  // 85: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
+	11,  // 86: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
+	55,  // 87: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
+	42,  // 88: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
+	43,  // 89: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
+	41,  // 90: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
+	55,  // 91: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
+	49,  // 92: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
+	5,   // 93: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
+	7,   // 94: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
+	10,  // 95: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
+	12,  // 96: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
+	15,  // 97: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
+	17,  // 98: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
+	19,  // 99: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
+	21,  // 100: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
+	23,  // 101: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
+	25,  // 102: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
+	27,  // 103: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
+	29,  // 104: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
+	31,  // 105: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 106: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
+	35,  // 107: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
+	39,  // 108: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
+	37,  // 109: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
+	6,   // 110: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
+	9,   // 111: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
+	11,  // 112: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
+	13,  // 113: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
+	16,  // 114: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
+	18,  // 115: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
+	20,  // 116: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
+	22,  // 117: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
+	24,  // 118: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
+	26,  // 119: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
+	28,  // 120: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
+	30,  // 121: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
+	32,  // 122: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 123: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
+	36,  // 124: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
+	41,  // 125: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
+	40,  // 126: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
+	110, // [110:127] is the sub-list for method output_type
+	93,  // [93:110] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_worker_proto_init() }

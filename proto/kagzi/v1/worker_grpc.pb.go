@@ -34,6 +34,7 @@ const (
 	WorkerService_CompleteWorkflow_FullMethodName = "/kagzi.v1.WorkerService/CompleteWorkflow"
 	WorkerService_FailWorkflow_FullMethodName     = "/kagzi.v1.WorkerService/FailWorkflow"
 	WorkerService_ReleaseTask_FullMethodName      = "/kagzi.v1.WorkerService/ReleaseTask"
+	WorkerService_SetRunNote_FullMethodName       = "/kagzi.v1.WorkerService/SetRunNote"
 	WorkerService_Session_FullMethodName          = "/kagzi.v1.WorkerService/Session"
 )
 
@@ -81,6 +82,8 @@ type WorkerServiceClient interface {
 	FailWorkflow(ctx context.Context, in *FailWorkflowRequest, opts ...grpc.CallOption) (*FailWorkflowResponse, error)
 	// Hands a run back unfinished, at once and without an attempt counted: a graceful shutdown.
 	ReleaseTask(ctx context.Context, in *ReleaseTaskRequest, opts ...grpc.CallOption) (*ReleaseTaskResponse, error)
+	// The run's own progress line, shown in lists. It is no part of the history.
+	SetRunNote(ctx context.Context, in *SetNote, opts ...grpc.CallOption) (*Ack, error)
 	Session(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SessionRequest, SessionResponse], error)
 }
 
@@ -242,6 +245,16 @@ func (c *workerServiceClient) ReleaseTask(ctx context.Context, in *ReleaseTaskRe
 	return out, nil
 }
 
+func (c *workerServiceClient) SetRunNote(ctx context.Context, in *SetNote, opts ...grpc.CallOption) (*Ack, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Ack)
+	err := c.cc.Invoke(ctx, WorkerService_SetRunNote_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workerServiceClient) Session(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SessionRequest, SessionResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &WorkerService_ServiceDesc.Streams[0], WorkerService_Session_FullMethodName, cOpts...)
@@ -299,6 +312,8 @@ type WorkerServiceServer interface {
 	FailWorkflow(context.Context, *FailWorkflowRequest) (*FailWorkflowResponse, error)
 	// Hands a run back unfinished, at once and without an attempt counted: a graceful shutdown.
 	ReleaseTask(context.Context, *ReleaseTaskRequest) (*ReleaseTaskResponse, error)
+	// The run's own progress line, shown in lists. It is no part of the history.
+	SetRunNote(context.Context, *SetNote) (*Ack, error)
 	Session(grpc.BidiStreamingServer[SessionRequest, SessionResponse]) error
 	mustEmbedUnimplementedWorkerServiceServer()
 }
@@ -354,6 +369,9 @@ func (UnimplementedWorkerServiceServer) FailWorkflow(context.Context, *FailWorkf
 }
 func (UnimplementedWorkerServiceServer) ReleaseTask(context.Context, *ReleaseTaskRequest) (*ReleaseTaskResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReleaseTask not implemented")
+}
+func (UnimplementedWorkerServiceServer) SetRunNote(context.Context, *SetNote) (*Ack, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetRunNote not implemented")
 }
 func (UnimplementedWorkerServiceServer) Session(grpc.BidiStreamingServer[SessionRequest, SessionResponse]) error {
 	return status.Error(codes.Unimplemented, "method Session not implemented")
@@ -649,6 +667,24 @@ func _WorkerService_ReleaseTask_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WorkerService_SetRunNote_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetNote)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkerServiceServer).SetRunNote(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkerService_SetRunNote_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkerServiceServer).SetRunNote(ctx, req.(*SetNote))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WorkerService_Session_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(WorkerServiceServer).Session(&grpc.GenericServerStream[SessionRequest, SessionResponse]{ServerStream: stream})
 }
@@ -722,6 +758,10 @@ var WorkerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReleaseTask",
 			Handler:    _WorkerService_ReleaseTask_Handler,
+		},
+		{
+			MethodName: "SetRunNote",
+			Handler:    _WorkerService_SetRunNote_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -427,6 +427,11 @@ type Workflow struct {
 	LeaseLosses        int32                  `protobuf:"varint,114,opt,name=lease_losses,json=leaseLosses,proto3" json:"lease_losses,omitempty"` // how often in a row a worker was lost while it held the run
 	ContinuedAsRunId   *string                `protobuf:"bytes,115,opt,name=continued_as_run_id,json=continuedAsRunId,proto3,oneof" json:"continued_as_run_id,omitempty"`
 	CancelRequestedAt  *timestamppb.Timestamp `protobuf:"bytes,116,opt,name=cancel_requested_at,json=cancelRequestedAt,proto3,oneof" json:"cancel_requested_at,omitempty"`
+	ScheduledAt        *timestamppb.Timestamp `protobuf:"bytes,117,opt,name=scheduled_at,json=scheduledAt,proto3,oneof" json:"scheduled_at,omitempty"` // the tick that fired the run
+	Pinned             bool                   `protobuf:"varint,118,opt,name=pinned,proto3" json:"pinned,omitempty"`                                   // kept by PinWorkflow, whatever the retention
+	CancelGraceUntil   *timestamppb.Timestamp `protobuf:"bytes,119,opt,name=cancel_grace_until,json=cancelGraceUntil,proto3,oneof" json:"cancel_grace_until,omitempty"`
+	ConcurrencyLimit   int32                  `protobuf:"varint,120,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // of its key
+	ContinuedFromRunId *string                `protobuf:"bytes,121,opt,name=continued_from_run_id,json=continuedFromRunId,proto3,oneof" json:"continued_from_run_id,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -732,6 +737,41 @@ func (x *Workflow) GetCancelRequestedAt() *timestamppb.Timestamp {
 		return x.CancelRequestedAt
 	}
 	return nil
+}
+
+func (x *Workflow) GetScheduledAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ScheduledAt
+	}
+	return nil
+}
+
+func (x *Workflow) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+func (x *Workflow) GetCancelGraceUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CancelGraceUntil
+	}
+	return nil
+}
+
+func (x *Workflow) GetConcurrencyLimit() int32 {
+	if x != nil {
+		return x.ConcurrencyLimit
+	}
+	return 0
+}
+
+func (x *Workflow) GetContinuedFromRunId() string {
+	if x != nil && x.ContinuedFromRunId != nil {
+		return *x.ContinuedFromRunId
+	}
+	return ""
 }
 
 type StartWorkflowRequest struct {
@@ -1780,8 +1820,10 @@ func (x *CancelWorkflowRequest) GetReason() string {
 
 type CancelWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Cancelled     bool                   `protobuf:"varint,1,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	Cancelled     bool                   `protobuf:"varint,1,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // the run is CANCELLED
 	Status        WorkflowStatus         `protobuf:"varint,2,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`
+	Requested     bool                   `protobuf:"varint,100,opt,name=requested,proto3" json:"requested,omitempty"` // its code was told, and has until grace_until
+	GraceUntil    *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=grace_until,json=graceUntil,proto3" json:"grace_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1828,6 +1870,20 @@ func (x *CancelWorkflowResponse) GetStatus() WorkflowStatus {
 		return x.Status
 	}
 	return WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED
+}
+
+func (x *CancelWorkflowResponse) GetRequested() bool {
+	if x != nil {
+		return x.Requested
+	}
+	return false
+}
+
+func (x *CancelWorkflowResponse) GetGraceUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.GraceUntil
+	}
+	return nil
 }
 
 type TerminateWorkflowRequest struct {
@@ -1946,9 +2002,11 @@ type RetryWorkflowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	FromStep      string                 `protobuf:"bytes,100,opt,name=from_step,json=fromStep,proto3" json:"from_step,omitempty"` // this step and all begun after it run again; empty keeps every completed step
-	Restart       bool                   `protobuf:"varint,101,opt,name=restart,proto3" json:"restart,omitempty"`                  // keep no step at all
-	Input         *Payload               `protobuf:"bytes,102,opt,name=input,proto3" json:"input,omitempty"`                       // replaces the input, only with restart
+	FromStep      string                 `protobuf:"bytes,100,opt,name=from_step,json=fromStep,proto3" json:"from_step,omitempty"`    // this step and all begun after it run again; empty keeps every completed step
+	Restart       bool                   `protobuf:"varint,101,opt,name=restart,proto3" json:"restart,omitempty"`                     // keep no step at all
+	Input         *Payload               `protobuf:"bytes,102,opt,name=input,proto3" json:"input,omitempty"`                          // replaces the input, only with restart
+	RequestId     string                 `protobuf:"bytes,103,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // as in StartWorkflowRequest
+	Reason        string                 `protobuf:"bytes,104,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2018,10 +2076,24 @@ func (x *RetryWorkflowRequest) GetInput() *Payload {
 	return nil
 }
 
+func (x *RetryWorkflowRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RetryWorkflowRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type RetryWorkflowResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	NewRunId       string                 `protobuf:"bytes,1,opt,name=new_run_id,json=newRunId,proto3" json:"new_run_id,omitempty"`
-	AlreadyRunning bool                   `protobuf:"varint,2,opt,name=already_running,json=alreadyRunning,proto3" json:"already_running,omitempty"`
+	AlreadyRunning bool                   `protobuf:"varint,2,opt,name=already_running,json=alreadyRunning,proto3" json:"already_running,omitempty"` // an earlier retry of this run is active; new_run_id is that one, and nothing was started
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2178,6 +2250,7 @@ type ResumeWorkflowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2222,6 +2295,13 @@ func (x *ResumeWorkflowRequest) GetNamespace() string {
 func (x *ResumeWorkflowRequest) GetRunId() string {
 	if x != nil {
 		return x.RunId
+	}
+	return ""
+}
+
+func (x *ResumeWorkflowRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -2618,7 +2698,9 @@ func (x *ExportWorkflowRequest) GetRedactPayloads() bool {
 
 type Capsule struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"` // of a zip file whose manifest.json says what is inside
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`                              // of a zip file whose manifest.json says what is inside
+	Namespace     string                 `protobuf:"bytes,100,opt,name=namespace,proto3" json:"namespace,omitempty"`                  // import only, in the first message: where to; empty means "default"
+	RequestId     string                 `protobuf:"bytes,101,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // import only, in the first message: as in StartWorkflowRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2660,12 +2742,27 @@ func (x *Capsule) GetData() []byte {
 	return nil
 }
 
+func (x *Capsule) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Capsule) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 type ImportWorkflowResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Runs          int32                  `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"` // with its children
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	RunId           string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Runs            int32                  `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`                                                // with its children
+	AlreadyImported bool                   `protobuf:"varint,100,opt,name=already_imported,json=alreadyImported,proto3" json:"already_imported,omitempty"` // this request_id was answered before; nothing was imported now
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ImportWorkflowResponse) Reset() {
@@ -2710,6 +2807,13 @@ func (x *ImportWorkflowResponse) GetRuns() int32 {
 		return x.Runs
 	}
 	return 0
+}
+
+func (x *ImportWorkflowResponse) GetAlreadyImported() bool {
+	if x != nil {
+		return x.AlreadyImported
+	}
+	return false
 }
 
 type SignalWorkflowRequest struct {
@@ -2832,6 +2936,315 @@ func (x *SignalWorkflowResponse) GetAlreadyDelivered() bool {
 	return false
 }
 
+// Signal is one signal that was delivered to a run.
+type Signal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // order of arrival in the run, from 1
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	SignalId      string                 `protobuf:"bytes,3,opt,name=signal_id,json=signalId,proto3" json:"signal_id,omitempty"`
+	Payload       *Payload               `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	ReceivedAt    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=received_at,json=receivedAt,proto3" json:"received_at,omitempty"`
+	StepName      *string                `protobuf:"bytes,6,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"` // the step that consumed it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Signal) Reset() {
+	*x = Signal{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Signal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Signal) ProtoMessage() {}
+
+func (x *Signal) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Signal.ProtoReflect.Descriptor instead.
+func (*Signal) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Signal) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *Signal) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Signal) GetSignalId() string {
+	if x != nil {
+		return x.SignalId
+	}
+	return ""
+}
+
+func (x *Signal) GetPayload() *Payload {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Signal) GetReceivedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReceivedAt
+	}
+	return nil
+}
+
+func (x *Signal) GetStepName() string {
+	if x != nil && x.StepName != nil {
+		return *x.StepName
+	}
+	return ""
+}
+
+type ListSignalsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Page          *PageRequest           `protobuf:"bytes,3,opt,name=page,proto3" json:"page,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSignalsRequest) Reset() {
+	*x = ListSignalsRequest{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSignalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSignalsRequest) ProtoMessage() {}
+
+func (x *ListSignalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSignalsRequest.ProtoReflect.Descriptor instead.
+func (*ListSignalsRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListSignalsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListSignalsRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ListSignalsRequest) GetPage() *PageRequest {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+type ListSignalsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Signals       []*Signal              `protobuf:"bytes,1,rep,name=signals,proto3" json:"signals,omitempty"`
+	Page          *PageInfo              `protobuf:"bytes,2,opt,name=page,proto3" json:"page,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSignalsResponse) Reset() {
+	*x = ListSignalsResponse{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSignalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSignalsResponse) ProtoMessage() {}
+
+func (x *ListSignalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSignalsResponse.ProtoReflect.Descriptor instead.
+func (*ListSignalsResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListSignalsResponse) GetSignals() []*Signal {
+	if x != nil {
+		return x.Signals
+	}
+	return nil
+}
+
+func (x *ListSignalsResponse) GetPage() *PageInfo {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+type PinWorkflowRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Pinned        bool                   `protobuf:"varint,3,opt,name=pinned,proto3" json:"pinned,omitempty"` // false lets it go again
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PinWorkflowRequest) Reset() {
+	*x = PinWorkflowRequest{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PinWorkflowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PinWorkflowRequest) ProtoMessage() {}
+
+func (x *PinWorkflowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PinWorkflowRequest.ProtoReflect.Descriptor instead.
+func (*PinWorkflowRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *PinWorkflowRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PinWorkflowRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *PinWorkflowRequest) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+func (x *PinWorkflowRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type PinWorkflowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workflow      *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PinWorkflowResponse) Reset() {
+	*x = PinWorkflowResponse{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PinWorkflowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PinWorkflowResponse) ProtoMessage() {}
+
+func (x *PinWorkflowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PinWorkflowResponse.ProtoReflect.Descriptor instead.
+func (*PinWorkflowResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *PinWorkflowResponse) GetWorkflow() *Workflow {
+	if x != nil {
+		return x.Workflow
+	}
+	return nil
+}
+
 type BulkWorkflowsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Action        BulkAction             `protobuf:"varint,1,opt,name=action,proto3,enum=kagzi.v1.BulkAction" json:"action,omitempty"`
@@ -2844,7 +3257,7 @@ type BulkWorkflowsRequest struct {
 
 func (x *BulkWorkflowsRequest) Reset() {
 	*x = BulkWorkflowsRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[34]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +3269,7 @@ func (x *BulkWorkflowsRequest) String() string {
 func (*BulkWorkflowsRequest) ProtoMessage() {}
 
 func (x *BulkWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[34]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +3282,7 @@ func (x *BulkWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*BulkWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{34}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BulkWorkflowsRequest) GetAction() BulkAction {
@@ -2906,13 +3319,14 @@ type BulkWorkflowsProgress struct {
 	Done          int64                  `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
 	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
 	LastError     *ErrorDetail           `protobuf:"bytes,4,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	LastRunId     string                 `protobuf:"bytes,100,opt,name=last_run_id,json=lastRunId,proto3" json:"last_run_id,omitempty"` // the run that last_error is about
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BulkWorkflowsProgress) Reset() {
 	*x = BulkWorkflowsProgress{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[35]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2924,7 +3338,7 @@ func (x *BulkWorkflowsProgress) String() string {
 func (*BulkWorkflowsProgress) ProtoMessage() {}
 
 func (x *BulkWorkflowsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[35]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2937,7 +3351,7 @@ func (x *BulkWorkflowsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkWorkflowsProgress.ProtoReflect.Descriptor instead.
 func (*BulkWorkflowsProgress) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{35}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BulkWorkflowsProgress) GetMatched() int64 {
@@ -2968,36 +3382,47 @@ func (x *BulkWorkflowsProgress) GetLastError() *ErrorDetail {
 	return nil
 }
 
+func (x *BulkWorkflowsProgress) GetLastRunId() string {
+	if x != nil {
+		return x.LastRunId
+	}
+	return ""
+}
+
 // Step is one attempt of one step of a run.
 type Step struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	StepId        string                 `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // of this attempt, UUIDv7
-	RunId         string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"` // unique within the run, attempts aside
-	Kind          StepKind               `protobuf:"varint,5,opt,name=kind,proto3,enum=kagzi.v1.StepKind" json:"kind,omitempty"`
-	Status        StepStatus             `protobuf:"varint,6,opt,name=status,proto3,enum=kagzi.v1.StepStatus" json:"status,omitempty"`
-	AttemptNumber int32                  `protobuf:"varint,7,opt,name=attempt_number,json=attemptNumber,proto3" json:"attempt_number,omitempty"` // 1 for the first
-	Input         *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`
-	Output        *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"`
-	Error         *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`
-	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=started_at,json=startedAt,proto3,oneof" json:"started_at,omitempty"`
-	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=finished_at,json=finishedAt,proto3,oneof" json:"finished_at,omitempty"`
-	ChildRunId    *string                `protobuf:"bytes,14,opt,name=child_run_id,json=childRunId,proto3,oneof" json:"child_run_id,omitempty"`
-	TimeoutAt     *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=timeout_at,json=timeoutAt,proto3,oneof" json:"timeout_at,omitempty"`
-	RetryAt       *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=retry_at,json=retryAt,proto3,oneof" json:"retry_at,omitempty"`
-	WakeUpAt      *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=wake_up_at,json=wakeUpAt,proto3,oneof" json:"wake_up_at,omitempty"` // sleeps, and waits that have a limit
-	WorkerId      string                 `protobuf:"bytes,103,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	IsLatest      bool                   `protobuf:"varint,104,opt,name=is_latest,json=isLatest,proto3" json:"is_latest,omitempty"`
-	Sequence      int64                  `protobuf:"varint,105,opt,name=sequence,proto3" json:"sequence,omitempty"` // order in which the run began its steps, from 1
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	StepId         string                 `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // of this attempt, UUIDv7
+	RunId          string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Name           string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"` // unique within the run, attempts aside
+	Kind           StepKind               `protobuf:"varint,5,opt,name=kind,proto3,enum=kagzi.v1.StepKind" json:"kind,omitempty"`
+	Status         StepStatus             `protobuf:"varint,6,opt,name=status,proto3,enum=kagzi.v1.StepStatus" json:"status,omitempty"`
+	AttemptNumber  int32                  `protobuf:"varint,7,opt,name=attempt_number,json=attemptNumber,proto3" json:"attempt_number,omitempty"` // 1 for the first
+	Input          *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`
+	Output         *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"`
+	Error          *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`
+	CreatedAt      *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	StartedAt      *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=started_at,json=startedAt,proto3,oneof" json:"started_at,omitempty"`
+	FinishedAt     *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=finished_at,json=finishedAt,proto3,oneof" json:"finished_at,omitempty"`
+	ChildRunId     *string                `protobuf:"bytes,14,opt,name=child_run_id,json=childRunId,proto3,oneof" json:"child_run_id,omitempty"`
+	TimeoutAt      *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=timeout_at,json=timeoutAt,proto3,oneof" json:"timeout_at,omitempty"`
+	RetryAt        *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=retry_at,json=retryAt,proto3,oneof" json:"retry_at,omitempty"`
+	WakeUpAt       *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=wake_up_at,json=wakeUpAt,proto3,oneof" json:"wake_up_at,omitempty"` // sleeps, and waits that have a limit
+	WorkerId       string                 `protobuf:"bytes,103,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	IsLatest       bool                   `protobuf:"varint,104,opt,name=is_latest,json=isLatest,proto3" json:"is_latest,omitempty"`
+	Sequence       int64                  `protobuf:"varint,105,opt,name=sequence,proto3" json:"sequence,omitempty"`                            // order in which the run began its steps, from 1
+	OverriddenBy   string                 `protobuf:"bytes,106,opt,name=overridden_by,json=overriddenBy,proto3" json:"overridden_by,omitempty"` // who set this record by OverrideStep
+	OverrideReason string                 `protobuf:"bytes,107,opt,name=override_reason,json=overrideReason,proto3" json:"override_reason,omitempty"`
+	SignalName     string                 `protobuf:"bytes,108,opt,name=signal_name,json=signalName,proto3" json:"signal_name,omitempty"`                // of a SIGNAL
+	SignalTimedOut bool                   `protobuf:"varint,109,opt,name=signal_timed_out,json=signalTimedOut,proto3" json:"signal_timed_out,omitempty"` // the wait's limit passed before a signal came
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[36]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3434,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[36]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3447,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{36}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Step) GetNamespace() string {
@@ -3165,6 +3590,34 @@ func (x *Step) GetSequence() int64 {
 	return 0
 }
 
+func (x *Step) GetOverriddenBy() string {
+	if x != nil {
+		return x.OverriddenBy
+	}
+	return ""
+}
+
+func (x *Step) GetOverrideReason() string {
+	if x != nil {
+		return x.OverrideReason
+	}
+	return ""
+}
+
+func (x *Step) GetSignalName() string {
+	if x != nil {
+		return x.SignalName
+	}
+	return ""
+}
+
+func (x *Step) GetSignalTimedOut() bool {
+	if x != nil {
+		return x.SignalTimedOut
+	}
+	return false
+}
+
 type StartWorkflowsResponse_Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Started       *StartWorkflowResponse `protobuf:"bytes,1,opt,name=started,proto3" json:"started,omitempty"`
@@ -3175,7 +3628,7 @@ type StartWorkflowsResponse_Result struct {
 
 func (x *StartWorkflowsResponse_Result) Reset() {
 	*x = StartWorkflowsResponse_Result{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[41]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3187,7 +3640,7 @@ func (x *StartWorkflowsResponse_Result) String() string {
 func (*StartWorkflowsResponse_Result) ProtoMessage() {}
 
 func (x *StartWorkflowsResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[41]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3221,7 +3674,7 @@ var File_kagzi_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xd4\x10\n" +
+	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xa6\x13\n" +
 	"\bWorkflow\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1f\n" +
@@ -3274,7 +3727,12 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x0fconcurrency_key\x18q \x01(\tR\x0econcurrencyKey\x12!\n" +
 	"\flease_losses\x18r \x01(\x05R\vleaseLosses\x122\n" +
 	"\x13continued_as_run_id\x18s \x01(\tH\x0fR\x10continuedAsRunId\x88\x01\x01\x12O\n" +
-	"\x13cancel_requested_at\x18t \x01(\v2\x1a.google.protobuf.TimestampH\x10R\x11cancelRequestedAt\x88\x01\x01\x1a7\n" +
+	"\x13cancel_requested_at\x18t \x01(\v2\x1a.google.protobuf.TimestampH\x10R\x11cancelRequestedAt\x88\x01\x01\x12B\n" +
+	"\fscheduled_at\x18u \x01(\v2\x1a.google.protobuf.TimestampH\x11R\vscheduledAt\x88\x01\x01\x12\x16\n" +
+	"\x06pinned\x18v \x01(\bR\x06pinned\x12M\n" +
+	"\x12cancel_grace_until\x18w \x01(\v2\x1a.google.protobuf.TimestampH\x12R\x10cancelGraceUntil\x88\x01\x01\x12+\n" +
+	"\x11concurrency_limit\x18x \x01(\x05R\x10concurrencyLimit\x126\n" +
+	"\x15continued_from_run_id\x18y \x01(\tH\x13R\x12continuedFromRunId\x88\x01\x01\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -3299,7 +3757,10 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x14_retried_from_run_idB\x10\n" +
 	"\x0e_failed_run_idB\x16\n" +
 	"\x14_continued_as_run_idB\x16\n" +
-	"\x14_cancel_requested_at\"\xea\b\n" +
+	"\x14_cancel_requested_atB\x0f\n" +
+	"\r_scheduled_atB\x15\n" +
+	"\x13_cancel_grace_untilB\x18\n" +
+	"\x16_continued_from_run_id\"\xea\b\n" +
 	"\x14StartWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vexternal_id\x18\x02 \x01(\tR\n" +
@@ -3407,10 +3868,13 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12/\n" +
 	"\x05grace\x18d \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x16\n" +
-	"\x06reason\x18e \x01(\tR\x06reason\"h\n" +
+	"\x06reason\x18e \x01(\tR\x06reason\"\xc3\x01\n" +
 	"\x16CancelWorkflowResponse\x12\x1c\n" +
 	"\tcancelled\x18\x01 \x01(\bR\tcancelled\x120\n" +
-	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"g\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\x12\x1c\n" +
+	"\trequested\x18d \x01(\bR\trequested\x12;\n" +
+	"\vgrace_until\x18e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"graceUntil\"g\n" +
 	"\x18TerminateWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
@@ -3419,13 +3883,16 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"terminated\x18\x01 \x01(\bR\n" +
 	"terminated\x120\n" +
-	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"\xab\x01\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"\xe2\x01\n" +
 	"\x14RetryWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tfrom_step\x18d \x01(\tR\bfromStep\x12\x18\n" +
 	"\arestart\x18e \x01(\bR\arestart\x12'\n" +
-	"\x05input\x18f \x01(\v2\x11.kagzi.v1.PayloadR\x05input\"^\n" +
+	"\x05input\x18f \x01(\v2\x11.kagzi.v1.PayloadR\x05input\x12\x1d\n" +
+	"\n" +
+	"request_id\x18g \x01(\tR\trequestId\x12\x16\n" +
+	"\x06reason\x18h \x01(\tR\x06reason\"^\n" +
 	"\x15RetryWorkflowResponse\x12\x1c\n" +
 	"\n" +
 	"new_run_id\x18\x01 \x01(\tR\bnewRunId\x12'\n" +
@@ -3435,10 +3902,11 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"G\n" +
 	"\x15PauseWorkflowResponse\x12.\n" +
-	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"L\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"d\n" +
 	"\x15ResumeWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"H\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18d \x01(\tR\x06reason\"H\n" +
 	"\x16ResumeWorkflowResponse\x12.\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xe5\x01\n" +
 	"\x13OverrideStepRequest\x12\x1c\n" +
@@ -3479,12 +3947,16 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x15ExportWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12'\n" +
-	"\x0fredact_payloads\x18\x03 \x01(\bR\x0eredactPayloads\"\x1d\n" +
+	"\x0fredact_payloads\x18\x03 \x01(\bR\x0eredactPayloads\"Z\n" +
 	"\aCapsule\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"C\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x1c\n" +
+	"\tnamespace\x18d \x01(\tR\tnamespace\x12\x1d\n" +
+	"\n" +
+	"request_id\x18e \x01(\tR\trequestId\"n\n" +
 	"\x16ImportWorkflowResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
-	"\x04runs\x18\x02 \x01(\x05R\x04runs\"\xaa\x01\n" +
+	"\x04runs\x18\x02 \x01(\x05R\x04runs\x12)\n" +
+	"\x10already_imported\x18d \x01(\bR\x0falreadyImported\"\xaa\x01\n" +
 	"\x15SignalWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x12\n" +
@@ -3492,18 +3964,43 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\apayload\x18\x04 \x01(\v2\x11.kagzi.v1.PayloadR\apayload\x12\x1b\n" +
 	"\tsignal_id\x18\x05 \x01(\tR\bsignalId\"E\n" +
 	"\x16SignalWorkflowResponse\x12+\n" +
-	"\x11already_delivered\x18\x01 \x01(\bR\x10alreadyDelivered\"\xaa\x01\n" +
+	"\x11already_delivered\x18\x01 \x01(\bR\x10alreadyDelivered\"\xef\x01\n" +
+	"\x06Signal\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
+	"\tsignal_id\x18\x03 \x01(\tR\bsignalId\x12+\n" +
+	"\apayload\x18\x04 \x01(\v2\x11.kagzi.v1.PayloadR\apayload\x12;\n" +
+	"\vreceived_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"receivedAt\x12 \n" +
+	"\tstep_name\x18\x06 \x01(\tH\x00R\bstepName\x88\x01\x01B\f\n" +
+	"\n" +
+	"_step_name\"t\n" +
+	"\x12ListSignalsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12)\n" +
+	"\x04page\x18\x03 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\"i\n" +
+	"\x13ListSignalsResponse\x12*\n" +
+	"\asignals\x18\x01 \x03(\v2\x10.kagzi.v1.SignalR\asignals\x12&\n" +
+	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"y\n" +
+	"\x12PinWorkflowRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06pinned\x18\x03 \x01(\bR\x06pinned\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"E\n" +
+	"\x13PinWorkflowResponse\x12.\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xaa\x01\n" +
 	"\x14BulkWorkflowsRequest\x12,\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x14.kagzi.v1.BulkActionR\x06action\x126\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1e.kagzi.v1.ListWorkflowsRequestR\x06filter\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x03R\x05limit\"\x93\x01\n" +
+	"\x05limit\x18\x04 \x01(\x03R\x05limit\"\xb3\x01\n" +
 	"\x15BulkWorkflowsProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x03R\amatched\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x03R\x06failed\x124\n" +
 	"\n" +
-	"last_error\x18\x04 \x01(\v2\x15.kagzi.v1.ErrorDetailR\tlastError\"\xd5\a\n" +
+	"last_error\x18\x04 \x01(\v2\x15.kagzi.v1.ErrorDetailR\tlastError\x12\x1e\n" +
+	"\vlast_run_id\x18d \x01(\tR\tlastRunId\"\xee\b\n" +
 	"\x04Step\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x17\n" +
 	"\astep_id\x18\x02 \x01(\tR\x06stepId\x12\x15\n" +
@@ -3531,7 +4028,12 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"wake_up_at\x18f \x01(\v2\x1a.google.protobuf.TimestampH\aR\bwakeUpAt\x88\x01\x01\x12\x1b\n" +
 	"\tworker_id\x18g \x01(\tR\bworkerId\x12\x1b\n" +
 	"\tis_latest\x18h \x01(\bR\bisLatest\x12\x1a\n" +
-	"\bsequence\x18i \x01(\x03R\bsequenceB\t\n" +
+	"\bsequence\x18i \x01(\x03R\bsequence\x12#\n" +
+	"\roverridden_by\x18j \x01(\tR\foverriddenBy\x12'\n" +
+	"\x0foverride_reason\x18k \x01(\tR\x0eoverrideReason\x12\x1f\n" +
+	"\vsignal_name\x18l \x01(\tR\n" +
+	"signalName\x12(\n" +
+	"\x10signal_timed_out\x18m \x01(\bR\x0esignalTimedOutB\t\n" +
 	"\a_outputB\b\n" +
 	"\x06_errorB\r\n" +
 	"\v_started_atB\x0e\n" +
@@ -3574,7 +4076,7 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x13STEP_STATUS_PENDING\x10\x01\x12\x17\n" +
 	"\x13STEP_STATUS_RUNNING\x10\x02\x12\x19\n" +
 	"\x15STEP_STATUS_COMPLETED\x10\x03\x12\x16\n" +
-	"\x12STEP_STATUS_FAILED\x10\x042\xf3\v\n" +
+	"\x12STEP_STATUS_FAILED\x10\x042\x8b\r\n" +
 	"\x0fWorkflowService\x12P\n" +
 	"\rStartWorkflow\x12\x1e.kagzi.v1.StartWorkflowRequest\x1a\x1f.kagzi.v1.StartWorkflowResponse\x12S\n" +
 	"\x0eStartWorkflows\x12\x1f.kagzi.v1.StartWorkflowsRequest\x1a .kagzi.v1.StartWorkflowsResponse\x12J\n" +
@@ -3592,7 +4094,9 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x0fExplainWorkflow\x12 .kagzi.v1.ExplainWorkflowRequest\x1a!.kagzi.v1.ExplainWorkflowResponse\x12F\n" +
 	"\x0eExportWorkflow\x12\x1f.kagzi.v1.ExportWorkflowRequest\x1a\x11.kagzi.v1.Capsule0\x01\x12G\n" +
 	"\x0eImportWorkflow\x12\x11.kagzi.v1.Capsule\x1a .kagzi.v1.ImportWorkflowResponse(\x01\x12S\n" +
-	"\x0eSignalWorkflow\x12\x1f.kagzi.v1.SignalWorkflowRequest\x1a .kagzi.v1.SignalWorkflowResponse\x12R\n" +
+	"\x0eSignalWorkflow\x12\x1f.kagzi.v1.SignalWorkflowRequest\x1a .kagzi.v1.SignalWorkflowResponse\x12J\n" +
+	"\vListSignals\x12\x1c.kagzi.v1.ListSignalsRequest\x1a\x1d.kagzi.v1.ListSignalsResponse\x12J\n" +
+	"\vPinWorkflow\x12\x1c.kagzi.v1.PinWorkflowRequest\x1a\x1d.kagzi.v1.PinWorkflowResponse\x12R\n" +
 	"\rBulkWorkflows\x12\x1e.kagzi.v1.BulkWorkflowsRequest\x1a\x1f.kagzi.v1.BulkWorkflowsProgress0\x01b\x06proto3"
 
 var (
@@ -3608,7 +4112,7 @@ func file_kagzi_v1_workflow_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_workflow_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_kagzi_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_kagzi_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_kagzi_v1_workflow_proto_goTypes = []any{
 	(WorkflowStatus)(0),                     // 0: kagzi.v1.WorkflowStatus
 	(ExternalIdReuse)(0),                    // 1: kagzi.v1.ExternalIdReuse
@@ -3650,133 +4154,151 @@ var file_kagzi_v1_workflow_proto_goTypes = []any{
 	(*ImportWorkflowResponse)(nil),          // 37: kagzi.v1.ImportWorkflowResponse
 	(*SignalWorkflowRequest)(nil),           // 38: kagzi.v1.SignalWorkflowRequest
 	(*SignalWorkflowResponse)(nil),          // 39: kagzi.v1.SignalWorkflowResponse
-	(*BulkWorkflowsRequest)(nil),            // 40: kagzi.v1.BulkWorkflowsRequest
-	(*BulkWorkflowsProgress)(nil),           // 41: kagzi.v1.BulkWorkflowsProgress
-	(*Step)(nil),                            // 42: kagzi.v1.Step
-	nil,                                     // 43: kagzi.v1.Workflow.TagsEntry
-	nil,                                     // 44: kagzi.v1.Workflow.RequirementsEntry
-	nil,                                     // 45: kagzi.v1.StartWorkflowRequest.TagsEntry
-	nil,                                     // 46: kagzi.v1.StartWorkflowRequest.RequirementsEntry
-	(*StartWorkflowsResponse_Result)(nil),   // 47: kagzi.v1.StartWorkflowsResponse.Result
-	nil,                                     // 48: kagzi.v1.ListWorkflowsRequest.TagsEntry
-	(*Payload)(nil),                         // 49: kagzi.v1.Payload
-	(*ErrorDetail)(nil),                     // 50: kagzi.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil),           // 51: google.protobuf.Timestamp
-	(*RetryPolicy)(nil),                     // 52: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),                   // 53: kagzi.v1.TimeoutConfig
-	(*PageRequest)(nil),                     // 54: kagzi.v1.PageRequest
-	(*PageInfo)(nil),                        // 55: kagzi.v1.PageInfo
-	(*durationpb.Duration)(nil),             // 56: google.protobuf.Duration
+	(*Signal)(nil),                          // 40: kagzi.v1.Signal
+	(*ListSignalsRequest)(nil),              // 41: kagzi.v1.ListSignalsRequest
+	(*ListSignalsResponse)(nil),             // 42: kagzi.v1.ListSignalsResponse
+	(*PinWorkflowRequest)(nil),              // 43: kagzi.v1.PinWorkflowRequest
+	(*PinWorkflowResponse)(nil),             // 44: kagzi.v1.PinWorkflowResponse
+	(*BulkWorkflowsRequest)(nil),            // 45: kagzi.v1.BulkWorkflowsRequest
+	(*BulkWorkflowsProgress)(nil),           // 46: kagzi.v1.BulkWorkflowsProgress
+	(*Step)(nil),                            // 47: kagzi.v1.Step
+	nil,                                     // 48: kagzi.v1.Workflow.TagsEntry
+	nil,                                     // 49: kagzi.v1.Workflow.RequirementsEntry
+	nil,                                     // 50: kagzi.v1.StartWorkflowRequest.TagsEntry
+	nil,                                     // 51: kagzi.v1.StartWorkflowRequest.RequirementsEntry
+	(*StartWorkflowsResponse_Result)(nil),   // 52: kagzi.v1.StartWorkflowsResponse.Result
+	nil,                                     // 53: kagzi.v1.ListWorkflowsRequest.TagsEntry
+	(*Payload)(nil),                         // 54: kagzi.v1.Payload
+	(*ErrorDetail)(nil),                     // 55: kagzi.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil),           // 56: google.protobuf.Timestamp
+	(*RetryPolicy)(nil),                     // 57: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),                   // 58: kagzi.v1.TimeoutConfig
+	(*PageRequest)(nil),                     // 59: kagzi.v1.PageRequest
+	(*PageInfo)(nil),                        // 60: kagzi.v1.PageInfo
+	(*durationpb.Duration)(nil),             // 61: google.protobuf.Duration
 }
 var file_kagzi_v1_workflow_proto_depIdxs = []int32{
 	0,  // 0: kagzi.v1.Workflow.status:type_name -> kagzi.v1.WorkflowStatus
-	49, // 1: kagzi.v1.Workflow.input:type_name -> kagzi.v1.Payload
-	49, // 2: kagzi.v1.Workflow.output:type_name -> kagzi.v1.Payload
-	50, // 3: kagzi.v1.Workflow.error:type_name -> kagzi.v1.ErrorDetail
-	51, // 4: kagzi.v1.Workflow.created_at:type_name -> google.protobuf.Timestamp
-	51, // 5: kagzi.v1.Workflow.started_at:type_name -> google.protobuf.Timestamp
-	51, // 6: kagzi.v1.Workflow.finished_at:type_name -> google.protobuf.Timestamp
-	51, // 7: kagzi.v1.Workflow.wake_up_at:type_name -> google.protobuf.Timestamp
-	51, // 8: kagzi.v1.Workflow.deadline_at:type_name -> google.protobuf.Timestamp
-	43, // 9: kagzi.v1.Workflow.tags:type_name -> kagzi.v1.Workflow.TagsEntry
-	52, // 10: kagzi.v1.Workflow.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	53, // 11: kagzi.v1.Workflow.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	44, // 12: kagzi.v1.Workflow.requirements:type_name -> kagzi.v1.Workflow.RequirementsEntry
-	51, // 13: kagzi.v1.Workflow.cancel_requested_at:type_name -> google.protobuf.Timestamp
-	49, // 14: kagzi.v1.StartWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	52, // 15: kagzi.v1.StartWorkflowRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	53, // 16: kagzi.v1.StartWorkflowRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	51, // 17: kagzi.v1.StartWorkflowRequest.deadline_at:type_name -> google.protobuf.Timestamp
-	51, // 18: kagzi.v1.StartWorkflowRequest.start_at:type_name -> google.protobuf.Timestamp
-	45, // 19: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
-	46, // 20: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
-	1,  // 21: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
-	7,  // 22: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
-	47, // 23: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
-	6,  // 24: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,  // 25: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
-	0,  // 26: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
-	54, // 27: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
-	51, // 28: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
-	51, // 29: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
-	0,  // 30: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
-	48, // 31: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
-	6,  // 32: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
-	55, // 33: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
-	56, // 34: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
-	6,  // 35: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,  // 36: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
-	42, // 37: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
-	56, // 38: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
-	0,  // 39: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	0,  // 40: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	49, // 41: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	6,  // 42: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,  // 43: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	49, // 44: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
-	50, // 45: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	42, // 46: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
-	5,  // 47: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
-	51, // 48: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
-	51, // 49: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
-	49, // 50: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
-	2,  // 51: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
-	15, // 52: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
-	50, // 53: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
-	3,  // 54: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
-	4,  // 55: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
-	49, // 56: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
-	49, // 57: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
-	50, // 58: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
-	51, // 59: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
-	51, // 60: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
-	51, // 61: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
-	51, // 62: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
-	51, // 63: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
-	51, // 64: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
-	8,  // 65: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
-	50, // 66: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
-	7,  // 67: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
-	9,  // 68: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
-	11, // 69: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
-	13, // 70: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
-	15, // 71: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
-	17, // 72: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
-	19, // 73: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
-	21, // 74: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
-	23, // 75: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
-	27, // 76: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
-	29, // 77: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
-	25, // 78: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
-	31, // 79: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
-	33, // 80: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
-	35, // 81: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
-	36, // 82: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
-	38, // 83: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
-	40, // 84: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
-	8,  // 85: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
-	10, // 86: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
-	12, // 87: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
-	14, // 88: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
-	16, // 89: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
-	18, // 90: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
-	20, // 91: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
-	22, // 92: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
-	24, // 93: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
-	28, // 94: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
-	30, // 95: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
-	26, // 96: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
-	32, // 97: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
-	34, // 98: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
-	36, // 99: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
-	37, // 100: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
-	39, // 101: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
-	41, // 102: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
-	85, // [85:103] is the sub-list for method output_type
-	67, // [67:85] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	54, // 1: kagzi.v1.Workflow.input:type_name -> kagzi.v1.Payload
+	54, // 2: kagzi.v1.Workflow.output:type_name -> kagzi.v1.Payload
+	55, // 3: kagzi.v1.Workflow.error:type_name -> kagzi.v1.ErrorDetail
+	56, // 4: kagzi.v1.Workflow.created_at:type_name -> google.protobuf.Timestamp
+	56, // 5: kagzi.v1.Workflow.started_at:type_name -> google.protobuf.Timestamp
+	56, // 6: kagzi.v1.Workflow.finished_at:type_name -> google.protobuf.Timestamp
+	56, // 7: kagzi.v1.Workflow.wake_up_at:type_name -> google.protobuf.Timestamp
+	56, // 8: kagzi.v1.Workflow.deadline_at:type_name -> google.protobuf.Timestamp
+	48, // 9: kagzi.v1.Workflow.tags:type_name -> kagzi.v1.Workflow.TagsEntry
+	57, // 10: kagzi.v1.Workflow.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	58, // 11: kagzi.v1.Workflow.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	49, // 12: kagzi.v1.Workflow.requirements:type_name -> kagzi.v1.Workflow.RequirementsEntry
+	56, // 13: kagzi.v1.Workflow.cancel_requested_at:type_name -> google.protobuf.Timestamp
+	56, // 14: kagzi.v1.Workflow.scheduled_at:type_name -> google.protobuf.Timestamp
+	56, // 15: kagzi.v1.Workflow.cancel_grace_until:type_name -> google.protobuf.Timestamp
+	54, // 16: kagzi.v1.StartWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	57, // 17: kagzi.v1.StartWorkflowRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	58, // 18: kagzi.v1.StartWorkflowRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	56, // 19: kagzi.v1.StartWorkflowRequest.deadline_at:type_name -> google.protobuf.Timestamp
+	56, // 20: kagzi.v1.StartWorkflowRequest.start_at:type_name -> google.protobuf.Timestamp
+	50, // 21: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
+	51, // 22: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
+	1,  // 23: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
+	7,  // 24: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
+	52, // 25: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
+	6,  // 26: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,  // 27: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
+	0,  // 28: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
+	59, // 29: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
+	56, // 30: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
+	56, // 31: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
+	0,  // 32: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
+	53, // 33: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
+	6,  // 34: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
+	60, // 35: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
+	61, // 36: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
+	6,  // 37: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,  // 38: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
+	47, // 39: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
+	61, // 40: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
+	0,  // 41: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	56, // 42: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
+	0,  // 43: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	54, // 44: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	6,  // 45: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,  // 46: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	54, // 47: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
+	55, // 48: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	47, // 49: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
+	5,  // 50: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
+	56, // 51: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
+	56, // 52: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
+	54, // 53: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
+	54, // 54: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
+	56, // 55: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
+	59, // 56: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
+	40, // 57: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
+	60, // 58: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
+	6,  // 59: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	2,  // 60: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
+	15, // 61: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
+	55, // 62: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
+	3,  // 63: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
+	4,  // 64: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
+	54, // 65: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
+	54, // 66: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
+	55, // 67: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
+	56, // 68: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
+	56, // 69: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
+	56, // 70: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
+	56, // 71: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
+	56, // 72: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
+	56, // 73: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
+	8,  // 74: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
+	55, // 75: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
+	7,  // 76: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
+	9,  // 77: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
+	11, // 78: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
+	13, // 79: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
+	15, // 80: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
+	17, // 81: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
+	19, // 82: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
+	21, // 83: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
+	23, // 84: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
+	27, // 85: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
+	29, // 86: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
+	25, // 87: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
+	31, // 88: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
+	33, // 89: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
+	35, // 90: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
+	36, // 91: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
+	38, // 92: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
+	41, // 93: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
+	43, // 94: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
+	45, // 95: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
+	8,  // 96: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
+	10, // 97: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
+	12, // 98: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
+	14, // 99: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
+	16, // 100: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
+	18, // 101: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
+	20, // 102: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
+	22, // 103: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
+	24, // 104: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
+	28, // 105: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
+	30, // 106: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
+	26, // 107: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
+	32, // 108: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
+	34, // 109: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
+	36, // 110: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
+	37, // 111: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
+	39, // 112: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
+	42, // 113: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
+	44, // 114: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
+	46, // 115: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
+	96, // [96:116] is the sub-list for method output_type
+	76, // [76:96] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_proto_init() }
@@ -3793,14 +4315,15 @@ func file_kagzi_v1_workflow_proto_init() {
 		(*OverrideStepRequest_Error)(nil),
 	}
 	file_kagzi_v1_workflow_proto_msgTypes[28].OneofWrappers = []any{}
-	file_kagzi_v1_workflow_proto_msgTypes[36].OneofWrappers = []any{}
+	file_kagzi_v1_workflow_proto_msgTypes[34].OneofWrappers = []any{}
+	file_kagzi_v1_workflow_proto_msgTypes[41].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_workflow_proto_rawDesc), len(file_kagzi_v1_workflow_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   43,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,8 @@ const (
 	WorkflowService_ExportWorkflow_FullMethodName          = "/kagzi.v1.WorkflowService/ExportWorkflow"
 	WorkflowService_ImportWorkflow_FullMethodName          = "/kagzi.v1.WorkflowService/ImportWorkflow"
 	WorkflowService_SignalWorkflow_FullMethodName          = "/kagzi.v1.WorkflowService/SignalWorkflow"
+	WorkflowService_ListSignals_FullMethodName             = "/kagzi.v1.WorkflowService/ListSignals"
+	WorkflowService_PinWorkflow_FullMethodName             = "/kagzi.v1.WorkflowService/PinWorkflow"
 	WorkflowService_BulkWorkflows_FullMethodName           = "/kagzi.v1.WorkflowService/BulkWorkflows"
 )
 
@@ -79,6 +81,10 @@ type WorkflowServiceClient interface {
 	ImportWorkflow(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Capsule, ImportWorkflowResponse], error)
 	// Delivers a signal; it is kept until the run consumes it, in order, and deduplicated by signal_id.
 	SignalWorkflow(ctx context.Context, in *SignalWorkflowRequest, opts ...grpc.CallOption) (*SignalWorkflowResponse, error)
+	// The signals of a run in the order in which they came, consumed or not.
+	ListSignals(ctx context.Context, in *ListSignalsRequest, opts ...grpc.CallOption) (*ListSignalsResponse, error)
+	// Keeps a run from being deleted by retention, or lets it go again.
+	PinWorkflow(ctx context.Context, in *PinWorkflowRequest, opts ...grpc.CallOption) (*PinWorkflowResponse, error)
 	// Applies one action to every run that a filter selects, streaming its progress.
 	BulkWorkflows(ctx context.Context, in *BulkWorkflowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkWorkflowsProgress], error)
 }
@@ -282,6 +288,26 @@ func (c *workflowServiceClient) SignalWorkflow(ctx context.Context, in *SignalWo
 	return out, nil
 }
 
+func (c *workflowServiceClient) ListSignals(ctx context.Context, in *ListSignalsRequest, opts ...grpc.CallOption) (*ListSignalsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSignalsResponse)
+	err := c.cc.Invoke(ctx, WorkflowService_ListSignals_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *workflowServiceClient) PinWorkflow(ctx context.Context, in *PinWorkflowRequest, opts ...grpc.CallOption) (*PinWorkflowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PinWorkflowResponse)
+	err := c.cc.Invoke(ctx, WorkflowService_PinWorkflow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workflowServiceClient) BulkWorkflows(ctx context.Context, in *BulkWorkflowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkWorkflowsProgress], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[3], WorkflowService_BulkWorkflows_FullMethodName, cOpts...)
@@ -341,6 +367,10 @@ type WorkflowServiceServer interface {
 	ImportWorkflow(grpc.ClientStreamingServer[Capsule, ImportWorkflowResponse]) error
 	// Delivers a signal; it is kept until the run consumes it, in order, and deduplicated by signal_id.
 	SignalWorkflow(context.Context, *SignalWorkflowRequest) (*SignalWorkflowResponse, error)
+	// The signals of a run in the order in which they came, consumed or not.
+	ListSignals(context.Context, *ListSignalsRequest) (*ListSignalsResponse, error)
+	// Keeps a run from being deleted by retention, or lets it go again.
+	PinWorkflow(context.Context, *PinWorkflowRequest) (*PinWorkflowResponse, error)
 	// Applies one action to every run that a filter selects, streaming its progress.
 	BulkWorkflows(*BulkWorkflowsRequest, grpc.ServerStreamingServer[BulkWorkflowsProgress]) error
 	mustEmbedUnimplementedWorkflowServiceServer()
@@ -403,6 +433,12 @@ func (UnimplementedWorkflowServiceServer) ImportWorkflow(grpc.ClientStreamingSer
 }
 func (UnimplementedWorkflowServiceServer) SignalWorkflow(context.Context, *SignalWorkflowRequest) (*SignalWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SignalWorkflow not implemented")
+}
+func (UnimplementedWorkflowServiceServer) ListSignals(context.Context, *ListSignalsRequest) (*ListSignalsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSignals not implemented")
+}
+func (UnimplementedWorkflowServiceServer) PinWorkflow(context.Context, *PinWorkflowRequest) (*PinWorkflowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PinWorkflow not implemented")
 }
 func (UnimplementedWorkflowServiceServer) BulkWorkflows(*BulkWorkflowsRequest, grpc.ServerStreamingServer[BulkWorkflowsProgress]) error {
 	return status.Error(codes.Unimplemented, "method BulkWorkflows not implemented")
@@ -709,6 +745,42 @@ func _WorkflowService_SignalWorkflow_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WorkflowService_ListSignals_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSignalsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkflowServiceServer).ListSignals(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkflowService_ListSignals_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkflowServiceServer).ListSignals(ctx, req.(*ListSignalsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WorkflowService_PinWorkflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PinWorkflowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkflowServiceServer).PinWorkflow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkflowService_PinWorkflow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkflowServiceServer).PinWorkflow(ctx, req.(*PinWorkflowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WorkflowService_BulkWorkflows_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(BulkWorkflowsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -782,6 +854,14 @@ var WorkflowService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SignalWorkflow",
 			Handler:    _WorkflowService_SignalWorkflow_Handler,
+		},
+		{
+			MethodName: "ListSignals",
+			Handler:    _WorkflowService_ListSignals_Handler,
+		},
+		{
+			MethodName: "PinWorkflow",
+			Handler:    _WorkflowService_PinWorkflow_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

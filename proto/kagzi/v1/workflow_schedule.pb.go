@@ -101,6 +101,8 @@ type WorkflowSchedule struct {
 	OnFailureWorkflow  string                 `protobuf:"bytes,106,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string                 `protobuf:"bytes,107,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"`
 	Tags               map[string]string      `protobuf:"bytes,108,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Broken             string                 `protobuf:"bytes,109,opt,name=broken,proto3" json:"broken,omitempty"`                                       // why it cannot fire any more, such as a time zone that is gone; empty when it can
+	BufferedTick       *timestamppb.Timestamp `protobuf:"bytes,110,opt,name=buffered_tick,json=bufferedTick,proto3,oneof" json:"buffered_tick,omitempty"` // with BUFFER_ONE: the tick that waits for the active run to end
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -310,6 +312,20 @@ func (x *WorkflowSchedule) GetTags() map[string]string {
 	return nil
 }
 
+func (x *WorkflowSchedule) GetBroken() string {
+	if x != nil {
+		return x.Broken
+	}
+	return ""
+}
+
+func (x *WorkflowSchedule) GetBufferedTick() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BufferedTick
+	}
+	return nil
+}
+
 type CreateWorkflowScheduleRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -329,6 +345,7 @@ type CreateWorkflowScheduleRequest struct {
 	OnFailureWorkflow  string            `protobuf:"bytes,105,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string            `protobuf:"bytes,106,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"`
 	Tags               map[string]string `protobuf:"bytes,107,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	RequestId          string            `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // made for this one call and repeated when it is retried: the same schedule is answered again
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -473,6 +490,13 @@ func (x *CreateWorkflowScheduleRequest) GetTags() map[string]string {
 		return x.Tags
 	}
 	return nil
+}
+
+func (x *CreateWorkflowScheduleRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 type CreateWorkflowScheduleResponse struct {
@@ -728,21 +752,28 @@ func (x *ListWorkflowSchedulesResponse) GetPage() *PageInfo {
 }
 
 type UpdateWorkflowScheduleRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
-	TaskQueue     *string                `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
-	WorkflowType  *string                `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3,oneof" json:"workflow_type,omitempty"`
-	CronExpr      *string                `protobuf:"bytes,5,opt,name=cron_expr,json=cronExpr,proto3,oneof" json:"cron_expr,omitempty"`
-	Input         *Payload               `protobuf:"bytes,6,opt,name=input,proto3,oneof" json:"input,omitempty"`
-	Enabled       *bool                  `protobuf:"varint,7,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
-	MaxCatchup    *int32                 `protobuf:"varint,8,opt,name=max_catchup,json=maxCatchup,proto3,oneof" json:"max_catchup,omitempty"`
-	NextFireAt    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_fire_at,json=nextFireAt,proto3,oneof" json:"next_fire_at,omitempty"`
-	Version       *string                `protobuf:"bytes,10,opt,name=version,proto3,oneof" json:"version,omitempty"`
-	TimeZone      *string                `protobuf:"bytes,100,opt,name=time_zone,json=timeZone,proto3,oneof" json:"time_zone,omitempty"`
-	OverlapPolicy *OverlapPolicy         `protobuf:"varint,101,opt,name=overlap_policy,json=overlapPolicy,proto3,enum=kagzi.v1.OverlapPolicy,oneof" json:"overlap_policy,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Namespace          string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	ScheduleId         string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	TaskQueue          *string                `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
+	WorkflowType       *string                `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3,oneof" json:"workflow_type,omitempty"`
+	CronExpr           *string                `protobuf:"bytes,5,opt,name=cron_expr,json=cronExpr,proto3,oneof" json:"cron_expr,omitempty"`
+	Input              *Payload               `protobuf:"bytes,6,opt,name=input,proto3,oneof" json:"input,omitempty"`
+	Enabled            *bool                  `protobuf:"varint,7,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	MaxCatchup         *int32                 `protobuf:"varint,8,opt,name=max_catchup,json=maxCatchup,proto3,oneof" json:"max_catchup,omitempty"`
+	NextFireAt         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_fire_at,json=nextFireAt,proto3,oneof" json:"next_fire_at,omitempty"`
+	Version            *string                `protobuf:"bytes,10,opt,name=version,proto3,oneof" json:"version,omitempty"`
+	TimeZone           *string                `protobuf:"bytes,100,opt,name=time_zone,json=timeZone,proto3,oneof" json:"time_zone,omitempty"`
+	OverlapPolicy      *OverlapPolicy         `protobuf:"varint,101,opt,name=overlap_policy,json=overlapPolicy,proto3,enum=kagzi.v1.OverlapPolicy,oneof" json:"overlap_policy,omitempty"`
+	Name               *string                `protobuf:"bytes,102,opt,name=name,proto3,oneof" json:"name,omitempty"`
+	RetryPolicy        *RetryPolicy           `protobuf:"bytes,103,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"`
+	Timeouts           *TimeoutConfig         `protobuf:"bytes,104,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
+	OnFailureWorkflow  *string                `protobuf:"bytes,105,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3,oneof" json:"on_failure_workflow,omitempty"`
+	OnFailureTaskQueue *string                `protobuf:"bytes,106,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3,oneof" json:"on_failure_task_queue,omitempty"`
+	Tags               *ScheduleTags          `protobuf:"bytes,107,opt,name=tags,proto3" json:"tags,omitempty"`
+	Reason             string                 `protobuf:"bytes,108,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *UpdateWorkflowScheduleRequest) Reset() {
@@ -859,6 +890,100 @@ func (x *UpdateWorkflowScheduleRequest) GetOverlapPolicy() OverlapPolicy {
 	return OverlapPolicy_OVERLAP_POLICY_UNSPECIFIED
 }
 
+func (x *UpdateWorkflowScheduleRequest) GetName() string {
+	if x != nil && x.Name != nil {
+		return *x.Name
+	}
+	return ""
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetRetryPolicy() *RetryPolicy {
+	if x != nil {
+		return x.RetryPolicy
+	}
+	return nil
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetTimeouts() *TimeoutConfig {
+	if x != nil {
+		return x.Timeouts
+	}
+	return nil
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetOnFailureWorkflow() string {
+	if x != nil && x.OnFailureWorkflow != nil {
+		return *x.OnFailureWorkflow
+	}
+	return ""
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetOnFailureTaskQueue() string {
+	if x != nil && x.OnFailureTaskQueue != nil {
+		return *x.OnFailureTaskQueue
+	}
+	return ""
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetTags() *ScheduleTags {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// ScheduleTags replaces all tags.
+type ScheduleTags struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tags          map[string]string      `protobuf:"bytes,1,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleTags) Reset() {
+	*x = ScheduleTags{}
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleTags) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleTags) ProtoMessage() {}
+
+func (x *ScheduleTags) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleTags.ProtoReflect.Descriptor instead.
+func (*ScheduleTags) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ScheduleTags) GetTags() map[string]string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
 type UpdateWorkflowScheduleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      *WorkflowSchedule      `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
@@ -868,7 +993,7 @@ type UpdateWorkflowScheduleResponse struct {
 
 func (x *UpdateWorkflowScheduleResponse) Reset() {
 	*x = UpdateWorkflowScheduleResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[8]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -880,7 +1005,7 @@ func (x *UpdateWorkflowScheduleResponse) String() string {
 func (*UpdateWorkflowScheduleResponse) ProtoMessage() {}
 
 func (x *UpdateWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[8]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -893,7 +1018,7 @@ func (x *UpdateWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateWorkflowScheduleResponse.ProtoReflect.Descriptor instead.
 func (*UpdateWorkflowScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{8}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdateWorkflowScheduleResponse) GetSchedule() *WorkflowSchedule {
@@ -907,13 +1032,14 @@ type DeleteWorkflowScheduleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteWorkflowScheduleRequest) Reset() {
 	*x = DeleteWorkflowScheduleRequest{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[9]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1051,7 @@ func (x *DeleteWorkflowScheduleRequest) String() string {
 func (*DeleteWorkflowScheduleRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[9]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1064,7 @@ func (x *DeleteWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowScheduleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{9}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteWorkflowScheduleRequest) GetNamespace() string {
@@ -955,6 +1081,13 @@ func (x *DeleteWorkflowScheduleRequest) GetScheduleId() string {
 	return ""
 }
 
+func (x *DeleteWorkflowScheduleRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type DeleteWorkflowScheduleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Deleted       bool                   `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
@@ -965,7 +1098,7 @@ type DeleteWorkflowScheduleResponse struct {
 
 func (x *DeleteWorkflowScheduleResponse) Reset() {
 	*x = DeleteWorkflowScheduleResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[10]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1110,7 @@ func (x *DeleteWorkflowScheduleResponse) String() string {
 func (*DeleteWorkflowScheduleResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[10]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1123,7 @@ func (x *DeleteWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowScheduleResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{10}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteWorkflowScheduleResponse) GetDeleted() bool {
@@ -1011,13 +1144,14 @@ type TriggerWorkflowScheduleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	RequestId     string                 `protobuf:"bytes,100,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // as in StartWorkflowRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TriggerWorkflowScheduleRequest) Reset() {
 	*x = TriggerWorkflowScheduleRequest{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[11]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1163,7 @@ func (x *TriggerWorkflowScheduleRequest) String() string {
 func (*TriggerWorkflowScheduleRequest) ProtoMessage() {}
 
 func (x *TriggerWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[11]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1176,7 @@ func (x *TriggerWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerWorkflowScheduleRequest.ProtoReflect.Descriptor instead.
 func (*TriggerWorkflowScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{11}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TriggerWorkflowScheduleRequest) GetNamespace() string {
@@ -1059,6 +1193,13 @@ func (x *TriggerWorkflowScheduleRequest) GetScheduleId() string {
 	return ""
 }
 
+func (x *TriggerWorkflowScheduleRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 type TriggerWorkflowScheduleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -1068,7 +1209,7 @@ type TriggerWorkflowScheduleResponse struct {
 
 func (x *TriggerWorkflowScheduleResponse) Reset() {
 	*x = TriggerWorkflowScheduleResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[12]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1080,7 +1221,7 @@ func (x *TriggerWorkflowScheduleResponse) String() string {
 func (*TriggerWorkflowScheduleResponse) ProtoMessage() {}
 
 func (x *TriggerWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[12]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1093,7 +1234,7 @@ func (x *TriggerWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerWorkflowScheduleResponse.ProtoReflect.Descriptor instead.
 func (*TriggerWorkflowScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{12}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TriggerWorkflowScheduleResponse) GetRunId() string {
@@ -1107,13 +1248,14 @@ type PauseWorkflowScheduleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PauseWorkflowScheduleRequest) Reset() {
 	*x = PauseWorkflowScheduleRequest{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[13]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1267,7 @@ func (x *PauseWorkflowScheduleRequest) String() string {
 func (*PauseWorkflowScheduleRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[13]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1280,7 @@ func (x *PauseWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{13}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PauseWorkflowScheduleRequest) GetNamespace() string {
@@ -1155,6 +1297,13 @@ func (x *PauseWorkflowScheduleRequest) GetScheduleId() string {
 	return ""
 }
 
+func (x *PauseWorkflowScheduleRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type PauseWorkflowScheduleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      *WorkflowSchedule      `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
@@ -1164,7 +1313,7 @@ type PauseWorkflowScheduleResponse struct {
 
 func (x *PauseWorkflowScheduleResponse) Reset() {
 	*x = PauseWorkflowScheduleResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[14]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1325,7 @@ func (x *PauseWorkflowScheduleResponse) String() string {
 func (*PauseWorkflowScheduleResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[14]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1338,7 @@ func (x *PauseWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{14}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PauseWorkflowScheduleResponse) GetSchedule() *WorkflowSchedule {
@@ -1203,13 +1352,14 @@ type ResumeWorkflowScheduleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ResumeWorkflowScheduleRequest) Reset() {
 	*x = ResumeWorkflowScheduleRequest{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[15]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1371,7 @@ func (x *ResumeWorkflowScheduleRequest) String() string {
 func (*ResumeWorkflowScheduleRequest) ProtoMessage() {}
 
 func (x *ResumeWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[15]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1384,7 @@ func (x *ResumeWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeWorkflowScheduleRequest.ProtoReflect.Descriptor instead.
 func (*ResumeWorkflowScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{15}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResumeWorkflowScheduleRequest) GetNamespace() string {
@@ -1251,6 +1401,13 @@ func (x *ResumeWorkflowScheduleRequest) GetScheduleId() string {
 	return ""
 }
 
+func (x *ResumeWorkflowScheduleRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type ResumeWorkflowScheduleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      *WorkflowSchedule      `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
@@ -1260,7 +1417,7 @@ type ResumeWorkflowScheduleResponse struct {
 
 func (x *ResumeWorkflowScheduleResponse) Reset() {
 	*x = ResumeWorkflowScheduleResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[16]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1429,7 @@ func (x *ResumeWorkflowScheduleResponse) String() string {
 func (*ResumeWorkflowScheduleResponse) ProtoMessage() {}
 
 func (x *ResumeWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[16]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1442,7 @@ func (x *ResumeWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeWorkflowScheduleResponse.ProtoReflect.Descriptor instead.
 func (*ResumeWorkflowScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{16}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResumeWorkflowScheduleResponse) GetSchedule() *WorkflowSchedule {
@@ -1306,7 +1463,7 @@ type ListScheduleRunsRequest struct {
 
 func (x *ListScheduleRunsRequest) Reset() {
 	*x = ListScheduleRunsRequest{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[17]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1475,7 @@ func (x *ListScheduleRunsRequest) String() string {
 func (*ListScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ListScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[17]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1488,7 @@ func (x *ListScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{17}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListScheduleRunsRequest) GetNamespace() string {
@@ -1365,7 +1522,7 @@ type ListScheduleRunsResponse struct {
 
 func (x *ListScheduleRunsResponse) Reset() {
 	*x = ListScheduleRunsResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[18]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1534,7 @@ func (x *ListScheduleRunsResponse) String() string {
 func (*ListScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ListScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[18]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1547,7 @@ func (x *ListScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{18}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListScheduleRunsResponse) GetRuns() []*Workflow {
@@ -1419,7 +1576,7 @@ type PreviewScheduleRequest struct {
 
 func (x *PreviewScheduleRequest) Reset() {
 	*x = PreviewScheduleRequest{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[19]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1588,7 @@ func (x *PreviewScheduleRequest) String() string {
 func (*PreviewScheduleRequest) ProtoMessage() {}
 
 func (x *PreviewScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[19]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1601,7 @@ func (x *PreviewScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PreviewScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{19}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PreviewScheduleRequest) GetCronExpr() string {
@@ -1484,7 +1641,7 @@ type PreviewScheduleResponse struct {
 
 func (x *PreviewScheduleResponse) Reset() {
 	*x = PreviewScheduleResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[20]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +1653,7 @@ func (x *PreviewScheduleResponse) String() string {
 func (*PreviewScheduleResponse) ProtoMessage() {}
 
 func (x *PreviewScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[20]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +1666,7 @@ func (x *PreviewScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PreviewScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{20}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PreviewScheduleResponse) GetTicks() []*timestamppb.Timestamp {
@@ -1523,7 +1680,8 @@ var File_kagzi_v1_workflow_schedule_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\n" +
-	" kagzi/v1/workflow_schedule.proto\x12\bkagzi.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x17kagzi/v1/workflow.proto\"\x95\t\n" +
+	" kagzi/v1/workflow_schedule.proto\x12\bkagzi.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x17kagzi/v1/workflow.proto\"\x85\n" +
+	"\n" +
 	"\x10WorkflowSchedule\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
@@ -1558,12 +1716,15 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\btimeouts\x18i \x01(\v2\x17.kagzi.v1.TimeoutConfigR\btimeouts\x12.\n" +
 	"\x13on_failure_workflow\x18j \x01(\tR\x11onFailureWorkflow\x121\n" +
 	"\x15on_failure_task_queue\x18k \x01(\tR\x12onFailureTaskQueue\x128\n" +
-	"\x04tags\x18l \x03(\v2$.kagzi.v1.WorkflowSchedule.TagsEntryR\x04tags\x1a7\n" +
+	"\x04tags\x18l \x03(\v2$.kagzi.v1.WorkflowSchedule.TagsEntryR\x04tags\x12\x16\n" +
+	"\x06broken\x18m \x01(\tR\x06broken\x12D\n" +
+	"\rbuffered_tick\x18n \x01(\v2\x1a.google.protobuf.TimestampH\x02R\fbufferedTick\x88\x01\x01\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +
 	"\r_next_fire_atB\x10\n" +
-	"\x0e_last_fired_at\"\x96\x06\n" +
+	"\x0e_last_fired_atB\x10\n" +
+	"\x0e_buffered_tick\"\xb5\x06\n" +
 	"\x1dCreateWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1582,7 +1743,9 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\btimeouts\x18h \x01(\v2\x17.kagzi.v1.TimeoutConfigR\btimeouts\x12.\n" +
 	"\x13on_failure_workflow\x18i \x01(\tR\x11onFailureWorkflow\x121\n" +
 	"\x15on_failure_task_queue\x18j \x01(\tR\x12onFailureTaskQueue\x12E\n" +
-	"\x04tags\x18k \x03(\v21.kagzi.v1.CreateWorkflowScheduleRequest.TagsEntryR\x04tags\x1a7\n" +
+	"\x04tags\x18k \x03(\v21.kagzi.v1.CreateWorkflowScheduleRequest.TagsEntryR\x04tags\x12\x1d\n" +
+	"\n" +
+	"request_id\x18l \x01(\tR\trequestId\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -1607,7 +1770,7 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\v_task_queue\"\x81\x01\n" +
 	"\x1dListWorkflowSchedulesResponse\x128\n" +
 	"\tschedules\x18\x01 \x03(\v2\x1a.kagzi.v1.WorkflowScheduleR\tschedules\x12&\n" +
-	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\x9d\x05\n" +
+	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\x91\b\n" +
 	"\x1dUpdateWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
@@ -1625,7 +1788,15 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\aversion\x18\n" +
 	" \x01(\tH\aR\aversion\x88\x01\x01\x12 \n" +
 	"\ttime_zone\x18d \x01(\tH\bR\btimeZone\x88\x01\x01\x12C\n" +
-	"\x0eoverlap_policy\x18e \x01(\x0e2\x17.kagzi.v1.OverlapPolicyH\tR\roverlapPolicy\x88\x01\x01B\r\n" +
+	"\x0eoverlap_policy\x18e \x01(\x0e2\x17.kagzi.v1.OverlapPolicyH\tR\roverlapPolicy\x88\x01\x01\x12\x17\n" +
+	"\x04name\x18f \x01(\tH\n" +
+	"R\x04name\x88\x01\x01\x128\n" +
+	"\fretry_policy\x18g \x01(\v2\x15.kagzi.v1.RetryPolicyR\vretryPolicy\x123\n" +
+	"\btimeouts\x18h \x01(\v2\x17.kagzi.v1.TimeoutConfigR\btimeouts\x123\n" +
+	"\x13on_failure_workflow\x18i \x01(\tH\vR\x11onFailureWorkflow\x88\x01\x01\x126\n" +
+	"\x15on_failure_task_queue\x18j \x01(\tH\fR\x12onFailureTaskQueue\x88\x01\x01\x12*\n" +
+	"\x04tags\x18k \x01(\v2\x16.kagzi.v1.ScheduleTagsR\x04tags\x12\x16\n" +
+	"\x06reason\x18l \x01(\tR\x06reasonB\r\n" +
 	"\v_task_queueB\x10\n" +
 	"\x0e_workflow_typeB\f\n" +
 	"\n" +
@@ -1639,32 +1810,45 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\b_versionB\f\n" +
 	"\n" +
 	"_time_zoneB\x11\n" +
-	"\x0f_overlap_policy\"X\n" +
+	"\x0f_overlap_policyB\a\n" +
+	"\x05_nameB\x16\n" +
+	"\x14_on_failure_workflowB\x18\n" +
+	"\x16_on_failure_task_queue\"}\n" +
+	"\fScheduleTags\x124\n" +
+	"\x04tags\x18\x01 \x03(\v2 .kagzi.v1.ScheduleTags.TagsEntryR\x04tags\x1a7\n" +
+	"\tTagsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +
 	"\x1eUpdateWorkflowScheduleResponse\x126\n" +
-	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"^\n" +
+	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"v\n" +
 	"\x1dDeleteWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
-	"scheduleId\"T\n" +
+	"scheduleId\x12\x16\n" +
+	"\x06reason\x18d \x01(\tR\x06reason\"T\n" +
 	"\x1eDeleteWorkflowScheduleResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"_\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"~\n" +
 	"\x1eTriggerWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
-	"scheduleId\"8\n" +
+	"scheduleId\x12\x1d\n" +
+	"\n" +
+	"request_id\x18d \x01(\tR\trequestId\"8\n" +
 	"\x1fTriggerWorkflowScheduleResponse\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"]\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"u\n" +
 	"\x1cPauseWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
-	"scheduleId\"W\n" +
+	"scheduleId\x12\x16\n" +
+	"\x06reason\x18d \x01(\tR\x06reason\"W\n" +
 	"\x1dPauseWorkflowScheduleResponse\x126\n" +
-	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"^\n" +
+	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"v\n" +
 	"\x1dResumeWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
-	"scheduleId\"X\n" +
+	"scheduleId\x12\x16\n" +
+	"\x06reason\x18d \x01(\tR\x06reason\"X\n" +
 	"\x1eResumeWorkflowScheduleResponse\x126\n" +
 	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"\x83\x01\n" +
 	"\x17ListScheduleRunsRequest\x12\x1c\n" +
@@ -1712,7 +1896,7 @@ func file_kagzi_v1_workflow_schedule_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_workflow_schedule_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kagzi_v1_workflow_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_kagzi_v1_workflow_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_kagzi_v1_workflow_schedule_proto_goTypes = []any{
 	(OverlapPolicy)(0),                      // 0: kagzi.v1.OverlapPolicy
 	(*WorkflowSchedule)(nil),                // 1: kagzi.v1.WorkflowSchedule
@@ -1723,85 +1907,92 @@ var file_kagzi_v1_workflow_schedule_proto_goTypes = []any{
 	(*ListWorkflowSchedulesRequest)(nil),    // 6: kagzi.v1.ListWorkflowSchedulesRequest
 	(*ListWorkflowSchedulesResponse)(nil),   // 7: kagzi.v1.ListWorkflowSchedulesResponse
 	(*UpdateWorkflowScheduleRequest)(nil),   // 8: kagzi.v1.UpdateWorkflowScheduleRequest
-	(*UpdateWorkflowScheduleResponse)(nil),  // 9: kagzi.v1.UpdateWorkflowScheduleResponse
-	(*DeleteWorkflowScheduleRequest)(nil),   // 10: kagzi.v1.DeleteWorkflowScheduleRequest
-	(*DeleteWorkflowScheduleResponse)(nil),  // 11: kagzi.v1.DeleteWorkflowScheduleResponse
-	(*TriggerWorkflowScheduleRequest)(nil),  // 12: kagzi.v1.TriggerWorkflowScheduleRequest
-	(*TriggerWorkflowScheduleResponse)(nil), // 13: kagzi.v1.TriggerWorkflowScheduleResponse
-	(*PauseWorkflowScheduleRequest)(nil),    // 14: kagzi.v1.PauseWorkflowScheduleRequest
-	(*PauseWorkflowScheduleResponse)(nil),   // 15: kagzi.v1.PauseWorkflowScheduleResponse
-	(*ResumeWorkflowScheduleRequest)(nil),   // 16: kagzi.v1.ResumeWorkflowScheduleRequest
-	(*ResumeWorkflowScheduleResponse)(nil),  // 17: kagzi.v1.ResumeWorkflowScheduleResponse
-	(*ListScheduleRunsRequest)(nil),         // 18: kagzi.v1.ListScheduleRunsRequest
-	(*ListScheduleRunsResponse)(nil),        // 19: kagzi.v1.ListScheduleRunsResponse
-	(*PreviewScheduleRequest)(nil),          // 20: kagzi.v1.PreviewScheduleRequest
-	(*PreviewScheduleResponse)(nil),         // 21: kagzi.v1.PreviewScheduleResponse
-	nil,                                     // 22: kagzi.v1.WorkflowSchedule.TagsEntry
-	nil,                                     // 23: kagzi.v1.CreateWorkflowScheduleRequest.TagsEntry
-	(*Payload)(nil),                         // 24: kagzi.v1.Payload
-	(*timestamppb.Timestamp)(nil),           // 25: google.protobuf.Timestamp
-	(*RetryPolicy)(nil),                     // 26: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),                   // 27: kagzi.v1.TimeoutConfig
-	(*PageRequest)(nil),                     // 28: kagzi.v1.PageRequest
-	(*PageInfo)(nil),                        // 29: kagzi.v1.PageInfo
-	(*Workflow)(nil),                        // 30: kagzi.v1.Workflow
+	(*ScheduleTags)(nil),                    // 9: kagzi.v1.ScheduleTags
+	(*UpdateWorkflowScheduleResponse)(nil),  // 10: kagzi.v1.UpdateWorkflowScheduleResponse
+	(*DeleteWorkflowScheduleRequest)(nil),   // 11: kagzi.v1.DeleteWorkflowScheduleRequest
+	(*DeleteWorkflowScheduleResponse)(nil),  // 12: kagzi.v1.DeleteWorkflowScheduleResponse
+	(*TriggerWorkflowScheduleRequest)(nil),  // 13: kagzi.v1.TriggerWorkflowScheduleRequest
+	(*TriggerWorkflowScheduleResponse)(nil), // 14: kagzi.v1.TriggerWorkflowScheduleResponse
+	(*PauseWorkflowScheduleRequest)(nil),    // 15: kagzi.v1.PauseWorkflowScheduleRequest
+	(*PauseWorkflowScheduleResponse)(nil),   // 16: kagzi.v1.PauseWorkflowScheduleResponse
+	(*ResumeWorkflowScheduleRequest)(nil),   // 17: kagzi.v1.ResumeWorkflowScheduleRequest
+	(*ResumeWorkflowScheduleResponse)(nil),  // 18: kagzi.v1.ResumeWorkflowScheduleResponse
+	(*ListScheduleRunsRequest)(nil),         // 19: kagzi.v1.ListScheduleRunsRequest
+	(*ListScheduleRunsResponse)(nil),        // 20: kagzi.v1.ListScheduleRunsResponse
+	(*PreviewScheduleRequest)(nil),          // 21: kagzi.v1.PreviewScheduleRequest
+	(*PreviewScheduleResponse)(nil),         // 22: kagzi.v1.PreviewScheduleResponse
+	nil,                                     // 23: kagzi.v1.WorkflowSchedule.TagsEntry
+	nil,                                     // 24: kagzi.v1.CreateWorkflowScheduleRequest.TagsEntry
+	nil,                                     // 25: kagzi.v1.ScheduleTags.TagsEntry
+	(*Payload)(nil),                         // 26: kagzi.v1.Payload
+	(*timestamppb.Timestamp)(nil),           // 27: google.protobuf.Timestamp
+	(*RetryPolicy)(nil),                     // 28: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),                   // 29: kagzi.v1.TimeoutConfig
+	(*PageRequest)(nil),                     // 30: kagzi.v1.PageRequest
+	(*PageInfo)(nil),                        // 31: kagzi.v1.PageInfo
+	(*Workflow)(nil),                        // 32: kagzi.v1.Workflow
 }
 var file_kagzi_v1_workflow_schedule_proto_depIdxs = []int32{
-	24, // 0: kagzi.v1.WorkflowSchedule.input:type_name -> kagzi.v1.Payload
-	25, // 1: kagzi.v1.WorkflowSchedule.created_at:type_name -> google.protobuf.Timestamp
-	25, // 2: kagzi.v1.WorkflowSchedule.updated_at:type_name -> google.protobuf.Timestamp
-	25, // 3: kagzi.v1.WorkflowSchedule.next_fire_at:type_name -> google.protobuf.Timestamp
-	25, // 4: kagzi.v1.WorkflowSchedule.last_fired_at:type_name -> google.protobuf.Timestamp
+	26, // 0: kagzi.v1.WorkflowSchedule.input:type_name -> kagzi.v1.Payload
+	27, // 1: kagzi.v1.WorkflowSchedule.created_at:type_name -> google.protobuf.Timestamp
+	27, // 2: kagzi.v1.WorkflowSchedule.updated_at:type_name -> google.protobuf.Timestamp
+	27, // 3: kagzi.v1.WorkflowSchedule.next_fire_at:type_name -> google.protobuf.Timestamp
+	27, // 4: kagzi.v1.WorkflowSchedule.last_fired_at:type_name -> google.protobuf.Timestamp
 	0,  // 5: kagzi.v1.WorkflowSchedule.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
-	26, // 6: kagzi.v1.WorkflowSchedule.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	27, // 7: kagzi.v1.WorkflowSchedule.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	22, // 8: kagzi.v1.WorkflowSchedule.tags:type_name -> kagzi.v1.WorkflowSchedule.TagsEntry
-	24, // 9: kagzi.v1.CreateWorkflowScheduleRequest.input:type_name -> kagzi.v1.Payload
-	0,  // 10: kagzi.v1.CreateWorkflowScheduleRequest.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
-	26, // 11: kagzi.v1.CreateWorkflowScheduleRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	27, // 12: kagzi.v1.CreateWorkflowScheduleRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	23, // 13: kagzi.v1.CreateWorkflowScheduleRequest.tags:type_name -> kagzi.v1.CreateWorkflowScheduleRequest.TagsEntry
-	1,  // 14: kagzi.v1.CreateWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	1,  // 15: kagzi.v1.GetWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	28, // 16: kagzi.v1.ListWorkflowSchedulesRequest.page:type_name -> kagzi.v1.PageRequest
-	1,  // 17: kagzi.v1.ListWorkflowSchedulesResponse.schedules:type_name -> kagzi.v1.WorkflowSchedule
-	29, // 18: kagzi.v1.ListWorkflowSchedulesResponse.page:type_name -> kagzi.v1.PageInfo
-	24, // 19: kagzi.v1.UpdateWorkflowScheduleRequest.input:type_name -> kagzi.v1.Payload
-	25, // 20: kagzi.v1.UpdateWorkflowScheduleRequest.next_fire_at:type_name -> google.protobuf.Timestamp
-	0,  // 21: kagzi.v1.UpdateWorkflowScheduleRequest.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
-	1,  // 22: kagzi.v1.UpdateWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	1,  // 23: kagzi.v1.PauseWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	1,  // 24: kagzi.v1.ResumeWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	28, // 25: kagzi.v1.ListScheduleRunsRequest.page:type_name -> kagzi.v1.PageRequest
-	30, // 26: kagzi.v1.ListScheduleRunsResponse.runs:type_name -> kagzi.v1.Workflow
-	29, // 27: kagzi.v1.ListScheduleRunsResponse.page:type_name -> kagzi.v1.PageInfo
-	25, // 28: kagzi.v1.PreviewScheduleRequest.after:type_name -> google.protobuf.Timestamp
-	25, // 29: kagzi.v1.PreviewScheduleResponse.ticks:type_name -> google.protobuf.Timestamp
-	2,  // 30: kagzi.v1.WorkflowScheduleService.CreateWorkflowSchedule:input_type -> kagzi.v1.CreateWorkflowScheduleRequest
-	4,  // 31: kagzi.v1.WorkflowScheduleService.GetWorkflowSchedule:input_type -> kagzi.v1.GetWorkflowScheduleRequest
-	6,  // 32: kagzi.v1.WorkflowScheduleService.ListWorkflowSchedules:input_type -> kagzi.v1.ListWorkflowSchedulesRequest
-	8,  // 33: kagzi.v1.WorkflowScheduleService.UpdateWorkflowSchedule:input_type -> kagzi.v1.UpdateWorkflowScheduleRequest
-	10, // 34: kagzi.v1.WorkflowScheduleService.DeleteWorkflowSchedule:input_type -> kagzi.v1.DeleteWorkflowScheduleRequest
-	12, // 35: kagzi.v1.WorkflowScheduleService.TriggerWorkflowSchedule:input_type -> kagzi.v1.TriggerWorkflowScheduleRequest
-	14, // 36: kagzi.v1.WorkflowScheduleService.PauseWorkflowSchedule:input_type -> kagzi.v1.PauseWorkflowScheduleRequest
-	16, // 37: kagzi.v1.WorkflowScheduleService.ResumeWorkflowSchedule:input_type -> kagzi.v1.ResumeWorkflowScheduleRequest
-	18, // 38: kagzi.v1.WorkflowScheduleService.ListScheduleRuns:input_type -> kagzi.v1.ListScheduleRunsRequest
-	20, // 39: kagzi.v1.WorkflowScheduleService.PreviewSchedule:input_type -> kagzi.v1.PreviewScheduleRequest
-	3,  // 40: kagzi.v1.WorkflowScheduleService.CreateWorkflowSchedule:output_type -> kagzi.v1.CreateWorkflowScheduleResponse
-	5,  // 41: kagzi.v1.WorkflowScheduleService.GetWorkflowSchedule:output_type -> kagzi.v1.GetWorkflowScheduleResponse
-	7,  // 42: kagzi.v1.WorkflowScheduleService.ListWorkflowSchedules:output_type -> kagzi.v1.ListWorkflowSchedulesResponse
-	9,  // 43: kagzi.v1.WorkflowScheduleService.UpdateWorkflowSchedule:output_type -> kagzi.v1.UpdateWorkflowScheduleResponse
-	11, // 44: kagzi.v1.WorkflowScheduleService.DeleteWorkflowSchedule:output_type -> kagzi.v1.DeleteWorkflowScheduleResponse
-	13, // 45: kagzi.v1.WorkflowScheduleService.TriggerWorkflowSchedule:output_type -> kagzi.v1.TriggerWorkflowScheduleResponse
-	15, // 46: kagzi.v1.WorkflowScheduleService.PauseWorkflowSchedule:output_type -> kagzi.v1.PauseWorkflowScheduleResponse
-	17, // 47: kagzi.v1.WorkflowScheduleService.ResumeWorkflowSchedule:output_type -> kagzi.v1.ResumeWorkflowScheduleResponse
-	19, // 48: kagzi.v1.WorkflowScheduleService.ListScheduleRuns:output_type -> kagzi.v1.ListScheduleRunsResponse
-	21, // 49: kagzi.v1.WorkflowScheduleService.PreviewSchedule:output_type -> kagzi.v1.PreviewScheduleResponse
-	40, // [40:50] is the sub-list for method output_type
-	30, // [30:40] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	28, // 6: kagzi.v1.WorkflowSchedule.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	29, // 7: kagzi.v1.WorkflowSchedule.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	23, // 8: kagzi.v1.WorkflowSchedule.tags:type_name -> kagzi.v1.WorkflowSchedule.TagsEntry
+	27, // 9: kagzi.v1.WorkflowSchedule.buffered_tick:type_name -> google.protobuf.Timestamp
+	26, // 10: kagzi.v1.CreateWorkflowScheduleRequest.input:type_name -> kagzi.v1.Payload
+	0,  // 11: kagzi.v1.CreateWorkflowScheduleRequest.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
+	28, // 12: kagzi.v1.CreateWorkflowScheduleRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	29, // 13: kagzi.v1.CreateWorkflowScheduleRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	24, // 14: kagzi.v1.CreateWorkflowScheduleRequest.tags:type_name -> kagzi.v1.CreateWorkflowScheduleRequest.TagsEntry
+	1,  // 15: kagzi.v1.CreateWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	1,  // 16: kagzi.v1.GetWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	30, // 17: kagzi.v1.ListWorkflowSchedulesRequest.page:type_name -> kagzi.v1.PageRequest
+	1,  // 18: kagzi.v1.ListWorkflowSchedulesResponse.schedules:type_name -> kagzi.v1.WorkflowSchedule
+	31, // 19: kagzi.v1.ListWorkflowSchedulesResponse.page:type_name -> kagzi.v1.PageInfo
+	26, // 20: kagzi.v1.UpdateWorkflowScheduleRequest.input:type_name -> kagzi.v1.Payload
+	27, // 21: kagzi.v1.UpdateWorkflowScheduleRequest.next_fire_at:type_name -> google.protobuf.Timestamp
+	0,  // 22: kagzi.v1.UpdateWorkflowScheduleRequest.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
+	28, // 23: kagzi.v1.UpdateWorkflowScheduleRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	29, // 24: kagzi.v1.UpdateWorkflowScheduleRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	9,  // 25: kagzi.v1.UpdateWorkflowScheduleRequest.tags:type_name -> kagzi.v1.ScheduleTags
+	25, // 26: kagzi.v1.ScheduleTags.tags:type_name -> kagzi.v1.ScheduleTags.TagsEntry
+	1,  // 27: kagzi.v1.UpdateWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	1,  // 28: kagzi.v1.PauseWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	1,  // 29: kagzi.v1.ResumeWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	30, // 30: kagzi.v1.ListScheduleRunsRequest.page:type_name -> kagzi.v1.PageRequest
+	32, // 31: kagzi.v1.ListScheduleRunsResponse.runs:type_name -> kagzi.v1.Workflow
+	31, // 32: kagzi.v1.ListScheduleRunsResponse.page:type_name -> kagzi.v1.PageInfo
+	27, // 33: kagzi.v1.PreviewScheduleRequest.after:type_name -> google.protobuf.Timestamp
+	27, // 34: kagzi.v1.PreviewScheduleResponse.ticks:type_name -> google.protobuf.Timestamp
+	2,  // 35: kagzi.v1.WorkflowScheduleService.CreateWorkflowSchedule:input_type -> kagzi.v1.CreateWorkflowScheduleRequest
+	4,  // 36: kagzi.v1.WorkflowScheduleService.GetWorkflowSchedule:input_type -> kagzi.v1.GetWorkflowScheduleRequest
+	6,  // 37: kagzi.v1.WorkflowScheduleService.ListWorkflowSchedules:input_type -> kagzi.v1.ListWorkflowSchedulesRequest
+	8,  // 38: kagzi.v1.WorkflowScheduleService.UpdateWorkflowSchedule:input_type -> kagzi.v1.UpdateWorkflowScheduleRequest
+	11, // 39: kagzi.v1.WorkflowScheduleService.DeleteWorkflowSchedule:input_type -> kagzi.v1.DeleteWorkflowScheduleRequest
+	13, // 40: kagzi.v1.WorkflowScheduleService.TriggerWorkflowSchedule:input_type -> kagzi.v1.TriggerWorkflowScheduleRequest
+	15, // 41: kagzi.v1.WorkflowScheduleService.PauseWorkflowSchedule:input_type -> kagzi.v1.PauseWorkflowScheduleRequest
+	17, // 42: kagzi.v1.WorkflowScheduleService.ResumeWorkflowSchedule:input_type -> kagzi.v1.ResumeWorkflowScheduleRequest
+	19, // 43: kagzi.v1.WorkflowScheduleService.ListScheduleRuns:input_type -> kagzi.v1.ListScheduleRunsRequest
+	21, // 44: kagzi.v1.WorkflowScheduleService.PreviewSchedule:input_type -> kagzi.v1.PreviewScheduleRequest
+	3,  // 45: kagzi.v1.WorkflowScheduleService.CreateWorkflowSchedule:output_type -> kagzi.v1.CreateWorkflowScheduleResponse
+	5,  // 46: kagzi.v1.WorkflowScheduleService.GetWorkflowSchedule:output_type -> kagzi.v1.GetWorkflowScheduleResponse
+	7,  // 47: kagzi.v1.WorkflowScheduleService.ListWorkflowSchedules:output_type -> kagzi.v1.ListWorkflowSchedulesResponse
+	10, // 48: kagzi.v1.WorkflowScheduleService.UpdateWorkflowSchedule:output_type -> kagzi.v1.UpdateWorkflowScheduleResponse
+	12, // 49: kagzi.v1.WorkflowScheduleService.DeleteWorkflowSchedule:output_type -> kagzi.v1.DeleteWorkflowScheduleResponse
+	14, // 50: kagzi.v1.WorkflowScheduleService.TriggerWorkflowSchedule:output_type -> kagzi.v1.TriggerWorkflowScheduleResponse
+	16, // 51: kagzi.v1.WorkflowScheduleService.PauseWorkflowSchedule:output_type -> kagzi.v1.PauseWorkflowScheduleResponse
+	18, // 52: kagzi.v1.WorkflowScheduleService.ResumeWorkflowSchedule:output_type -> kagzi.v1.ResumeWorkflowScheduleResponse
+	20, // 53: kagzi.v1.WorkflowScheduleService.ListScheduleRuns:output_type -> kagzi.v1.ListScheduleRunsResponse
+	22, // 54: kagzi.v1.WorkflowScheduleService.PreviewSchedule:output_type -> kagzi.v1.PreviewScheduleResponse
+	45, // [45:55] is the sub-list for method output_type
+	35, // [35:45] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_schedule_proto_init() }
@@ -1821,7 +2012,7 @@ func file_kagzi_v1_workflow_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_workflow_schedule_proto_rawDesc), len(file_kagzi_v1_workflow_schedule_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
