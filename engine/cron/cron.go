@@ -1,0 +1,140 @@
+// Package cron owns the meaning of a schedule's cron expression: which are accepted, and at which instants they tick.
+//
+// An expression has five fields as in Unix cron (minute, hour, day of month, month, day of week: 0 or 7 is SUN; a day
+// matches when either of its two fields does, if neither holds a "*"), or six or seven with the second first and the
+// year last (day of week: 1 is SUN, 7 is SAT; a day must match both fields). Names (JAN, MON) mean the same in both and
+// are the safer choice. A field is a list of values, ranges (a-b) and steps (*/n, a/n, a-b/n). The day of month also
+// knows L (the last day) and 15W (the weekday nearest to the 15th within the month), the day of week FRIL (the last
+// Friday) and FRI#2 (the second Friday); ? is a * in either.
+//
+// Ticks are wall-clock times of the schedule's zone. Where a clock is put forward, the times that it jumps over fire
+// once, together, at the instant of the jump. Where it is put back, an expression that holds a "*" in neither minute
+// nor hour fires in the first pass only, any other in both.
+package cron
+
+import (
+	"strings"
+	"time"
+)
+
+// MaxExpr is the longest expression accepted, in bytes.
+const MaxExpr = 256
+
+// Error says what is wrong with an argument of Parse.
+type Error struct {
+	Field  string // the argument: "cron_expr" or "time_zone"
+	Reason string // what is wrong and what is allowed; text of the user's is quoted and cut in it
+}
+
+func (e *Error) Error() string { return e.Field + ": " + e.Reason }
+
+// Schedule is a validated cron expression in a time zone. It never changes; any goroutine may use it at any time.
+type Schedule struct {
+	zone                    *time.Location
+	expr                    string // what gronx sees: seven fields of plain numbers in its own dialect
+	seconds, minutes, hours []int  // ascending
+	days                    days
+	once                    bool // hour and minute are fixed: a time that the clock shows twice fires in the first pass
+	lastWall                int64
+}
+
+// macros are the names that stand for five fields.
+var macros = map[string]string{
+	"@yearly":   "0 0 1 1 *",
+	"@annually": "0 0 1 1 *",
+	"@monthly":  "0 0 1 * *",
+	"@weekly":   "0 0 * * 0",
+	"@daily":    "0 0 * * *",
+	"@midnight": "0 0 * * *",
+	"@hourly":   "0 * * * *",
+}
+
+// Parse validates an expression and an IANA zone name, of which "" is UTC. The error is an *Error. An expression whose
+// days do not exist, such as 30 February, is refused; one whose years have passed is not, since Parse knows no time:
+// Next says so.
+func Parse(expr, zone string) (*Schedule, error) {
+	location, err := loadZone(zone)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := split(expr)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schedule{zone: location}
+	if err := s.parseFields(texts); err != nil {
+		return nil, err
+	}
+	s.expr = s.gronxExpr()
+	last, ok := s.days.last()
+	if !ok {
+		return nil, refuse("never fires: no year has such a day")
+	}
+	s.lastWall = last*secondsPerDay + secondsPerDay - 1
+	return s, nil
+}
+
+// split cuts an expression into its fields: five, six or seven.
+func split(expr string) ([]string, error) {
+	if len(expr) > MaxExpr {
+		return nil, refuse("is %d bytes long, at most %d are allowed", len(expr), MaxExpr)
+	}
+	fields := strings.FieldsFunc(expr, func(r rune) bool { return r == ' ' || r == '\t' })
+	if len(fields) == 0 {
+		return nil, refuse("must not be empty")
+	}
+	first := strings.ToUpper(fields[0])
+	switch {
+	case first == "@EVERY":
+		return nil, refuse("@every is not supported; steps such as */5 * * * * are")
+	case first[0] == '@' && len(fields) == 1:
+		five, ok := macros[strings.ToLower(first)]
+		if !ok {
+			return nil, refuse("%s is no macro; @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly are", quote(fields[0]))
+		}
+		return strings.Fields(five), nil
+	case strings.HasPrefix(first, "TZ=") || strings.HasPrefix(first, "CRON_TZ="):
+		return nil, refuse("must not name a time zone; time_zone does")
+	case len(fields) < 5 || len(fields) > 7:
+		return nil, refuse("has %d fields; 5 (minute first), 6 (second first) or 7 (second first, year last) are allowed", len(fields))
+	case len(fields) == 6 && yearLike(fields[5]):
+		return nil, refuse("ends with a year but has 6 fields; with a year all 7 are needed, second first")
+	}
+	return fields, nil
+}
+
+// yearLike is true for a sixth field that begins as a year does, which other dialects take for one.
+func yearLike(text string) bool {
+	return len(text) >= 4 && strings.Trim(text[:4], "0123456789") == ""
+}
+
+// parseFields fills the schedule from its fields' texts.
+func (s *Schedule) parseFields(texts []string) error {
+	week, unix := &weekWithSeconds, len(texts) == 5
+	if unix {
+		week = &unixWeek
+		texts = append([]string{"0"}, texts...)
+	}
+	if len(texts) == 6 {
+		texts = append(texts, "*")
+	}
+	rules := [...]*rule{&seconds, &minutes, &hours, &daysOfMonth, &months, week, &years}
+	var parsed [len(rules)]field
+	for i, r := range rules {
+		f, err := r.parse(texts[i])
+		if err != nil {
+			return err
+		}
+		parsed[i] = f
+	}
+	s.seconds, s.minutes, s.hours = parsed[0].values.members(), parsed[1].values.members(), parsed[2].values.members()
+	s.once = !parsed[1].star && !parsed[2].star
+	dom, dow := parsed[3], parsed[5]
+	s.days = days{
+		dom: dom, dow: dow,
+		months: parsed[4].values, years: parsed[6].values,
+		anyYear: parsed[6].star && parsed[6].whole,
+		either:  unix && !dom.star && !dow.star,
+	}
+	return nil
+}

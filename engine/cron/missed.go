@@ -1,0 +1,132 @@
+package cron
+
+import (
+	"iter"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Missed is the ticks after one instant, up to and including another: the most recent of them, at most keep, in time
+// order, and how many there are besides. Its cost grows with keep and with the days in between, not with the ticks.
+func (s *Schedule) Missed(after, until time.Time, keep int) (recent []time.Time, skipped int64) {
+	from, end := clamp(after)+1, clamp(until)+1
+	if keep > 0 {
+		for instant := range s.backward(from, end) {
+			recent = append(recent, time.Unix(instant, 0).UTC())
+			end = instant
+			if len(recent) == keep {
+				break
+			}
+		}
+	}
+	slices.Reverse(recent)
+	if len(recent) < keep {
+		return recent, 0
+	}
+	return recent, s.count(from, end)
+}
+
+// count is the number of ticks from one instant on and before another.
+func (s *Schedule) count(from, end int64) int64 {
+	var n int64
+	for from < end {
+		p := s.periodAt(from)
+		until := min(end, p.end)
+		n += s.countWalls(max(from+p.offset, s.firstWall(p)), until+p.offset)
+		if from == p.start && s.jumped(p) {
+			n++
+		}
+		from = until
+	}
+	return n
+}
+
+// countWalls is the number of wall-clock times that the expression names, from one on and before another.
+func (s *Schedule) countWalls(from, end int64) int64 {
+	if from >= end {
+		return 0
+	}
+	var n int64
+	for day := floorDay(from); day*secondsPerDay < end; day++ {
+		if s.days.match(day) {
+			midnight := day * secondsPerDay
+			n += s.timesBefore(end-midnight) - s.timesBefore(from-midnight)
+		}
+	}
+	return n
+}
+
+// timesBefore is the number of times of a day that the expression names before a second of it; the second may lie
+// outside the day.
+func (s *Schedule) timesBefore(second int64) int64 {
+	clock := int(min(max(second, 0), secondsPerDay))
+	hour, minute := clock/3600, clock/60%60
+	n, found := rank(s.hours, hour)
+	n *= len(s.minutes) * len(s.seconds)
+	if !found {
+		return int64(n)
+	}
+	before, found := rank(s.minutes, minute)
+	n += before * len(s.seconds)
+	if !found {
+		return int64(n)
+	}
+	before, _ = rank(s.seconds, clock%60)
+	return int64(n + before)
+}
+
+// rank is how many of the values are below v, and whether v is one of them.
+func rank(values []int, v int) (int, bool) {
+	i := sort.SearchInts(values, v)
+	return i, i < len(values) && values[i] == v
+}
+
+// backward yields the ticks from one instant on and before another, the latest first.
+func (s *Schedule) backward(from, end int64) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for from < end {
+			p := s.periodAt(end - 1)
+			first := max(from, p.start)
+			for wall := range s.wallsBackward(max(first+p.offset, s.firstWall(p)), end+p.offset) {
+				if !yield(wall - p.offset) {
+					return
+				}
+			}
+			if first == p.start && s.jumped(p) && !yield(first) {
+				return
+			}
+			end = first
+		}
+	}
+}
+
+// wallsBackward yields the wall-clock times that the expression names from one on and before another, the latest first.
+func (s *Schedule) wallsBackward(from, end int64) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for day := floorDay(end - 1); (day+1)*secondsPerDay > from; day-- {
+			if s.days.match(day) && !s.timesBackward(day*secondsPerDay, from, end, yield) {
+				return
+			}
+		}
+	}
+}
+
+// timesBackward yields the times of the day that begins at midnight, as far as they lie from one on and before another.
+func (s *Schedule) timesBackward(midnight, from, end int64, yield func(int64) bool) bool {
+	for _, hour := range slices.Backward(s.hours) {
+		for _, minute := range slices.Backward(s.minutes) {
+			start := midnight + int64(hour*60+minute)*60
+			if start >= end || start+60 <= from {
+				continue
+			}
+			for _, second := range slices.Backward(s.seconds) {
+				wall := start + int64(second)
+				if from <= wall && wall < end && !yield(wall) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
