@@ -15,7 +15,11 @@ const (
 	WarnPayload = 256 << 10
 	MaxRunBytes = 64 << 20 // all that a run records, its input included
 	MaxSteps    = 10_000
-	MaxError    = 16 << 10 // bytes of a failure's message and stack each; longer is cut with CutMark
+	MaxSignals  = 10_000    // of one run, that nothing has consumed
+	MaxNote     = 255       // bytes of a run's note
+	MaxReason   = 1024      // bytes of the reason for a change
+	MaxCapsule  = 256 << 20 // bytes of an imported file
+	MaxError    = 16 << 10  // bytes of a failure's message and stack each; longer is cut with CutMark
 
 	MaxPage     = 1000
 	DefaultPage = 50
@@ -39,6 +43,10 @@ const (
 	MaxPollWait         = time.Minute
 	StarvationAfter     = time.Minute // a run that has been due for so long goes before all priorities
 	MaxConcurrencyLimit = 1_000_000
+
+	MaxCatchup     = 100_000
+	DefaultCatchup = 100
+	OnTime         = 10 * time.Second // a tick that is later than this was missed
 )
 
 // CutMark ends an error text that was cut to MaxError.

@@ -60,3 +60,23 @@ func (f Failure) Equal(g Failure) bool {
 func (f Failure) Size() int {
 	return len(f.Type) + len(f.Message) + len(f.Stack) + Payload{Metadata: f.Metadata}.Size()
 }
+
+// String is the code's name on the wire.
+func (c FailureCode) String() string {
+	names := [...]string{
+		"UNSPECIFIED", "NOT_FOUND", "INVALID_ARGUMENT", "PRECONDITION_FAILED", "CONFLICT", "UNAUTHORIZED", "UNAVAILABLE", "INTERNAL", "TIMEOUT",
+	}
+	switch {
+	case c >= 0 && int(c) < len(names):
+		return "ERROR_CODE_" + names[c]
+	case c == FailureCancelled:
+		return "ERROR_CODE_CANCELLED"
+	case c == 101:
+		return "ERROR_CODE_RESOURCE_EXHAUSTED"
+	case c == 102:
+		return "ERROR_CODE_LEASE_LOST"
+	case c == FailureCrashed:
+		return "ERROR_CODE_CRASHED"
+	}
+	return "ERROR_CODE_UNSPECIFIED"
+}

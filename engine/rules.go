@@ -12,6 +12,14 @@ type Verdict struct {
 	RetryAt time.Time // when the next attempt may start; with Retry only
 }
 
+// RunVerdict is what follows from a failure of a run's code.
+type RunVerdict struct {
+	Verdict
+	Status RunStatus // of the run now: PENDING with Retry, else FAILED, or CANCELLED when cancellation had been asked for
+	// Handler says that the run was a failure handler itself, so that its failure has none.
+	Handler bool
+}
+
 // AfterStepFailed decides about a step whose code has now failed n times: its own policy counts, else the run's,
 // else the default. The delay runs from now, the commit of the failure.
 func AfterStepFailed(run, step *RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
@@ -96,6 +104,11 @@ func RunEndedFailure() Failure {
 	return Failure{Code: FailureCancelled, Type: "run_ended", Message: "the run ended before the step had a result", NonRetryable: true}
 }
 
+// DeadlineFailure is the error of a run that its deadline ended.
+func DeadlineFailure(deadline time.Time) Failure {
+	return Failure{Code: FailureTimeout, Type: "deadline", Message: "the run's deadline passed at " + deadline.UTC().Format(time.RFC3339Nano), NonRetryable: true}
+}
+
 // EndedByFailure is the error of a run that a person ended; an empty reason gets a plain sentence.
 func EndedByFailure(status RunStatus, reason string) Failure {
 	word := "cancelled"
@@ -105,34 +118,61 @@ func EndedByFailure(status RunStatus, reason string) Failure {
 	return Failure{Code: FailureCancelled, Type: word, Message: cmp.Or(reason, "the run was "+word), NonRetryable: true}
 }
 
-// Parked is where a run stands that waits for time to pass.
+// Parked is where a run stands that waits.
 type Parked struct {
-	Status      RunStatus // SLEEPING for a timer, PENDING for a retry
-	AvailableAt time.Time
+	Status      RunStatus // SLEEPING for a timer, a signal or a child, PENDING for a retry
+	AvailableAt time.Time // unset: until something happens
 	WaitingFor  string
 }
 
-// Park decides when a run whose code waits is next due: at the earliest of the timers and retries among its open steps.
-// Without any it is due now.
-func Park(open []Step, now time.Time) Parked {
-	p := Parked{Status: RunPending, AvailableAt: now}
-	found := false
-	for _, s := range open {
-		at, status, waiting := s.RetryAt, RunPending, ""
+// Park decides how a run whose code waits goes on. steps are those that are open or Awaited. It is due at the earliest of their
+// timers, limits and retries; now when what it awaits has happened, or when there is nothing to wait for.
+func Park(steps []Step, now time.Time) Parked {
+	due := Parked{Status: RunPending, AvailableAt: now}
+	if Satisfied(steps) {
+		return due
+	}
+	var p Parked
+	for _, s := range steps {
+		var at time.Time
+		status, waiting := RunSleeping, ""
 		switch {
-		case s.Kind == StepSleep && s.Status == StepRunning:
-			if s.WakeAt.IsZero() {
-				continue // begun, but its timer was never set
-			}
-			at, status, waiting = s.WakeAt, RunSleeping, "timer:"+s.Name
-		case s.Status != StepPending:
+		case s.Kind == StepSleep && s.Status == StepRunning && !s.WakeAt.IsZero(): // without: begun, but its timer was never set
+			at, waiting = s.WakeAt, "timer:"+s.Name
+		case s.Kind == StepSignal && s.Status == StepRunning && s.Awaited != 0:
+			at, waiting = s.WakeAt, "signal:"+s.SignalName
+		case s.Kind == StepChild && s.Status == StepRunning && s.Awaited != 0:
+			waiting = "child:" + s.ChildRunID.String()
+		case s.Status == StepPending:
+			at, status = s.RetryAt, RunPending
+		default:
 			continue
 		}
-		if !found || at.Before(p.AvailableAt) {
-			p, found = Parked{Status: status, AvailableAt: at, WaitingFor: waiting}, true
+		sooner := !at.IsZero() && (p.AvailableAt.IsZero() || at.Before(p.AvailableAt))
+		if p.Status == 0 || sooner {
+			p = Parked{Status: status, AvailableAt: at, WaitingFor: waiting}
 		}
 	}
+	if p.Status == 0 {
+		return due
+	}
 	return p
+}
+
+// Satisfied says that something which the code awaits has happened: a step awaited by itself has ended, or all of a group.
+func Satisfied(steps []Step) bool {
+	open := map[int64]bool{}
+	for _, s := range steps {
+		if s.Awaited > 1 && s.Open() {
+			open[s.Awaited] = true
+		}
+	}
+	for _, s := range steps {
+		if s.Awaited != 0 && !s.Open() && !open[s.Awaited] {
+			return true
+		}
+	}
+	return false
 }
 
 // Micros is t as it is stored: UTC, whole microseconds.

@@ -8,10 +8,10 @@ type RunStatus uint8
 const (
 	RunPending    RunStatus = 1   // due, or waits for its start or its retry
 	RunRunning    RunStatus = 2   // a worker holds its lease
-	RunSleeping   RunStatus = 3   // parked: a timer wakes it; no worker is held
+	RunSleeping   RunStatus = 3   // parked: a timer, a signal or a child wakes it; no worker is held
 	RunCompleted  RunStatus = 4   // ended well
 	RunFailed     RunStatus = 5   // ended by its code's failure, or by losing too many workers
-	RunCancelled  RunStatus = 6   // ended by CancelRun
+	RunCancelled  RunStatus = 6   // ended by CancelRun: at once, at the end of its code, or at the end of the grace
 	RunTimedOut   RunStatus = 100 // ended by its deadline
 	RunTerminated RunStatus = 101 // ended by TerminateRun
 )
@@ -64,13 +64,29 @@ type Run struct {
 	Output Payload // left out of lists
 	Error  *Failure
 
-	CreatedAt   time.Time
-	AvailableAt time.Time // when a PENDING or SLEEPING run next needs a worker; otherwise unset
+	CreatedAt time.Time
+	// AvailableAt is when a PENDING or SLEEPING run next needs a worker. It is unset while a worker holds the run, after its end, and
+	// while no moment makes it due: it waits for a signal or a child without a limit, is paused, or waits for a slot of its key.
+	AvailableAt time.Time
 	StartedAt   time.Time // of the first claim
 	FinishedAt  time.Time
 	DeadlineAt  time.Time
-	WorkerID    string // who holds it, or held it at its end
-	WaitingFor  string // while SLEEPING: "timer:NAME"
+	ScheduledAt time.Time // the tick that fired it
+	WorkerID    string    // who holds it, or held it at its end
+	WaitingFor  string    // while SLEEPING: "timer:NAME", "signal:NAME", "child:RUN_ID"
+	Note        string    // its own progress line
+
+	// Paused says that a person keeps it from the workers, and Gated that all slots of its concurrency key were taken when it
+	// was due. HeldAt is what AvailableAt would be but for these two; while Gated it is the run's place in the line.
+	Paused bool
+	Gated  bool
+	HeldAt time.Time
+	Pinned bool // kept, whatever the retention
+
+	// CancelRequestedAt is when CancelRun told its code to stop, for CancelReason, by GraceUntil.
+	CancelRequestedAt time.Time
+	CancelReason      string
+	GraceUntil        time.Time
 
 	RetryPolicy  *RetryPolicy // the steps' default; the run itself is retried only when it is set
 	Timeouts     Timeouts
@@ -82,9 +98,51 @@ type Run struct {
 	ConcurrencyKey    string
 	ConcurrencyLimit  int
 	ParentRunID       ID
-	ParentStepID      ID
+	ParentStepID      ID // the first attempt of the step that started it; a CHILD step ends with it
+	ParentClose       ParentClose
 	Traceparent       string
+
+	Origin        Origin
+	ScheduleID    string
+	FailedRunID   ID // of a failure handler: the run whose failure it handles
+	RetriedFrom   ID // the run that a person had retried as this one
+	ContinuedFrom ID
+	ContinuedAs   ID
 }
+
+// Tied says that the end of the run concerns others than its starter, so that ending it takes a look at them.
+func (r *Run) Tied() bool {
+	return r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != ""
+}
+
+// ExpiresAt is when Kagzi ends the run by itself: at its deadline or at the end of the grace, whichever is first.
+func (r *Run) ExpiresAt() time.Time {
+	if r.DeadlineAt.IsZero() || !r.GraceUntil.IsZero() && r.GraceUntil.Before(r.DeadlineAt) {
+		return r.GraceUntil
+	}
+	return r.DeadlineAt
+}
+
+// Origin says who made a run. The external ids of runs that Kagzi made by itself never stand in the way of a user's, nor a
+// user's in theirs. The numbers are what is stored.
+type Origin uint8
+
+const (
+	OriginUser     Origin = 0 // a start, a child, a continuation, a retry
+	OriginSchedule Origin = 1
+	OriginHandler  Origin = 2 // a failure handler
+	OriginImport   Origin = 3
+)
+
+// ParentClose says what becomes of an open child when its parent ends. The numbers are those of the wire, and are what is stored.
+type ParentClose uint8
+
+const (
+	CloseUnset     ParentClose = 0 // as CloseAbandon
+	CloseAbandon   ParentClose = 1
+	CloseCancel    ParentClose = 2
+	CloseTerminate ParentClose = 3
+)
 
 // Timeouts bound a run and its steps. Zero means the default.
 type Timeouts struct {
@@ -102,7 +160,8 @@ const (
 	ReuseReject                          // an active run makes the start fail with ErrExists
 )
 
-// StartRun is one run to be made. ID and CreatedAt are the caller's; AvailableAt is now or later.
+// StartRun is one run to be made. ID and CreatedAt are the caller's; AvailableAt is now or later. Fields that only a later life
+// gives (Status, StartedAt, Paused, …) are ignored.
 type StartRun struct {
 	Run
 	Reuse ExternalIDReuse

@@ -7,7 +7,7 @@ type StepStatus uint8
 
 const (
 	StepPending   StepStatus = 1 // failed, and waits for its next attempt
-	StepRunning   StepStatus = 2
+	StepRunning   StepStatus = 2 // its code runs, its timer or its child does, or it waits for a signal
 	StepCompleted StepStatus = 3
 	StepFailed    StepStatus = 4 // for good; or interrupted, when Error.Code is FailureCrashed
 )
@@ -74,10 +74,20 @@ type Step struct {
 	FinishedAt time.Time
 	TimeoutAt  time.Time     // when Kagzi fails it by itself; only while RUNNING with a start-to-close timeout
 	RetryAt    time.Time     // when the next attempt may start; kept once set
-	WakeAt     time.Time     // of a SLEEP
+	WakeAt     time.Time     // of a SLEEP, and of a SIGNAL whose wait has a limit
 	Duration   time.Duration // of a SLEEP that was asked for by its length; 0 when by its end
 
 	RetryPolicy *RetryPolicy // the step's own, when it has one
+
+	SignalName string // of a SIGNAL
+	TimedOut   bool   // of a COMPLETED SIGNAL: its limit passed before a signal came
+	ChildRunID ID     // of a CHILD: the run that it started
+	// Awaited says that the run's code waits for this SIGNAL or CHILD: 1 wakes the run when the step ends; a larger number is
+	// shared by the steps all of which have to end. The next claim sets it back to 0.
+	Awaited int64
+
+	OverriddenBy   string // who recorded this by OverrideStep
+	OverrideReason string
 }
 
 // Interrupted says that the attempt was cut short by a lost worker: it is run again and costs nothing.

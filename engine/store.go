@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Store keeps runs, steps and workers. Its contract is written here and only here; backends/storetest is the same
+// Store keeps runs, steps, workers, schedules and namespaces. Its contract is written here and only here; backends/storetest is the same
 // contract as tests.
 //
 // Each method is one transaction: it happens whole or not at all, and when it returns nil the change is on disk and
@@ -22,6 +22,8 @@ type Store interface {
 	Runs
 	Work
 	Workers
+	Schedules
+	Namespaces
 	Views
 	Upkeep
 	Bell
@@ -60,30 +62,141 @@ type Runs interface {
 	//     run, or ErrConflict when type, queue, external id or input differ from the first time.
 	//   - ExternalID of an active run (with ReuseNever: of any retained run, the newest): that run, Existed; with ReuseReject and
 	//     an active run: ErrExists, with SubjectID the run. Existed answers are remembered for their RequestID.
-	//   - otherwise a new PENDING run, Attempts 1, due at AvailableAt, whose queue is rung.
+	//   - otherwise a new PENDING run, Attempts 1, due at AvailableAt, whose queue is rung; RingTimer too when it has a DeadlineAt.
 	//
-	// Starts of one call are applied in their order, so two of them may share an external id.
+	// Only runs of OriginUser are found by their external id. In a namespace that is disabled each start is refused with
+	// NamespaceDisabled, unless it repeats a RequestID. Starts of one call are applied in their order, so two of them may share an
+	// external id.
 	StartRuns(ctx context.Context, starts []StartRun) ([]Started, error)
-	// CancelRun ends a PENDING, RUNNING or SLEEPING run as CANCELLED, with EndedByFailure as its error, ends its lease and rings its
-	// worker and its run. A run that is CANCELLED already is fine again (Changed false); one that ended otherwise is RunEnded.
+	// CancelRun without a Grace ends a PENDING, RUNNING or SLEEPING run as CANCELLED, with EndedByFailure as its error, ends its lease
+	// and rings its worker and its run. A run that is CANCELLED already is fine again (Changed false); one that ended otherwise is
+	// RunEnded.
+	//
+	// With a Grace its code is told instead: CancelRequestedAt, CancelReason and GraceUntil are set, its worker is rung if it has one,
+	// otherwise it becomes PENDING and due now (a pause is over, too), and RingTimer. Where cancellation has been asked for already, only
+	// an earlier GraceUntil counts (Changed false otherwise). See CompleteRun, FailRun and EndExpired for how it ends.
 	CancelRun(ctx context.Context, p EndRunParams) (RunEnd, error)
-	// TerminateRun is the same with TERMINATED.
+	// TerminateRun ends the run as CancelRun without a Grace does, with TERMINATED.
 	TerminateRun(ctx context.Context, p EndRunParams) (RunEnd, error)
+	// PauseRun keeps an open run from the workers: a lease is over (the worker is rung), AvailableAt moves to HeldAt, and whatever would
+	// make the run due until ResumeRun sets HeldAt instead. Its status becomes PENDING if it was RUNNING. Deadlines go on. Paused
+	// already is fine; an ended run is RunEnded. It returns the run as it stands.
+	PauseRun(ctx context.Context, p SteerParams) (Run, error)
+	// ResumeRun gives a paused run back: AvailableAt is HeldAt again, and its queue is rung. Not paused is fine; an ended run is RunEnded.
+	ResumeRun(ctx context.Context, p SteerParams) (Run, error)
+	// PinRun keeps a run from Prune, or lets it go.
+	PinRun(ctx context.Context, p PinRunParams) (Run, error)
+	// SignalRun keeps a signal for the run. The oldest open SIGNAL step of that name, Awaited or held, consumes it at once: the step
+	// becomes COMPLETED with the payload and the run becomes due if Park says so. Otherwise the signal waits for AwaitSignal. A SIGNAL whose
+	// WakeAt is not after Now has timed out first. A SignalID that the run has had is fine again (Repeated), whatever has become of the
+	// run since; an ended run is RunEnded otherwise. More than MaxSignals that nothing has consumed, or a run past MaxRunBytes, is ErrTooLarge.
+	SignalRun(ctx context.Context, p SignalRunParams) (Signalled, error)
+	// RetryRun makes a new PENDING run out of one that has ended as FAILED, CANCELLED, TIMED_OUT or TERMINATED (otherwise
+	// ErrPrecondition with its status), with RetryOf's fields and copies of the latest attempts of its steps that are COMPLETED: all, those
+	// whose sequence is before FromStep's, or none with Restart. Copies have new ids, no token, and sequences from 1 without gaps; the signals that nothing
+	// had consumed are copied as well. FromStep that the run has not begun is StepNotFound.
+	//
+	// RequestID known: the first answer again. An open run that is RetriedFrom this one: that one (Existed). The external id held by another
+	// open run: ErrExists.
+	RetryRun(ctx context.Context, p RetryRunParams) (Started, error)
+	// OverrideStep records a result for a step of a run that is paused or has ended as FAILED, CANCELLED, TIMED_OUT or TERMINATED (otherwise
+	// ErrPrecondition): a new attempt, COMPLETED with Output or FAILED for good with Failure, with OverriddenBy and OverrideReason and a
+	// zero token. The attempt before it stays as it is, though no longer the latest; one that is open becomes FAILED with OverriddenFailure. A paused run is
+	// due when it is resumed. The same result again is fine, and answers the attempt that stands. A step that was not begun is StepNotFound; what would take
+	// the run past MaxRunBytes is ErrTooLarge.
+	OverrideStep(ctx context.Context, p OverrideStepParams) (Step, error)
+	// ImportRuns makes runs as they are given, ids included, in one commit, parents before their children. Open ones come PAUSED, PENDING and with HeldAt = Now. An id that is taken is
+	// ErrExists and nothing is made. RequestID belongs to the first run, and known answers it again (Repeated).
+	ImportRuns(ctx context.Context, p ImportRunsParams) (Started, error)
 }
 
 // EndRunParams names a run that a person ends.
 type EndRunParams struct {
 	Namespace string
 	RunID     ID
+	Grace     time.Duration // CancelRun only; 0: at once
 	Reason    string
+	By        Actor
+	AuditID   ID // of the audit event
 	Now       time.Time
 }
 
 // RunEnd answers CancelRun and TerminateRun.
 type RunEnd struct {
-	Status  RunStatus
-	Changed bool // it was this call that ended the run
+	Status     RunStatus
+	Changed    bool      // it was this call that ended the run, or that told its code
+	GraceUntil time.Time // set when its code was told, by this call or before
 }
+
+// SteerParams names a run that a person pauses or resumes.
+type SteerParams struct {
+	Namespace string
+	RunID     ID
+	Reason    string
+	By        Actor
+	AuditID   ID
+	Now       time.Time
+}
+
+// PinRunParams names a run that a person keeps.
+type PinRunParams struct {
+	SteerParams
+	Pinned bool
+}
+
+// SignalRunParams is one signal.
+type SignalRunParams struct {
+	Namespace string
+	RunID     ID
+	Name      string
+	SignalID  string // empty: delivered as often as it is sent
+	Payload   Payload
+	Now       time.Time
+}
+
+// Signalled answers SignalRun.
+type Signalled struct {
+	Repeated bool
+}
+
+// RetryRunParams asks for a new life of a run. ID is the new run's.
+type RetryRunParams struct {
+	SteerParams
+	ID        ID
+	FromStep  string
+	Restart   bool
+	Input     *Payload // replaces the input; with Restart only
+	RequestID string
+}
+
+// OverrideStepParams sets a step's result; exactly one of Output and Failure. ID is for the attempt.
+type OverrideStepParams struct {
+	SteerParams
+	ID      ID
+	Step    string
+	Output  *Payload
+	Failure *Failure
+}
+
+// ImportRunsParams is runs with all that is known of them.
+type ImportRunsParams struct {
+	Namespace string
+	RequestID string
+	Runs      []ImportedRun
+	By        Actor
+	AuditID   ID
+	Now       time.Time
+}
+
+// ImportedRun is one of them. Run.ParentRunID, ContinuedFrom and their like name runs of the same import or are unset.
+type ImportedRun struct {
+	Run     Run
+	Steps   []Step
+	Signals []Signal
+}
+
+// Every change of Runs but StartRuns and SignalRun leaves an AuditEvent with its Actor, AuditID and Reason, in the same transaction, when it
+// changed something; so do those of Schedules and Namespaces.
 
 // Work is what a lease allows. Every method but Claim carries a Lease and takes effect only while its token is the run's
 // current one; the clock plays no part. Otherwise nothing changes and the answer is
@@ -94,11 +207,24 @@ type RunEnd struct {
 //   - RunNotFound, when there is no such run in the namespace;
 //   - LeaseLost with the run's status.
 //
-// Whenever a method ends a lease, SLEEPs of the run that are due become COMPLETED with FinishedAt at their WakeAt, and its step
-// attempts that still run as FUNCTION become FAILED with InterruptedFailure (their Failures unchanged), unless the run ends: then
-// all that is still open becomes FAILED with RunEndedFailure. The method
+// Whenever a method ends a lease, SLEEPs and SIGNALs of the run that are due become COMPLETED with FinishedAt at their WakeAt (a SIGNAL
+// with TimedOut), and its step attempts that still run as FUNCTION become FAILED with InterruptedFailure (their Failures unchanged),
+// unless the run ends: then all that is still open becomes FAILED with RunEndedFailure. The method
 // rings the run whenever anything about it or its steps changed, the queue when the run became due for others, and the
 // slot of the queue when a lease ended; at the run's end also RingEnd.
+//
+// Whatever ends a run, here and elsewhere, does in the same transaction all that its end concerns:
+//
+//   - The open CHILD step that started it becomes COMPLETED with its output, or FAILED with ChildFailure, and the parent is due if Park says so. A result that would take the parent past MaxRunBytes is the failure
+//     ChildTooLarge instead. A run that ContinuedAs another passes its parent on to that one instead.
+//   - Its open children end as ParentClose says, and theirs in turn; not when it ContinuedAs another, nor when it is tried again.
+//   - FAILED or TIMED_OUT, unless it IsHandler: HandlerOf is started for its OnFailureWorkflow (in OnFailureQueue, else its own queue), and for
+//     GlobalHandler in the queue of the first ONLINE worker by id that serves that type (the first of its queues), else in the namespace's
+//     FailureQueue, else not at all; nor is it when the run is of that type itself.
+//   - Its schedule counts it, and starts the tick that it has Buffered when no other run of the schedule is open.
+//
+// Whenever a run with a ConcurrencyKey loses its lease, or ends, or is paused, the run that is first in the line of its key in each lane is
+// no longer Gated: it is PENDING or SLEEPING as before, with AvailableAt = HeldAt, and its queue is rung.
 type Work interface {
 	// Claim hands due runs to grants, in the order of both: first those due for StarvationAfter or longer, then by priority,
 	// then by AvailableAt, then by ID. It takes only runs of the namespace, queue and types whose requirements the offers meet, that are
@@ -106,8 +232,13 @@ type Work interface {
 	// RUNNING runs of that queue, or of that type in it, across all workers and servers). Grants of workers that are not ONLINE, or
 	// unknown, get nothing. Concurrent claims never get the same run.
 	//
-	// A claimed run becomes RUNNING under the grant's token, with StartedAt on its first claim; its due SLEEP steps become
-	// COMPLETED with FinishedAt at their WakeAt. Its cost does not depend on how many runs have ended, sleep, or wait for others.
+	// A run whose ConcurrencyKey has ConcurrencyLimit leases or more, of runs of its type in its namespace, is not taken but becomes Gated: AvailableAt moves to
+	// HeldAt, WaitingFor is unchanged, and it costs no later claim anything. Concurrent claims never pass the limit. Nothing is claimed in a namespace that is
+	// disabled.
+	//
+	// A claimed run becomes RUNNING under the grant's token, with StartedAt on its first claim; its due SLEEP and SIGNAL steps become
+	// COMPLETED with FinishedAt at their WakeAt, and no step of it is Awaited any more. Its cost does not depend on how many runs have ended,
+	// sleep, are paused or gated, or wait for others.
 	Claim(ctx context.Context, p ClaimParams) (Claimed, error)
 	// BeginStep records that a step runs, or says that it need not. Of the step's latest attempt:
 	//
@@ -131,14 +262,31 @@ type Work interface {
 	// Hold, the run is parked and the lease is over. Where the timer stands already (same Until or Duration), it keeps its
 	// WakeAt; a step of another kind, or a SLEEP that is over, is a StepConflict.
 	Sleep(ctx context.Context, p SleepParams) error
-	// CompleteRun ends the run as COMPLETED with its output.
-	CompleteRun(ctx context.Context, p CompleteRunParams) error
+	// AwaitSignal has the step consume the oldest signal of that name, or wait for one. Consumed: it is COMPLETED with the payload and the
+	// lease goes on. Otherwise it is RUNNING and Awaited, with WakeAt = Now + Timeout if there is one, and unless Hold, the run is parked and the
+	// lease is over (Waiting). A step that has ended is answered as it stands; one that waits already keeps its WakeAt. A step of another kind or
+	// with another signal name is a StepConflict.
+	AwaitSignal(ctx context.Context, p AwaitSignalParams) (AwaitedSignal, error)
+	// StartChild records a CHILD step, RUNNING with ChildRunID, and makes the run p.Child as StartRuns would, with ParentRunID and ParentStepID set here. A
+	// CHILD step of that name is answered as it stands, and nothing is started; one of another kind is a StepConflict. An external id that an open run
+	// holds is ErrExists, and nothing is recorded.
+	StartChild(ctx context.Context, p StartChildParams) (Step, error)
+	// AwaitChildren answers the CHILD steps of these children that have ended, when that is all of them, or with Any at least one. Otherwise
+	// the open ones become Awaited (by themselves with Any or when it is only one, else as a group of their own) and, unless Hold, the run is parked and the lease is over:
+	// no steps are answered. A run that is not a child of this one is RunNotFound.
+	AwaitChildren(ctx context.Context, p AwaitChildrenParams) ([]Step, error)
+	// SetNote writes the run's own line for lists.
+	SetNote(ctx context.Context, p SetNoteParams) error
+	// CompleteRun ends the run as COMPLETED with its output; as CANCELLED, with the output kept and EndedByFailure as its error, when
+	// cancellation had been asked for. With ContinueAs, unless it is CANCELLED so, the next run is made as Continuation says, in the same
+	// transaction: external id, parent and the signals that nothing has consumed pass on to it. An external id of its own that another open run holds is ErrExists.
+	CompleteRun(ctx context.Context, p CompleteRunParams) (Completed, error)
 	// FailRun asks AfterRunFailed what follows. Retry: the run is PENDING until RetryAt with Attempts and Failures one higher, the lease is
 	// over, and its steps that failed for good become PENDING with that RetryAt and no Failures, to be run again. Final: the
-	// run ends as FAILED with this error.
-	FailRun(ctx context.Context, p FailRunParams) (Verdict, error)
-	// Release hands the run back unfinished: due at once, or with Park when the earliest of its timers and retries is due. It
-	// counts as nothing: no attempt, no loss.
+	// run ends as FAILED with this error. When cancellation had been asked for, it ends as CANCELLED with EndedByFailure.
+	FailRun(ctx context.Context, p FailRunParams) (RunVerdict, error)
+	// Release hands the run back unfinished: due at once, or with Park as Park says of its steps. It counts as nothing: no
+	// attempt, no loss.
 	Release(ctx context.Context, p ReleaseParams) error
 }
 
@@ -221,11 +369,60 @@ type SleepParams struct {
 	Now      time.Time
 }
 
+// AwaitSignalParams is a wait for a signal. ID is for the attempt, if it is a new one.
+type AwaitSignalParams struct {
+	Lease   Lease
+	Step    string
+	Signal  string
+	ID      ID
+	Timeout time.Duration // 0: no limit
+	Hold    bool
+	Now     time.Time
+}
+
+// AwaitedSignal answers AwaitSignal.
+type AwaitedSignal struct {
+	Step    Step // COMPLETED, unless Waiting
+	Waiting bool
+}
+
+// StartChildParams is a child to be started. ID is for the attempt, if it is a new one.
+type StartChildParams struct {
+	Lease Lease
+	Step  string
+	ID    ID
+	Child StartRun
+	Now   time.Time
+}
+
+// AwaitChildrenParams is a wait for children.
+type AwaitChildrenParams struct {
+	Lease    Lease
+	Children []ID
+	Any      bool
+	Hold     bool
+	Now      time.Time
+}
+
+// SetNoteParams is a run's own line.
+type SetNoteParams struct {
+	Lease Lease
+	Note  string
+	Now   time.Time
+}
+
 // CompleteRunParams is a run's result.
 type CompleteRunParams struct {
-	Lease  Lease
-	Output Payload
-	Now    time.Time
+	Lease      Lease
+	Output     Payload
+	ContinueAs *StartRun // nil: the run just ends
+	Now        time.Time
+}
+
+// Completed answers CompleteRun.
+type Completed struct {
+	Status      RunStatus
+	ContinuedAs ID
 }
 
 // FailRunParams is a run's failure.
@@ -241,6 +438,103 @@ type ReleaseParams struct {
 	Lease Lease
 	Park  bool
 	Now   time.Time
+}
+
+// Schedules is the templates of runs that time fires.
+type Schedules interface {
+	// CreateSchedule makes a schedule, its namespace too if that is new, and rings RingTimer. A Name that is taken is ErrExists; a RequestID that is known answers the
+	// schedule that it made (whatever has become of it). A disabled namespace is NamespaceDisabled.
+	CreateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
+	// UpdateSchedule replaces all of a schedule that a person decides about: every field of p.Schedule but its counters, LastFiredAt, Buffered
+	// (which it drops unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is the one that was read; another one is
+	// ErrConflict, unless the schedule stands exactly so already. The revision grows, Broken is p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled.
+	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
+	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. Gone already is ErrNotFound.
+	DeleteSchedule(ctx context.Context, p DeleteScheduleParams) error
+	// FireSchedule decides about ticks: it starts the runs of p.Ticks, in their order, counts p.Skipped, and sets NextFireAt, all only while the schedule is enabled, has p.Revision and its NextFireAt
+	// is p.Expect; otherwise it answers Stale and nothing changes, so that of several servers one fires a tick, once. No two ticks
+	// of a schedule are the same: a tick that has its record already is passed over.
+	//
+	// Of each tick, with a run of the schedule open: OverlapSkip counts it as skipped; OverlapBufferOne makes it Buffered, or counts it as skipped when one is.
+	// Broken, when set, is kept and takes the schedule out of DueSchedules until it is updated.
+	FireSchedule(ctx context.Context, p FireScheduleParams) (Fired, error)
+	// TriggerSchedule starts one run now, beside the ticks and whatever Overlap says. A known RequestID answers the same run again. A disabled namespace is
+	// NamespaceDisabled.
+	TriggerSchedule(ctx context.Context, p TriggerScheduleParams) (Started, error)
+}
+
+// ScheduleParams is a schedule as a person wants it.
+type ScheduleParams struct {
+	Schedule Schedule
+	Method   string // for the audit: "PauseWorkflowSchedule", …
+	Reason   string
+	By       Actor
+	AuditID  ID
+	Now      time.Time
+}
+
+// DeleteScheduleParams names a schedule, by id or name.
+type DeleteScheduleParams struct {
+	Namespace string
+	Ref       string
+	Reason    string
+	By        Actor
+	AuditID   ID
+	Now       time.Time
+}
+
+// Tick is one that is to fire, and the id of its run.
+type Tick struct {
+	At    time.Time
+	RunID ID
+}
+
+// FireScheduleParams is what was decided about the ticks from Expect up to Next.
+type FireScheduleParams struct {
+	ScheduleID ID
+	Revision   int64
+	Expect     time.Time
+	Ticks      []Tick
+	Skipped    int64
+	Next       time.Time // unset: no tick comes any more
+	Broken     string
+	Now        time.Time
+}
+
+// Fired answers FireSchedule.
+type Fired struct {
+	Stale   bool
+	Runs    int   // started
+	Skipped int64 // counted as skipped, p.Skipped included
+}
+
+// TriggerScheduleParams fires by hand. RunID is the run's.
+type TriggerScheduleParams struct {
+	Namespace string
+	Ref       string
+	RunID     ID
+	RequestID string
+	By        Actor
+	AuditID   ID
+	Now       time.Time
+}
+
+// Namespaces is the boundaries between users.
+type Namespaces interface {
+	// CreateNamespace makes one that nothing has used yet; taken is ErrExists, unless it stands exactly so, which is fine again.
+	CreateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
+	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included, and rings RingAll. ErrNotFound.
+	UpdateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
+}
+
+// NamespaceParams is a namespace as a person wants it; ID and times are the store's own.
+type NamespaceParams struct {
+	Namespace Namespace
+	Method    string // for the audit
+	Reason    string
+	By        Actor
+	AuditID   ID
+	Now       time.Time
 }
 
 // Workers is the register of workers. Their leases live and die with them.
@@ -289,8 +583,16 @@ type HeartbeatParams struct {
 
 // Beat answers Heartbeat.
 type Beat struct {
-	Status WorkerStatus
-	Lost   []Lease // of Held, those that are the worker's no longer
+	Status     WorkerStatus
+	Lost       []Lease // of Held, those that are the worker's no longer
+	Cancelling []Held  // of Held, those whose code is to be told
+}
+
+// Held is a lease with what its worker may have to be told.
+type Held struct {
+	Lease        Lease
+	GraceUntil   time.Time // set: cancellation was asked for
+	CancelReason string
 }
 
 // OfflineWorkerParams takes a worker off.
@@ -317,7 +619,24 @@ type Views interface {
 	// CurrentLease is the lease that a run is held under now, for clients that know no token. LeaseLost when nobody holds it.
 	CurrentLease(ctx context.Context, namespace string, run ID) (Lease, error)
 	// HeldBy is the leases of a worker, in the order of their runs' ids.
-	HeldBy(ctx context.Context, workerID string) ([]Lease, error)
+	HeldBy(ctx context.Context, workerID string) ([]Held, error)
+	// ListSignals is a run's, by sequence. RunNotFound.
+	ListSignals(ctx context.Context, namespace string, run ID, p Page) ([]Signal, PageInfo, error)
+	// ListHandlers is the runs that handle a run's failure, and ListRetries those that it was retried as, by ID.
+	ListHandlers(ctx context.Context, namespace string, run ID) ([]Run, error)
+	ListRetries(ctx context.Context, namespace string, run ID) ([]Run, error)
+	// Circumstances is what Explain needs to know of a run, all at one moment. RunNotFound.
+	Circumstances(ctx context.Context, namespace string, run ID) (Circumstances, error)
+
+	// GetSchedule goes by id or, when ref is none, by name; ErrNotFound.
+	GetSchedule(ctx context.Context, namespace, ref string) (Schedule, error)
+	// ListSchedules is newest first, by ID, without inputs.
+	ListSchedules(ctx context.Context, f ScheduleFilter, p Page) ([]Schedule, PageInfo, error)
+	GetNamespace(ctx context.Context, name string) (Namespace, error) // ErrNotFound
+	// ListNamespaces is by name.
+	ListNamespaces(ctx context.Context, p Page) ([]Namespace, PageInfo, error)
+	// ListAudit is newest first, by ID.
+	ListAudit(ctx context.Context, f AuditFilter, p Page) ([]AuditEvent, PageInfo, error)
 
 	GetWorker(ctx context.Context, id string) (Worker, error) // ErrNotFound, also knows OFFLINE ones
 	// ListWorkers is newest first, by RegisteredAt and then ID, both descending.
@@ -352,11 +671,30 @@ type QueueDepth struct {
 
 // Stats is everything counted.
 type Stats struct {
-	ByStatus      map[RunStatus]int64
-	ByType        map[string]int64
-	Workers       int64 // OFFLINE ones included
-	OnlineWorkers int64
-	OldestDue     time.Time
+	ByStatus         map[RunStatus]int64
+	ByType           map[string]int64
+	Workers          int64 // OFFLINE ones included
+	OnlineWorkers    int64
+	Schedules        int64
+	EnabledSchedules int64
+	OldestDue        time.Time
+}
+
+// Circumstances is a run and what it may wait for.
+type Circumstances struct {
+	Run     Run      // without payloads
+	Steps   []Step   // that are open or Awaited, without payloads
+	Workers []Worker // of its namespace that are not OFFLINE and serve its queue
+	// NamespaceEnabled is false when nothing is claimed there.
+	NamespaceEnabled bool
+	// RunningInQueue and RunningOfType count leases: of the queue, and of the run's type in it.
+	RunningInQueue int
+	RunningOfType  int
+	// RunningOfKey counts leases of its ConcurrencyKey, and AheadInLine the runs that are Gated by it before this one.
+	RunningOfKey int
+	AheadInLine  int
+	// LastPause is who paused the run, when and why, if that is known. The store leaves it to its caller, who has ListAudit.
+	LastPause *AuditEvent
 }
 
 // TypeInfo is one workflow type that has runs.
@@ -379,9 +717,23 @@ type Upkeep interface {
 	// too, the run due at once, so that another worker takes the error into the code. At most p.Limit, oldest first; it returns how
 	// many, and when the next is due (zero: none). The worker is rung.
 	TimeoutSteps(ctx context.Context, p TimeoutStepsParams) (int, time.Time, error)
-	// Prune deletes runs that ended before p.Before, with everything of theirs, oldest first, at most p.Limit; and workers that went
-	// OFFLINE before it. It returns how many runs.
+	// EndExpired ends runs whose ExpiresAt is not after Now, wherever they stand: as CANCELLED with EndedByFailure when that is their GraceUntil, else as
+	// TIMED_OUT with DeadlineFailure. Their workers are rung. At most p.Limit, earliest first; it returns how many, and when the next expires (zero: none).
+	EndExpired(ctx context.Context, p EndExpiredParams) (int, time.Time, error)
+	// DueSchedules is the enabled schedules of enabled namespaces, not Broken, whose NextFireAt is not after now, earliest first and then by id, at most limit, with their
+	// inputs left out; and when the next of the others fires (zero: none).
+	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, time.Time, error)
+	// Prune deletes runs of p.Namespace that ended with p.Status before p.Before, with everything of theirs, oldest first, at most p.Limit. A run stays that is
+	// Pinned, or that an open run refers to (its child, parent, handler, retry or continuation), or that is the child of an open run. It returns how many.
 	Prune(ctx context.Context, p PruneParams) (int, error)
+	// PruneRecords deletes workers that went OFFLINE before p.Workers and records of fired ticks from before p.Fires, at most p.Limit of each.
+	PruneRecords(ctx context.Context, p PruneRecordsParams) error
+}
+
+// EndExpiredParams bounds one sweep.
+type EndExpiredParams struct {
+	Now   time.Time
+	Limit int
 }
 
 // LiveWorker is what the look for lost workers needs.
@@ -399,8 +751,17 @@ type TimeoutStepsParams struct {
 
 // PruneParams bounds one sweep.
 type PruneParams struct {
-	Before time.Time
-	Limit  int
+	Namespace string
+	Status    RunStatus
+	Before    time.Time
+	Limit     int
+}
+
+// PruneRecordsParams bounds one sweep; a zero time spares its kind.
+type PruneRecordsParams struct {
+	Workers time.Time
+	Fires   time.Time
+	Limit   int
 }
 
 // Bell tells whoever listens that something may have changed. The store that commits rings it, after the commit. A ring is a
@@ -421,7 +782,7 @@ const (
 	RingRun                    // ID: the run or one of its steps changed
 	RingEnd                    // ID: the run has ended; rung besides RingRun, for those whom nothing else concerns
 	RingWorker                 // Name: the worker registered, lost leases, or is to drain
-	RingTimer                  // upkeep has something new to wait for: an attempt with a timeout
+	RingTimer                  // upkeep has something new to wait for: an attempt with a timeout, a deadline, a schedule
 )
 
 // Ring is one hint.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -183,12 +184,17 @@ func checkTimeouts(t Timeouts) error {
 }
 
 // Validate refuses a start that breaks a limit, naming the request's field. It needs CreatedAt and AvailableAt.
-func (s *StartRun) Validate() error {
+func (s *StartRun) Validate() error { return s.validate(CheckName) }
+
+// ValidateContinuation is Validate for a run that goes on where another ends: a queue or type that it leaves empty is that one's.
+func (s *StartRun) ValidateContinuation() error { return s.validate(CheckOptionalName) }
+
+func (s *StartRun) validate(checkName func(field, name string) error) error {
 	checks := []error{
 		CheckNamespace("namespace", s.Namespace),
 		CheckOptionalName("external_id", s.ExternalID),
-		CheckName("task_queue", s.Queue),
-		CheckName("workflow_type", s.Type),
+		checkName("task_queue", s.Queue),
+		checkName("workflow_type", s.Type),
 		CheckPayload("input", s.Input),
 		CheckOptionalName("version", s.Version),
 		CheckRetryPolicy("retry_policy", s.RetryPolicy),
@@ -198,18 +204,35 @@ func (s *StartRun) Validate() error {
 		CheckLabels("tags", s.Tags),
 		CheckLabels("requirements", s.Requirements),
 		CheckOptionalName("concurrency_key", s.ConcurrencyKey),
-		checkRequestID(s.RequestID),
+		CheckRequestID(s.RequestID),
 		CheckText("traceparent", s.Traceparent, MaxName),
+		checkParentClose(s.ParentClose),
 	}
+	return cmp.Or(firstError(checks), s.checkNumbers())
+}
+
+// firstError is the first of these that is one.
+func firstError(checks []error) error {
 	for _, err := range checks {
 		if err != nil {
 			return err
 		}
 	}
-	return s.checkNumbers()
+	return nil
 }
 
-func checkRequestID(id string) error {
+func checkParentClose(c ParentClose) error {
+	if c > CloseTerminate {
+		return Invalid("parent_close_policy", "has the unknown value %d", c)
+	}
+	return nil
+}
+
+// CheckReason refuses a reason for a change that is too long or no text. Empty is fine.
+func CheckReason(reason string) error { return CheckText("reason", reason, MaxReason) }
+
+// CheckRequestID refuses what cannot be the id of a call. Empty means that the call has none.
+func CheckRequestID(id string) error {
 	if len(id) > MaxRequestID {
 		return Invalid("request_id", "is %d bytes long, at most %d are allowed", len(id), MaxRequestID)
 	}

@@ -180,6 +180,9 @@ var countByStatusAndTypeSQL string
 //go:embed sql/count_workers_by_status.sql
 var countWorkersByStatusSQL string
 
+//go:embed sql/count_schedules_by_enabled.sql
+var countSchedulesByEnabledSQL string
+
 //go:embed sql/oldest_due.sql
 var oldestDueSQL string
 
@@ -205,6 +208,18 @@ func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (eng
 			out.Workers += n
 			if status == engine.WorkerOnline {
 				out.OnlineWorkers = n
+			}
+			return nil
+		})
+		return err
+	})
+	batch.Queue(countSchedulesByEnabledSQL, args{"namespace": namespace}).Query(func(rows pgx.Rows) error {
+		var enabled bool
+		var n int64
+		_, err := pgx.ForEachRow(rows, []any{&enabled, &n}, func() error {
+			out.Schedules += n
+			if enabled {
+				out.EnabledSchedules = n
 			}
 			return nil
 		})

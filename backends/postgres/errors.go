@@ -43,6 +43,9 @@ func sqlState(err error) string {
 
 // retryable says that the transaction did not happen and may simply be tried again.
 func retryable(err error) bool {
+	if _, ok := errors.AsType[*keysFirst](err); ok {
+		return true
+	}
 	switch sqlState(err) {
 	case codeSerialization, codeDeadlock, codeLockTimeout, codeStalePlan:
 		return true
@@ -64,6 +67,9 @@ func translate(doing string, err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateState(doing, e)
 	}
+	if _, ok := errors.AsType[*keysFirst](err); ok {
+		return busy()
+	}
 	if lostConnection(err) {
 		return unavailable("the database does not answer; the call may or may not have counted")
 	}
@@ -79,7 +85,7 @@ func translateState(doing string, e *pgconn.PgError) error {
 	case e.Code == codeReadOnly:
 		return unavailable("the database accepts no writes: it is a read-only standby")
 	case e.Code == codeSerialization, e.Code == codeDeadlock, e.Code == codeLockTimeout:
-		return unavailable("the database is busy: a lock was not free in time")
+		return busy()
 	case e.Code == codeCanceled, e.Code == codeIdleInTx:
 		return unavailable("the database took too long to answer")
 	case strings.HasPrefix(e.Code, "57P"):
@@ -93,6 +99,8 @@ func translateState(doing string, e *pgconn.PgError) error {
 	}
 	return fmt.Errorf("%s: the database refused (SQLSTATE %s)", doing, e.Code)
 }
+
+func busy() error { return unavailable("the database is busy: a lock was not free in time") }
 
 func lostConnection(err error) bool {
 	_, network := errors.AsType[net.Error](err)

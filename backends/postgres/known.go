@@ -1,47 +1,73 @@
 package postgres
 
 import (
-	"context"
-	"crypto/sha256"
 	_ "embed"
-	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // What the store remembers of the rows that nearly every start needs and that hardly ever change: the namespaces and the lanes. Other
 // servers make them too, but nobody deletes any.
 
-//go:embed sql/insert_namespace.sql
-var insertNamespaceSQL string
+// remember keeps what a transaction has made or found of them, now that it is committed.
+func (s *Store) remember(t *tx) {
+	for key, id := range t.lanes {
+		s.laneIDs.Store(key, id)
+	}
+	for name := range t.spaces {
+		s.namespaces.Store(name, struct{}{})
+	}
+}
 
-// ensureNamespace makes a namespace on its first use. Its id follows from its name, because a store invents nothing.
+// ensureNamespace makes a namespace on its first use, in a transaction of its own.
 func (s *Store) ensureNamespace(name string, now time.Time) error {
 	if _, known := s.namespaces.Load(name); known {
 		return nil
 	}
-	err := s.writeEntered("make a namespace", func(ctx context.Context, t *tx) error {
-		_, err := t.exec(ctx, insertNamespaceSQL, args{"namespace": name, "id": namespaceID(name), "now": micros(now)})
-		return err
+	_, err := writeEntered(s, "make a namespace", func(t *tx) (none struct{}, err error) {
+		return none, t.ensureNamespace(name, now)
 	})
-	if err == nil {
-		s.namespaces.Store(name, struct{}{})
-	}
 	return err
 }
 
-// namespaceID is a UUID of version 8 made of the name's hash.
-func namespaceID(name string) [16]byte {
-	sum := sha256.Sum256([]byte("kagzi namespace " + name))
-	id := [16]byte(sum[:16])
-	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
-	return id
+//go:embed sql/ensure_namespace.sql
+var ensureNamespaceSQL string
+
+// ensureNamespace makes a namespace on its first use.
+func (t *tx) ensureNamespace(name string, now time.Time) error {
+	_, known := t.store.namespaces.Load(name)
+	_, made := t.spaces[name]
+	if known || made {
+		return nil
+	}
+	t.makes(name)
+	return t.queue(ensureNamespaceSQL, args{"namespace": name, "id": [16]byte(ledger.NamespaceID(name)), "now": micros(now)})
+}
+
+func (t *tx) makes(namespace string) {
+	if t.spaces == nil {
+		t.spaces = map[string]struct{}{}
+	}
+	t.spaces[namespace] = struct{}{}
 }
 
 type laneKey struct {
 	namespace, queue, kind, requirements string
 	priority                             int
+}
+
+func laneKeyOf(r *engine.StartRun) laneKey {
+	return laneKey{r.Namespace, r.Queue, r.Type, mapText(r.Requirements), r.Priority}
+}
+
+// ensureLane is the id of a lane, which is made on its first use, in a transaction of its own.
+func (s *Store) ensureLane(key laneKey) (int64, error) {
+	if id, known := s.laneIDs.Load(key); known {
+		return id.(int64), nil
+	}
+	return writeEntered(s, "make a lane", func(t *tx) (int64, error) { return t.ensureLane(key) })
 }
 
 //go:embed sql/get_lane.sql
@@ -51,25 +77,28 @@ var getLaneSQL string
 var insertLaneSQL string
 
 // ensureLane is the id of a lane, which is made on its first use.
-func (s *Store) ensureLane(key laneKey) (int64, error) {
-	if id, known := s.laneIDs.Load(key); known {
+func (t *tx) ensureLane(key laneKey) (id int64, err error) {
+	if id, known := t.store.laneIDs.Load(key); known {
 		return id.(int64), nil
+	}
+	if id, made := t.lanes[key]; made {
+		return id, nil
 	}
 	a := args{"namespace": key.namespace, "task_queue": key.queue, "workflow_type": key.kind,
 		"requirements": key.requirements, "priority": key.priority}
-	var id int64
-	err := s.writeEntered("make a lane", func(ctx context.Context, t *tx) error {
-		err := t.QueryRow(ctx, getLaneSQL, a).Scan(&id)
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = t.QueryRow(ctx, insertLaneSQL, a).Scan(&id)
+	// Between the first look and the insert a rival may make it; then it is there for the second look.
+	for _, statement := range []string{getLaneSQL, insertLaneSQL, getLaneSQL} {
+		there, err := t.found(statement, a, &id)
+		if err != nil {
+			return 0, err
 		}
-		if errors.Is(err, pgx.ErrNoRows) { // a rival made it meanwhile
-			err = t.QueryRow(ctx, getLaneSQL, a).Scan(&id)
+		if there {
+			break
 		}
-		return err
-	})
-	if err == nil {
-		s.laneIDs.Store(key, id)
 	}
-	return id, err
+	if t.lanes == nil {
+		t.lanes = map[laneKey]int64{}
+	}
+	t.lanes[key] = id
+	return id, nil
 }

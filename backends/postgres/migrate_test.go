@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -16,9 +17,13 @@ func TestANewerSchemaIsRefusedNamingBothNumbers(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `insert into schema_migrations (number, name, checksum, applied_at) values (99, '0099_future', '', now())`); err != nil {
 		t.Fatal(err)
 	}
+	newest, err := newestMigration()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, o := range []engine.OpenOptions{{}, {KeepSchema: true}} {
 		_, err := Open(t.Context(), url, o)
-		if err == nil || !strings.Contains(err.Error(), "99") || !strings.Contains(err.Error(), "up to 1") {
+		if err == nil || !strings.Contains(err.Error(), "99") || !strings.Contains(err.Error(), fmt.Sprintf("up to %d", newest)) {
 			t.Fatalf("Open: %v, want a refusal that names both numbers", err)
 		}
 	}
@@ -82,38 +87,5 @@ func TestADatabaseThatMayLoseWritesIsRefused(t *testing.T) {
 	var setting string
 	if err := durable.pool.QueryRow(t.Context(), "show synchronous_commit").Scan(&setting); err != nil || setting != "on" {
 		t.Fatalf("synchronous_commit = %q (%v), want on", setting, err)
-	}
-}
-
-func TestCheckFindsWhatContradictsItself(t *testing.T) {
-	url := pgtest.URL(t)
-	s := openAt(t, url)
-	register(t, s, "w1")
-	start(t, s, 2)
-	claimed, err := s.Claim(t.Context(), claimParams(s, "w1", 1))
-	if err != nil || len(claimed.Tasks) != 1 {
-		t.Fatalf("Claim: %v", err)
-	}
-	expectSound(t, url)
-	for what, damage := range map[string]string{
-		"RUNNING without a lease": "delete from leases",
-		"no payload row":          "delete from payloads",
-		"counts 7 steps":          "update runs set steps = 7 where status = 1",
-		"another text":            "update schema_migrations set checksum = 'x'",
-	} {
-		if _, err := s.pool.Exec(t.Context(), damage); err != nil {
-			t.Fatal(err)
-		}
-		findings, err := Check(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := false
-		for _, f := range findings {
-			found = found || strings.Contains(f.Text, what)
-		}
-		if !found {
-			t.Errorf("after %q Check finds %v, want %q", damage, findings, what)
-		}
 	}
 }

@@ -62,6 +62,27 @@ func (c jsonColumn[T]) ScanText(v pgtype.Text) error {
 	return json.Unmarshal([]byte(v.String), c.to)
 }
 
+// keepColumn is how long runs are kept by outcome, in microseconds.
+type keepColumn struct {
+	to *map[engine.RunStatus]time.Duration
+}
+
+func (c keepColumn) ScanText(v pgtype.Text) error {
+	*c.to = nil
+	if v.String == "" {
+		return nil
+	}
+	var spans map[engine.RunStatus]int64
+	if err := json.Unmarshal([]byte(v.String), &spans); err != nil {
+		return err
+	}
+	*c.to = make(map[engine.RunStatus]time.Duration, len(spans))
+	for status, us := range spans {
+		(*c.to)[status] = time.Duration(us) * time.Microsecond
+	}
+	return nil
+}
+
 func idOf(id *engine.ID) *idColumn            { return (*idColumn)(id) }
 func tokenOf(t *engine.Token) *tokenColumn    { return (*tokenColumn)(t) }
 func timeOf(t *time.Time) *timeColumn         { return (*timeColumn)(t) }
@@ -69,7 +90,7 @@ func spanOf(d *time.Duration) *spanColumn     { return (*spanColumn)(d) }
 func numberOf[T ~uint8](n *T) numberColumn[T] { return numberColumn[T]{n} }
 func jsonOf[T any](to *T) jsonColumn[T]       { return jsonColumn[T]{to} }
 
-// runPlaces is where the run columns of claim.sql, get_run.sql and list_runs.sql go, in their order.
+// runPlaces is where the columns of the statements that read runs go, in their order.
 func runPlaces(r *engine.Run) []any {
 	return []any{
 		idOf(&r.ID), &r.Namespace, &r.ExternalID, &r.RequestID, &r.Queue, &r.Type, &r.Version,
@@ -79,6 +100,9 @@ func runPlaces(r *engine.Run) []any {
 		spanOf(&r.Timeouts.StartToClose), spanOf(&r.Timeouts.Heartbeat), spanOf(&r.Timeouts.Execution),
 		jsonOf(&r.Tags), jsonOf(&r.Requirements), &r.OnFailureWorkflow, &r.OnFailureQueue,
 		&r.ConcurrencyKey, &r.ConcurrencyLimit, idOf(&r.ParentRunID), idOf(&r.ParentStepID), &r.Traceparent,
+		timeOf(&r.ScheduledAt), &r.Note, &r.Paused, &r.Gated, timeOf(&r.HeldAt), &r.Pinned,
+		timeOf(&r.CancelRequestedAt), &r.CancelReason, timeOf(&r.GraceUntil), numberOf(&r.ParentClose),
+		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom), idOf(&r.ContinuedAs),
 	}
 }
 
@@ -93,6 +117,39 @@ func stepPlaces(s *engine.Step) []any {
 		&s.Sequence, &s.Input.Data, jsonOf(&s.Input.Metadata), &s.Output.Data, jsonOf(&s.Output.Metadata), jsonOf(&s.Error),
 		tokenOf(&s.Token), &s.WorkerID, timeOf(&s.CreatedAt), timeOf(&s.StartedAt), timeOf(&s.FinishedAt),
 		timeOf(&s.TimeoutAt), timeOf(&s.RetryAt), timeOf(&s.WakeAt), spanOf(&s.Duration), jsonOf(&s.RetryPolicy),
+		&s.SignalName, &s.TimedOut, idOf(&s.ChildRunID), &s.Awaited, &s.OverriddenBy, &s.OverrideReason,
+	}
+}
+
+// signalPlaces is where the columns of the statements that read signals go, in their order.
+func signalPlaces(s *engine.Signal) []any {
+	return append([]any{idOf(&s.RunID), &s.Sequence, &s.Name, &s.SignalID, timeOf(&s.ReceivedAt), &s.StepName}, payloadPlaces(&s.Payload)...)
+}
+
+// schedulePlaces is where the columns of the statements that read schedules go, in their order, but for the input.
+func schedulePlaces(s *engine.Schedule) []any {
+	return []any{
+		idOf(&s.ID), &s.Namespace, &s.Name, &s.RequestID, &s.CronExpr, &s.TimeZone, &s.Enabled, &s.Queue, &s.Type, &s.Version,
+		jsonOf(&s.RetryPolicy), spanOf(&s.Timeouts.StartToClose), spanOf(&s.Timeouts.Heartbeat), spanOf(&s.Timeouts.Execution),
+		&s.OnFailureWorkflow, &s.OnFailureQueue, jsonOf(&s.Tags), &s.MaxCatchup, numberOf(&s.Overlap),
+		timeOf(&s.CreatedAt), timeOf(&s.UpdatedAt), timeOf(&s.NextFireAt), timeOf(&s.LastFiredAt), timeOf(&s.Buffered), &s.Broken,
+		&s.Fired, &s.Completed, &s.Failed, &s.Skipped, &s.Revision,
+	}
+}
+
+// namespacePlaces is where the columns of the statements that read namespaces go, in their order.
+func namespacePlaces(n *engine.Namespace) []any {
+	return []any{
+		&n.Name, idOf(&n.ID), &n.DisplayName, &n.Description, &n.Enabled, timeOf(&n.CreatedAt), timeOf(&n.UpdatedAt),
+		spanOf(&n.Retention), keepColumn{&n.Keep}, &n.FailureQueue,
+	}
+}
+
+// auditPlaces is where the columns of the statements that read the audit go, in their order.
+func auditPlaces(e *engine.AuditEvent) []any {
+	return []any{
+		idOf(&e.ID), timeOf(&e.At), &e.Actor.Name, &e.Actor.Peer, &e.Method, &e.Namespace, &e.Subject, &e.SubjectID, &e.Outcome,
+		&e.Reason, &e.Detail,
 	}
 }
 
@@ -104,72 +161,4 @@ func workerPlaces(w *engine.Worker) []any {
 		&w.QueueLimit, jsonOf(&w.TypeLimits), &w.Active, &w.Completed, &w.Failed, jsonOf(&w.Stats),
 		timeOf(&w.RegisteredAt), timeOf(&w.LastHeartbeatAt), timeOf(&w.DeregisteredAt),
 	}
-}
-
-// micros is a time as it is stored.
-func micros(t time.Time) int64 { return t.UnixMicro() }
-
-// microsOrNull is the same for a column that may be null.
-func microsOrNull(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return t.UnixMicro()
-}
-
-// microsOrZero is the same for arrays, whose statements make null of it.
-func microsOrZero(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func idOrNull(id engine.ID) any {
-	if id.IsZero() {
-		return nil
-	}
-	return [16]byte(id)
-}
-
-// idArray is ids as a parameter.
-func idArray(ids []engine.ID) [][16]byte {
-	array := make([][16]byte, len(ids))
-	for i, id := range ids {
-		array[i] = id
-	}
-	return array
-}
-
-// dataOrNull keeps no bytes as null: nil and empty are the same.
-func dataOrNull(data []byte) []byte {
-	if len(data) == 0 {
-		return nil
-	}
-	return data
-}
-
-// mapText is a map as compact JSON with sorted keys, nothing for none.
-func mapText[V any](m map[string]V) string {
-	if len(m) == 0 {
-		return ""
-	}
-	return jsonText(m)
-}
-
-// pointerText is what p points to as compact JSON, nothing for nil.
-func pointerText[T any](p *T) string {
-	if p == nil {
-		return ""
-	}
-	return jsonText(p)
-}
-
-// jsonText writes maps of text, policies and failures, all of which JSON can hold.
-func jsonText(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("json of a plain value: " + err.Error())
-	}
-	return string(text)
 }

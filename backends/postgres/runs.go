@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -54,7 +53,7 @@ func (s *Store) prepareStarts(c *startCall) error {
 		if err := s.ensureNamespace(r.Namespace, r.CreatedAt); err != nil {
 			return err
 		}
-		id, err := s.ensureLane(laneKey{r.Namespace, r.Queue, r.Type, mapText(r.Requirements), r.Priority})
+		id, err := s.ensureLane(laneKeyOf(r))
 		if err != nil {
 			return err
 		}
@@ -123,64 +122,64 @@ func (c *startCall) allMade() {
 
 func (c *startCall) rings() []engine.Ring {
 	var rings []engine.Ring
+	timer := false
 	for i := range c.starts {
 		ring := engine.Ring{Kind: engine.RingQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue}
 		if len(rings) == 0 || rings[len(rings)-1] != ring {
 			rings = append(rings, ring)
 		}
+		timer = timer || !c.starts[i].DeadlineAt.IsZero()
+	}
+	if timer {
+		rings = append(rings, engine.Ring{Kind: engine.RingTimer})
 	}
 	return rings
 }
 
-// startAlone looks closer at each start, in order, in one transaction.
-func (s *Store) startAlone(c *startCall) error {
-	return s.writeEntered("start runs", func(ctx context.Context, t *tx) error {
-		c.answers = make([]engine.Started, len(c.starts))
+// startAlone looks closer at each start, in order, in one transaction. A rival who takes an id between the look and the insert has it
+// tried again.
+func (s *Store) startAlone(c *startCall) (err error) {
+	c.answers, err = writeEntered(s, "start runs", func(t *tx) ([]engine.Started, error) {
+		enabled := map[string]bool{}
+		answers := make([]engine.Started, len(c.starts))
 		for i := range c.starts {
-			answer, err := t.startOne(ctx, &c.starts[i], c.lanes[i])
+			answer, err := t.startOne(&c.starts[i], enabled)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			c.answers[i] = answer
+			answers[i] = answer
 		}
-		return nil
+		return answers, nil
 	})
+	return err
 }
 
-// startOne answers one start. A rival may take an id between the look and the insert, or end the run that held it; then it
-// looks again.
-func (t *tx) startOne(ctx context.Context, r *engine.StartRun, lane int64) (engine.Started, error) {
-	for range 10 {
-		answer, found, err := t.earlier(ctx, r)
-		if err != nil || found {
-			return answer, err
-		}
-		made, err := t.insertRun(ctx, r, lane)
+// startOne answers one start. enabled is what is known of the namespaces.
+func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Started, error) {
+	if answer, found, err := t.repeated(r); err != nil || found {
+		return answer, err
+	}
+	if _, known := enabled[r.Namespace]; !known {
+		n, err := t.Namespace(r.Namespace)
 		if err != nil {
-			return answer, err
+			return engine.Started{}, err
 		}
-		if made {
-			t.ringQueue(r.Namespace, r.Queue)
-			return engine.Started{RunID: r.ID}, nil
-		}
+		enabled[r.Namespace] = n == nil || n.Enabled
 	}
-	return engine.Started{}, unavailable("too many starts at once with the same request or external id")
-}
-
-// insertRun makes the run; false when one of its ids turns out to be taken.
-func (t *tx) insertRun(ctx context.Context, r *engine.StartRun, lane int64) (bool, error) {
-	var columns startColumns
-	columns.add(0, &startCall{starts: []engine.StartRun{*r}, lanes: []int64{lane}})
-	made := false
-	err := pgx.BeginFunc(ctx, t.Tx, func(savepoint pgx.Tx) error {
-		tag, err := savepoint.Exec(ctx, insertRunSQL.text, insertRunSQL.bind(columns.args())...)
-		made = tag.RowsAffected() > 0
-		return err
-	})
-	if sqlState(err) == codeUnique {
-		return false, nil
+	if !enabled[r.Namespace] {
+		return engine.Started{Err: engine.NamespaceDisabled(r.Namespace)}, nil
 	}
-	return made, err
+	if answer, found, err := t.earlier(r); err != nil || found {
+		return answer, err
+	}
+	if err := t.InsertRun(r); err != nil {
+		return engine.Started{}, err
+	}
+	t.ringQueue(r.Namespace, r.Queue)
+	if !r.DeadlineAt.IsZero() {
+		t.Ring(engine.Ring{Kind: engine.RingTimer})
+	}
+	return engine.Started{RunID: r.ID}, nil
 }
 
 //go:embed sql/get_request.sql
@@ -189,92 +188,40 @@ var getRequestSQL string
 //go:embed sql/get_external.sql
 var getExternalSQL string
 
-//go:embed sql/insert_request.sql
-var insertRequestSQL string
-
-// earlier is the answer to a start that makes no run: its request has been answered before, or its external id is taken.
-func (t *tx) earlier(ctx context.Context, r *engine.StartRun) (answer engine.Started, found bool, err error) {
-	if answer, found, err = t.repeated(ctx, r); err != nil || found || r.ExternalID == "" {
-		return answer, found, err
+// earlier is the answer to a start whose external id is taken.
+func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err error) {
+	if r.ExternalID == "" || r.Origin != engine.OriginUser {
+		return answer, false, nil
 	}
 	var id engine.ID
 	var status engine.RunStatus
-	err = t.QueryRow(ctx, getExternalSQL, args{
+	found, err = t.found(getExternalSQL, args{
 		"namespace": r.Namespace, "external_id": r.ExternalID, "never": r.Reuse == engine.ReuseNever,
-	}).Scan(idOf(&id), numberOf(&status))
+	}, idOf(&id), numberOf(&status))
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return answer, false, nil
-	case err != nil:
+	case err != nil || !found:
 		return answer, false, err
 	case r.Reuse == engine.ReuseReject:
 		return engine.Started{Err: externalTaken(r.ExternalID, id, status)}, true, nil
+	case r.RequestID != "":
+		err = t.LeaveRequest(r, id)
 	}
-	if r.RequestID != "" {
-		n, err := t.exec(ctx, insertRequestSQL, args{"namespace": r.Namespace, "request_id": r.RequestID, "run_id": [16]byte(id),
-			"task_queue": r.Queue, "workflow_type": r.Type, "external_id": r.ExternalID,
-			"input": dataOrNull(r.Input.Data), "input_meta": mapText(r.Input.Metadata)})
-		if err != nil {
-			return answer, false, err
-		}
-		if n == 0 { // a rival was first
-			return t.repeated(ctx, r)
-		}
-	}
-	return engine.Started{RunID: id, Existed: true}, true, nil
+	return engine.Started{RunID: id, Existed: true}, true, err
 }
 
 // repeated is the first answer to the start's request, if it has had one.
-func (t *tx) repeated(ctx context.Context, r *engine.StartRun) (answer engine.Started, found bool, err error) {
+func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, err error) {
 	var first engine.Run
 	places := append([]any{idOf(&answer.RunID), &answer.Existed, &first.Queue, &first.Type, &first.ExternalID}, payloadPlaces(&first.Input)...)
-	err = t.QueryRow(ctx, getRequestSQL, args{"namespace": r.Namespace, "request_id": r.RequestID, "run_id": [16]byte(r.ID)}).Scan(places...)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return answer, false, nil
-	}
-	if err != nil {
-		return answer, false, err
+	found, err = t.found(getRequestSQL, args{"namespace": r.Namespace, "request_id": r.RequestID, "run_id": [16]byte(r.ID)}, places...)
+	if err != nil || !found {
+		return engine.Started{}, false, err
 	}
 	if first.Type != r.Type || first.Queue != r.Queue || first.ExternalID != r.ExternalID || !first.Input.Equal(r.Input) {
 		return engine.Started{Err: requestConflict(answer.RunID)}, true, nil
 	}
 	answer.Repeated = true
 	return answer, true, nil
-}
-
-// CancelRun ends the run as CANCELLED.
-func (s *Store) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
-	return s.endRun("cancel a run", engine.RunCancelled, p)
-}
-
-// TerminateRun ends the run as TERMINATED.
-func (s *Store) TerminateRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
-	return s.endRun("terminate a run", engine.RunTerminated, p)
-}
-
-func (s *Store) endRun(doing string, status engine.RunStatus, p engine.EndRunParams) (end engine.RunEnd, err error) {
-	err = s.write(doing, func(ctx context.Context, t *tx) error {
-		run, err := t.runState(ctx, p.Namespace, p.RunID)
-		switch {
-		case err != nil:
-			return err
-		case run.status == status:
-			end = engine.RunEnd{Status: status}
-			return nil
-		case run.status.Ended():
-			return engine.RunEnded(p.RunID, run.status)
-		}
-		failure := engine.EndedByFailure(status, p.Reason)
-		if run.worker != "" {
-			t.ringWorker(run.worker)
-		}
-		end = engine.RunEnd{Status: status, Changed: true}
-		return t.end(ctx, run, status, &failure, engine.Token{}, p.Now)
-	})
-	if err != nil {
-		return engine.RunEnd{}, err
-	}
-	return end, nil
 }
 
 func externalTaken(externalID string, run engine.ID, status engine.RunStatus) error {

@@ -4,15 +4,18 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// startColumns is the arrays of insert_run.sql, one element a run.
+// startColumns is the arrays of insert_run.sql, one element a run. lookedAt says that nothing hinders them.
 type startColumns struct {
-	calls, priorities, concurrencyLimits                          []int32
+	lookedAt                                                      bool
+	calls, priorities, concurrencyLimits, parentCloses, origins   []int32
 	runIDs, parentRunIDs, parentStepIDs, tagRunIDs                [][16]byte
+	failedRunIDs, retriedFrom, continuedFrom                      [][16]byte
 	namespaces, externalIDs, requestIDs, queues, types, versions  []string
 	policies, tags, requirements, failureWorkflows, failureQueues []string
 	concurrencyKeys, traceparents, inputMetas, tagKeys, tagValues []string
-	never                                                         []bool
-	lanes, bytes, createdAt, availableAt, deadlineAt              []int64
+	scheduleIDs                                                   []string
+	never, tied                                                   []bool
+	lanes, bytes, createdAt, availableAt, deadlineAt, scheduledAt []int64
 	startToClose, heartbeat, execution                            []int64
 	inputs                                                        [][]byte
 }
@@ -47,7 +50,15 @@ func (c *startColumns) add(number int, call *startCall) {
 		c.concurrencyLimits = append(c.concurrencyLimits, int32(r.ConcurrencyLimit))
 		c.parentRunIDs = append(c.parentRunIDs, r.ParentRunID)
 		c.parentStepIDs = append(c.parentStepIDs, r.ParentStepID)
+		c.parentCloses = append(c.parentCloses, int32(r.ParentClose))
 		c.traceparents = append(c.traceparents, r.Traceparent)
+		c.scheduledAt = append(c.scheduledAt, microsOrZero(r.ScheduledAt))
+		c.origins = append(c.origins, int32(r.Origin))
+		c.scheduleIDs = append(c.scheduleIDs, r.ScheduleID)
+		c.failedRunIDs = append(c.failedRunIDs, r.FailedRunID)
+		c.retriedFrom = append(c.retriedFrom, r.RetriedFrom)
+		c.continuedFrom = append(c.continuedFrom, r.ContinuedFrom)
+		c.tied = append(c.tied, r.Tied())
 		c.inputs = append(c.inputs, dataOrNull(r.Input.Data))
 		c.inputMetas = append(c.inputMetas, mapText(r.Input.Metadata))
 		for key, value := range r.Tags {
@@ -60,14 +71,16 @@ func (c *startColumns) add(number int, call *startCall) {
 
 func (c *startColumns) args() args {
 	return args{
-		"calls": c.calls, "run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs,
+		"looked_at": c.lookedAt, "calls": c.calls, "run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs,
 		"request_ids": c.requestIDs, "never": c.never, "lane_ids": c.lanes, "task_queues": c.queues, "workflow_types": c.types,
 		"versions": c.versions, "priorities": c.priorities, "bytes": c.bytes, "created_at": c.createdAt,
 		"available_at": c.availableAt, "deadline_at": c.deadlineAt, "retry_policies": c.policies,
 		"start_to_close_us": c.startToClose, "heartbeat_us": c.heartbeat, "execution_us": c.execution, "tags": c.tags,
 		"requirements": c.requirements, "on_failure_workflows": c.failureWorkflows, "on_failure_queues": c.failureQueues,
 		"concurrency_keys": c.concurrencyKeys, "concurrency_limits": c.concurrencyLimits, "parent_run_ids": c.parentRunIDs,
-		"parent_step_ids": c.parentStepIDs, "traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
+		"parent_step_ids": c.parentStepIDs, "parent_closes": c.parentCloses, "scheduled_at": c.scheduledAt, "origins": c.origins,
+		"schedule_ids": c.scheduleIDs, "failed_run_ids": c.failedRunIDs, "retried_from": c.retriedFrom,
+		"continued_from": c.continuedFrom, "tied": c.tied, "traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
 		"tag_run_ids": c.tagRunIDs, "tag_keys": c.tagKeys, "tag_values": c.tagValues,
 	}
 }

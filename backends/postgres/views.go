@@ -55,11 +55,6 @@ func scanRun(row pgx.CollectableRow) (run engine.Run, err error) {
 	return run, err
 }
 
-func scanStep(row pgx.CollectableRow) (step engine.Step, err error) {
-	err = row.Scan(stepPlaces(&step)...)
-	return step, err
-}
-
 // list reads the items of one page, and counts the whole list if that is wanted.
 func list[V any](ctx context.Context, s *Store, p *engine.Page, statement string, a args, scan pgx.RowToFunc[V], count string, filter args) (
 	items []V, info engine.PageInfo, err error,
@@ -103,7 +98,7 @@ var listRunsBackSQL = strings.Replace(listRunsSQL, "order by r.run_id desc", "or
 // ListRuns is planned for the filter, so it walks the narrowest index that the filter allows, in the order of the ids.
 func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) (runs []engine.Run, info engine.PageInfo, err error) {
 	filter := filterArgs(&f)
-	a := merge(filter, args{"after": idOrNull(cursor(p.After).ID), "before": idOrNull(cursor(p.Before).ID), "limit": p.Limit + 1})
+	a := merge(filter, idPlace(&p))
 	statement := listRunsSQL
 	if p.Before != nil {
 		statement = listRunsBackSQL
@@ -193,111 +188,30 @@ func cut[V any](items []V, p *engine.Page, info *engine.PageInfo) []V {
 	return items
 }
 
-//go:embed sql/list_steps.sql
-var listStepsSQL string
+//go:embed sql/list_handlers.sql
+var listHandlersSQL string
 
-var listStepsBackSQL = strings.ReplaceAll(listStepsSQL, "order by sequence asc, attempt asc", "order by sequence desc, attempt desc")
-
-//go:embed sql/count_steps.sql
-var countStepsSQL string
-
-//go:embed sql/run_exists.sql
-var runExistsSQL string
-
-// ListSteps is every attempt with its payloads.
-func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) (
-	steps []engine.Step, info engine.PageInfo, err error,
-) {
-	after, before, statement := cursor(p.After), cursor(p.Before), listStepsSQL
-	if p.Before != nil {
-		statement = listStepsBackSQL
-	}
-	filter := args{"run_id": [16]byte(run), "name": name}
-	a := merge(filter, args{"after": p.After != nil, "after_sequence": after.Number, "after_attempt": after.Minor,
-		"before": p.Before != nil, "before_sequence": before.Number, "before_attempt": before.Minor, "limit": p.Limit + 1})
-	err = s.view(ctx, "list steps", func(ctx context.Context) (err error) {
-		if err := s.exists(ctx, namespace, run); err != nil {
-			return err
-		}
-		steps, info, err = list(ctx, s, &p, statement, a, scanStep, countStepsSQL, filter)
-		return err
-	})
-	return steps, info, err
+// ListHandlers is by id.
+func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
+	return s.related(ctx, listHandlersSQL, namespace, run)
 }
 
-func (s *Store) exists(ctx context.Context, namespace string, run engine.ID) error {
-	var one int
-	err := s.views.QueryRow(ctx, runExistsSQL, args{"namespace": namespace, "run_id": [16]byte(run)}).Scan(&one)
-	return notFound(err, engine.RunNotFound(run))
+//go:embed sql/list_retries.sql
+var listRetriesSQL string
+
+// ListRetries is by id.
+func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
+	return s.related(ctx, listRetriesSQL, namespace, run)
 }
 
-//go:embed sql/get_step.sql
-var getStepSQL string
-
-// GetStep is one attempt.
-func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (step engine.Step, err error) {
-	err = s.view(ctx, "read a step", func(ctx context.Context) error {
-		err := s.views.QueryRow(ctx, getStepSQL, args{"namespace": namespace, "step_id": [16]byte(id)}).Scan(stepPlaces(&step)...)
-		return notFound(err, engine.StepNotFound(engine.StepRef{ID: id}))
-	})
-	if err != nil {
-		return engine.Step{}, err
-	}
-	return step, nil
-}
-
-// History reads on where a task's history ended.
-func (s *Store) History(ctx context.Context, p engine.HistoryParams) (steps []engine.Step, next int64, err error) {
-	err = s.view(ctx, "read a history", func(ctx context.Context) error {
-		if err := s.exists(ctx, p.Namespace, p.RunID); err != nil {
-			return err
-		}
-		batch := &pgx.Batch{}
-		queueHistory(batch, p.RunID, p.From, p.Bytes, &steps, &next)
-		return s.pool.SendBatch(ctx, batch).Close()
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	return steps, next, nil
-}
-
-//go:embed sql/current_lease.sql
-var currentLeaseSQL string
-
-// CurrentLease is for clients that know no token.
-func (s *Store) CurrentLease(ctx context.Context, namespace string, run engine.ID) (engine.Lease, error) {
-	l := engine.Lease{Namespace: namespace, RunID: run}
-	err := s.view(ctx, "read a lease", func(ctx context.Context) error {
-		var status engine.RunStatus
-		err := s.views.QueryRow(ctx, currentLeaseSQL, args{"namespace": namespace, "run_id": [16]byte(run)}).
-			Scan(numberOf(&status), tokenOf(&l.Token))
-		if err == nil && l.Token.IsZero() {
-			return engine.LeaseLost(run, status)
-		}
-		return notFound(err, engine.RunNotFound(run))
-	})
-	if err != nil {
-		return engine.Lease{}, err
-	}
-	return l, nil
-}
-
-//go:embed sql/held_by.sql
-var heldBySQL string
-
-// HeldBy is what a worker holds.
-func (s *Store) HeldBy(ctx context.Context, workerID string) (leases []engine.Lease, err error) {
-	err = s.view(ctx, "list a worker's leases", func(ctx context.Context) error {
-		rows, err := s.views.Query(ctx, heldBySQL, args{"worker_id": workerID})
+func (s *Store) related(ctx context.Context, statement, namespace string, run engine.ID) (runs []engine.Run, err error) {
+	err = s.view(ctx, "list related runs", func(ctx context.Context) error {
+		rows, err := s.views.Query(ctx, statement, args{"namespace": namespace, "run_id": [16]byte(run)})
 		if err != nil {
 			return err
 		}
-		leases, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l engine.Lease, err error) {
-			err = row.Scan(&l.Namespace, idOf(&l.RunID), tokenOf(&l.Token))
-			return l, err
-		})
+		runs, err = pgx.CollectRows(rows, scanRun)
 		return err
 	})
-	return leases, err
+	return runs, err
 }

@@ -37,8 +37,9 @@ type claim struct {
 // look is what one look found.
 type look struct {
 	online     []string
-	due        int // at the heads of the lanes
-	candidates int // of those, what grants and limits allow
+	due        int  // at the heads of the lanes
+	candidates int  // of those, what grants and limits allow
+	keyed      bool // some of these have a concurrency key: they and what comes after them want a closer look
 	tasks      []engine.Task
 	nextDue    time.Time
 }
@@ -46,18 +47,40 @@ type look struct {
 func (c *claim) run() (engine.Claimed, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	for n := 1; len(c.grants) > 0; n++ {
+	err := c.take(ctx)
+	if err != nil && len(c.out.Tasks) == 0 {
+		return engine.Claimed{}, err
+	}
+	// What was claimed before an error must reach its workers.
+	if len(c.out.Tasks) > 0 {
+		engine.Failpoint("postgres.after_claim")
+	}
+	return c.out, c.histories(ctx)
+}
+
+// take looks until nothing is left of the grants or of what is due. Looks that only rivals made futile are few.
+func (c *claim) take(ctx context.Context) error {
+	for futile := 0; len(c.grants) > 0; {
 		found, err := c.lookOnce(ctx)
-		if err != nil && len(c.out.Tasks) > 0 {
-			break // what was claimed before must reach its workers
-		}
 		if err != nil {
-			return engine.Claimed{}, err
+			return err
 		}
 		c.use(found)
-		missed := found.candidates > len(found.tasks)
-		if missed && n < claimLooks {
-			continue
+		missed := !found.keyed && found.candidates > len(found.tasks)
+		if found.keyed && len(c.grants) > 0 {
+			passed, err := c.pass(ctx)
+			if err != nil {
+				return err
+			}
+			if passed {
+				continue
+			}
+			missed = true
+		}
+		if missed {
+			if futile++; futile < claimLooks {
+				continue
+			}
 		}
 		if len(c.grants) > 0 {
 			c.out.Limited = found.due > found.candidates && found.candidates < len(c.grants)+len(found.tasks)
@@ -68,10 +91,7 @@ func (c *claim) run() (engine.Claimed, error) {
 		}
 		break
 	}
-	if len(c.out.Tasks) > 0 {
-		engine.Failpoint("postgres.after_claim")
-	}
-	return c.out, c.histories(ctx)
+	return nil
 }
 
 // use keeps what was found, and the grants that are left.
@@ -117,9 +137,6 @@ func (c *claim) lookOnce(ctx context.Context) (look, error) {
 	}
 }
 
-//go:embed sql/lock_limits.sql
-var lockLimitsSQL string
-
 //go:embed sql/claim.sql
 var claimText string
 
@@ -133,30 +150,41 @@ var nextDueSQL = hot(nextDueText)
 // queue fills the batch with the claim.
 func (c *claim) queue(batch *pgx.Batch, found *look) {
 	p := c.p
-	if p.QueueLimit > 0 || len(p.TypeLimits) > 0 {
-		batch.Queue(lockLimitsSQL, args{"key": limitKey(p.Namespace, p.Queue)})
+	if c.limited() {
+		batch.Queue(lockKeysSQL, args{"keys": []int64{limitKey(p.Namespace, p.Queue)}})
 	}
-	workers, tokens := make([]string, len(c.grants)), make([][16]byte, len(c.grants))
-	for i, g := range c.grants {
-		workers[i], tokens[i] = g.WorkerID, g.Token
-	}
-	keys, values := make([]string, len(p.Offers)), make([]string, len(p.Offers))
-	for i, o := range p.Offers {
-		keys[i], values[i] = o.Key, o.Value
-	}
+	workers, tokens := grantArrays(c.grants)
 	var limited []string
 	var limits []int64
 	for kind, limit := range p.TypeLimits {
 		limited, limits = append(limited, kind), append(limits, int64(max(limit, 0)))
 	}
-	batch.Queue(claimSQL.text, claimSQL.bind(args{
-		"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys, "offer_values": values,
+	a := merge(c.meeting(), args{
 		"workers": workers, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
-		"heads": int64(len(c.grants) + 1), "now": micros(p.Now), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
-	})...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
-	batch.Queue(nextDueSQL.text, nextDueSQL.bind(args{
-		"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys, "offer_values": values, "now": micros(p.Now),
-	})...).QueryRow(func(row pgx.Row) error { return row.Scan(timeOf(&found.nextDue)) })
+		"heads": int64(len(c.grants) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
+	})
+	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
+	batch.Queue(nextDueSQL.text, nextDueSQL.bind(c.meeting())...).QueryRow(func(row pgx.Row) error { return row.Scan(timeOf(&found.nextDue)) })
+}
+
+func (c *claim) limited() bool { return c.p.QueueLimit > 0 || len(c.p.TypeLimits) > 0 }
+
+// meeting is the arguments by which a claim finds its lanes.
+func (c *claim) meeting() args {
+	p := c.p
+	keys, values := make([]string, len(p.Offers)), make([]string, len(p.Offers))
+	for i, o := range p.Offers {
+		keys[i], values[i] = o.Key, o.Value
+	}
+	return args{"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys, "offer_values": values, "now": micros(p.Now)}
+}
+
+func grantArrays(grants []engine.Grant) (workers []string, tokens [][16]byte) {
+	workers, tokens = make([]string, len(grants)), make([][16]byte, len(grants))
+	for i, g := range grants {
+		workers[i], tokens[i] = g.WorkerID, g.Token
+	}
+	return workers, tokens
 }
 
 // limitKey stands for a queue in advisory locks. Two queues that share one by chance wait for each other, no more.
@@ -170,21 +198,26 @@ func limitKey(namespace, queue string) int64 {
 func (c *claim) read(rows pgx.Rows, found *look) error {
 	for rows.Next() {
 		var task engine.Task
-		places := append([]any{&found.online, &found.due, &found.candidates, tokenOf(&task.Lease.Token)}, runPlaces(&task.Run)...)
+		places := append([]any{&found.online, &found.due, &found.candidates, &found.keyed, tokenOf(&task.Lease.Token)}, runPlaces(&task.Run)...)
 		places = append(places, payloadPlaces(&task.Run.Input)...)
-		claimed := rows.RawValues()[3] != nil
+		claimed := rows.RawValues()[4] != nil
 		if !claimed {
-			clear(places[3:]) // pgx passes over a column that has no place
+			clear(places[4:]) // pgx passes over a column that has no place
 		}
 		if err := rows.Scan(places...); err != nil {
 			return err
 		}
 		if claimed {
-			task.Lease.Namespace, task.Lease.RunID, task.ClaimedAt = task.Run.Namespace, task.Run.ID, c.p.Now
+			c.hand(&task)
 			found.tasks = append(found.tasks, task)
 		}
 	}
 	return rows.Err()
+}
+
+// hand puts into a task what follows from its run.
+func (c *claim) hand(task *engine.Task) {
+	task.Lease.Namespace, task.Lease.RunID, task.ClaimedAt = task.Run.Namespace, task.Run.ID, c.p.Now
 }
 
 // histories reads what the runs have recorded so far, after their claim: nobody else writes about them now.
@@ -229,31 +262,4 @@ func queueHistory(batch *pgx.Batch, run engine.ID, from int64, bytes int, steps 
 			}
 			return rows.Err()
 		})
-}
-
-// Release hands the run back.
-func (s *Store) Release(ctx context.Context, p engine.ReleaseParams) error {
-	p.Now = engine.Micros(p.Now)
-	content := "due"
-	if p.Park {
-		content = "park"
-	}
-	return s.write("release a run", func(ctx context.Context, t *tx) error {
-		run, err := t.runState(ctx, p.Lease.Namespace, p.Lease.RunID)
-		if err != nil {
-			return err
-		}
-		rec := receipt{verb: releaseVerb, content: content}
-		if !run.current(p.Lease) {
-			_, err := t.repeatedReceipt(ctx, run, p.Lease, rec)
-			return err
-		}
-		if err := t.leaveReceipt(ctx, p.Lease, rec); err != nil {
-			return err
-		}
-		if p.Park {
-			return t.park(ctx, run, p.Now)
-		}
-		return t.free(ctx, run, due(p.Now), p.Now)
-	})
 }

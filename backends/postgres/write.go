@@ -21,73 +21,66 @@ const (
 	maxGroupBytes = 8 << 20 // of payloads in one commit, about
 )
 
-// args are the named parameters of a statement: all of them, and no others.
-type args = pgx.StrictNamedArgs
-
-// tx is a transaction and what is to be rung once it is committed.
-type tx struct {
-	pgx.Tx
-	rings []engine.Ring
-}
-
-func (t *tx) ring(r engine.Ring) { t.rings = append(t.rings, r) }
-
-func (t *tx) ringRun(id engine.ID) { t.ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
-
-func (t *tx) ringEnd(id engine.ID) {
-	t.ringRun(id)
-	t.ring(engine.Ring{Kind: engine.RingEnd, ID: id})
-}
-
-func (t *tx) ringQueue(namespace, queue string) {
-	t.ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
-}
-
-func (t *tx) ringSlot(namespace, queue string) {
-	t.ring(engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: queue})
-}
-
-func (t *tx) ringWorker(id string) { t.ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
-
-// exec runs a statement that answers nothing but how many rows it touched.
-func (t *tx) exec(ctx context.Context, sql string, a args) (int64, error) {
-	tag, err := t.Exec(ctx, sql, a)
-	return tag.RowsAffected(), err
-}
-
 // write carries out do in a transaction of its own. do may be called again, with a fresh transaction, when the
 // database says that the first did not happen. It does not run on the caller's context: what has begun is carried through.
-func (s *Store) write(doing string, do func(ctx context.Context, t *tx) error) error {
+func write[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, error) {
+	var none A
 	if err := s.enter(); err != nil {
-		return err
+		return none, err
 	}
 	defer s.leave()
-	return s.writeEntered(doing, do)
+	return writeEntered(s, doing, do)
 }
 
 // writeEntered is write for a call that has entered the store already.
-func (s *Store) writeEntered(doing string, do func(ctx context.Context, t *tx) error) error {
+func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, error) {
+	var answer, none A
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
+	var keys []int64
 	for attempt := 1; ; attempt++ {
-		t := &tx{}
-		err := pgx.BeginFunc(ctx, s.pool, func(inner pgx.Tx) error {
-			t.Tx = inner
-			if err := do(ctx, t); err != nil {
-				return err
-			}
-			engine.Failpoint("postgres.before_commit")
-			return nil
+		err := s.attempt(ctx, keys, func(t *tx) (err error) {
+			answer, err = do(t)
+			return err
 		})
 		if err == nil {
-			engine.Failpoint("postgres.after_commit")
-			s.bell.ring(t.rings)
-			return nil
+			return answer, nil
+		}
+		if first, ok := errors.AsType[*keysFirst](err); ok {
+			keys = append(keys, first.keys...)
 		}
 		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {
-			return translate(doing, err)
+			return none, translate(doing, err)
 		}
 	}
+}
+
+// attempt carries out do in one transaction, once. It begins with the locks of these keys.
+func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release() // closes the connection when the transaction is open still
+	t := &tx{ctx: ctx, store: s, conn: conn, batch: &pgx.Batch{}}
+	t.batch.Queue("begin")
+	err = t.lockKeys(keys)
+	if err == nil {
+		err = do(t)
+	}
+	if err != nil {
+		t.rollback()
+		return err
+	}
+	engine.Failpoint("postgres.before_commit")
+	if err := t.commit(); err != nil {
+		t.rollback()
+		return err
+	}
+	engine.Failpoint("postgres.after_commit")
+	s.remember(t)
+	s.bell.ring(t.rings)
+	return nil
 }
 
 // pause waits a few milliseconds, at random, so that rivals do not meet again.
@@ -255,7 +248,7 @@ var lockLeasesText string
 var lockLeasesSQL = hot(lockLeasesText)
 
 // queueLocks locks what the group writes to, in statements of their own, so that those after them see it as it is then: first
-// the runs that end, then all leases.
+// the runs that end, then all leases. Everybody locks the newest runs first, so that a child comes before its parent.
 func queueLocks(batch *pgx.Batch, group []*call) {
 	var runs, leases [][16]byte
 	for _, c := range group {

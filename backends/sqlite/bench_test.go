@@ -23,7 +23,7 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 	payloads := "insert into payloads (run_id, input) select run_id, x'7b7d' from runs"
 	s := store.(*Store)
 	_, err := write(tb.Context(), s, "fill", 0, func(t *tx) (none struct{}, err error) {
-		if err := t.namespace("default", now); err != nil {
+		if err := t.useNamespace("default", now); err != nil {
 			return none, err
 		}
 		if _, err := t.lane(&engine.Run{Namespace: "default", Queue: "orders", Type: "order"}, ""); err != nil {

@@ -21,7 +21,7 @@ func busy(t *testing.T) *Store {
 		var err error
 		switch i {
 		case 0:
-			err = s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: l, Now: now})
+			_, err = s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: l, Now: now})
 		case 1:
 			_, err = s.FailRun(t.Context(), engine.FailRunParams{Lease: l, Failure: engine.Failure{Message: "no"}, Now: now})
 		case 2:
@@ -73,6 +73,24 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 		{"an open step of an ended run", "update steps set status = 1 where run_id in (select run_id from runs where status = 4)", "is open in a run that has ended"},
 		{"a step that runs without a holder", "update steps set status = 2 where run_id in (select run_id from runs where status = 3) and kind = 1", "nobody holds"},
 		{"a reference to nothing", "pragma foreign_keys = 0; insert into run_tags values ('default', 'k', 'v', x'00'); pragma foreign_keys = 1", "refers to a runs row that is not there"},
+		{"a run that is due in spite of a pause", "update runs set paused = 1 where status = 3", "is kept from the workers, but has a time"},
+		{"a gated run without a key", "update runs set gated = 1, held_at = 1, available_at = null where status = 3", "has no key"},
+		{"a gated run that nothing is in the way of", "update runs set gated = 1, held_at = 1, available_at = null, concurrency_key = 'k', tied = 1 where status = 3", "nothing holds one"},
+		{"a pause of a run that has ended", "update runs set paused = 1 where status = 4", "but does not wait"},
+		{"a place in a line that is none", "update runs set held_at = 1 where status = 3", "nothing keeps it from the workers"},
+		{"a run that expires at another time", "update runs set deadline_at = 1 where status = 3", "expires at another time"},
+		{"a keyed run that is not tied", "update runs set concurrency_key = 'k' where status = 4", "does not say that its end concerns others"},
+		{"a parent that is not tied", "update steps set kind = 3, status = 2, child_run_id = run_id where run_id in (select run_id from runs where status = 3)", "concerns the children"},
+		{"a lease that is not tied", "update runs set tied = 1 where status = 2", "does not say of the run"},
+		{"a lease without its key", "update runs set concurrency_key = 'k', tied = 1 where status = 2; update leases set tied = 1", "does not say of the run"},
+		{"more leases than a key allows", "update runs set concurrency_key = 'k', concurrency_limit = 1, tied = 1 where status = 2; update leases set concurrency_key = 'k', tied = 1; insert into leases select x'0102', token, worker_id, namespace, task_queue, workflow_type, claimed_at, 0, 0, 0, 0, 1, 'k' from leases limit 1; insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, worker_id, concurrency_key, concurrency_limit, tied) select x'0102', namespace, lane_id, task_queue, workflow_type, 2, 1, worker_id, 'k', 1, 1 from runs where status = 2 limit 1", "more than any of their runs allows"},
+		{"a signal without a run", "insert into signals values (x'01', 1, 's', '', null, '', 1, '')", "is left over"},
+		{"a signal that nothing consumed", "insert into signals select run_id, 1, 's', '', null, '', 1, 'nobody' from runs limit 1", "consumed by a step that is not there"},
+		{"a tick without a schedule", "insert into fires values (x'01', 1, x'02', 1)", "is left over"},
+		{"a schedule without a namespace", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at) values (x'01', 'nowhere', '* * * * *', 1, 'q', 't', 1, 1, 1)", "namespace that is not there"},
+		{"a wait for a child that has ended", "update steps set kind = 3, status = 2, child_run_id = (select run_id from runs where status = 4) where run_id in (select run_id from runs where status = 3)", "waits for a child that has ended"},
+		{"a wait for a child that is not there", "update steps set kind = 3, status = 2, child_run_id = x'01' where run_id in (select run_id from runs where status = 3)", "waits for a child that is not there"},
+		{"a wait that is over unnoticed", "update runs set available_at = null, waiting_for = 'signal:s' where status = 3; update steps set awaited = 1 where run_id in (select run_id from runs where status = 3) and status = 3", "is awaited although it has ended"},
 		{"a worker that is gone", "delete from workers", "held by a worker that is not there"},
 	} {
 		t.Run(broken.name, func(t *testing.T) {

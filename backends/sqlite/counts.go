@@ -35,33 +35,15 @@ var countWorkersSQL string
 
 // ListWorkers is newest first.
 func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
-	type page struct {
-		workers []engine.Worker
-		info    engine.PageInfo
-	}
-	out, err := read(ctx, s, "ListWorkers", func(r session) (out page, err error) {
-		filter := []arg{text("namespace", f.Namespace), text("queue", f.Queue), num("status", f.Status)}
-		after, before, statement := cursor(p.After), cursor(p.Before), &listWorkersSQL
-		if p.Before != nil {
-			statement = &listWorkersBackSQL
-		}
-		err = r.query(statement, func(r *row) error {
-			w, err := readWorker(r)
-			out.workers = append(out.workers, w)
-			return err
-		}, append(slices.Clone(filter), flag("after", p.After != nil), instant("after_at", engine.Micros(after.At)), text("after_id", after.Name),
+	after, before := cursor(p.After), cursor(p.Before)
+	return list(ctx, s, "ListWorkers", p, listing[engine.Worker]{
+		forth: &listWorkersSQL, back: &listWorkersBackSQL, count: &countWorkersSQL, read: readWorker,
+		filter: []arg{text("namespace", f.Namespace), text("queue", f.Queue), num("status", f.Status)},
+		place: []arg{
+			flag("after", p.After != nil), instant("after_at", engine.Micros(after.At)), text("after_id", after.Name),
 			flag("before", p.Before != nil), instant("before_at", engine.Micros(before.At)), text("before_id", before.Name),
-			num("limit", p.Limit+1))...)
-		if err == nil && p.Count {
-			err = r.query(&countWorkersSQL, func(r *row) error {
-				out.info.Total = r.num()
-				return nil
-			}, filter...)
-		}
-		out.workers = cut(out.workers, &p, &out.info)
-		return out, err
+		},
 	})
-	return out.workers, out.info, err
 }
 
 //go:embed sql/lane_depths.sql
@@ -107,11 +89,7 @@ func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now ti
 			}, text("namespace", namespace), text("task_queue", queue))
 		}
 		if err == nil {
-			err = r.query(&listWorkingSQL, func(r *row) error {
-				w, err := readWorker(r)
-				d.workers = append(d.workers, w)
-				return err
-			}, text("namespace", namespace))
+			d.workers, err = r.working(namespace)
 		}
 		if err != nil {
 			return nil, err
@@ -124,6 +102,16 @@ func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now ti
 		}
 		return list, nil
 	})
+}
+
+// working is the workers of a namespace that are not OFFLINE.
+func (s session) working(namespace string) (workers []engine.Worker, err error) {
+	err = s.query(&listWorkingSQL, func(r *row) error {
+		w, err := readWorker(r)
+		workers = append(workers, w)
+		return err
+	}, text("namespace", namespace))
+	return workers, err
 }
 
 func (d *depths) addLane(r *row) error {
@@ -183,6 +171,9 @@ var countByStatusAndTypeSQL string
 //go:embed sql/count_workers_by_status.sql
 var countWorkersByStatusSQL string
 
+//go:embed sql/count_schedules_by_enabled.sql
+var countSchedulesByEnabledSQL string
+
 //go:embed sql/oldest_due.sql
 var oldestDueSQL string
 
@@ -207,6 +198,16 @@ func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (eng
 			}, text("namespace", namespace))
 		}
 		if err == nil {
+			err = r.query(&countSchedulesByEnabledSQL, func(r *row) error {
+				enabled, n := r.flag(), r.num()
+				out.Schedules += n
+				if enabled {
+					out.EnabledSchedules = n
+				}
+				return nil
+			}, text("namespace", namespace))
+		}
+		if err == nil {
 			err = r.query(&oldestDueSQL, func(r *row) error {
 				out.OldestDue = r.time()
 				return nil
@@ -226,30 +227,16 @@ var countTypesSQL string
 
 // ListTypes scans.
 func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
-	type page struct {
-		types []engine.TypeInfo
-		info  engine.PageInfo
-	}
-	out, err := read(ctx, s, "ListTypes", func(r session) (out page, err error) {
-		statement := &listTypesSQL
-		if p.Before != nil {
-			statement = &listTypesBackSQL
-		}
-		err = r.query(statement, func(r *row) (err error) {
-			info := engine.TypeInfo{Type: r.text(), Total: r.num(), Active: r.num()}
-			decode(r.text(), &info.Queues, &err)
-			slices.Sort(info.Queues)
-			out.types = append(out.types, info)
-			return err
-		}, text("namespace", namespace), text("after", cursor(p.After).Name), text("before", cursor(p.Before).Name), num("limit", p.Limit+1))
-		if err == nil && p.Count {
-			err = r.query(&countTypesSQL, func(r *row) error {
-				out.info.Total = r.num()
-				return nil
-			}, text("namespace", namespace))
-		}
-		out.types = cut(out.types, &p, &out.info)
-		return out, err
+	return list(ctx, s, "ListTypes", p, listing[engine.TypeInfo]{
+		forth: &listTypesSQL, back: &listTypesBackSQL, count: &countTypesSQL, read: readType,
+		filter: []arg{text("namespace", namespace)},
+		place:  []arg{text("after", cursor(p.After).Name), text("before", cursor(p.Before).Name)},
 	})
-	return out.types, out.info, err
+}
+
+func readType(r *row) (info engine.TypeInfo, err error) {
+	info = engine.TypeInfo{Type: r.text(), Total: r.num(), Active: r.num()}
+	decode(r.text(), &info.Queues, &err)
+	slices.Sort(info.Queues)
+	return info, err
 }

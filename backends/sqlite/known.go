@@ -11,8 +11,8 @@ import (
 // known is what the writer remembers of the rows that nearly every call needs and that hardly ever change: the namespaces
 // and the lanes. Only the writer makes them, so what it remembers is all there is.
 type known struct {
-	stale      bool // a transaction was rolled back, and with it perhaps what is remembered
-	namespaces map[string]bool
+	stale      bool            // a transaction was rolled back, and with it perhaps what is remembered
+	namespaces map[string]bool // that are there; false: disabled
 	lanes      map[laneKey]int64
 	queues     map[queueKey][]lane
 }
@@ -31,10 +31,13 @@ type lane struct {
 	kind         string
 	requirements map[string]string
 	priority     int
+
+	ahead int  // of a claim at work: heads that it has not decided about yet
+	more  bool // of a claim at work: others follow these
 }
 
-//go:embed sql/list_namespaces.sql
-var listNamespacesSQL string
+//go:embed sql/known_namespaces.sql
+var knownNamespacesSQL string
 
 //go:embed sql/list_lanes.sql
 var listLanesSQL string
@@ -42,8 +45,9 @@ var listLanesSQL string
 func (k *known) load(t *tx) error {
 	t.tally = tally{leases: map[engine.ID]*counted{}}
 	*k = known{namespaces: map[string]bool{}, lanes: map[laneKey]int64{}, queues: map[queueKey][]lane{}, stale: true}
-	err := t.query(&listNamespacesSQL, func(r *row) error {
-		k.namespaces[r.text()] = true
+	err := t.query(&knownNamespacesSQL, func(r *row) error {
+		name := r.text()
+		k.namespaces[name] = r.flag()
 		return nil
 	})
 	if err != nil {
@@ -67,21 +71,21 @@ func (k *known) add(key laneKey, id int64) error {
 	return err
 }
 
-//go:embed sql/insert_namespace.sql
-var insertNamespaceSQL string
-
-// namespace makes it known, if it is new.
-func (t *tx) namespace(name string, now time.Time) error {
-	if t.known.namespaces[name] {
+// useNamespace makes it, if it is new.
+func (t *tx) useNamespace(name string, now time.Time) error {
+	if _, known := t.known.namespaces[name]; known {
 		return nil
 	}
 	digest := sha256.Sum256([]byte("kagzi namespace " + name)) // an id that needs no luck
 	digest[6], digest[8] = digest[6]&0x0f|0x80, digest[8]&0x3f|0x80
-	if _, err := t.exec(&insertNamespaceSQL, text("namespace", name), blob("id", digest[:16]), instant("now", now)); err != nil {
-		return err
-	}
-	t.known.namespaces[name] = true
-	return nil
+	now = engine.Micros(now)
+	return t.InsertNamespace(&engine.Namespace{Name: name, ID: engine.ID(digest[:16]), Enabled: true, CreatedAt: now, UpdatedAt: now})
+}
+
+// disabled says that the namespace is there and switched off.
+func (k *known) disabled(namespace string) bool {
+	enabled, known := k.namespaces[namespace]
+	return known && !enabled
 }
 
 //go:embed sql/insert_lane.sql

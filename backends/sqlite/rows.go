@@ -1,9 +1,9 @@
 package sqlite
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -17,12 +17,16 @@ func readRun(r *row) (engine.Run, error) {
 	}
 	failure := r.text()
 	run.CreatedAt, run.AvailableAt, run.StartedAt, run.FinishedAt, run.DeadlineAt = r.time(), r.time(), r.time(), r.time(), r.time()
-	run.WorkerID, run.WaitingFor = r.text(), r.text()
+	run.ScheduledAt, run.WorkerID, run.WaitingFor, run.Note = r.time(), r.text(), r.text(), r.text()
+	run.Paused, run.Gated, run.HeldAt, run.Pinned = r.flag(), r.flag(), r.time(), r.flag()
+	run.CancelRequestedAt, run.CancelReason, run.GraceUntil = r.time(), r.text(), r.time()
 	policy := r.text()
 	run.Timeouts = engine.Timeouts{StartToClose: r.length(), Heartbeat: r.length(), Execution: r.length()}
 	tags, requirements := r.text(), r.text()
-	run.OnFailureWorkflow, run.OnFailureQueue, run.ConcurrencyKey = r.text(), r.text(), r.text()
-	run.ConcurrencyLimit, run.ParentRunID, run.ParentStepID, run.Traceparent = int(r.num()), r.id(), r.id(), r.text()
+	run.OnFailureWorkflow, run.OnFailureQueue, run.ConcurrencyKey, run.ConcurrencyLimit = r.text(), r.text(), r.text(), int(r.num())
+	run.ParentRunID, run.ParentStepID, run.ParentClose, run.Traceparent = r.id(), r.id(), engine.ParentClose(r.num()), r.text()
+	run.Origin, run.ScheduleID, run.FailedRunID = engine.Origin(r.num()), r.text(), r.id()
+	run.RetriedFrom, run.ContinuedFrom, run.ContinuedAs = r.id(), r.id(), r.id()
 
 	var err error
 	decode(failure, &run.Error, &err)
@@ -62,6 +66,8 @@ func readStep(r *row) (engine.Step, error) {
 	s.CreatedAt, s.StartedAt, s.FinishedAt, s.TimeoutAt, s.RetryAt, s.WakeAt = r.time(), r.time(), r.time(), r.time(), r.time(), r.time()
 	s.Duration = r.length()
 	decode(r.text(), &s.RetryPolicy, &err)
+	s.SignalName, s.TimedOut, s.ChildRunID, s.Awaited = r.text(), r.flag(), r.id(), r.num()
+	s.OverriddenBy, s.OverrideReason = r.text(), r.text()
 	return s, err
 }
 
@@ -91,6 +97,72 @@ func readWorker(r *row) (engine.Worker, error) {
 	return w, err
 }
 
+// readSignal reads the columns that every statement about signals selects, in their order.
+func readSignal(r *row) (s engine.Signal, err error) {
+	s = engine.Signal{RunID: r.id(), Sequence: r.num(), Name: r.text(), SignalID: r.text()}
+	s.Payload, err = readPayload(r)
+	s.ReceivedAt, s.StepName = r.time(), r.text()
+	return s, err
+}
+
+// readSchedule reads the columns that every statement about schedules selects, in their order, the input apart.
+func readSchedule(r *row) (engine.Schedule, error) {
+	s := engine.Schedule{
+		ID: r.id(), Namespace: r.text(), Name: r.text(), RequestID: r.text(), CronExpr: r.text(), TimeZone: r.text(), Enabled: r.flag(),
+		Queue: r.text(), Type: r.text(), Version: r.text(),
+	}
+	var err error
+	decode(r.text(), &s.RetryPolicy, &err)
+	s.Timeouts = engine.Timeouts{StartToClose: r.length(), Heartbeat: r.length(), Execution: r.length()}
+	s.OnFailureWorkflow, s.OnFailureQueue = r.text(), r.text()
+	decode(r.text(), &s.Tags, &err)
+	s.MaxCatchup, s.Overlap = int(r.num()), engine.Overlap(r.num())
+	s.CreatedAt, s.UpdatedAt, s.NextFireAt, s.LastFiredAt, s.Buffered = r.time(), r.time(), r.time(), r.time(), r.time()
+	s.Broken, s.Fired, s.Completed, s.Failed, s.Skipped, s.Revision = r.text(), r.num(), r.num(), r.num(), r.num(), r.num()
+	return s, err
+}
+
+// readWholeSchedule is readSchedule followed by the input.
+func readWholeSchedule(r *row) (engine.Schedule, error) {
+	s, err := readSchedule(r)
+	if err == nil {
+		s.Input, err = readPayload(r)
+	}
+	return s, err
+}
+
+// readNamespace reads the columns that every statement about whole namespaces selects, in their order.
+func readNamespace(r *row) (engine.Namespace, error) {
+	n := engine.Namespace{
+		Name: r.text(), ID: r.id(), DisplayName: r.text(), Description: r.text(), Enabled: r.flag(), CreatedAt: r.time(), UpdatedAt: r.time(),
+		Retention: r.length(),
+	}
+	keep, err := decodeKeep(r.text())
+	n.Keep, n.FailureQueue = keep, r.text()
+	return n, err
+}
+
+// decodeKeep reads how long runs are kept, by their status, in microseconds.
+func decodeKeep(text string) (keep map[engine.RunStatus]time.Duration, err error) {
+	var micros map[engine.RunStatus]int64
+	decode(text, &micros, &err)
+	for status, us := range micros {
+		if keep == nil {
+			keep = make(map[engine.RunStatus]time.Duration, len(micros))
+		}
+		keep[status] = time.Duration(us) * time.Microsecond
+	}
+	return keep, err
+}
+
+// readAudit reads the columns of an audit event, in their order.
+func readAudit(r *row) (engine.AuditEvent, error) {
+	return engine.AuditEvent{
+		ID: r.id(), At: r.time(), Actor: engine.Actor{Name: r.text(), Peer: r.text()}, Method: r.text(), Namespace: r.text(),
+		Subject: r.text(), SubjectID: r.text(), Outcome: r.text(), Reason: r.text(), Detail: r.text(),
+	}, nil
+}
+
 // decode reads a JSON column into v, where an empty text leaves v as it is. It does nothing once err is set.
 func decode(text string, v any, err *error) {
 	if text == "" || *err != nil {
@@ -99,52 +171,4 @@ func decode(text string, v any, err *error) {
 	if bad := json.Unmarshal([]byte(text), v); bad != nil {
 		*err = fmt.Errorf("a JSON column holds what is none: %w", bad)
 	}
-}
-
-// The values below are made of strings, numbers and booleans, which JSON always can hold; NaN and infinities, which it
-// cannot, are refused or absent before.
-
-func encode(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("sqlite: " + err.Error())
-	}
-	return string(text)
-}
-
-// encodeMap is canonical: the keys are sorted.
-func encodeMap[V any](m map[string]V) string {
-	if len(m) == 0 {
-		return ""
-	}
-	return encode(m)
-}
-
-func encodeFailure(f *engine.Failure) string {
-	if f == nil {
-		return ""
-	}
-	return encode(f)
-}
-
-func encodePolicy(p *engine.RetryPolicy) string {
-	if p == nil {
-		return ""
-	}
-	return encode(p)
-}
-
-// encodeIDs is a JSON list of hexadecimal digits, for statements about several rows.
-func encodeIDs(ids []engine.ID) string {
-	list := make([]byte, 0, 2+len(ids)*35)
-	list = append(list, '[')
-	for i, id := range ids {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, '"')
-		list = hex.AppendEncode(list, id[:])
-		list = append(list, '"')
-	}
-	return string(append(list, ']'))
 }

@@ -35,6 +35,9 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 //go:embed sql/insert_run.sql
 var insertRunSQL string
 
+//go:embed sql/insert_related_run.sql
+var insertRelatedRunSQL string
+
 //go:embed sql/insert_input.sql
 var insertInputSQL string
 
@@ -43,43 +46,86 @@ var insertTagSQL string
 
 // start makes the run in one insert if nothing stands against it, and looks closer only if something does.
 func (t *tx) start(p *engine.StartRun) (engine.Started, error) {
-	if err := t.namespace(p.Namespace, p.CreatedAt); err != nil {
+	if t.known.disabled(p.Namespace) {
+		answer, repeated, err := t.requestedBefore(p)
+		if err == nil && !repeated {
+			err = engine.NamespaceDisabled(p.Namespace)
+		}
+		return answer, err
+	}
+	made, err := t.insertRun(p, 0, int64(p.Input.Size()))
+	if err != nil {
 		return engine.Started{}, err
+	}
+	if !made {
+		return t.startAgain(p)
+	}
+	t.ringQueue(p.Namespace, p.Queue)
+	if !p.DeadlineAt.IsZero() {
+		t.Ring(engine.Ring{Kind: engine.RingTimer})
+	}
+	return engine.Started{RunID: p.ID}, nil
+}
+
+// insertRun makes the run, which has so much on record at its start, unless something stands against it.
+func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64) (made bool, err error) {
+	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
+		return false, err
 	}
 	requirements := encodeMap(p.Requirements)
 	lane, err := t.lane(&p.Run, requirements)
 	if err != nil {
-		return engine.Started{}, err
+		return false, err
 	}
-	made, err := t.exec(&insertRunSQL, insertRunArgs(p, lane, requirements)...)
-	if err != nil {
-		return engine.Started{}, err
+	statement, args := &insertRunSQL, insertRunArgs(p, lane, requirements, bytes)
+	if steps > 0 || related(&p.Run) {
+		statement, args = &insertRelatedRunSQL, append(args, relatedRunArgs(p, steps)...)
 	}
-	if made == 0 {
-		return t.startAgain(p)
+	n, err := t.exec(statement, args...)
+	if err != nil || n == 0 {
+		return false, err
 	}
-	_, err = t.exec(&insertInputSQL, idArg("run_id", p.ID), blob("input", p.Input.Data), text("input_meta", encodeMap(p.Input.Metadata)))
-	for key, value := range p.Tags {
-		if err == nil {
-			_, err = t.exec(&insertTagSQL, text("namespace", p.Namespace), text("key", key), text("value", value), idArg("run_id", p.ID))
-		}
-	}
-	t.ringQueue(p.Namespace, p.Queue)
-	return engine.Started{RunID: p.ID}, err
+	return true, t.insertInput(&p.Run)
 }
 
-func insertRunArgs(p *engine.StartRun, lane int64, requirements string) []arg {
+// insertInput makes the rows that stand beside every run.
+func (t *tx) insertInput(r *engine.Run) error {
+	_, err := t.exec(&insertInputSQL, idArg("run_id", r.ID), blob("input", r.Input.Data), text("input_meta", encodeMap(r.Input.Metadata)))
+	for key, value := range r.Tags {
+		if err == nil {
+			_, err = t.exec(&insertTagSQL, text("namespace", r.Namespace), text("key", key), text("value", value), idArg("run_id", r.ID))
+		}
+	}
+	return err
+}
+
+func insertRunArgs(p *engine.StartRun, lane int64, requirements string, bytes int64) []arg {
 	return []arg{
 		idArg("run_id", p.ID), text("namespace", p.Namespace), text("external_id", p.ExternalID), text("request_id", p.RequestID),
 		num("lane_id", lane), text("task_queue", p.Queue), text("workflow_type", p.Type), text("version", p.Version),
-		num("priority", p.Priority), num("bytes", p.Input.Size()), instant("created_at", engine.Micros(p.CreatedAt)),
+		num("priority", p.Priority), num("bytes", bytes), instant("created_at", engine.Micros(p.CreatedAt)),
 		instant("available_at", engine.Micros(p.AvailableAt)), instant("deadline_at", engine.Micros(p.DeadlineAt)),
+		instant("expires_at", engine.Micros(p.DeadlineAt)),
 		text("retry_policy", encodePolicy(p.RetryPolicy)), length("start_to_close_us", p.Timeouts.StartToClose),
 		length("heartbeat_us", p.Timeouts.Heartbeat), length("execution_us", p.Timeouts.Execution), text("tags", encodeMap(p.Tags)),
 		text("requirements", requirements), text("on_failure_workflow", p.OnFailureWorkflow), text("on_failure_queue", p.OnFailureQueue),
 		text("concurrency_key", p.ConcurrencyKey), num("concurrency_limit", p.ConcurrencyLimit),
 		idArg("parent_run_id", p.ParentRunID), idArg("parent_step_id", p.ParentStepID), text("traceparent", p.Traceparent),
-		flag("never", p.Reuse == engine.ReuseNever),
+		flag("tied", p.Tied()), flag("never", p.Reuse == engine.ReuseNever),
+	}
+}
+
+// related says that the run comes from another, or from a schedule: what most starts need no columns for.
+func related(r *engine.Run) bool {
+	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" || !r.ScheduledAt.IsZero() ||
+		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero()
+}
+
+func relatedRunArgs(p *engine.StartRun, steps int64) []arg {
+	return []arg{
+		num("steps", steps), instant("scheduled_at", engine.Micros(p.ScheduledAt)), num("parent_close", p.ParentClose),
+		num("origin", p.Origin), text("schedule_id", p.ScheduleID), idArg("failed_run_id", p.FailedRunID),
+		idArg("retried_from", p.RetriedFrom), idArg("continued_from", p.ContinuedFrom),
 	}
 }
 
@@ -89,28 +135,31 @@ var getRequestSQL string
 //go:embed sql/get_external.sql
 var getExternalSQL string
 
-//go:embed sql/insert_request.sql
-var insertRequestSQL string
-
-// startAgain answers a start that something stands against: the request was made before, or the external id is in use.
-func (t *tx) startAgain(p *engine.StartRun) (answer engine.Started, err error) {
+// requestedBefore is what the request, or the start of this very id, was answered before; it is refused if it asked for something else.
+func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeated bool, err error) {
 	same := false
-	repeated, err := t.found(&getRequestSQL, func(r *row) (err error) {
+	repeated, err = t.found(&getRequestSQL, func(r *row) (err error) {
 		answer = engine.Started{RunID: r.id(), Existed: r.flag(), Repeated: true}
 		queue, kind, external := r.text(), r.text(), r.text()
 		input, err := readPayload(r)
 		same = queue == p.Queue && kind == p.Type && external == p.ExternalID && input.Equal(p.Input)
 		return err
 	}, text("namespace", p.Namespace), text("request_id", p.RequestID), idArg("run_id", p.ID))
-	if err != nil {
-		return engine.Started{}, err
-	}
-	if repeated && !same {
-		return engine.Started{}, &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: answer.RunID.String(),
+	switch {
+	case err != nil || !repeated:
+		return engine.Started{}, false, err
+	case !same:
+		return engine.Started{}, true, &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: answer.RunID.String(),
 			Message: "this request was made before with another type, queue, external id or input: it started run " + answer.RunID.String()}
 	}
-	if repeated {
-		return answer, nil
+	return answer, true, nil
+}
+
+// startAgain answers a start that something stands against: the request was made before, or the external id is in use.
+func (t *tx) startAgain(p *engine.StartRun) (engine.Started, error) {
+	answer, repeated, err := t.requestedBefore(p)
+	if err != nil || repeated {
+		return answer, err
 	}
 	answer = engine.Started{Existed: true}
 	var status engine.RunStatus
@@ -128,36 +177,7 @@ func (t *tx) startAgain(p *engine.StartRun) (answer engine.Started, err error) {
 			Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", p.ExternalID, answer.RunID, status)}
 	}
 	if p.RequestID != "" {
-		_, err = t.exec(&insertRequestSQL, text("namespace", p.Namespace), text("request_id", p.RequestID), idArg("run_id", answer.RunID),
-			text("task_queue", p.Queue), text("workflow_type", p.Type), text("external_id", p.ExternalID),
-			blob("input", p.Input.Data), text("input_meta", encodeMap(p.Input.Metadata)))
+		err = t.LeaveRequest(p, answer.RunID)
 	}
 	return answer, err
-}
-
-// CancelRun ends the run as CANCELLED.
-func (s *Store) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
-	return s.endRun(ctx, "CancelRun", engine.RunCancelled, p)
-}
-
-// TerminateRun ends the run as TERMINATED.
-func (s *Store) TerminateRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
-	return s.endRun(ctx, "TerminateRun", engine.RunTerminated, p)
-}
-
-func (s *Store) endRun(ctx context.Context, verb string, status engine.RunStatus, p engine.EndRunParams) (engine.RunEnd, error) {
-	return write(ctx, s, verb, 0, func(t *tx) (engine.RunEnd, error) {
-		run, err := t.runState(p.Namespace, p.RunID)
-		switch {
-		case err != nil:
-			return engine.RunEnd{}, err
-		case run.status == status:
-			return engine.RunEnd{Status: status}, nil
-		case run.status.Ended():
-			return engine.RunEnd{}, engine.RunEnded(p.RunID, run.status)
-		}
-		failure := engine.EndedByFailure(status, p.Reason)
-		t.ringWorker(run.worker)
-		return engine.RunEnd{Status: status, Changed: true}, t.end(&run, status, &failure, engine.Token{}, p.Now)
-	})
 }

@@ -10,25 +10,47 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Claim looks at the heads of the lanes that the offers meet, and takes the first of them all.
+// Claim looks at the heads of the lanes that the offers meet, and takes the first of them all. Where very many runs wait for slots of
+// their concurrency keys, sorting them out takes several transactions, so that other writes get their turn.
 func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
-	claimed, err := write(ctx, s, "Claim", 0, func(t *tx) (engine.Claimed, error) {
+	c, err := s.claim(ctx, p)
+	out := c.out
+	for err == nil && c.unfinished {
+		p.Grants = c.grants[len(c.taken):]
+		if c, err = s.claim(ctx, p); err != nil && len(out.Tasks) > 0 {
+			out.Limited = true // what was handed out is not taken back; the rest comes again
+			return out, nil
+		}
+		out.Tasks, out.Offline = append(out.Tasks, c.out.Tasks...), append(out.Offline, c.out.Offline...)
+		out.Limited, out.NextDue = c.out.Limited, c.out.NextDue
+	}
+	return out, err
+}
+
+func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) {
+	c, err := write(ctx, s, "Claim", 0, func(t *tx) (claim, error) {
 		c := claim{tx: t, p: &p}
-		return c.run()
+		err := c.run()
+		return c, err
 	})
-	if len(claimed.Tasks) > 0 {
+	if len(c.out.Tasks) > 0 {
 		engine.Failpoint("sqlite.after_claim")
 	}
-	return claimed, err
+	return c, err
 }
 
 // claim is one Claim at work.
 type claim struct {
 	*tx
-	p      *engine.ClaimParams
-	grants []engine.Grant // of workers that are ONLINE
-	lanes  []lane         // whose runs they could take
-	out    engine.Claimed
+	p          *engine.ClaimParams
+	grants     []engine.Grant // of workers that are ONLINE
+	lanes      []lane         // whose runs they could take
+	taken      []engine.ID    // by the grants, in their order
+	leased     int            // of these: they have their leases
+	keys       map[key]int    // slots of concurrency keys in use
+	gated      int            // runs that were found to wait for a slot
+	unfinished bool           // so many that the rest is for another transaction
+	out        engine.Claimed
 }
 
 // candidate is a due run.
@@ -39,32 +61,33 @@ type candidate struct {
 	starved bool
 }
 
-func (c *claim) run() (engine.Claimed, error) {
-	if err := c.online(); err != nil || len(c.grants) == 0 {
-		return c.out, err
+func (c *claim) run() error {
+	if err := c.online(); err != nil || len(c.grants) == 0 || c.known.disabled(c.p.Namespace) {
+		return err
 	}
 	c.meet()
-	due, err := c.heads()
-	if err != nil {
-		return engine.Claimed{}, err
-	}
-	taken, err := c.choose(due)
-	if err != nil {
-		return engine.Claimed{}, err
-	}
-	for i, run := range taken {
-		if err := c.take(run.id, c.grants[i]); err != nil {
-			return engine.Claimed{}, err
+	for again := true; again; {
+		due, err := c.heads()
+		if err == nil {
+			again, err = c.choose(due)
+		}
+		if err == nil {
+			err = c.lease()
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if err := c.tasks(taken); err != nil {
-		return engine.Claimed{}, err
+	if err := c.tasks(); err != nil {
+		return err
 	}
-	if len(taken) < len(c.grants) {
-		c.out.Limited = len(due) > len(taken)
-		c.out.NextDue, err = c.nextDue()
+	if len(c.taken) == len(c.grants) {
+		c.out.Limited = false
+		return nil
 	}
-	return c.out, err
+	var err error
+	c.out.NextDue, err = c.nextDue()
+	return err
 }
 
 //go:embed sql/get_worker_status.sql
@@ -108,20 +131,24 @@ func (c *claim) meet() {
 var claimSQL string
 
 // heads is the due runs that could be among the first, in the order in which they are to be taken: of each lane as many as
-// there are grants, and one more to tell whether any is left over.
+// there are grants left, and one more to tell whether any is left over; more of them once some were found to be gated.
 func (c *claim) heads() ([]candidate, error) {
+	limit := len(c.grants) - len(c.taken) + 1 + min(c.gated, maxGated)
 	var due []candidate
 	for i := range c.lanes {
 		l := &c.lanes[i]
+		l.ahead = 0
 		err := c.query(&claimSQL, func(r *row) error {
 			head := candidate{lane: l, id: r.id(), due: r.time()}
 			head.starved = c.p.Now.Sub(head.due) >= engine.StarvationAfter
 			due = append(due, head)
+			l.ahead++
 			return nil
-		}, num("lane_id", l.id), instant("now", engine.Micros(c.p.Now)), num("limit", len(c.grants)+1))
+		}, num("lane_id", l.id), instant("now", engine.Micros(c.p.Now)), num("limit", limit))
 		if err != nil {
 			return nil, err
 		}
+		l.more = l.ahead == limit
 	}
 	if len(c.lanes) > 1 {
 		slices.SortFunc(due, func(a, b candidate) int {
@@ -137,41 +164,68 @@ func (c *claim) heads() ([]candidate, error) {
 	return due, nil
 }
 
-// choose takes in order what the limits leave free.
-func (c *claim) choose(due []candidate) ([]candidate, error) {
-	free := len(c.grants)
+// choose takes in order what the limits leave free. again says that the heads of a lane were used up by runs that are gated now, so
+// that what follows them is to be looked at before anything else is taken.
+func (c *claim) choose(due []candidate) (again bool, err error) {
+	free, err := c.free(len(due))
+	if err != nil {
+		return false, err
+	}
 	freeOf := map[string]int{}
-	if len(due) == 0 {
-		return nil, nil
-	}
-	if c.p.QueueLimit > 0 {
-		running, err := c.running("")
+	c.out.Limited = false
+	for i, run := range due {
+		if free == 0 {
+			c.out.Limited = true
+			return false, nil
+		}
+		limited, err := c.limited(run.lane.kind, freeOf)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		free = min(free, max(c.p.QueueLimit-running, 0))
-	}
-	var taken []candidate
-	for _, run := range due {
-		if len(taken) == free {
-			break
+		if limited {
+			c.out.Limited = true
+			continue
 		}
-		if limit, limited := c.p.TypeLimits[run.lane.kind]; limited {
-			if _, counted := freeOf[run.lane.kind]; !counted {
-				running, err := c.running(run.lane.kind)
-				if err != nil {
-					return nil, err
-				}
-				freeOf[run.lane.kind] = limit - running
-			}
-			if freeOf[run.lane.kind] <= 0 {
-				continue
-			}
+		taken, err := c.take(&due[i])
+		if err != nil {
+			return false, err
+		}
+		if taken {
+			free--
 			freeOf[run.lane.kind]--
 		}
-		taken = append(taken, run)
+		if run.lane.ahead--; run.lane.ahead == 0 && run.lane.more && free > 0 {
+			c.unfinished = c.gated >= maxGated
+			return !c.unfinished, nil
+		}
 	}
-	return taken, nil
+	return false, nil
+}
+
+// free is how many more runs the grants and the queue's limit allow.
+func (c *claim) free(due int) (int, error) {
+	free := len(c.grants) - len(c.taken)
+	if due == 0 || c.p.QueueLimit == 0 {
+		return free, nil
+	}
+	running, err := c.running("")
+	return min(free, max(c.p.QueueLimit-running, 0)), err
+}
+
+// limited says that no more runs of a type are allowed; freeOf remembers how many are.
+func (c *claim) limited(kind string, freeOf map[string]int) (bool, error) {
+	limit, limited := c.p.TypeLimits[kind]
+	if !limited {
+		return false, nil
+	}
+	if _, counted := freeOf[kind]; !counted {
+		running, err := c.running(kind)
+		if err != nil {
+			return false, err
+		}
+		freeOf[kind] = limit - running
+	}
+	return freeOf[kind] <= 0, nil
 }
 
 //go:embed sql/count_leases.sql
@@ -189,52 +243,44 @@ func (c *claim) running(kind string) (n int, err error) {
 //go:embed sql/claim_run.sql
 var claimRunSQL string
 
-//go:embed sql/insert_lease.sql
-var insertLeaseSQL string
-
-// take makes the run RUNNING under the grant's token.
-func (c *claim) take(id engine.ID, g engine.Grant) error {
+// take makes the run RUNNING under the next grant's token, unless no slot of its concurrency key is free.
+func (c *claim) take(run *candidate) (bool, error) {
+	grant := c.grants[len(c.taken)]
 	now := instant("now", engine.Micros(c.p.Now))
-	if _, err := c.exec(&claimRunSQL, idArg("run_id", id), text("worker_id", g.WorkerID), now); err != nil {
-		return err
+	args := []arg{idArg("run_id", run.id), text("worker_id", grant.WorkerID), now, flag("counted", false)}
+	made, err := c.exec(&claimRunSQL, args...)
+	if err != nil {
+		return false, err
 	}
-	_, err := c.exec(&insertLeaseSQL, idArg("run_id", id), tokenArg("token", g.Token), text("worker_id", g.WorkerID), now)
-	c.ringRun(id)
-	return err
+	if made == 0 {
+		if slot, err := c.slot(run); err != nil || !slot {
+			return false, err
+		}
+		args[3] = flag("counted", true)
+		if _, err := c.exec(&claimRunSQL, args...); err != nil {
+			return false, err
+		}
+	}
+	c.ringRun(run.id)
+	c.taken = append(c.taken, run.id)
+	return true, nil
 }
 
-//go:embed sql/list_claimed.sql
-var listClaimedSQL string
+//go:embed sql/insert_leases.sql
+var insertLeasesSQL string
 
-// tasks puts together what the workers get.
-func (c *claim) tasks(taken []candidate) error {
-	if len(taken) == 0 {
+// lease makes the leases of the runs taken since the last time.
+func (c *claim) lease() error {
+	n := len(c.taken)
+	if c.leased == n {
 		return nil
 	}
-	now := engine.Micros(c.p.Now)
-	place := make(map[engine.ID]int, len(taken))
-	ids := make([]engine.ID, len(taken))
-	for i, run := range taken {
-		place[run.id], ids[i] = i, run.id
+	pairs := make([][]byte, 0, n-c.leased)
+	for i := c.leased; i < n; i++ {
+		pairs = append(pairs, slices.Concat(c.taken[i][:], c.grants[i].Token[:]))
 	}
-	c.out.Tasks = make([]engine.Task, len(taken))
-	err := c.query(&listClaimedSQL, func(r *row) error {
-		run, err := readWholeRun(r)
-		i := place[run.ID]
-		c.out.Tasks[i] = engine.Task{
-			Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: c.grants[i].Token}, ClaimedAt: now,
-		}
-		return err
-	}, text("run_ids", encodeIDs(ids)))
-	for i := range c.out.Tasks {
-		task := &c.out.Tasks[i]
-		if err != nil || task.Run.Steps == 0 {
-			continue
-		}
-		if err = c.wake(task.Run.ID, task.Run.Steps, now); err == nil {
-			task.History, task.NextSequence, err = c.history(task.Run.ID, 0, c.p.HistoryBytes)
-		}
-	}
+	c.leased = n
+	_, err := c.exec(&insertLeasesSQL, text("leases", encodeHex(pairs)), instant("now", engine.Micros(c.p.Now)))
 	return err
 }
 
@@ -255,94 +301,4 @@ func (c *claim) nextDue() (next time.Time, err error) {
 		}
 	}
 	return next, nil
-}
-
-//go:embed sql/history.sql
-var historySQL string
-
-// history is the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
-func (s session) history(run engine.ID, from int64, bytes int) (steps []engine.Step, next int64, err error) {
-	last := int64(0)
-	err = s.query(&historySQL, func(r *row) error {
-		last = r.num()
-		step, err := readStep(r)
-		steps = append(steps, step)
-		return err
-	}, idArg("run_id", run), num("sequence", from), num("bytes", bytes))
-	if n := len(steps); n > 0 && steps[n-1].Sequence < last {
-		next = steps[n-1].Sequence + 1
-	}
-	return steps, next, err
-}
-
-//go:embed sql/get_receipt.sql
-var getReceiptSQL string
-
-//go:embed sql/insert_receipt.sql
-var insertReceiptSQL string
-
-// The verbs of receipts.
-const (
-	failRunVerb = "FailRun"
-	releaseVerb = "Release"
-	sleepVerb   = "Sleep"
-)
-
-// receipt is what the token's lease was ended by without ending the run.
-type receipt struct {
-	verb, content string
-	retryAt       time.Time
-}
-
-func (t *tx) receipt(l engine.Lease) (rec receipt, err error) {
-	_, err = t.found(&getReceiptSQL, func(r *row) error {
-		rec = receipt{verb: r.text(), content: r.text(), retryAt: r.time()}
-		return nil
-	}, tokenArg("token", l.Token), idArg("run_id", l.RunID))
-	return rec, err
-}
-
-func (t *tx) leaveReceipt(l engine.Lease, rec receipt) error {
-	_, err := t.exec(&insertReceiptSQL, tokenArg("token", l.Token), idArg("run_id", l.RunID), text("verb", rec.verb),
-		text("content", rec.content), instant("retry_at", rec.retryAt))
-	return err
-}
-
-// Release hands the run back.
-func (s *Store) Release(ctx context.Context, p engine.ReleaseParams) error {
-	content := "due"
-	if p.Park {
-		content = "park"
-	}
-	_, err := write(ctx, s, "Release", 0, func(t *tx) (none struct{}, err error) {
-		run, current, err := t.held(p.Lease)
-		if err != nil {
-			return none, err
-		}
-		if !current {
-			_, err := t.repeatedReceipt(p.Lease, receipt{verb: releaseVerb, content: content})
-			return none, err
-		}
-		if err := t.leaveReceipt(p.Lease, receipt{verb: releaseVerb, content: content}); err != nil {
-			return none, err
-		}
-		if p.Park {
-			return none, t.park(&run, p.Now)
-		}
-		return none, t.free(&run, due(p.Now), p.Now)
-	})
-	return err
-}
-
-// repeatedReceipt is the receipt of the lease if this very write left it, and otherwise why the write does not count.
-func (t *tx) repeatedReceipt(l engine.Lease, want receipt) (receipt, error) {
-	run, err := t.runState(l.Namespace, l.RunID)
-	if err != nil {
-		return receipt{}, err
-	}
-	rec, err := t.receipt(l)
-	if err != nil || rec.verb == want.verb && rec.content == want.content {
-		return rec, err
-	}
-	return receipt{}, t.endedOtherwise(l, &run, rec)
 }

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
 )
-
-//go:embed sql/get_worker.sql
-var getWorkerSQL string
 
 //go:embed sql/get_worker_by_instance.sql
 var getWorkerByInstanceSQL string
@@ -27,7 +25,7 @@ var deleteWorkerSQL string
 func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
 	return write(ctx, s, "RegisterWorker", 0, func(t *tx) (engine.Worker, error) {
-		if err := t.namespace(p.Worker.Namespace, p.Now); err != nil {
+		if err := t.useNamespace(p.Worker.Namespace, p.Now); err != nil {
 			return engine.Worker{}, err
 		}
 		known, err := t.oneWorker(&getWorkerByInstanceSQL, text("namespace", p.Worker.Namespace), text("instance_id", p.Worker.InstanceID))
@@ -38,7 +36,7 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 			t.ringWorker(known.ID)
 			return t.renewWorker(known, &p)
 		}
-		taken, err := t.oneWorker(&getWorkerSQL, text("worker_id", p.Worker.ID))
+		taken, err := t.Worker(p.Worker.ID)
 		switch {
 		case err != nil:
 			return engine.Worker{}, err
@@ -84,14 +82,12 @@ func profile(w *engine.Worker) []arg {
 
 // bury makes room for another instance under the id of one that is OFFLINE.
 func (t *tx) bury(old *engine.Worker, now time.Time) error {
-	runs, err := t.heldBy(old.ID)
+	runs, err := t.HeldBy(old.ID)
 	if err != nil {
 		return err
 	}
-	for i := range runs {
-		if err := t.lose(&runs[i], now); err != nil {
-			return err
-		}
+	if _, err := ledger.LoseRuns(t, runs, time.Time{}, now); err != nil {
+		return err
 	}
 	_, err = t.exec(&deleteWorkerSQL, text("worker_id", old.ID))
 	return err
@@ -131,41 +127,50 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 		if err != nil || len(p.Held) == 0 && !p.Whole {
 			return beat, err
 		}
-		runs, err := t.heldBy(p.WorkerID)
-		if err != nil {
+		unnamed, err := t.compare(&p, &beat)
+		if err != nil || !p.Whole || len(unnamed) == 0 {
 			return beat, err
 		}
-		held := make(map[engine.ID]*runState, len(runs))
-		for i := range runs {
-			held[runs[i].id] = &runs[i]
-		}
-		for _, l := range p.Held {
-			if run := held[l.RunID]; run != nil && run.token == l.Token {
-				delete(held, l.RunID)
-			} else {
-				beat.Lost = append(beat.Lost, l)
-			}
-		}
-		if p.Whole {
-			err = t.freeUnnamed(runs, held, &p)
-		}
-		return beat, err
+		t.ringWorker(p.WorkerID)
+		return beat, ledger.FreeRuns(t, unnamed, p.Now)
 	})
 }
 
-// freeUnnamed frees what the worker holds without knowing, because the answer to its claim was lost.
-func (t *tx) freeUnnamed(runs []runState, unnamed map[engine.ID]*runState, p *engine.HeartbeatParams) error {
-	for i := range runs {
-		run := &runs[i]
-		if unnamed[run.id] == nil || run.claimedAt.Add(p.NameWithin).After(p.Now) {
+// compare holds what the worker names against its leases, and returns those that it holds without knowing, because the answer to
+// its claim was lost.
+func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.ID, err error) {
+	type lease struct {
+		engine.Held
+		named bool
+	}
+	leases := make(map[engine.Token]*lease, len(p.Held))
+	var old []*lease // as old as the limit for naming them
+	err = t.query(&heldBySQL, func(r *row) error {
+		held, claimedAt := readHeld(r)
+		l := &lease{Held: held}
+		leases[held.Lease.Token] = l
+		if !claimedAt.Add(p.NameWithin).After(p.Now) {
+			old = append(old, l)
+		}
+		return nil
+	}, text("worker_id", p.WorkerID))
+	for _, named := range p.Held {
+		l := leases[named.Token]
+		if l == nil || l.Lease.RunID != named.RunID {
+			beat.Lost = append(beat.Lost, named)
 			continue
 		}
-		if err := t.free(run, due(p.Now), p.Now); err != nil {
-			return err
+		l.named = true
+		if !l.GraceUntil.IsZero() {
+			beat.Cancelling = append(beat.Cancelling, engine.Held{Lease: named, GraceUntil: l.GraceUntil, CancelReason: l.CancelReason})
 		}
-		t.ringWorker(p.WorkerID)
 	}
-	return nil
+	for _, l := range old {
+		if !l.named {
+			unnamed = append(unnamed, l.Lease.RunID)
+		}
+	}
+	return unnamed, err
 }
 
 //go:embed sql/drain_worker.sql
@@ -191,7 +196,7 @@ var offlineWorkerSQL string
 func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	return write(ctx, s, "OfflineWorker", 0, func(t *tx) (freed int, err error) {
-		w, err := t.oneWorker(&getWorkerSQL, text("worker_id", p.WorkerID))
+		w, err := t.Worker(p.WorkerID)
 		lost := p.Reason == engine.OfflineLost
 		switch {
 		case err != nil:
@@ -204,22 +209,14 @@ func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams)
 		if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
 			return 0, err
 		}
-		runs, err := t.heldBy(p.WorkerID)
-		for i := range runs {
-			run := &runs[i]
-			switch {
-			case err != nil:
-				return 0, err
-			case !lost:
-				err = t.free(run, due(p.Now), p.Now)
-			case run.heartbeat > 0 && w.LastHeartbeatAt.Add(run.heartbeat).After(p.Now):
-				continue // FreeLost comes for it
-			default:
-				err = t.lose(run, p.Now)
-			}
-			freed++
-		}
 		t.ringWorker(p.WorkerID)
-		return freed, err
+		runs, err := t.HeldBy(p.WorkerID)
+		switch {
+		case err != nil:
+			return 0, err
+		case lost:
+			return ledger.LoseRuns(t, runs, w.LastHeartbeatAt, p.Now) // FreeLost comes for the others
+		}
+		return len(runs), ledger.FreeRuns(t, runs, p.Now)
 	})
 }

@@ -46,6 +46,7 @@ type tx struct {
 	session
 	known known
 	tally tally
+	seen  map[engine.ID]moving // the runs that the current call has read or saved, as their rows are
 	rings []engine.Ring
 	wrote bool // the current call has changed something
 }
@@ -80,32 +81,22 @@ func (t *tx) returning(text *string, one func(*row) error, args ...arg) (bool, e
 	return found, err
 }
 
-func (t *tx) ring(r engine.Ring) {
-	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
-		t.rings = append(t.rings, r)
-	}
-}
-
-func (t *tx) ringRun(id engine.ID) { t.ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
 
 func (t *tx) ringEnd(id engine.ID) {
 	t.ringRun(id)
-	t.ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+	t.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
 }
 
 func (t *tx) ringQueue(namespace, queue string) {
-	t.ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
+	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
 }
 
 func (t *tx) ringSlot(namespace, queue string) {
-	t.ring(engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: queue})
+	t.Ring(engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: queue})
 }
 
-func (t *tx) ringWorker(id string) {
-	if id != "" {
-		t.ring(engine.Ring{Kind: engine.RingWorker, Name: id})
-	}
-}
+func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
 
 // write hands do to the writer and waits for the commit. do may be called more than once; a caller that gives up
 // does not stop it.
@@ -255,6 +246,7 @@ func (w *writer) commit(group []*call) (alone bool, err error) {
 		}
 		rings := len(t.rings)
 		t.wrote = false
+		clear(t.seen)
 		c.err = c.do(t)
 		if c.err == nil {
 			continue

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -51,14 +52,14 @@ func waiting(t *testing.T, s *Store, n int) {
 }
 
 func insertNamespace(t *tx, name string) error {
-	_, err := t.exec(&insertNamespaceSQL, text("namespace", name), blob("id", []byte("0123456789abcdef")), num("now", 1))
-	return err
+	now := time.UnixMicro(1)
+	return t.InsertNamespace(&engine.Namespace{Name: name, ID: engine.NewID(now), Enabled: true, CreatedAt: now, UpdatedAt: now})
 }
 
 func namespaces(t *testing.T, s *Store) int {
 	t.Helper()
 	n, err := read(t.Context(), s, "count", func(r session) (n int, err error) {
-		err = r.query(&listNamespacesSQL, func(*row) error {
+		err = r.query(&knownNamespacesSQL, func(*row) error {
 			n++
 			return nil
 		})
@@ -241,7 +242,7 @@ func TestOnlyStartsAreRefusedWhenTheDiskIsNearlyFull(t *testing.T) {
 	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); !errors.Is(err, engine.ErrExhausted) {
 		t.Fatalf("start = %v, want exhausted", err)
 	}
-	if err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
+	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
 		t.Fatalf("CompleteRun = %v, want it to go on", err)
 	}
 	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater, nil }}

@@ -36,14 +36,14 @@ var finishCases = []testCase{
 	{"a run without a policy of its own fails at once", func(s *stage) {
 		l := s.held()
 		s.complete(l, "pay", "paid")
-		equal(s, "verdict", s.failRun(l, "no"), engine.Verdict{})
+		equal(s, "verdict", s.failRun(l, "no"), failedForGood)
 		run := s.status(l.RunID, engine.RunFailed)
 		s.failure("error", run.Error, boom("no"))
 		s.sameTime("finished at", run.FinishedAt, s.now)
 		equal(s, "attempts", run.Attempts, 1)
 		equal(s, "worker", run.WorkerID, "w1")
 		equal(s, "steps", run.Steps, 1)
-		equal(s, "repeated verdict", s.failRun(l, "no"), engine.Verdict{})
+		equal(s, "repeated verdict", s.failRun(l, "no"), failedForGood)
 		_, err := s.tryFailRun(l, "other")
 		s.refused(err, engine.ErrConflict, "FailRun with another error")
 		s.refused(s.tryFinish(l, "done"), engine.ErrConflict, "CompleteRun")
@@ -64,7 +64,7 @@ var finishCases = []testCase{
 		s.sameTime("second retry at", v.RetryAt, engine.AfterRunFailed(&policy, 2, boom("no"), s.now, 0.5).RetryAt)
 		s.now = v.RetryAt
 		l = s.claim("w1").Lease
-		equal(s, "third verdict", s.failRun(l, "no"), engine.Verdict{})
+		equal(s, "third verdict", s.failRun(l, "no"), failedForGood)
 		run = s.status(l.RunID, engine.RunFailed)
 		equal(s, "attempts", run.Attempts, 3)
 	}},
@@ -123,7 +123,7 @@ var finishCases = []testCase{
 		f.NonRetryable = true
 		v, err := s.store.FailRun(s.ctx, engine.FailRunParams{Lease: l, Failure: f, Now: s.now})
 		s.must(err, "FailRun")
-		equal(s, "verdict", v, engine.Verdict{})
+		equal(s, "verdict", v, failedForGood)
 		s.failure("error", s.status(l.RunID, engine.RunFailed).Error, f)
 	}},
 	{"a repeated failure of a retried run gets the first verdict, whatever has become of it", func(s *stage) {

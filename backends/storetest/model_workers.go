@@ -137,10 +137,10 @@ func (m *model) timeoutSteps(p engine.TimeoutStepsParams) string {
 	return fmt.Sprint(count, clock(next))
 }
 
-func (m *model) prune(p engine.PruneParams) string {
+func (m *model) prune(old time.Time) string {
 	before := len(m.runs)
 	m.runs = slices.DeleteFunc(m.runs, func(r *modelRun) bool {
-		gone := r.Status.Ended() && r.FinishedAt.Before(p.Before)
+		gone := r.Status.Ended() && r.FinishedAt.Before(old)
 		for request, first := range m.requests {
 			if gone && first.answer.RunID == r.ID {
 				delete(m.requests, request)

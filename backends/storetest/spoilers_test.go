@@ -68,9 +68,9 @@ func (d dropsTheFence) CompleteStep(ctx context.Context, p engine.CompleteStepPa
 // trustsNobody takes a lease without a token for the current one.
 type trustsNobody struct{ engine.Store }
 
-func (d trustsNobody) CompleteRun(ctx context.Context, p engine.CompleteRunParams) error {
+func (d trustsNobody) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	if p.Lease.Token.IsZero() {
-		return nil
+		return engine.Completed{Status: engine.RunCompleted}, nil
 	}
 	return d.Store.CompleteRun(ctx, p)
 }
@@ -137,9 +137,9 @@ func (d *losesRepetitions) CompleteStep(ctx context.Context, p engine.CompleteSt
 // forgetsEnds answers the repetition of an end as a stranger's write.
 type forgetsEnds struct{ engine.Store }
 
-func (d forgetsEnds) CompleteRun(ctx context.Context, p engine.CompleteRunParams) error {
+func (d forgetsEnds) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	if r, err := d.GetRun(ctx, p.Lease.Namespace, p.Lease.RunID); err == nil && r.Status.Ended() {
-		return engine.LeaseLost(r.ID, r.Status)
+		return engine.Completed{}, engine.LeaseLost(r.ID, r.Status)
 	}
 	return d.Store.CompleteRun(ctx, p)
 }
@@ -425,7 +425,7 @@ func (d prunesTheLiving) Prune(ctx context.Context, p engine.PruneParams) (int, 
 	}
 	for _, r := range runs {
 		if !r.Status.Ended() {
-			if _, err := d.CancelRun(ctx, engine.EndRunParams{Namespace: r.Namespace, RunID: r.ID, Now: r.CreatedAt}); err != nil {
+			if _, err := d.CancelRun(ctx, engine.EndRunParams{Namespace: r.Namespace, RunID: r.ID, AuditID: r.ID, Now: r.CreatedAt}); err != nil {
 				return 0, err
 			}
 		}

@@ -19,6 +19,9 @@ const (
 	kind  = "order"
 )
 
+// somebody is who steers runs by hand.
+var somebody = engine.Actor{Name: "local", Peer: "127.0.0.1:4711"}
+
 // stage is a fresh store, a clock that stands still until it is moved, and short words for the verbs. Ids, tokens and
 // times come from counters, so a case does the same each time.
 type stage struct {
@@ -306,8 +309,12 @@ func (s *stage) workerState(id string) engine.Worker {
 
 func (s *stage) heldBy(worker string) []engine.Lease {
 	s.Helper()
-	leases, err := s.store.HeldBy(s.ctx, worker)
+	held, err := s.store.HeldBy(s.ctx, worker)
 	s.must(err, "HeldBy "+worker)
+	var leases []engine.Lease
+	for _, h := range held {
+		leases = append(leases, h.Lease)
+	}
 	return leases
 }
 

@@ -151,7 +151,12 @@ func until(t time.Time) func(*engine.SleepParams) {
 }
 
 func (s *stage) tryFinish(l engine.Lease, output string) error {
-	return s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: l, Output: text(output), Now: s.now})
+	return s.tryEnd(engine.CompleteRunParams{Lease: l, Output: text(output), Now: s.now})
+}
+
+func (s *stage) tryEnd(p engine.CompleteRunParams) error {
+	_, err := s.store.CompleteRun(s.ctx, p)
+	return err
 }
 
 func (s *stage) finish(l engine.Lease, output string) {
@@ -159,11 +164,11 @@ func (s *stage) finish(l engine.Lease, output string) {
 	s.must(s.tryFinish(l, output), "CompleteRun")
 }
 
-func (s *stage) tryFailRun(l engine.Lease, message string) (engine.Verdict, error) {
+func (s *stage) tryFailRun(l engine.Lease, message string) (engine.RunVerdict, error) {
 	return s.store.FailRun(s.ctx, engine.FailRunParams{Lease: l, Failure: boom(message), Now: s.now, Roll: 0.5})
 }
 
-func (s *stage) failRun(l engine.Lease, message string) engine.Verdict {
+func (s *stage) failRun(l engine.Lease, message string) engine.RunVerdict {
 	s.Helper()
 	verdict, err := s.tryFailRun(l, message)
 	s.must(err, "FailRun")
@@ -180,7 +185,7 @@ func (s *stage) release(l engine.Lease, park bool) {
 }
 
 func (s *stage) endParams(run engine.ID, reason string) engine.EndRunParams {
-	return engine.EndRunParams{Namespace: space, RunID: run, Reason: reason, Now: s.now}
+	return engine.EndRunParams{Namespace: space, RunID: run, Reason: reason, By: somebody, AuditID: s.id(), Now: s.now}
 }
 
 func (s *stage) cancel(run engine.ID) engine.RunEnd {
@@ -189,3 +194,6 @@ func (s *stage) cancel(run engine.ID) engine.RunEnd {
 	s.must(err, "CancelRun")
 	return end
 }
+
+// failedForGood is the verdict about a run that is not tried again.
+var failedForGood = engine.RunVerdict{Status: engine.RunFailed}

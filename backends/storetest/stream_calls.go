@@ -89,7 +89,7 @@ func (f *stream) claim() act {
 }
 
 func (f *stream) end() act {
-	p := engine.EndRunParams{Namespace: space, RunID: f.mint.id(f.now), Reason: f.one("", "why"), Now: f.now}
+	p := engine.EndRunParams{Namespace: space, RunID: f.mint.id(f.now), Reason: f.one("", "why"), AuditID: f.mint.id(f.now), Now: f.now}
 	if n := len(f.model.runs); n > 0 {
 		p.RunID = f.model.runs[f.roll.IntN(n)].ID
 	}
@@ -179,14 +179,14 @@ func (f *stream) upkeep() (act, bool) {
 			model: func(m *model) string { return m.timeoutSteps(p) },
 		}, !f.severalTimeouts()
 	}
-	p := engine.PruneParams{Before: f.now.Add(-10 * time.Minute), Limit: 1000}
+	before := f.now.Add(-10 * time.Minute)
 	return act{text: "prune",
 		store: func(ctx context.Context, s engine.Store) string {
-			n, err := s.Prune(ctx, p)
+			n, err := pruneAll(ctx, s, before, 1000)
 			return errOr(err, fmt.Sprint(n))
 		},
-		model: func(m *model) string { return m.prune(p) },
-	}, f.chance(20) && !f.prunesWorkers(p.Before)
+		model: func(m *model) string { return m.prune(before) },
+	}, f.chance(20) && !f.prunesWorkers(before)
 }
 
 // severalTimeouts says that one run has several attempts past their limit: which of them is swept first is left open.
@@ -363,7 +363,10 @@ func (f *stream) sleep(l engine.Lease, name string) act {
 func (f *stream) finish(l engine.Lease) act {
 	p := engine.CompleteRunParams{Lease: l, Output: text(f.content()), Now: f.now}
 	return act{text: "complete run", run: l.RunID,
-		store: func(ctx context.Context, s engine.Store) string { return errOr(s.CompleteRun(ctx, p), "ok") },
+		store: func(ctx context.Context, s engine.Store) string {
+			_, err := s.CompleteRun(ctx, p)
+			return errOr(err, "ok")
+		},
 		model: func(m *model) string { return m.completeRun(p) },
 	}
 }
@@ -373,7 +376,7 @@ func (f *stream) failRun(l engine.Lease) act {
 	return act{text: "fail run", run: l.RunID,
 		store: func(ctx context.Context, s engine.Store) string {
 			v, err := s.FailRun(ctx, p)
-			return errOr(err, verdictText(v))
+			return errOr(err, verdictText(v.Verdict))
 		},
 		model: func(m *model) string { return m.failRun(p) },
 	}

@@ -39,15 +39,15 @@ var textCases = []testCase{
 			for _, name := range []string{"pay", "ship"} {
 				s.payload("output of "+name, s.step(l.RunID, name).Output, payload)
 			}
-			s.must(s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: l, Output: payload, Now: s.now}), "CompleteRun")
+			s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, Output: payload, Now: s.now}), "CompleteRun")
 			s.payload("output of the run", s.run(l.RunID).Output, payload)
-			s.must(s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: l, Output: payload, Now: s.now}), "CompleteRun repeated")
+			s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, Output: payload, Now: s.now}), "CompleteRun repeated")
 		}
 	}},
 	{"a payload of MaxPayload comes back whole", func(s *stage) {
 		big := engine.Payload{Data: bytes.Repeat(allBytes, engine.MaxPayload/len(allBytes))}
 		l := s.heldAgainWith(big)
-		s.must(s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: l, Output: big, Now: s.now}), "CompleteRun")
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, Output: big, Now: s.now}), "CompleteRun")
 		run := s.run(l.RunID)
 		s.payload("input", run.Input, big)
 		s.payload("output", run.Output, big)
@@ -66,8 +66,8 @@ var textCases = []testCase{
 		s.must(complete(none), "CompleteStep")
 		s.must(complete(empty), "CompleteStep repeated")
 		s.payload("output", s.step(l.RunID, "pay").Output, none)
-		s.must(s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: l, Output: empty, Now: s.now}), "CompleteRun")
-		s.must(s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: l, Output: none, Now: s.now}), "CompleteRun repeated")
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, Output: empty, Now: s.now}), "CompleteRun")
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, Output: none, Now: s.now}), "CompleteRun repeated")
 		run := s.run(l.RunID)
 		s.payload("input", run.Input, none)
 		s.payload("output", run.Output, none)

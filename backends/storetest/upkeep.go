@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -216,7 +217,22 @@ var upkeepCases = []testCase{
 
 func (s *stage) prune(before time.Time, limit int) int {
 	s.Helper()
-	n, err := s.store.Prune(s.ctx, engine.PruneParams{Before: before, Limit: limit})
+	n, err := pruneAll(s.ctx, s.store, before, limit)
 	s.must(err, "Prune")
 	return n
+}
+
+// pruneAll prunes runs of every outcome, at most limit in all, and old workers.
+func pruneAll(ctx context.Context, store engine.Store, before time.Time, limit int) (n int, err error) {
+	for status := engine.RunCompleted; status <= engine.RunTerminated && err == nil; status++ {
+		deleted := 0
+		if status.String() != "UNKNOWN" && n < limit {
+			deleted, err = store.Prune(ctx, engine.PruneParams{Namespace: space, Status: status, Before: before, Limit: limit - n})
+		}
+		n += deleted
+	}
+	if err == nil {
+		err = store.PruneRecords(ctx, engine.PruneRecordsParams{Workers: before, Limit: limit})
+	}
+	return n, err
 }

@@ -122,8 +122,8 @@ func everything(s *stage, store engine.Store) string {
 		b.WriteString(workerText(w))
 		leases, err := store.HeldBy(s.ctx, w.ID)
 		s.must(err, "HeldBy")
-		for _, l := range leases {
-			b.WriteString(lines("lease of", l.RunID, "token", l.Token.Wire()))
+		for _, h := range leases {
+			b.WriteString(lines("lease of", h.Lease.RunID, "token", h.Lease.Token.Wire()))
 		}
 	}
 	return b.String()

@@ -41,10 +41,8 @@ func (c *Coordinator) checkClock() {
 	}
 	clear(c.sightings)
 	c.dueNow(now)
-	if c.options.Retention > 0 {
-		// A clock that is wrong now may soon be right again, before it costs anybody's runs.
-		c.prune.due = now.Add(pruneEvery)
-	}
+	// A clock that is wrong now may soon be right again, before it costs anybody's runs.
+	c.prune.due = now.Add(pruneEvery)
 	if c.options.Net > 0 {
 		c.net.due = now.Add(c.options.Net)
 	}

@@ -1,5 +1,5 @@
 // Package coordinator is the only room where time passes by itself: workers that are not heard from are lost, attempts
-// time out, ended runs grow old. It keeps no state that matters: restart it and nothing is lost, and several
+// time out, deadlines pass, schedules tick, ended runs grow old. It keeps no state that matters: restart it and nothing is lost, and several
 // servers may each run one on the same store.
 //
 // It sleeps until the next moment at which something can be due, or until a ring says that there is a new such moment. When
@@ -22,7 +22,12 @@ type store interface {
 	OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error)
 	FreeLost(ctx context.Context, now time.Time) (int, time.Time, error)
 	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (int, time.Time, error)
+	EndExpired(ctx context.Context, p engine.EndExpiredParams) (int, time.Time, error)
+	DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error)
+	FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error)
+	ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error)
 	Prune(ctx context.Context, p engine.PruneParams) (int, error)
+	PruneRecords(ctx context.Context, p engine.PruneRecordsParams) error
 	Health(ctx context.Context) error
 	Now() time.Time
 }
@@ -33,7 +38,8 @@ type Options struct {
 	BatchSize         int           // attempts or runs a sweep; 0: 100
 	WorkerLease       time.Duration // how long a worker may be silent; 0: 30 s
 	HeartbeatInterval time.Duration // how often workers beat; 0: 10 s
-	Retention         time.Duration // how long ended runs are kept; 0: for good
+	Retention         time.Duration // how long ended runs are kept where their namespace does not say; 0: for good
+	CatchupRate       int           // missed ticks that fire in a second, over all schedules; 0: 100
 	// Net is how often everything is looked at although nobody rang, for stores whose rings can be lost on the way from
 	// another server; 0: never.
 	Net time.Duration
@@ -45,6 +51,7 @@ func (o Options) withDefaults() Options {
 	o.BatchSize = cmp.Or(o.BatchSize, 100)
 	o.WorkerLease = cmp.Or(o.WorkerLease, 30*time.Second)
 	o.HeartbeatInterval = cmp.Or(o.HeartbeatInterval, 10*time.Second)
+	o.CatchupRate = cmp.Or(o.CatchupRate, 100)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -62,10 +69,12 @@ type Coordinator struct {
 	rung rings
 
 	// The rest belongs to the goroutine of Run.
-	net, workers, probe, lost, timeouts, prune *duty
+	net, workers, probe, lost, timeouts, expiry, schedules, prune *duty
 
 	duties    []*duty // all of them, in the order in which they are done when several are due
 	sightings map[string]sighting
+	backlogs  map[engine.ID]backlog
+	catchup   allowance
 	begun     time.Time // when Run began to listen, by the store's clock
 	clock     clock
 }
@@ -75,15 +84,19 @@ type rings struct{ all, worker, timer bool }
 
 // New makes a coordinator of s.
 func New(s store, o Options) *Coordinator {
-	c := &Coordinator{store: s, options: o.withDefaults(), bell: make(chan struct{}, 1), sightings: map[string]sighting{}}
+	c := &Coordinator{store: s, options: o.withDefaults(), bell: make(chan struct{}, 1),
+		sightings: map[string]sighting{}, backlogs: map[engine.ID]backlog{}}
+	c.catchup.rate = float64(c.options.CatchupRate)
 	c.log = c.options.Log
 	c.net = &duty{name: "look at everything", run: c.lookAtEverything}
 	c.workers = &duty{name: "look for lost workers", run: c.lookForLost}
 	c.probe = &duty{name: "watch the store", run: c.watchStore}
 	c.lost = &duty{name: "free runs of lost workers", run: c.freeLost}
 	c.timeouts = &duty{name: "time steps out", run: c.timeoutSteps}
+	c.expiry = &duty{name: "end expired runs", run: c.endExpired}
+	c.schedules = &duty{name: "fire schedules", run: c.fireSchedules}
 	c.prune = &duty{name: "delete old runs", run: c.pruneOld}
-	c.duties = []*duty{c.net, c.workers, c.probe, c.lost, c.timeouts, c.prune}
+	c.duties = []*duty{c.net, c.workers, c.probe, c.lost, c.timeouts, c.expiry, c.schedules, c.prune}
 	return c
 }
 
@@ -136,14 +149,14 @@ func (c *Coordinator) begin() {
 	if c.options.Net > 0 {
 		c.net.due = now.Add(c.options.Net)
 	}
-	if c.options.Retention > 0 {
-		c.prune.due = now.Add(firstPrune)
-	}
+	c.prune.due = now.Add(firstPrune)
 }
 
 // dueNow has everything looked at that a ring may tell of.
 func (c *Coordinator) dueNow(now time.Time) {
-	c.workers.due, c.lost.due, c.timeouts.due = now, now, now
+	for _, d := range []*duty{c.workers, c.lost, c.timeouts, c.expiry, c.schedules} {
+		d.due = now
+	}
 }
 
 func (c *Coordinator) lookAtEverything(_ context.Context, now time.Time) (time.Time, error) {
@@ -171,12 +184,17 @@ func (c *Coordinator) heed() {
 
 	now, mono := c.store.Now(), time.Now()
 	if rung.all {
-		for _, d := range []*duty{c.workers, c.lost, c.timeouts} {
+		for _, d := range []*duty{c.workers, c.lost, c.timeouts, c.expiry, c.schedules} {
 			d.hasten(now, mono, c.options.Interval)
+		}
+		if c.prune.due.IsZero() {
+			c.prune.hasten(now, mono, pruneEvery) // a namespace may have got a retention of its own
 		}
 	}
 	if rung.timer {
-		c.timeouts.hasten(now, mono, timerGap)
+		for _, d := range []*duty{c.timeouts, c.expiry, c.schedules} {
+			d.hasten(now, mono, timerGap)
+		}
 	}
 	if rung.worker {
 		// A worker that has just registered cannot be lost before a whole lease is over.

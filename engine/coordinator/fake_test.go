@@ -28,12 +28,26 @@ type fakeStore struct {
 	locked  bool                 // another server is at the steps
 	runs    []time.Time          // when leases of lost workers end that outlive them
 	freed   []time.Time
-	old     int // runs to delete
+	old     int         // COMPLETED runs of "default" to delete
+	expire  []time.Time // when runs expire
+	expired []time.Time
+	pruned  []engine.PruneParams
+	spaces  []engine.Namespace
+	plans   map[engine.ID]*engine.Schedule
+	fired   []fire
+	stale   bool // another server has fired first
 	calls   map[string]int
 }
 
+// fire is one run that a schedule started.
+type fire struct {
+	schedule engine.ID
+	tick, at time.Time
+}
+
 func newFakeStore() *fakeStore {
-	return &fakeStore{workers: map[string]time.Time{}, offline: map[string]time.Time{}, calls: map[string]int{}}
+	return &fakeStore{workers: map[string]time.Time{}, offline: map[string]time.Time{}, calls: map[string]int{},
+		spaces: []engine.Namespace{{Name: "default", Enabled: true}}, plans: map[engine.ID]*engine.Schedule{}}
 }
 
 func (f *fakeStore) Now() time.Time {
@@ -132,9 +146,99 @@ func (f *fakeStore) Prune(_ context.Context, p engine.PruneParams) (int, error) 
 	if err := f.enter("Prune"); err != nil {
 		return 0, err
 	}
+	f.pruned = append(f.pruned, p)
+	if p.Namespace != "default" || p.Status != engine.RunCompleted {
+		return 0, nil
+	}
 	n := min(f.old, p.Limit)
 	f.old -= n
 	return n, nil
+}
+
+func (f *fakeStore) PruneRecords(context.Context, engine.PruneRecordsParams) error {
+	defer f.mu.Unlock()
+	return f.enter("PruneRecords")
+}
+
+func (f *fakeStore) ListNamespaces(_ context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("ListNamespaces"); err != nil {
+		return nil, engine.PageInfo{}, err
+	}
+	var list []engine.Namespace
+	for _, n := range f.spaces {
+		if p.After == nil || n.Name > p.After.Name {
+			list = append(list, n)
+		}
+	}
+	more := len(list) > p.Limit
+	return list[:min(len(list), p.Limit)], engine.PageInfo{HasNext: more}, nil
+}
+
+func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("EndExpired"); err != nil {
+		return 0, time.Time{}, err
+	}
+	n, next := sweep(&f.expire, &f.expired, p.Now, p.Limit)
+	return n, next, nil
+}
+
+func (f *fakeStore) DueSchedules(_ context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time, err error) {
+	defer f.mu.Unlock()
+	if err := f.enter("DueSchedules"); err != nil {
+		return nil, time.Time{}, err
+	}
+	for _, s := range f.plans {
+		switch {
+		case !s.Enabled || s.Broken != "" || s.NextFireAt.IsZero():
+		case !s.NextFireAt.After(now):
+			due = append(due, *s)
+		case next.IsZero() || s.NextFireAt.Before(next):
+			next = s.NextFireAt
+		}
+	}
+	slices.SortFunc(due, func(a, b engine.Schedule) int { return a.NextFireAt.Compare(b.NextFireAt) })
+	return due[:min(limit, len(due))], next, nil
+}
+
+func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams) (engine.Fired, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("FireSchedule"); err != nil {
+		return engine.Fired{}, err
+	}
+	s := f.plans[p.ScheduleID]
+	if f.stale || s == nil || s.Revision != p.Revision || !s.NextFireAt.Equal(p.Expect) {
+		return engine.Fired{Stale: true}, nil
+	}
+	for _, tick := range p.Ticks {
+		f.fired = append(f.fired, fire{s.ID, tick.At, f.now()})
+	}
+	s.NextFireAt, s.Broken = p.Next, p.Broken
+	s.Skipped += p.Skipped
+	return engine.Fired{Runs: len(p.Ticks), Skipped: p.Skipped}, nil
+}
+
+// plan makes a schedule whose next tick is at next, and rings as the store does.
+func (f *fakeStore) plan(cronExpr string, catchup int, next time.Time) engine.ID {
+	id := engine.NewID(time.Now())
+	f.set(func() {
+		f.plans[id] = &engine.Schedule{ID: id, Namespace: "default", CronExpr: cronExpr, Enabled: true, MaxCatchup: catchup, NextFireAt: next.UTC(), Revision: 1}
+	})
+	f.ring(engine.Ring{Kind: engine.RingTimer})
+	return id
+}
+
+// fires is what a schedule has fired.
+func (f *fakeStore) fires(id engine.ID) (list []fire) {
+	f.set(func() {
+		for _, one := range f.fired {
+			if one.schedule == id {
+				list = append(list, one)
+			}
+		}
+	})
+	return list
 }
 
 // register makes a worker known, as heard from now, and rings as the store does.

@@ -33,16 +33,71 @@ func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Tim
 	return after(n, next, now), err
 }
 
-// pruneOld deletes runs that ended long ago, a batch at a time. Between two batches it rests for as long as one took, so that
-// deleting a backlog takes at most half of the store's time.
-func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, error) {
-	begun := time.Now()
-	n, err := c.store.Prune(ctx, engine.PruneParams{Before: now.Add(-c.options.Retention), Limit: c.options.BatchSize})
+// endExpired ends runs whose deadline or grace is over, a batch at a time.
+func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time, error) {
+	n, next, err := c.store.EndExpired(ctx, engine.EndExpiredParams{Now: now, Limit: c.options.BatchSize})
 	if n > 0 {
-		c.log.Info("old runs deleted", "runs", n)
+		c.log.Info("runs expired", "runs", n)
 	}
-	if n >= c.options.BatchSize {
-		return c.store.Now().Add(time.Since(begun)), err
+	return after(n, next, now), err
+}
+
+// outcomes are the ways in which a run ends, each with a retention of its own.
+var outcomes = []engine.RunStatus{engine.RunCompleted, engine.RunFailed, engine.RunCancelled, engine.RunTimedOut, engine.RunTerminated}
+
+// pruneOld deletes runs that ended long ago, a batch of each namespace and outcome at a time. Between two rounds it rests for as
+// long as one took, so that deleting a backlog takes at most half of the store's time.
+func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, error) {
+	begun, more, any := time.Now(), false, c.options.Retention > 0
+	page := engine.Page{Limit: engine.MaxPage}
+	for {
+		namespaces, info, err := c.store.ListNamespaces(ctx, page)
+		if err != nil {
+			return time.Time{}, err
+		}
+		for i := range namespaces {
+			full, err := c.pruneNamespace(ctx, &namespaces[i], now)
+			if err != nil {
+				return time.Time{}, err
+			}
+			more, any = more || full, any || namespaces[i].Retention > 0 || len(namespaces[i].Keep) > 0
+		}
+		if !info.HasNext {
+			break
+		}
+		page.After = &engine.Cursor{Name: namespaces[len(namespaces)-1].Name}
 	}
-	return now.Add(pruneEvery), err
+	if c.options.Retention > 0 {
+		old := now.Add(-c.options.Retention)
+		err := c.store.PruneRecords(ctx, engine.PruneRecordsParams{Workers: old, Fires: old, Limit: c.options.BatchSize})
+		if err != nil {
+			return time.Time{}, err
+		}
+	}
+	switch {
+	case more:
+		return c.store.Now().Add(time.Since(begun)), nil
+	case !any: // until a ring tells of a change
+		return time.Time{}, nil
+	}
+	return now.Add(pruneEvery), nil
+}
+
+// pruneNamespace deletes a batch of each outcome; full says that there may be more.
+func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, now time.Time) (full bool, err error) {
+	for _, status := range outcomes {
+		keep := n.RetentionOf(status, c.options.Retention)
+		if keep <= 0 {
+			continue
+		}
+		deleted, err := c.store.Prune(ctx, engine.PruneParams{Namespace: n.Name, Status: status, Before: now.Add(-keep), Limit: c.options.BatchSize})
+		if err != nil {
+			return false, err
+		}
+		if deleted > 0 {
+			c.log.Info("old runs deleted", "namespace", n.Name, "status", status.String(), "runs", deleted)
+		}
+		full = full || deleted >= c.options.BatchSize
+	}
+	return full, nil
 }

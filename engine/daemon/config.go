@@ -17,13 +17,14 @@ type Config struct {
 	DataDir string // empty: the system's place for a user's data
 	Listen  string // host:port of the gRPC door; port 0 picks a free one
 
-	WorkerLease          time.Duration // how long a worker may be silent, at least two heartbeats
-	HeartbeatInterval    time.Duration
-	PollTimeout          time.Duration // of a long poll that names none
-	CoordinatorInterval  time.Duration
-	CoordinatorBatchSize int
-	Retention            time.Duration // how long ended runs are kept; 0: for good
-	DrainTimeout         time.Duration // how long calls under way may go on after the process was told to stop
+	WorkerLease            time.Duration // how long a worker may be silent, at least two heartbeats
+	HeartbeatInterval      time.Duration
+	PollTimeout            time.Duration // of a long poll that names none
+	CoordinatorInterval    time.Duration
+	CoordinatorBatchSize   int
+	CoordinatorCatchupRate int
+	Retention              time.Duration // how long ended runs are kept; 0: for good
+	DrainTimeout           time.Duration // how long calls under way may go on after the process was told to stop
 
 	Insecure      bool // listen where other machines can reach it, without encryption and keys
 	AllowUnleased bool // accept writes without a lease token, from clients that know none
@@ -38,15 +39,16 @@ type Config struct {
 // Defaults is the Config of a server that is told nothing.
 func Defaults() Config {
 	return Config{
-		Listen:               "127.0.0.1:50051",
-		WorkerLease:          30 * time.Second,
-		HeartbeatInterval:    10 * time.Second,
-		PollTimeout:          engine.MaxPollWait,
-		CoordinatorInterval:  5 * time.Second,
-		CoordinatorBatchSize: 100,
-		Retention:            720 * time.Hour,
-		DrainTimeout:         25 * time.Second,
-		LogFormat:            "text",
+		Listen:                 "127.0.0.1:50051",
+		WorkerLease:            30 * time.Second,
+		HeartbeatInterval:      10 * time.Second,
+		PollTimeout:            engine.MaxPollWait,
+		CoordinatorInterval:    5 * time.Second,
+		CoordinatorBatchSize:   100,
+		CoordinatorCatchupRate: 100,
+		Retention:              720 * time.Hour,
+		DrainTimeout:           25 * time.Second,
+		LogFormat:              "text",
 	}
 }
 

@@ -40,6 +40,7 @@ var said = []struct {
 	{"poll-timeout", "20s", func(c *Config) { c.PollTimeout = 20 * time.Second }},
 	{"coordinator-interval", "1m", func(c *Config) { c.CoordinatorInterval = time.Minute }},
 	{"coordinator-batch-size", "7", func(c *Config) { c.CoordinatorBatchSize = 7 }},
+	{"coordinator-catchup-rate", "7", func(c *Config) { c.CoordinatorCatchupRate = 7 }},
 	{"retention", "0", func(c *Config) { c.Retention = 0 }},
 	{"drain-timeout", "29s", func(c *Config) { c.DrainTimeout = 29 * time.Second }},
 	{"insecure", "true", func(c *Config) { c.Insecure = true }},
@@ -154,20 +155,21 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 		values []string
 		want   string
 	}{
-		"db":                     {nil, "want sqlite:PATH or postgres://"},
-		"data-dir":               {nil, "want a directory"},
-		"listen":                 {[]string{"50051", "localhost", "127.0.0.1:70000", "127.0.0.1:http", "::1:5"}, "want host:port such as 127.0.0.1:50051"},
-		"worker-lease":           {[]string{"30", "x", "-1s", "99ms", "25h", "9999999999h"}, "want a duration from 100ms to 24h"},
-		"heartbeat-interval":     {[]string{"10", "0s"}, "want a duration from 10ms to 12h"},
-		"poll-timeout":           {[]string{"61s", "0s"}, "want a duration from 100ms to 1m"},
-		"coordinator-interval":   {[]string{"0s", "2h"}, "want a duration from 10ms to 1h"},
-		"coordinator-batch-size": {[]string{"0", "-1", "1.5", "10001", "many"}, "want a whole number from 1 to 10000"},
-		"retention":              {[]string{"-1h", "30d"}, "want a duration from 0s to 87600h"},
-		"drain-timeout":          {[]string{"30s", "0s"}, "want a duration from 100ms to 29s"},
-		"insecure":               {[]string{"yes"}, "want true or false"},
-		"allow-unleased-workers": {[]string{"2"}, "want true or false"},
-		"log-level":              {[]string{"loud"}, "want debug, info, warn or error"},
-		"log-format":             {[]string{"xml"}, "want text or json"},
+		"db":                       {nil, "want sqlite:PATH or postgres://"},
+		"data-dir":                 {nil, "want a directory"},
+		"listen":                   {[]string{"50051", "localhost", "127.0.0.1:70000", "127.0.0.1:http", "::1:5"}, "want host:port such as 127.0.0.1:50051"},
+		"worker-lease":             {[]string{"30", "x", "-1s", "99ms", "25h", "9999999999h"}, "want a duration from 100ms to 24h"},
+		"heartbeat-interval":       {[]string{"10", "0s"}, "want a duration from 10ms to 12h"},
+		"poll-timeout":             {[]string{"61s", "0s"}, "want a duration from 100ms to 1m"},
+		"coordinator-interval":     {[]string{"0s", "2h"}, "want a duration from 10ms to 1h"},
+		"coordinator-batch-size":   {[]string{"0", "-1", "1.5", "10001", "many"}, "want a whole number from 1 to 10000"},
+		"coordinator-catchup-rate": {[]string{"0", "-1", "1.5", "10001", "many"}, "want a whole number from 1 to 10000"},
+		"retention":                {[]string{"-1h", "30d"}, "want a duration from 0s to 87600h"},
+		"drain-timeout":            {[]string{"30s", "0s"}, "want a duration from 100ms to 29s"},
+		"insecure":                 {[]string{"yes"}, "want true or false"},
+		"allow-unleased-workers":   {[]string{"2"}, "want true or false"},
+		"log-level":                {[]string{"loud"}, "want debug, info, warn or error"},
+		"log-format":               {[]string{"xml"}, "want text or json"},
 	}
 	for _, s := range serverSettings {
 		try, ok := bad[s.name]

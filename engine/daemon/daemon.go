@@ -104,14 +104,24 @@ func (p *process) start(ctx context.Context, address string) (Ready, error) {
 	p.door = &door{Listener: listener, open: make(chan struct{})}
 	p.tellHolder(address)
 
-	dispatcher := dispatch.New(p.store, log)
-	srv := server.New(p.store, dispatcher, server.Options{
+	options := server.Options{
 		Log: log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
 		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
-	})
+	}
+	spans, err := tracing(ctx, c.Version, log)
+	if err != nil {
+		return Ready{}, err
+	}
+	if spans != nil {
+		options.Tracer = spans.Tracer("github.com/kagzi/kagzi/engine/server")
+		p.parts.start("tracer", func(ctx context.Context) error { return trace(ctx, spans) })
+	}
+	dispatcher := dispatch.New(p.store, log)
+	srv := server.New(p.store, dispatcher, options)
 	upkeep := coordinator.New(p.store, coordinator.Options{
 		Interval: c.CoordinatorInterval, BatchSize: c.CoordinatorBatchSize, WorkerLease: c.WorkerLease,
-		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, Net: netFor(description), Log: log,
+		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, CatchupRate: c.CoordinatorCatchupRate,
+		Net: netFor(description), Log: log,
 	})
 	p.parts.start("dispatcher", dispatcher.Run)
 	p.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, p.door) })

@@ -74,7 +74,13 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	{
 		name: "coordinator-batch-size", usage: "timeouts and deletions in one transaction",
 		older: []variable{{name: "KAGZI_SCHEDULER_BATCH_SIZE", deprecated: true}},
-		form:  "number", parse: parseBatchSize, show: func(c *Config) string { return strconv.Itoa(c.CoordinatorBatchSize) },
+		form:  "number", parse: parseNumber(func(c *Config) *int { return &c.CoordinatorBatchSize }),
+		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorBatchSize) },
+	},
+	{
+		name: "coordinator-catchup-rate", usage: "missed ticks of schedules that fire in a second, over all schedules",
+		form: "number", parse: parseNumber(func(c *Config) *int { return &c.CoordinatorCatchupRate }),
+		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorCatchupRate) },
 	},
 	duration("retention", "how long ended runs are kept; 0 keeps them for good",
 		func(c *Config) *time.Duration { return &c.Retention }, 0, engine.MaxDelay),
@@ -161,13 +167,15 @@ func parseListen(c *Config, text string) error {
 	return nil
 }
 
-func parseBatchSize(c *Config, text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > 10_000 {
-		return errors.New("want a whole number from 1 to 10000")
+func parseNumber(field func(*Config) *int) func(*Config, string) error {
+	return func(c *Config, text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 10_000 {
+			return errors.New("want a whole number from 1 to 10000")
+		}
+		*field(c) = n
+		return nil
 	}
-	c.CoordinatorBatchSize = n
-	return nil
 }
 
 func parseLogLevel(c *Config, text string) error {

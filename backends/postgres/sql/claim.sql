@@ -1,6 +1,7 @@
 -- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is taken off meanwhile, then
--- the runs, which are looked at again; what a rival holds is left to him. Where nothing is due nothing is locked, and nothing written. The
--- first three columns say what there was, in one row at least; the others are a run that was claimed, null when none was.
+-- the runs, which are looked at again; what a rival holds is left to him. The first with a concurrency key, and what comes after it, is
+-- left to a closer look. Where nothing is due nothing is locked, and nothing written. The first four columns say what there was, in one row at
+-- least; the others are a run that was claimed, null when none was.
 with online as materialized (
     select worker_id from workers where worker_id = any(@workers::text[]) and status = 1
 ), offered as (
@@ -10,16 +11,17 @@ with online as materialized (
 ), meeting as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
+      and exists (select from namespaces n where n.namespace = @namespace and n.enabled)
       and (requirements = '' or not exists (
           select from jsonb_each_text(requirements::jsonb) as r (key, value)
           where not exists (
               select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
               where o.key = r.key and (r.value = '' or o.value = r.value))))
 ), due as materialized (
-    select m.workflow_type, m.priority, h.run_id, h.available_at, h.available_at <= @starved_since as starved
+    select m.workflow_type, m.priority, h.run_id, h.available_at, h.available_at <= @starved_since as starved, h.keyed
     from meeting m
     cross join lateral (
-        select run_id, available_at from runs
+        select run_id, available_at, concurrency_key <> '' as keyed from runs
         where lane_id = m.lane_id and status in (1, 3) and available_at <= @now
         order by available_at, run_id
         limit @heads
@@ -34,16 +36,19 @@ with online as materialized (
         where l.namespace = @namespace and l.task_queue = @task_queue and l.workflow_type = t.workflow_type) as room
     from unnest(@limited_types::text[], @type_limits::bigint[]) as t (workflow_type, most)
 ), candidates as materialized (
-    select r.run_id, row_number() over (order by r.starved desc, r.priority desc, r.available_at, r.run_id) as place
+    select r.run_id, r.keyed, row_number() over (order by r.starved desc, r.priority desc, r.available_at, r.run_id) as place
     from ranked r
     left join type_room t on t.workflow_type = r.workflow_type
     where t.room is null or r.place_in_type <= t.room
     order by place
     limit least((select count(*) from offered), case when @queue_limit > 0 then greatest(0, @queue_limit - (
         select count(*) from leases l where l.namespace = @namespace and l.task_queue = @task_queue)) end)
+), free as materialized (
+    select run_id, place from candidates
+    where place < coalesce((select min(place) from candidates where keyed), 9223372036854775807)
 ), working as materialized (
     select worker_id from workers
-    where worker_id = any(@workers::text[]) and status = 1 and (select count(*) from candidates) > 0
+    where worker_id = any(@workers::text[]) and status = 1 and (select count(*) from free) > 0
     order by worker_id
     for key share
 ), granted as (
@@ -52,9 +57,9 @@ with online as materialized (
     join working w on w.worker_id = o.worker_id
 ), locked as materialized (
     select r.run_id, c.place
-    from candidates c
+    from free c
     join runs r on r.run_id = c.run_id
-    where (select count(*) from working) > 0 and r.status in (1, 3) and r.available_at <= @now
+    where (select count(*) from working) > 0 and r.status + 0 in (1, 3) and r.available_at <= @now
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
@@ -68,22 +73,32 @@ with online as materialized (
     where r.run_id = t.run_id
     returning r.*, t.token, t.place
 ), leased as (
-    insert into leases (run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes)
-    select run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes from claimed
+    insert into leases (
+        run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied, concurrency_key)
+    select run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes, tied, concurrency_key from claimed
 ), woken as (
     update steps s
-    set status = 3, finished_at = s.wake_at
+    set status = 3, finished_at = s.wake_at, timed_out = s.kind = 100, awaited = 0
     from claimed c
-    where s.run_id = c.run_id and c.steps > 0 and s.status in (1, 2) and s.status = 2 and s.kind = 2 and s.wake_at <= @now
+    where s.run_id = c.run_id and c.steps > 0 and s.status in (1, 2) and s.status = 2 and s.kind in (2, 100) and s.wake_at <= @now
+), informed as (
+    update steps s
+    set awaited = 0
+    from claimed c
+    where s.run_id = c.run_id and c.steps > 0 and s.awaited <> 0
+      and not (s.status = 2 and s.kind in (2, 100) and coalesce(s.wake_at <= @now, false))
 )
 select
     array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
+    exists (select from candidates where keyed),
     r.token,
     r.run_id, r.namespace, r.external_id, r.request_id, r.task_queue, r.workflow_type, r.version, r.status, r.priority, r.attempts, r.failures,
     r.lease_losses, r.steps, r.bytes, r.error,
     r.created_at, r.available_at, r.started_at, r.finished_at, r.deadline_at, r.worker_id, r.waiting_for, r.retry_policy,
     r.start_to_close_us, r.heartbeat_us, r.execution_us, r.tags, r.requirements, r.on_failure_workflow, r.on_failure_queue,
     r.concurrency_key, r.concurrency_limit, r.parent_run_id, r.parent_step_id, r.traceparent,
+    r.scheduled_at, r.note, r.paused, r.gated, r.held_at, r.pinned, r.cancel_requested_at, r.cancel_reason, r.grace_until, r.parent_close,
+    r.origin, r.schedule_id, r.failed_run_id, r.retried_from, r.continued_from, r.continued_as,
     p.input, p.input_meta
 from (select) one
 left join claimed r on true

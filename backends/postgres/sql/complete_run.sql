@@ -1,5 +1,5 @@
--- The common end of runs, which are locked with their leases. No row for what needs a closer look: a stale token, a run with steps that are
--- still open, an output that is too large.
+-- The common end of runs, which are locked with their leases. No row for what needs a closer look: a stale token, a run whose end concerns
+-- others or with steps that are still open, an output that is too large.
 with results as (
     select * from unnest(
         @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @now::bigint[]
@@ -8,7 +8,7 @@ with results as (
     select r.run_id, r.token, r.output, r.output_meta, r.now, h.task_queue, h.namespace, h.worker_id, h.steps, h.bytes + r.size as bytes, h.progressed
     from results r
     join leases h on h.run_id = r.run_id and h.token = r.token and r.namespace in ('', h.namespace)
-    where h.bytes + r.size <= @max_bytes::bigint
+    where not h.tied and h.bytes + r.size <= @max_bytes::bigint
       and (h.steps = 0 or not exists (select from steps s where s.run_id = r.run_id and s.status in (1, 2)))
 ), paid as (
     update payloads p set output = e.output, output_meta = e.output_meta

@@ -1,3 +1,3 @@
--- Zero rows: it is there already.
-insert into namespaces (namespace, id, created_at, updated_at) values (@namespace, @id, @now, @now)
-on conflict (namespace) do nothing
+-- A namespace as a person wants it. Always one row.
+insert into namespaces (namespace, id, display_name, description, enabled, created_at, updated_at, retention_us, keep, failure_queue)
+values (@namespace, @id, @display_name, @description, @enabled, @created_at, @updated_at, @retention_us, @keep, @failure_queue)

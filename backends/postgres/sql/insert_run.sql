@@ -1,5 +1,6 @@
--- Makes the runs of whole calls: a call of which one start meets a known request or a taken external id is left out, for a
--- closer look. Rows are the runs made. A rival who took an id at the same moment makes it a unique violation.
+-- Makes the runs of whole calls: a call of which one start meets a known request, a taken external id or a disabled namespace is left out, for
+-- a closer look, unless that has been taken. Subqueries that are no exists are looks into an index, and never hash all of it. Rows are the
+-- runs made. A rival who took an id at the same moment makes it a unique violation.
 with starts as (
     select * from unnest(
         @calls::int[], @run_ids::uuid[], @namespaces::text[], @external_ids::text[], @request_ids::text[], @never::bool[], @lane_ids::bigint[],
@@ -7,23 +8,30 @@ with starts as (
         @created_at::bigint[], @available_at::bigint[], @deadline_at::bigint[], @retry_policies::text[],
         @start_to_close_us::bigint[], @heartbeat_us::bigint[], @execution_us::bigint[], @tags::text[], @requirements::text[],
         @on_failure_workflows::text[], @on_failure_queues::text[], @concurrency_keys::text[], @concurrency_limits::int[],
-        @parent_run_ids::uuid[], @parent_step_ids::uuid[], @traceparents::text[], @inputs::bytea[], @input_metas::text[]
+        @parent_run_ids::uuid[], @parent_step_ids::uuid[], @parent_closes::int[], @traceparents::text[], @inputs::bytea[], @input_metas::text[],
+        @scheduled_at::bigint[], @origins::int[], @schedule_ids::text[], @failed_run_ids::uuid[], @retried_from::uuid[], @continued_from::uuid[],
+        @tied::bool[]
     ) as s (
         call, run_id, namespace, external_id, request_id, never, lane_id,
         task_queue, workflow_type, version, priority, bytes,
         created_at, available_at, deadline_at, retry_policy,
         start_to_close_us, heartbeat_us, execution_us, tags, requirements,
         on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
-        parent_run_id, parent_step_id, traceparent, input, input_meta
+        parent_run_id, parent_step_id, parent_close, traceparent, input, input_meta,
+        scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from,
+        tied
     )
 ), hindered as materialized (
     select s.call from starts s
-    where s.request_id <> '' and (
-            exists (select from runs r where r.namespace = s.namespace and r.request_id = s.request_id and r.request_id <> '')
-            or exists (select from requests q where q.namespace = s.namespace and q.request_id = s.request_id))
-        or s.external_id <> '' and (
-            exists (select from runs r where r.namespace = s.namespace and r.external_id = s.external_id and r.external_id <> '' and r.status <= 3)
-            or s.never and exists (select from runs r where r.namespace = s.namespace and r.external_id = s.external_id and r.external_id <> ''))
+    where not @looked_at::bool and (
+        (select n.enabled from namespaces n where n.namespace = s.namespace) is not true
+        or s.request_id <> '' and (
+            (select r.run_id from runs r where r.namespace = s.namespace and r.request_id = s.request_id and r.request_id <> '') is not null
+            or (select q.run_id from requests q where q.namespace = s.namespace and q.request_id = s.request_id) is not null)
+        or s.external_id <> '' and s.origin = 0 and (
+            select r.run_id from runs r
+            where r.namespace = s.namespace and r.external_id = s.external_id and r.external_id <> '' and r.origin = 0 and (s.never or r.status <= 3)
+            limit 1) is not null)
 ), fresh as materialized (
     select * from starts s where not exists (select from hindered h where h.call = s.call)
 ), paid as (
@@ -36,12 +44,14 @@ with starts as (
 )
 insert into runs (
     run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, status, priority, bytes,
-    created_at, available_at, deadline_at, retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,
-    on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit, parent_run_id, parent_step_id, traceparent
+    created_at, available_at, deadline_at, expires_at, retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,
+    on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit, parent_run_id, parent_step_id, parent_close, traceparent,
+    scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from, tied
 )
 select run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, 1, priority, bytes,
-       created_at, available_at, nullif(deadline_at, 0), retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,
+       created_at, available_at, nullif(deadline_at, 0), nullif(deadline_at, 0), retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,
        on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
-       nullif(parent_run_id, '00000000-0000-0000-0000-000000000000'), nullif(parent_step_id, '00000000-0000-0000-0000-000000000000'), traceparent
+       nullif(parent_run_id, '00000000-0000-0000-0000-000000000000'), nullif(parent_step_id, '00000000-0000-0000-0000-000000000000'), parent_close, traceparent,
+       nullif(scheduled_at, 0), origin, schedule_id, nullif(failed_run_id, '00000000-0000-0000-0000-000000000000'), nullif(retried_from, '00000000-0000-0000-0000-000000000000'), nullif(continued_from, '00000000-0000-0000-0000-000000000000'), tied
 from fresh
 returning run_id

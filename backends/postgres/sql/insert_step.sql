@@ -1,9 +1,11 @@
--- A new attempt, which is the latest. Always one row.
+-- An attempt as it stands. Always one row.
 insert into steps (
-    step_id, run_id, name, kind, status, attempt, failures, sequence, input, input_meta, output, output_meta, error,
-    token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy
+    step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta, error,
+    token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,
+    signal_name, timed_out, child_run_id, awaited, overridden_by, override_reason
 )
 values (
-    @step_id, @run_id, @name, @kind, @status, @attempt, @failures, @sequence, @input, @input_meta, @output, @output_meta, @error,
-    @token, @worker_id, @created_at, @started_at, @finished_at, @timeout_at, @retry_at, @wake_at, @duration_us, @retry_policy
+    @step_id, @run_id, @name, @kind, @status, @attempt, @failures, @latest, @sequence, @input, @input_meta, @output, @output_meta, @error,
+    @token, @worker_id, @created_at, @started_at, @finished_at, @timeout_at, @retry_at, @wake_at, @duration_us, @retry_policy,
+    @signal_name, @timed_out, @child_run_id, @awaited, @overridden_by, @override_reason
 )

@@ -1,7 +1,8 @@
 -- Of these attempts those that still run too long, now that their runs are locked. No row: none does.
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta,
-    error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy
+    error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,
+    signal_name, timed_out, child_run_id, awaited, overridden_by, override_reason
 from steps
 where step_id = any(@step_ids) and status = 2 and timeout_at <= @now
-order by run_id, timeout_at, step_id
+order by timeout_at, step_id

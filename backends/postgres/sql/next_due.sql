@@ -2,6 +2,7 @@
 with meeting as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
+      and exists (select from namespaces n where n.namespace = @namespace and n.enabled)
       and (requirements = '' or not exists (
           select from jsonb_each_text(requirements::jsonb) as r (key, value)
           where not exists (

@@ -1,9 +1,38 @@
 -- Runs that contradict themselves. No row: none does.
 select 'run', run_id, case
-    when status in (1, 3) then 'waits, but has no time at which it is due'
-    else 'does not wait, but has a time at which it is due' end
+    when status not in (1, 3) then 'does not wait, but has a time at which it is due'
+    else 'is kept from the workers, but has a time at which it is due' end
 from runs
-where (status in (1, 3)) <> (available_at is not null)
+where available_at is not null and (status not in (1, 3) or paused or gated)
+union all
+select 'run', run_id, 'waits, but has no time at which it is due'
+from runs
+where status in (1, 3) and available_at is null and not paused and not gated
+  and not (status = 3 and (waiting_for like 'signal:%' or waiting_for like 'child:%'))
+union all
+select 'run', run_id, 'is kept from the workers, but does not wait'
+from runs
+where (paused or gated) and status not in (1, 3)
+union all
+select 'run', run_id, 'waits for a slot of its key, but has ' || case when concurrency_key = '' then 'no key' else 'no place in the line' end
+from runs
+where gated and (concurrency_key = '' or held_at is null)
+union all
+select 'run', run_id, 'has a time at which it would be due, but nothing keeps it from the workers'
+from runs
+where held_at is not null and not paused and not gated
+union all
+select 'run', run_id, 'expires at another time than its deadline and its grace say'
+from runs
+where expires_at is not case when deadline_at is null or grace_until < deadline_at then grace_until else deadline_at end
+union all
+select 'run', run_id, 'does not say that its end concerns others'
+from runs
+where not tied and (concurrency_key <> '' or parent_run_id is not null or schedule_id <> '' or cancel_requested_at is not null)
+union all
+select 'run', r.run_id, 'does not say that its end concerns the children that it started'
+from runs r
+where not r.tied and exists (select 1 from steps s where s.run_id = r.run_id and s.kind = 3 and s.status in (1, 2) and s.status = 2)
 union all
 select 'run', run_id, case when status > 3 then 'has ended, but at no time' else 'has not ended, but has an end' end
 from runs

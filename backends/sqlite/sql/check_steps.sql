@@ -18,3 +18,13 @@ select 'step', s.step_id, 'runs although nobody holds its run'
 from steps s
 join runs r on r.run_id = s.run_id
 where s.status in (1, 2) and s.status = 2 and s.kind = 1 and r.status <> 2
+union all
+select 'step', s.step_id, 'waits for a child that ' || case when c.run_id is null then 'is not there' else 'has ended' end
+from steps s
+left join runs c on c.run_id = s.child_run_id
+where s.status in (1, 2) and s.status = 2 and s.kind = 3 and (c.run_id is null or c.status > 3 and c.continued_as is null)
+union all
+select 'step', s.step_id, 'is awaited although it has ended, and nothing else of its run is due'
+from steps s
+join runs r on r.run_id = s.run_id
+where s.awaited = 1 and s.status not in (1, 2) and r.status = 3 and r.available_at is null and not r.paused and not r.gated

@@ -1,2 +1,6 @@
--- What a worker holds. No row: nothing.
-select namespace, run_id, token from leases where worker_id = @worker_id order by run_id
+-- What a worker holds, with what it may have to be told. No row: nothing.
+select l.namespace, l.run_id, l.token, l.claimed_at, r.grace_until, r.cancel_reason
+from leases l
+left join runs r on l.tied = 1 and r.run_id = l.run_id
+where l.worker_id = @worker_id
+order by l.run_id

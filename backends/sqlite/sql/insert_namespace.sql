@@ -1,2 +1,3 @@
--- On first use. No row changed: it is there already.
-insert into namespaces (namespace, id, created_at, updated_at) values (@namespace, @id, @now, @now) on conflict do nothing
+-- A namespace, made by a person or on first use. Always one row.
+insert into namespaces (namespace, id, display_name, description, enabled, created_at, updated_at, retention_us, keep, failure_queue)
+values (@namespace, @id, @display_name, @description, @enabled, @created_at, @updated_at, @retention_us, @keep, @failure_queue)

@@ -1,6 +1,11 @@
--- Runs that ended long ago, oldest first. No row: there are none.
-select run_id
-from runs
-where status > 3 and finished_at < @before
-order by finished_at, run_id
+-- Runs that ended so long ago, oldest first, but for those that are kept and those that an open run refers to. No row: there are none.
+select r.run_id
+from runs r
+where r.namespace = @namespace and r.status = @status and r.status > 3 and r.finished_at < @before and r.pinned = 0
+  and not exists (select 1 from runs x where x.run_id = r.parent_run_id and x.status <= 3)
+  and not exists (select 1 from runs x where x.run_id = r.continued_as and x.status <= 3)
+  and not exists (select 1 from runs x where x.parent_run_id = r.run_id and x.status <= 3)
+  and not exists (select 1 from runs x where x.failed_run_id = r.run_id and x.status <= 3)
+  and not exists (select 1 from runs x where x.retried_from = r.run_id and x.status <= 3)
+order by r.finished_at, r.run_id
 limit @limit

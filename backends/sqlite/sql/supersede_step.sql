@@ -1,2 +1,2 @@
--- An attempt that another follows. It keeps its token, by which a repeated report is recognised. Always one row.
-update steps set latest = 0, status = 4 where step_id = @step_id
+-- An attempt that another follows; one that waited for its retry has failed. It keeps its token, by which a repeated report is recognised. Always one row.
+update steps set latest = 0, status = case when status = 1 then 4 else status end where step_id = @step_id

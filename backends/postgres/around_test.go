@@ -1,0 +1,346 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// expectNoDeadlocks fails the test when the database had to end a transaction of its to break a circle.
+func expectNoDeadlocks(t *testing.T, s *Store) {
+	t.Helper()
+	count := func() (n int64) {
+		if err := s.pool.QueryRow(t.Context(), "select pg_stat_clear_snapshot()::text, deadlocks from pg_stat_database where datname = current_database()").Scan(nil, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := count()
+	t.Cleanup(func() {
+		t.Helper()
+		conn := adminConnection(t, s.pool.Config().ConnString())
+		var after int64
+		if err := conn.QueryRow(t.Context(), "select deadlocks from pg_stat_database where datname = current_database()").Scan(&after); err == nil && after > before {
+			t.Errorf("%d deadlocks, want none", after-before)
+		}
+	})
+}
+
+// family starts a parent with so many children, has it wait for them all, and claims the children.
+func family(t *testing.T, s *Store, n int) (parent engine.ID, children []engine.Lease) {
+	t.Helper()
+	start(t, s, 1)
+	claimed, err := s.Claim(t.Context(), claimParams(s, "wa", 1))
+	if err != nil || len(claimed.Tasks) != 1 {
+		t.Fatalf("Claim: %d tasks, %v", len(claimed.Tasks), err)
+	}
+	lease := claimed.Tasks[0].Lease
+	ids := make([]engine.ID, n)
+	for i := range ids {
+		child := newStart(s)
+		ids[i] = child.ID
+		_, err := s.StartChild(t.Context(), engine.StartChildParams{
+			Lease: lease, Step: fmt.Sprintf("child %d", i), ID: engine.NewID(s.Now()), Child: child, Now: s.Now(),
+		})
+		if err != nil {
+			t.Fatalf("StartChild: %v", err)
+		}
+	}
+	if _, err := s.AwaitChildren(t.Context(), engine.AwaitChildrenParams{Lease: lease, Children: ids, Now: s.Now()}); err != nil {
+		t.Fatalf("AwaitChildren: %v", err)
+	}
+	for len(children) < n {
+		claimed, err := s.Claim(t.Context(), claimParams(s, "wa", 100))
+		if err != nil || len(claimed.Tasks) == 0 {
+			t.Fatalf("Claim: %d tasks, %v", len(claimed.Tasks), err)
+		}
+		for _, task := range claimed.Tasks {
+			children = append(children, task.Lease)
+		}
+	}
+	return lease.RunID, children
+}
+
+// atOnce calls do for 0 to n-1 from several goroutines, on two stores in turn.
+func atOnce(n int, a, b *Store, do func(s *Store, i int)) {
+	var group sync.WaitGroup
+	const callers = 16
+	for c := range callers {
+		group.Go(func() {
+			for i := c; i < n; i += callers {
+				do([]*Store{a, b}[i%2], i)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestAThousandChildrenOfOneParentEndAtTheSameTimeAndWakeItOnce(t *testing.T) {
+	a, b := rivals(t)
+	register(t, a, "wa")
+	expectNoDeadlocks(t, a)
+	const n = 1000
+	parent, children := family(t, a, n)
+	began := time.Now()
+	atOnce(n, a, b, func(s *Store, i int) {
+		if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: children[i], Now: s.Now()}); err != nil {
+			t.Errorf("CompleteRun: %v", err)
+		}
+	})
+	t.Logf("%d children ended in %v", n, time.Since(began))
+	claimed, err := b.Claim(t.Context(), claimParams(b, "wa", 2))
+	if err != nil || len(claimed.Tasks) != 1 || claimed.Tasks[0].Run.ID != parent {
+		t.Fatalf("claimed %d tasks (%v), want the parent alone", len(claimed.Tasks), err)
+	}
+	if steps := len(claimed.Tasks[0].History); steps != n {
+		t.Fatalf("the parent's history has %d steps, want %d", steps, n)
+	}
+	for _, step := range claimed.Tasks[0].History {
+		if step.Status != engine.StepCompleted || step.Awaited != 0 {
+			t.Fatalf("step %s is %v, awaited %d, want COMPLETED and 0", step.Name, step.Status, step.Awaited)
+		}
+	}
+}
+
+func TestChildrenThatEndByThemselvesMeetASweepOverTheirSiblings(t *testing.T) {
+	a, b := rivals(t)
+	register(t, a, "wa")
+	expectNoDeadlocks(t, a)
+	const n = 200
+	_, children := family(t, a, n)
+	ids := make([]engine.ID, n)
+	for i, l := range children {
+		ids[i] = l.RunID
+	}
+	if _, err := a.pool.Exec(t.Context(), "update runs set deadline_at = 1, expires_at = 1 where run_id = any($1)", idArray(ids)); err != nil {
+		t.Fatal(err)
+	}
+	atOnce(n, a, b, func(s *Store, i int) {
+		var err error
+		if i%8 == 0 {
+			_, _, err = s.EndExpired(t.Context(), engine.EndExpiredParams{Now: s.Now(), Limit: 20})
+		} else {
+			_, err = s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: children[i], Now: s.Now()})
+		}
+		if err != nil && !errors.Is(err, engine.ErrLeaseLost) {
+			t.Errorf("an end failed: %v", err)
+		}
+	})
+	if _, _, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: n}); err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := b.Claim(t.Context(), claimParams(b, "wa", 2))
+	if err != nil || len(claimed.Tasks) != 1 {
+		t.Fatalf("claimed %d tasks (%v), want the parent", len(claimed.Tasks), err)
+	}
+}
+
+// keyed starts n runs of one concurrency key.
+func keyed(t *testing.T, s *Store, n, limit int) []engine.ID {
+	t.Helper()
+	starts, ids := make([]engine.StartRun, n), make([]engine.ID, n)
+	for i := range starts {
+		starts[i] = newStart(s)
+		starts[i].ConcurrencyKey, starts[i].ConcurrencyLimit = "key", limit
+		ids[i] = starts[i].ID
+	}
+	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testing.T) {
+	url := pgtest.URL(t)
+	a, b := openAt(t, url), openAt(t, url)
+	register(t, a, "wa")
+	register(t, b, "wb")
+	expectNoDeadlocks(t, a)
+	const n, limit = 120, 3
+	keyed(t, a, n, limit)
+	var mu sync.Mutex
+	holders, ended, most := 0, 0, 0
+	count := func(by int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		if holders += by; by < 0 {
+			ended -= by
+		}
+		most = max(most, holders)
+		return ended
+	}
+	stuck := time.Now().Add(time.Minute)
+	var group sync.WaitGroup
+	for i := range 8 {
+		s, worker := a, "wa"
+		if i%2 == 1 {
+			s, worker = b, "wb"
+		}
+		group.Go(func() {
+			for count(0) < n && time.Now().Before(stuck) {
+				claimed, err := s.Claim(t.Context(), claimParams(s, worker, 2))
+				if err != nil {
+					t.Errorf("Claim: %v", err)
+					return
+				}
+				count(len(claimed.Tasks))
+				for _, task := range claimed.Tasks {
+					count(-1) // before the slot is free, for then another may take it at once
+					if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: task.Lease, Now: s.Now()}); err != nil {
+						t.Errorf("CompleteRun: %v", err)
+						return
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	if most > limit {
+		t.Fatalf("%d runs of the key were held at once, at most %d are allowed", most, limit)
+	}
+	var open int
+	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil || open > 0 {
+		t.Fatalf("%d runs are open still (%v), want none", open, err)
+	}
+	expectSound(t, url)
+}
+
+func TestRunsThatWaitAtAGateAreCancelledWhileOthersOpenIt(t *testing.T) {
+	url := pgtest.URL(t)
+	a, b := openAt(t, url), openAt(t, url)
+	register(t, a, "wa")
+	expectNoDeadlocks(t, a)
+	const n = 100
+	ids := keyed(t, a, n, 1)
+	for i := 0; ; {
+		claimed, err := a.Claim(t.Context(), claimParams(a, "wa", 5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(claimed.Tasks) == 0 {
+			break
+		}
+		var group sync.WaitGroup
+		group.Go(func() {
+			_, err := a.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: claimed.Tasks[0].Lease, Now: a.Now()})
+			if err != nil && !errors.Is(err, engine.ErrLeaseLost) {
+				t.Errorf("CompleteRun: %v", err)
+			}
+		})
+		for range 3 {
+			if i++; i >= n {
+				break
+			}
+			id := ids[i]
+			group.Go(func() {
+				p := engine.EndRunParams{Namespace: "default", RunID: id, AuditID: engine.NewID(b.Now()), Now: b.Now()}
+				if _, err := b.CancelRun(t.Context(), p); err != nil && !errors.Is(err, engine.ErrPrecondition) {
+					t.Errorf("CancelRun: %v", err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	var open int
+	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil || open > 0 {
+		t.Fatalf("%d runs are open still (%v), want none", open, err)
+	}
+	expectSound(t, url)
+}
+
+// Whoever opens a gate has the key's lock and then wants the run; so nobody may wait for the key while he has the run.
+func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
+	s := openAt(t, pgtest.URL(t))
+	register(t, s, "wa")
+	ids := keyed(t, s, 2, 1)
+	for range 2 { // the first takes the slot, the second waits at the gate
+		if _, err := s.Claim(t.Context(), claimParams(s, "wa", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := adminConnection(t, s.pool.Config().ConnString())
+	opener, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opener.Exec(t.Context(), "select pg_advisory_xact_lock($1)", keyNumber("default", "order", "key")); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		p := engine.EndRunParams{Namespace: "default", RunID: ids[1], AuditID: engine.NewID(s.Now()), Now: s.Now()}
+		if end, err := s.CancelRun(t.Context(), p); err != nil || !end.Changed {
+			t.Errorf("CancelRun: %+v, %v", end, err)
+		}
+	})
+	for waiting, deadline := 0, time.Now().Add(20*time.Second); waiting == 0; {
+		err := opener.QueryRow(t.Context(), "select count(*) from pg_locks where locktype = 'advisory' and not granted").Scan(&waiting)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("nobody waits for the key: %v", err)
+		}
+	}
+	var locked engine.ID
+	err = opener.QueryRow(t.Context(), "select run_id from runs where run_id = $1 for no key update nowait", [16]byte(ids[1])).Scan(idOf(&locked))
+	if err != nil {
+		t.Errorf("the run is locked by one who waits for its key: %v", err)
+	}
+	if err := opener.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	group.Wait()
+}
+
+func TestANamespaceThatOneServerDisablesIsDisabledForTheOther(t *testing.T) {
+	a, b := rivals(t)
+	register(t, a, "wa")
+	start(t, b, 2)
+	update := func(enabled bool) {
+		t.Helper()
+		n, err := a.GetNamespace(t.Context(), "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Enabled = enabled
+		p := engine.NamespaceParams{Namespace: n, Method: "DisableNamespace", AuditID: engine.NewID(a.Now()), Now: a.Now()}
+		if _, err := a.UpdateNamespace(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(false)
+	answers, err := b.StartRuns(t.Context(), []engine.StartRun{newStart(b)})
+	if err != nil || !errors.Is(answers[0].Err, engine.ErrPrecondition) {
+		t.Fatalf("a start in a disabled namespace = %+v (%v), want it refused", answers, err)
+	}
+	claimed, err := b.Claim(t.Context(), claimParams(b, "wa", 2))
+	if err != nil || len(claimed.Tasks) > 0 || !claimed.NextDue.IsZero() {
+		t.Fatalf("a claim in a disabled namespace = %+v (%v), want nothing", claimed, err)
+	}
+	update(true)
+	if claimed, err = b.Claim(t.Context(), claimParams(b, "wa", 2)); err != nil || len(claimed.Tasks) != 2 {
+		t.Fatalf("claimed %d tasks (%v) when it was enabled again, want 2", len(claimed.Tasks), err)
+	}
+}
+
+func TestAQueuedWriteThatFailsFailsItsTransaction(t *testing.T) {
+	s := openAt(t, pgtest.URL(t))
+	_, err := write(s, "test", func(t *tx) (none struct{}, err error) {
+		if err := t.ensureNamespace("made", s.Now()); err != nil {
+			return none, err
+		}
+		return none, t.queue("insert into namespaces (namespace) values (null)", args{})
+	})
+	if err == nil {
+		t.Fatalf("a write with a statement that the database refuses = nil, want an error")
+	}
+	if _, err := s.GetNamespace(t.Context(), "made"); !errors.Is(err, engine.ErrNotFound) {
+		t.Fatalf("GetNamespace = %v, want nothing written", err)
+	}
+	if _, known := s.namespaces.Load("made"); known {
+		t.Fatalf("a namespace is remembered that was not made")
+	}
+}

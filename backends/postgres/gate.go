@@ -1,0 +1,215 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// gateHeads is how many due runs of a lane a closer look considers at least: so many leave their lane at once when they all wait for the
+// same key.
+const gateHeads = 100
+
+// concurrencyKey is a key of a workflow type.
+type concurrencyKey struct{ kind, name string }
+
+// head is a due run, and how many leases its key has.
+type head struct {
+	id    engine.ID
+	key   concurrencyKey
+	limit int
+	held  int
+}
+
+// room is what limits and keys leave free.
+type room struct {
+	queue int            // leases of the queue, with those that are about to be
+	types map[string]int // likewise
+	keys  map[concurrencyKey]int
+}
+
+//go:embed sql/list_due.sql
+var listDueSQL string
+
+//go:embed sql/count_queue.sql
+var countQueueSQL string
+
+//go:embed sql/count_keys.sql
+var countKeysSQL string
+
+//go:embed sql/lock_online.sql
+var lockOnlineSQL string
+
+//go:embed sql/gate_runs.sql
+var gateRunsSQL string
+
+//go:embed sql/claim_chosen.sql
+var claimChosenText string
+
+var claimChosenSQL = hot(claimChosenText)
+
+// pass hands out, or gates, what has a concurrency key, and what comes after it, in one transaction. It says whether it came any further.
+//
+// It chooses without locks how far it goes, then locks the workers, the limits and the keys in between, counts anew, and chooses again:
+// whoever else counts a key's leases or frees one waits for its lock (FirstGated).
+func (c *claim) pass(ctx context.Context) (bool, error) {
+	for attempt := 1; ; attempt++ {
+		var found look
+		gated := 0
+		err := c.store.attempt(ctx, nil, func(t *tx) (err error) {
+			gated, err = c.passIn(t, &found)
+			return err
+		})
+		if err == nil {
+			c.use(found)
+			return gated > 0 || len(found.tasks) > 0, nil
+		}
+		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {
+			return false, translate("claim", err)
+		}
+	}
+}
+
+func (c *claim) passIn(t *tx, found *look) (gated int, err error) {
+	heads, free, err := c.heads(t)
+	if err != nil {
+		return 0, err
+	}
+	taken, waiting := c.choose(heads, free, len(c.grants))
+	heads = heads[:considered(heads, taken, waiting)]
+	if free, err = c.locked(t, heads, found); err != nil || len(heads) == 0 {
+		return 0, err
+	}
+	grants := slices.DeleteFunc(slices.Clone(c.grants), func(g engine.Grant) bool { return !slices.Contains(found.online, g.WorkerID) })
+	taken, waiting = c.choose(heads, free, len(grants))
+	if len(waiting) > 0 {
+		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(waiting), "now": micros(c.p.Now)})
+		if err != nil {
+			return 0, err
+		}
+		for _, id := range gone {
+			t.ringRun(id)
+		}
+		gated = len(gone)
+	}
+	if len(taken) > 0 {
+		err = c.takeChosen(t, taken, grants, found)
+	}
+	return gated, err
+}
+
+// heads is what is due, in order, and what is free, both without locks.
+func (c *claim) heads(t *tx) (heads []head, free room, err error) {
+	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.grants)+1), "starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
+	free = room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
+	c.countQueue(t, &free)
+	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
+		err = row.Scan(idOf(&h.id), &h.key.kind, &h.key.name, &h.limit, &h.held)
+		return h, err
+	})
+	for _, h := range heads {
+		free.keys[h.key] = h.held
+	}
+	return heads, free, err
+}
+
+// countQueue counts what limits are about, with what is sent next.
+func (c *claim) countQueue(t *tx, free *room) {
+	if !c.limited() {
+		return
+	}
+	var kind string
+	var n int
+	t.later(countQueueSQL, args{"namespace": c.p.Namespace, "task_queue": c.p.Queue}, []any{&kind, &n}, func() {
+		free.types[kind] = n
+		free.queue += n
+	})
+}
+
+// locked locks what decides about these runs, and counts it.
+func (c *claim) locked(t *tx, heads []head, found *look) (room, error) {
+	free := room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
+	var locks []int64
+	if c.limited() {
+		locks = append(locks, limitKey(c.p.Namespace, c.p.Queue))
+	}
+	var kinds, names []string
+	for _, h := range heads {
+		if _, listed := free.keys[h.key]; h.key.name != "" && !listed {
+			free.keys[h.key] = 0
+			kinds, names = append(kinds, h.key.kind), append(names, h.key.name)
+			locks = append(locks, keyNumber(c.p.Namespace, h.key.kind, h.key.name))
+		}
+	}
+	workers, _ := grantArrays(c.grants)
+	var worker string
+	t.later(lockOnlineSQL, args{"workers": workers}, []any{&worker}, func() { found.online = append(found.online, worker) })
+	if err := t.lockKeys(locks); err != nil {
+		return free, err
+	}
+	c.countQueue(t, &free)
+	var key concurrencyKey
+	var n int
+	err := t.read(countKeysSQL, args{"namespace": c.p.Namespace, "types": kinds, "keys": names}, []any{&key.kind, &key.name, &n}, func() {
+		free.keys[key] = n
+	})
+	return free, err
+}
+
+// choose goes through what is due: the runs that are to be taken, at most as many as there are grants, and those before them
+// whose key has no slot. What a limit of the queue or a type holds back is passed over.
+func (c *claim) choose(heads []head, free room, grants int) (taken, waiting []engine.ID) {
+	for _, h := range heads {
+		if len(taken) == grants || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+			break
+		}
+		if most, limited := c.p.TypeLimits[h.key.kind]; limited && free.types[h.key.kind] >= most {
+			continue
+		}
+		if h.key.name != "" {
+			if free.keys[h.key] >= max(h.limit, 1) {
+				waiting = append(waiting, h.id)
+				continue
+			}
+			free.keys[h.key]++
+		}
+		taken = append(taken, h.id)
+		free.queue++
+		free.types[h.key.kind]++
+	}
+	return taken, waiting
+}
+
+// considered is how many of the heads there are up to the last that was chosen.
+func considered(heads []head, taken, waiting []engine.ID) int {
+	for n := len(heads); n > 0; n-- {
+		if id := heads[n-1].id; slices.Contains(taken, id) || slices.Contains(waiting, id) {
+			return n
+		}
+	}
+	return 0
+}
+
+// takeChosen claims what was chosen, in its order, for the grants in theirs.
+func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.Grant, found *look) error {
+	workers, tokens := grantArrays(grants)
+	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens, "now": micros(c.p.Now)})
+	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var task engine.Task
+			places := slices.Concat([]any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run), payloadPlaces(&task.Run.Input))
+			if err := rows.Scan(places...); err != nil {
+				return err
+			}
+			c.hand(&task)
+			t.ringRun(task.Run.ID)
+			found.tasks = append(found.tasks, task)
+		}
+		return rows.Err()
+	})
+	return nil
+}

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"slices"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+//go:embed sql/list_prunable.sql
+var listPrunableSQL string
+
+//go:embed sql/list_retried.sql
+var listRetriedSQL string
+
+//go:embed sql/prune_steps.sql
+var pruneStepsSQL string
+
+//go:embed sql/prune_signals.sql
+var pruneSignalsSQL string
+
+//go:embed sql/prune_payload.sql
+var prunePayloadSQL string
+
+//go:embed sql/prune_tags.sql
+var pruneTagsSQL string
+
+//go:embed sql/prune_requests.sql
+var pruneRequestsSQL string
+
+//go:embed sql/prune_receipts.sql
+var pruneReceiptsSQL string
+
+//go:embed sql/prune_run.sql
+var pruneRunSQL string
+
+// Prune deletes runs after all that refers to them.
+func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
+	return write(s, "delete old runs", func(t *tx) (int, error) {
+		old, err := t.ids(listPrunableSQL, args{"namespace": p.Namespace, "status": int16(p.Status), "before": micros(engine.Micros(p.Before)),
+			"limit": p.Limit})
+		if err != nil || len(old) == 0 {
+			return 0, err
+		}
+		// Nothing new can refer to a run that has ended, and is locked, but one that a person had tried again just before.
+		retried, err := t.ids(listRetriedSQL, args{"run_ids": idArray(old)})
+		if err != nil {
+			return 0, err
+		}
+		old = slices.DeleteFunc(old, func(id engine.ID) bool { return slices.Contains(retried, id) })
+		for _, statement := range []string{
+			pruneStepsSQL, pruneSignalsSQL, prunePayloadSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunSQL,
+		} {
+			if err := t.queue(statement, args{"run_ids": idArray(old)}); err != nil {
+				return 0, err
+			}
+		}
+		return len(old), nil
+	})
+}
+
+//go:embed sql/prune_workers.sql
+var pruneWorkersSQL string
+
+//go:embed sql/prune_fires.sql
+var pruneFiresSQL string
+
+// PruneRecords deletes what is left of workers and ticks.
+func (s *Store) PruneRecords(_ context.Context, p engine.PruneRecordsParams) error {
+	_, err := write(s, "delete old records", func(t *tx) (none struct{}, err error) {
+		if !p.Workers.IsZero() {
+			err = t.queue(pruneWorkersSQL, args{"before": micros(engine.Micros(p.Workers)), "limit": p.Limit})
+		}
+		if err == nil && !p.Fires.IsZero() {
+			err = t.queue(pruneFiresSQL, args{"before": micros(engine.Micros(p.Fires)), "limit": p.Limit})
+		}
+		return none, err
+	})
+	return err
+}

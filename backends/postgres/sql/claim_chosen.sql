@@ -1,0 +1,48 @@
+-- Claims runs that were chosen, in their order, for grants of workers that are locked; what a rival holds is left to him. Rows are the runs
+-- that were claimed.
+with locked as materialized (
+    select r.run_id, c.place
+    from unnest(@run_ids::uuid[]) with ordinality as c (run_id, place)
+    join runs r on r.run_id = c.run_id
+    where r.status + 0 in (1, 3) and r.available_at <= @now
+    order by c.place
+    for no key update of r skip locked
+), taken as materialized (
+    select l.run_id, g.worker_id, g.token, g.place
+    from (select run_id, row_number() over (order by place) as place from locked) l
+    join unnest(@workers::text[], @tokens::uuid[]) with ordinality as g (worker_id, token, place) on g.place = l.place
+), claimed as (
+    update runs r
+    set status = 2, available_at = null, waiting_for = '', worker_id = t.worker_id, started_at = coalesce(r.started_at, @now)
+    from taken t
+    where r.run_id = t.run_id
+    returning r.*, t.token, t.place
+), leased as (
+    insert into leases (
+        run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied, concurrency_key)
+    select run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes, tied, concurrency_key from claimed
+), woken as (
+    update steps s
+    set status = 3, finished_at = s.wake_at, timed_out = s.kind = 100, awaited = 0
+    from claimed c
+    where s.run_id = c.run_id and c.steps > 0 and s.status in (1, 2) and s.status = 2 and s.kind in (2, 100) and s.wake_at <= @now
+), informed as (
+    update steps s
+    set awaited = 0
+    from claimed c
+    where s.run_id = c.run_id and c.steps > 0 and s.awaited <> 0
+      and not (s.status = 2 and s.kind in (2, 100) and coalesce(s.wake_at <= @now, false))
+)
+select
+    r.token,
+    r.run_id, r.namespace, r.external_id, r.request_id, r.task_queue, r.workflow_type, r.version, r.status, r.priority, r.attempts, r.failures,
+    r.lease_losses, r.steps, r.bytes, r.error,
+    r.created_at, r.available_at, r.started_at, r.finished_at, r.deadline_at, r.worker_id, r.waiting_for, r.retry_policy,
+    r.start_to_close_us, r.heartbeat_us, r.execution_us, r.tags, r.requirements, r.on_failure_workflow, r.on_failure_queue,
+    r.concurrency_key, r.concurrency_limit, r.parent_run_id, r.parent_step_id, r.traceparent,
+    r.scheduled_at, r.note, r.paused, r.gated, r.held_at, r.pinned, r.cancel_requested_at, r.cancel_reason, r.grace_until, r.parent_close,
+    r.origin, r.schedule_id, r.failed_run_id, r.retried_from, r.continued_from, r.continued_as,
+    p.input, p.input_meta
+from claimed r
+join payloads p on p.run_id = r.run_id
+order by r.place

@@ -1,0 +1,2 @@
+-- Always one row.
+delete from schedules where schedule_id = @schedule_id

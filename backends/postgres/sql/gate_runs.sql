@@ -1,0 +1,11 @@
+-- Runs that were due wait for a slot of their key, out of their lane, but for what a rival holds. Rows are these runs.
+with locked as materialized (
+    select run_id from runs
+    where run_id = any(@run_ids::uuid[]) and status + 0 in (1, 3) and available_at <= @now
+    for no key update skip locked
+)
+update runs r
+set gated = true, held_at = r.available_at, available_at = null
+from locked l
+where r.run_id = l.run_id
+returning r.run_id

@@ -1,0 +1,13 @@
+-- A schedule as it stands. Always one row.
+insert into schedules (
+    schedule_id, namespace, name, request_id, cron_expr, time_zone, enabled, task_queue, workflow_type, version,
+    retry_policy, start_to_close_us, heartbeat_us, execution_us, on_failure_workflow, on_failure_queue, tags, max_catchup, overlap,
+    created_at, updated_at, next_fire_at, last_fired_at, buffered, broken, fired, completed, failed, skipped, revision,
+    input, input_meta
+)
+values (
+    @schedule_id, @namespace, @name, @request_id, @cron_expr, @time_zone, @enabled, @task_queue, @workflow_type, @version,
+    @retry_policy, @start_to_close_us, @heartbeat_us, @execution_us, @on_failure_workflow, @on_failure_queue, @tags, @max_catchup, @overlap,
+    @created_at, @updated_at, @next_fire_at, @last_fired_at, @buffered, @broken, @fired, @completed, @failed, @skipped, @revision,
+    @input, @input_meta
+)

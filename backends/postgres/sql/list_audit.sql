@@ -1,0 +1,9 @@
+-- A page of changes, newest first, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+select event_id, at, actor, peer, method, namespace, subject, subject_id, outcome, reason, detail
+from audit
+where namespace = @namespace
+  and (@subject_id = '' or subject_id = @subject_id)
+  and (@after::uuid is null or event_id < @after)
+  and (@before::uuid is null or event_id > @before)
+order by event_id desc
+limit @limit

@@ -1,0 +1,9 @@
+-- A schedule that is about to change, with its input. No row: there is none of that name.
+select
+    schedule_id, namespace, name, request_id, cron_expr, time_zone, enabled, task_queue, workflow_type, version,
+    retry_policy, start_to_close_us, heartbeat_us, execution_us, on_failure_workflow, on_failure_queue, tags, max_catchup, overlap,
+    created_at, updated_at, next_fire_at, last_fired_at, buffered, broken, fired, completed, failed, skipped, revision,
+    input, input_meta
+from schedules
+where namespace = @namespace and name = @name and name <> ''
+for no key update

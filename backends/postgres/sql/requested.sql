@@ -1,0 +1,5 @@
+-- The run that a request has made, or was answered with. No row: it is new.
+select run_id from runs where namespace = @namespace and request_id = @request_id and request_id <> ''
+union all
+select run_id from requests where namespace = @namespace and request_id = @request_id
+limit 1

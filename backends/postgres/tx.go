@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+// args are the named parameters of a statement: all of them, and no others.
+type args = pgx.StrictNamedArgs
+
+// maxQueued is how many statements wait to be sent together at most.
+const maxQueued = 500
+
+// tx is a transaction, and what is to be rung and remembered once it is committed. It saves round trips: what answers nothing is only
+// queued, and is sent with the next reading or with the commit; so is its begin. An error of a statement ends the transaction.
+//
+// It is a ledger.Tx, whose methods know no context.
+type tx struct {
+	ctx    context.Context
+	store  *Store
+	conn   *pgxpool.Conn
+	batch  *pgx.Batch
+	rings  []engine.Ring
+	lanes  map[laneKey]int64   // that it made or found
+	spaces map[string]struct{} // namespaces, likewise
+	loaded map[engine.ID]*ledger.Run
+	stored map[engine.ID]stored
+	keys   map[int64]bool // whose locks it has
+}
+
+var _ ledger.Tx = (*tx)(nil)
+
+// Ring is heard after the commit.
+func (t *tx) Ring(r engine.Ring) { t.rings = append(t.rings, r) }
+
+func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+
+func (t *tx) ringQueue(namespace, queue string) {
+	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
+}
+
+func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
+
+// queue has a statement carried out some time before whatever is read next.
+func (t *tx) queue(sql string, a args) error {
+	t.batch.Queue(sql, a)
+	return t.sendFull()
+}
+
+// queueHot is queue for a hot statement.
+func (t *tx) queueHot(s statement, a args) error {
+	t.batch.Queue(s.text, s.bind(a)...)
+	return t.sendFull()
+}
+
+func (t *tx) sendFull() error {
+	if t.batch.Len() < maxQueued {
+		return nil
+	}
+	return t.send()
+}
+
+// later queues a statement whose rows are put into places one by one, and taken from there, when it is sent.
+func (t *tx) later(sql string, a args, places []any, take func()) {
+	t.batch.Queue(sql, a).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, places, func() error {
+			take()
+			return nil
+		})
+		return err
+	})
+}
+
+// read is later, sent at once with what else is queued.
+func (t *tx) read(sql string, a args, places []any, take func()) error {
+	t.later(sql, a, places, take)
+	return t.send()
+}
+
+// found is read for a statement of at most one row.
+func (t *tx) found(sql string, a args, places ...any) (bool, error) {
+	found := false
+	err := t.read(sql, a, places, func() { found = true })
+	return found, err
+}
+
+// exec is queue for a statement of which it matters how many rows it touched.
+func (t *tx) exec(sql string, a args) (touched int64, err error) {
+	t.batch.Queue(sql, a).Exec(func(tag pgconn.CommandTag) error {
+		touched = tag.RowsAffected()
+		return nil
+	})
+	err = t.send()
+	return touched, err
+}
+
+// send carries out what is queued.
+func (t *tx) send() error {
+	batch := t.batch
+	t.batch = &pgx.Batch{}
+	return t.conn.SendBatch(t.ctx, batch).Close()
+}
+
+// commit sends what is still queued, and the end.
+func (t *tx) commit() error {
+	var done string
+	t.batch.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+		done = tag.String()
+		return nil
+	})
+	if err := t.send(); err != nil {
+		return err
+	}
+	if done != "COMMIT" {
+		return pgx.ErrTxCommitRollback
+	}
+	return nil
+}
+
+// rollback ends a transaction that failed, if it has begun, so that its connection can be used again.
+func (t *tx) rollback() {
+	if c := t.conn.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+		// Without an answer the connection is closed, which is as good.
+		_, _ = c.Exec(t.ctx, "rollback")
+	}
+}
+
+// collect reads all rows of a statement.
+func collect[V any](t *tx, sql string, a args, scan pgx.RowToFunc[V]) (all []V, err error) {
+	t.batch.Queue(sql, a).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	err = t.send()
+	return all, err
+}

@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	_ "embed"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+//go:embed sql/get_receipt.sql
+var getReceiptSQL string
+
+// Receipt is for repetitions.
+func (t *tx) Receipt(run engine.ID, token engine.Token) (r ledger.Receipt, err error) {
+	_, err = t.found(getReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run)}, &r.Verb, &r.Content, timeOf(&r.RetryAt))
+	return r, err
+}
+
+//go:embed sql/insert_receipt.sql
+var insertReceiptSQL string
+
+// LeaveReceipt puts it in the place of an earlier one.
+func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, r ledger.Receipt) error {
+	return t.queue(insertReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run), "verb": r.Verb, "content": r.Content,
+		"retry_at": microsOrNull(r.RetryAt)})
+}
+
+func scanSignal(row pgx.CollectableRow) (s engine.Signal, err error) {
+	err = row.Scan(signalPlaces(&s)...)
+	return s, err
+}
+
+//go:embed sql/next_signal.sql
+var nextSignalSQL string
+
+// NextSignal is exact while the run is locked.
+func (t *tx) NextSignal(run engine.ID, name string) (*engine.Signal, error) {
+	return t.oneSignal(nextSignalSQL, args{"run_id": [16]byte(run), "name": name})
+}
+
+//go:embed sql/get_signal.sql
+var getSignalSQL string
+
+// SignalByID is for repetitions.
+func (t *tx) SignalByID(run engine.ID, signalID string) (*engine.Signal, error) {
+	return t.oneSignal(getSignalSQL, args{"run_id": [16]byte(run), "signal_id": signalID})
+}
+
+func (t *tx) oneSignal(statement string, a args) (*engine.Signal, error) {
+	var s engine.Signal
+	found, err := t.found(statement, a, signalPlaces(&s)...)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &s, nil
+}
+
+//go:embed sql/list_unconsumed.sql
+var listUnconsumedSQL string
+
+// Unconsumed is whole.
+func (t *tx) Unconsumed(run engine.ID) ([]engine.Signal, error) {
+	return collect(t, listUnconsumedSQL, args{"run_id": [16]byte(run)}, scanSignal)
+}
+
+//go:embed sql/count_signals.sql
+var countSignalsSQL string
+
+// CountSignals is exact while the run is locked.
+func (t *tx) CountSignals(run engine.ID) (waiting int, last int64, err error) {
+	_, err = t.found(countSignalsSQL, args{"run_id": [16]byte(run)}, &waiting, &last)
+	return waiting, last, err
+}
+
+//go:embed sql/insert_signal.sql
+var insertSignalSQL string
+
+// InsertSignals makes them one by one, in one go.
+func (t *tx) InsertSignals(signals []engine.Signal) error {
+	for i := range signals {
+		s := &signals[i]
+		err := t.queue(insertSignalSQL, args{"run_id": [16]byte(s.RunID), "sequence": s.Sequence, "name": s.Name, "signal_id": s.SignalID,
+			"payload": dataOrNull(s.Payload.Data), "payload_meta": mapText(s.Payload.Metadata), "received_at": micros(s.ReceivedAt),
+			"step_name": s.StepName})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+//go:embed sql/consume_signal.sql
+var consumeSignalSQL string
+
+// ConsumeSignal keeps the signal, under the step that got it.
+func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {
+	return t.queue(consumeSignalSQL, args{"run_id": [16]byte(run), "sequence": sequence, "step_name": step})
+}
+
+//go:embed sql/get_namespace.sql
+var getNamespaceSQL string
+
+// Namespace is as it was committed last. Who changes one has locked it before (Store.UpdateNamespace); who only goes by it happens before or
+// after that change, and either is right.
+func (t *tx) Namespace(name string) (*engine.Namespace, error) {
+	var n engine.Namespace
+	found, err := t.found(getNamespaceSQL, args{"namespace": name}, namespacePlaces(&n)...)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &n, nil
+}
+
+//go:embed sql/insert_namespace.sql
+var insertNamespaceSQL string
+
+// InsertNamespace has a rival's start that makes it meanwhile fail the insert, so that the verb is tried again.
+func (t *tx) InsertNamespace(n *engine.Namespace) error {
+	t.makes(n.Name)
+	a := namespaceArgs(n)
+	a["id"], a["created_at"] = [16]byte(n.ID), micros(n.CreatedAt)
+	return t.queue(insertNamespaceSQL, a)
+}
+
+//go:embed sql/update_namespace.sql
+var updateNamespaceSQL string
+
+// SaveNamespace writes all that a person decides about.
+func (t *tx) SaveNamespace(n *engine.Namespace) error {
+	return t.queue(updateNamespaceSQL, namespaceArgs(n))
+}
+
+// namespaceArgs is what can change of a namespace, for the statements that write it.
+func namespaceArgs(n *engine.Namespace) args {
+	return args{"namespace": n.Name, "display_name": n.DisplayName, "description": n.Description, "enabled": n.Enabled,
+		"updated_at": micros(n.UpdatedAt), "retention_us": n.Retention.Microseconds(), "keep": keepText(n.Keep), "failure_queue": n.FailureQueue}
+}
+
+//go:embed sql/get_handler_queue.sql
+var getHandlerQueueSQL string
+
+// HandlerQueue locks nobody: a worker that goes leaves the handler's run to the next one.
+func (t *tx) HandlerQueue(namespace, workflowType string) (queue string, err error) {
+	_, err = t.found(getHandlerQueueSQL, args{"namespace": namespace, "workflow_type": workflowType}, &queue)
+	return queue, err
+}
+
+// Worker is not locked; who changes workers has statements of his own.
+func (t *tx) Worker(id string) (*engine.Worker, error) {
+	return t.oneWorker(getWorkerSQL, args{"worker_id": id})
+}
+
+func (t *tx) oneWorker(statement string, a args) (*engine.Worker, error) {
+	var w engine.Worker
+	found, err := t.found(statement, a, workerPlaces(&w)...)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &w, nil
+}
+
+//go:embed sql/insert_audit.sql
+var insertAuditSQL string
+
+// InsertAudit commits with the change.
+func (t *tx) InsertAudit(e engine.AuditEvent) error {
+	return t.queue(insertAuditSQL, args{"event_id": [16]byte(e.ID), "at": micros(e.At), "actor": e.Actor.Name, "peer": e.Actor.Peer,
+		"method": e.Method, "namespace": e.Namespace, "subject": e.Subject, "subject_id": e.SubjectID, "outcome": e.Outcome,
+		"reason": e.Reason, "detail": e.Detail})
+}

@@ -1,0 +1,275 @@
+package postgres
+
+import (
+	_ "embed"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+//go:embed sql/get_run_state.sql
+var getRunStateSQL string
+
+//go:embed sql/get_lease.sql
+var getLeaseSQL string
+
+// Run locks the run, and then its lease; nobody locks them the other way round.
+func (t *tx) Run(namespace string, id engine.ID) (*ledger.Run, error) {
+	run := t.loaded[id]
+	delete(t.loaded, id)
+	if run == nil {
+		runs, err := t.runs([]engine.ID{id})
+		if err != nil || len(runs) == 0 {
+			return nil, err
+		}
+		run = runs[0]
+	}
+	if namespace != "" && run.Namespace != namespace {
+		return nil, nil
+	}
+	return run, nil
+}
+
+// runs locks several runs, newest first, and then their leases. They come in that order, without those that are not there.
+func (t *tx) runs(ids []engine.ID) ([]*ledger.Run, error) {
+	var runs []*ledger.Run
+	byID := make(map[engine.ID]*ledger.Run, len(ids))
+	which := args{"run_ids": idArray(ids)}
+	t.batch.Queue(getRunStateSQL, which).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			run := &ledger.Run{}
+			places := append(runPlaces(&run.Run), &run.LaneID, tokenOf(&run.FinalToken), &run.TiedTo)
+			if err := rows.Scan(places...); err != nil {
+				return err
+			}
+			runs, byID[run.ID] = append(runs, run), run
+		}
+		return rows.Err()
+	})
+	t.batch.Queue(getLeaseSQL, which).Query(func(rows pgx.Rows) error {
+		var id engine.ID
+		var l ledger.Run
+		places := []any{idOf(&id), tokenOf(&l.Token), &l.Holder, timeOf(&l.ClaimedAt), &l.Steps, &l.Bytes, &l.Progressed}
+		_, err := pgx.ForEachRow(rows, places, func() error {
+			if run := byID[id]; run != nil {
+				t.note(run) // the row as it stands, before the lease's newer counts
+				run.Token, run.Holder, run.ClaimedAt, run.WasHeld = l.Token, l.Holder, l.ClaimedAt, true
+				run.Steps, run.Bytes, run.Progressed = l.Steps, l.Bytes, l.Progressed
+				if l.Progressed {
+					run.LeaseLosses = 0
+				}
+			}
+			return nil
+		})
+		return err
+	})
+	if err := t.send(); err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		t.note(run)
+	}
+	return runs, t.lockGates(runs)
+}
+
+// prepare locks runs that a verb will ask for one by one, and the concurrency keys that they hold, so that two transactions
+// about many runs meet in the same order.
+func (t *tx) prepare(ids []engine.ID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	runs, err := t.runs(ids)
+	if err != nil {
+		return err
+	}
+	if t.loaded == nil {
+		t.loaded = make(map[engine.ID]*ledger.Run, len(runs))
+	}
+	var keys []int64
+	for _, run := range runs {
+		t.loaded[run.ID] = run
+		if run.ConcurrencyKey != "" {
+			keys = append(keys, keyOf(run))
+		}
+	}
+	return t.lockKeys(keys)
+}
+
+// ids reads a list of ids.
+func (t *tx) ids(sql string, a args) (list []engine.ID, err error) {
+	var id engine.ID
+	err = t.read(sql, a, []any{idOf(&id)}, func() { list = append(list, id) })
+	return list, err
+}
+
+//go:embed sql/held_by.sql
+var heldBySQL string
+
+// heldLease is a lease of a worker, not locked.
+type heldLease struct {
+	engine.Held
+	claimedAt time.Time
+}
+
+func scanHeld(row pgx.CollectableRow) (h heldLease, err error) {
+	err = row.Scan(idOf(&h.Lease.RunID), tokenOf(&h.Lease.Token), &h.Lease.Namespace, timeOf(&h.claimedAt), timeOf(&h.GraceUntil), &h.CancelReason)
+	return h, err
+}
+
+func (t *tx) leasesOf(worker string) ([]heldLease, error) {
+	return collect(t, heldBySQL, args{"worker_id": worker}, scanHeld)
+}
+
+// HeldBy is for a worker that is locked, so that it gets no new leases meanwhile; what it loses until the runs are locked is left out.
+func (t *tx) HeldBy(worker string) ([]engine.ID, error) {
+	leases, err := t.leasesOf(worker)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]engine.ID, len(leases))
+	for i, l := range leases {
+		ids[i] = l.Lease.RunID
+	}
+	return t.still(ids, func(r *ledger.Run) bool { return r.Holder == worker && !r.Token.IsZero() })
+}
+
+// still locks runs and leaves out those of which it is true no longer.
+func (t *tx) still(ids []engine.ID, true func(r *ledger.Run) bool) ([]engine.ID, error) {
+	if err := t.prepare(ids); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(ids, func(id engine.ID) bool { return t.loaded[id] == nil || !true(t.loaded[id]) }), nil
+}
+
+//go:embed sql/get_payloads.sql
+var getPayloadsSQL string
+
+// Payloads is read apart from the run, for few verbs need it.
+func (t *tx) Payloads(run engine.ID) (input, output engine.Payload, err error) {
+	_, err = t.found(getPayloadsSQL, args{"run_id": [16]byte(run)}, slices.Concat(payloadPlaces(&input), payloadPlaces(&output))...)
+	return input, output, err
+}
+
+//go:embed sql/open_external.sql
+var openExternalSQL string
+
+// OpenExternal looks only; a rival who takes the id meanwhile makes the insert fail, and the verb is tried again.
+func (t *tx) OpenExternal(namespace, externalID string) (id engine.ID, err error) {
+	_, err = t.found(openExternalSQL, args{"namespace": namespace, "external_id": externalID}, idOf(&id))
+	return id, err
+}
+
+//go:embed sql/requested.sql
+var requestedSQL string
+
+// Requested looks only, likewise.
+func (t *tx) Requested(namespace, requestID string) (id engine.ID, err error) {
+	_, err = t.found(requestedSQL, args{"namespace": namespace, "request_id": requestID}, idOf(&id))
+	return id, err
+}
+
+//go:embed sql/insert_request.sql
+var insertRequestSQL string
+
+// LeaveRequest has a rival who made the request meanwhile fail the transaction, so that the verb is tried again.
+func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
+	return t.queue(insertRequestSQL, args{"namespace": start.Namespace, "request_id": start.RequestID, "run_id": [16]byte(answer),
+		"task_queue": start.Queue, "workflow_type": start.Type, "external_id": start.ExternalID,
+		"input": dataOrNull(start.Input.Data), "input_meta": mapText(start.Input.Metadata)})
+}
+
+//go:embed sql/open_retry.sql
+var openRetrySQL string
+
+// OpenRetry is exact while the run is locked.
+func (t *tx) OpenRetry(run engine.ID) (id engine.ID, err error) {
+	_, err = t.found(openRetrySQL, args{"run_id": [16]byte(run)}, idOf(&id))
+	return id, err
+}
+
+//go:embed sql/open_children.sql
+var openChildrenSQL string
+
+// OpenChildren is exact while the run is locked, but that each may end by itself until it is locked.
+func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
+	return t.ids(openChildrenSQL, args{"run_id": [16]byte(parent)})
+}
+
+//go:embed sql/list_expiring.sql
+var listExpiringSQL string
+
+// Expired locks the runs and looks at them again.
+func (t *tx) Expired(now time.Time, limit int) (expired []engine.ID, next time.Time, err error) {
+	var id engine.ID
+	var at time.Time
+	err = t.read(listExpiringSQL, args{"limit": limit + 1}, []any{idOf(&id), timeOf(&at)}, func() {
+		switch {
+		case !at.After(now) && len(expired) < limit:
+			expired = append(expired, id)
+		case next.IsZero():
+			next = at
+		}
+	})
+	if err != nil {
+		return nil, next, err
+	}
+	expired, err = t.still(expired, func(r *ledger.Run) bool {
+		return !r.Status.Ended() && !r.ExpiresAt().IsZero() && !r.ExpiresAt().After(now)
+	})
+	return expired, next, err
+}
+
+//go:embed sql/list_held_past_heartbeat.sql
+var listHeldPastHeartbeatSQL string
+
+//go:embed sql/lock_workers.sql
+var lockWorkersSQL string
+
+// pastHeartbeat is a lease that a lost worker still has, until its run's own heartbeat timeout is over.
+type pastHeartbeat struct {
+	run    engine.ID
+	worker string
+	until  time.Time
+}
+
+func (t *tx) listPastHeartbeat() ([]pastHeartbeat, error) {
+	return collect(t, listHeldPastHeartbeatSQL, args{}, func(row pgx.CollectableRow) (l pastHeartbeat, err error) {
+		err = row.Scan(idOf(&l.run), &l.worker, timeOf(&l.until))
+		return l, err
+	})
+}
+
+// HeldPastHeartbeat locks the workers, who might come back, then the runs, and looks again.
+func (t *tx) HeldPastHeartbeat(now time.Time) (over []engine.ID, next time.Time, err error) {
+	held, err := t.listPastHeartbeat()
+	if err != nil {
+		return nil, next, err
+	}
+	var workers []string
+	for _, l := range held {
+		switch {
+		case !l.until.After(now):
+			over, workers = append(over, l.run), append(workers, l.worker)
+		case next.IsZero() || l.until.Before(next):
+			next = l.until
+		}
+	}
+	if len(over) == 0 {
+		return nil, next, nil
+	}
+	if err := t.queue(lockWorkersSQL, args{"worker_ids": workers}); err != nil {
+		return nil, next, err
+	}
+	if err := t.prepare(over); err != nil {
+		return nil, next, err
+	}
+	held, err = t.listPastHeartbeat()
+	over = slices.DeleteFunc(over, func(id engine.ID) bool {
+		return !slices.ContainsFunc(held, func(l pastHeartbeat) bool { return l.run == id && !l.until.After(now) })
+	})
+	return over, next, err
+}

@@ -1,0 +1,73 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// listing is how one list is read, page by page.
+type listing[V any] struct {
+	forth, back, count *string // the page onwards, the page backwards, and the length of the whole list
+	read               func(*row) (V, error)
+	check              func(session) error // nil: nothing to check first
+	filter             []arg               // of all three statements
+	place              []arg               // of the pages
+}
+
+// list reads a page.
+func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l listing[V]) ([]V, engine.PageInfo, error) {
+	type page struct {
+		items []V
+		info  engine.PageInfo
+	}
+	out, err := read(ctx, s, verb, func(r session) (out page, err error) {
+		if l.check != nil {
+			if err := l.check(r); err != nil {
+				return out, err
+			}
+		}
+		statement := l.forth
+		if p.Before != nil {
+			statement = l.back
+		}
+		err = r.query(statement, func(r *row) error {
+			item, err := l.read(r)
+			out.items = append(out.items, item)
+			return err
+		}, slices.Concat(l.filter, l.place, []arg{num("limit", p.Limit+1)})...)
+		if err == nil && p.Count {
+			err = r.query(l.count, func(r *row) error {
+				out.info.Total = r.num()
+				return nil
+			}, l.filter...)
+		}
+		out.items = cut(out.items, &p, &out.info)
+		return out, err
+	})
+	return out.items, out.info, err
+}
+
+// cursor is the place, or the zero one.
+func cursor(c *engine.Cursor) engine.Cursor {
+	if c == nil {
+		return engine.Cursor{}
+	}
+	return *c
+}
+
+// cut takes the one item too many away, which tells that there are more, and puts a page backwards in the list's order.
+func cut[V any](items []V, p *engine.Page, info *engine.PageInfo) []V {
+	more := len(items) > p.Limit
+	if more {
+		items = items[:p.Limit]
+	}
+	if p.Before != nil {
+		slices.Reverse(items)
+		info.HasPrev, info.HasNext = more, true
+	} else {
+		info.HasNext, info.HasPrev = more, p.After != nil
+	}
+	return items
+}

@@ -1,0 +1,82 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+//go:embed sql/list_prunable.sql
+var listPrunableSQL string
+
+//go:embed sql/prune_steps.sql
+var pruneStepsSQL string
+
+//go:embed sql/prune_payload.sql
+var prunePayloadSQL string
+
+//go:embed sql/prune_tags.sql
+var pruneTagsSQL string
+
+//go:embed sql/prune_requests.sql
+var pruneRequestsSQL string
+
+//go:embed sql/prune_receipts.sql
+var pruneReceiptsSQL string
+
+//go:embed sql/prune_signals.sql
+var pruneSignalsSQL string
+
+//go:embed sql/prune_run.sql
+var pruneRunSQL string
+
+// pruneSQL deletes a run after all that refers to it.
+var pruneSQL = []*string{
+	&pruneStepsSQL, &prunePayloadSQL, &pruneTagsSQL, &pruneRequestsSQL, &pruneReceiptsSQL, &pruneSignalsSQL, &pruneRunSQL,
+}
+
+// Prune deletes whole runs.
+func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
+	return write(ctx, s, "Prune", 0, func(t *tx) (int, error) {
+		old, err := t.listIDs(&listPrunableSQL, text("namespace", p.Namespace), num("status", p.Status),
+			instant("before", engine.Micros(p.Before)), num("limit", p.Limit))
+		if err != nil {
+			return 0, err
+		}
+		for _, id := range old {
+			for _, statement := range pruneSQL {
+				if _, err := t.exec(statement, idArg("run_id", id)); err != nil {
+					return 0, err
+				}
+			}
+		}
+		return len(old), nil
+	})
+}
+
+//go:embed sql/prune_workers.sql
+var pruneWorkersSQL string
+
+//go:embed sql/prune_fires.sql
+var pruneFiresSQL string
+
+// PruneRecords deletes what no run needs.
+func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) error {
+	_, err := write(ctx, s, "PruneRecords", 0, func(t *tx) (none struct{}, err error) {
+		if err := t.pruneBefore(&pruneWorkersSQL, p.Workers, p.Limit); err != nil {
+			return none, err
+		}
+		return none, t.pruneBefore(&pruneFiresSQL, p.Fires, p.Limit)
+	})
+	return err
+}
+
+func (t *tx) pruneBefore(statement *string, before time.Time, limit int) error {
+	if before.IsZero() {
+		return nil
+	}
+	_, err := t.exec(statement, instant("before", engine.Micros(before)), num("limit", limit))
+	return err
+}

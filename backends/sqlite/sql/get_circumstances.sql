@@ -1,0 +1,17 @@
+-- What a run shares with others: its namespace, the slots of its queue, of its type in it and of its key, and the line for these. Always one row.
+select
+    (select n.enabled from namespaces n where n.namespace = r.namespace),
+    (select count(*) from leases l where l.namespace = r.namespace and l.task_queue = r.task_queue),
+    (select count(*)
+     from leases l
+     where l.namespace = r.namespace and l.task_queue = r.task_queue and l.workflow_type = r.workflow_type),
+    (select count(*)
+     from leases l
+     where l.namespace = r.namespace and l.workflow_type = r.workflow_type and l.concurrency_key = r.concurrency_key
+       and l.concurrency_key <> ''),
+    (select count(*)
+     from runs o
+     where o.namespace = r.namespace and o.workflow_type = r.workflow_type and o.concurrency_key = r.concurrency_key
+       and o.gated = 1 and r.gated = 1 and (o.held_at, o.run_id) < (r.held_at, r.run_id))
+from runs r
+where r.run_id = @run_id

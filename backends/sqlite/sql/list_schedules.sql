@@ -1,0 +1,12 @@
+-- A page of schedules, newest first, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+select
+    schedule_id, namespace, name, request_id, cron_expr, time_zone, enabled, task_queue, workflow_type, version, retry_policy,
+    start_to_close_us, heartbeat_us, execution_us, on_failure_workflow, on_failure_queue, tags, max_catchup, overlap, created_at, updated_at,
+    next_fire_at, last_fired_at, buffered, broken, fired, completed, failed, skipped, revision
+from schedules
+where namespace = @namespace
+  and (@task_queue = '' or task_queue = @task_queue)
+  and (@after is null or schedule_id < @after)
+  and (@before is null or schedule_id > @before)
+order by schedule_id desc
+limit @limit

@@ -1,0 +1,6 @@
+-- A page of signals, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+select run_id, sequence, name, signal_id, payload, payload_meta, received_at, step_name
+from signals
+where run_id = @run_id and sequence > @after and (@before = 0 or sequence < @before)
+order by sequence asc
+limit @limit

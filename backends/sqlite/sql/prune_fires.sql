@@ -1,0 +1,8 @@
+-- Records of ticks that fired long ago. No row changed: there are none.
+delete from fires
+where (schedule_id, tick) in (
+    select schedule_id, tick
+    from fires
+    where fired_at < @before
+    order by fired_at, schedule_id, tick
+    limit @limit)

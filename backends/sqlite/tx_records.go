@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	_ "embed"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+//go:embed sql/get_receipt.sql
+var getReceiptSQL string
+
+func (t *tx) Receipt(run engine.ID, token engine.Token) (rec ledger.Receipt, err error) {
+	_, err = t.found(&getReceiptSQL, func(r *row) error {
+		rec = ledger.Receipt{Verb: r.text(), Content: r.text(), RetryAt: r.time()}
+		return nil
+	}, tokenArg("token", token), idArg("run_id", run))
+	return rec, err
+}
+
+//go:embed sql/insert_receipt.sql
+var insertReceiptSQL string
+
+func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, rec ledger.Receipt) error {
+	_, err := t.exec(&insertReceiptSQL, tokenArg("token", token), idArg("run_id", run), text("verb", rec.Verb),
+		text("content", rec.Content), instant("retry_at", rec.RetryAt))
+	return err
+}
+
+//go:embed sql/next_signal.sql
+var nextSignalSQL string
+
+func (t *tx) NextSignal(run engine.ID, name string) (*engine.Signal, error) {
+	return t.oneSignal(&nextSignalSQL, idArg("run_id", run), text("name", name))
+}
+
+//go:embed sql/get_signal.sql
+var getSignalSQL string
+
+func (t *tx) SignalByID(run engine.ID, signalID string) (*engine.Signal, error) {
+	return t.oneSignal(&getSignalSQL, idArg("run_id", run), text("signal_id", signalID))
+}
+
+func (t *tx) oneSignal(statement *string, args ...arg) (*engine.Signal, error) {
+	var signal engine.Signal
+	found, err := t.found(statement, func(r *row) (err error) {
+		signal, err = readSignal(r)
+		return err
+	}, args...)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &signal, nil
+}
+
+//go:embed sql/list_unconsumed.sql
+var listUnconsumedSQL string
+
+func (t *tx) Unconsumed(run engine.ID) (signals []engine.Signal, err error) {
+	err = t.query(&listUnconsumedSQL, func(r *row) error {
+		signal, err := readSignal(r)
+		signals = append(signals, signal)
+		return err
+	}, idArg("run_id", run))
+	return signals, err
+}
+
+//go:embed sql/count_signals.sql
+var countSignalsSQL string
+
+func (t *tx) CountSignals(run engine.ID) (waiting int, last int64, err error) {
+	err = t.query(&countSignalsSQL, func(r *row) error {
+		waiting, last = int(r.num()), r.num()
+		return nil
+	}, idArg("run_id", run))
+	return waiting, last, err
+}
+
+//go:embed sql/insert_signal.sql
+var insertSignalSQL string
+
+func (t *tx) InsertSignals(signals []engine.Signal) error {
+	for i := range signals {
+		s := &signals[i]
+		_, err := t.exec(&insertSignalSQL, idArg("run_id", s.RunID), num("sequence", s.Sequence), text("name", s.Name),
+			text("signal_id", s.SignalID), blob("payload", s.Payload.Data), text("payload_meta", encodeMap(s.Payload.Metadata)),
+			instant("received_at", s.ReceivedAt), text("step_name", s.StepName))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+//go:embed sql/consume_signal.sql
+var consumeSignalSQL string
+
+func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {
+	_, err := t.exec(&consumeSignalSQL, idArg("run_id", run), num("sequence", sequence), text("step_name", step))
+	return err
+}
+
+//go:embed sql/get_worker.sql
+var getWorkerSQL string
+
+func (t *tx) Worker(id string) (*engine.Worker, error) {
+	return t.oneWorker(&getWorkerSQL, text("worker_id", id))
+}
+
+//go:embed sql/get_handler_queue.sql
+var getHandlerQueueSQL string
+
+func (t *tx) HandlerQueue(namespace, workflowType string) (string, error) {
+	var queues []string
+	_, err := t.found(&getHandlerQueueSQL, func(r *row) (err error) {
+		decode(r.text(), &queues, &err)
+		return err
+	}, text("namespace", namespace), text("workflow_type", workflowType))
+	if err != nil || len(queues) == 0 {
+		return "", err
+	}
+	return queues[0], nil
+}
+
+//go:embed sql/insert_audit.sql
+var insertAuditSQL string
+
+func (t *tx) InsertAudit(e engine.AuditEvent) error {
+	_, err := t.exec(&insertAuditSQL, idArg("event_id", e.ID), instant("at", e.At), text("actor", e.Actor.Name), text("peer", e.Actor.Peer),
+		text("method", e.Method), text("namespace", e.Namespace), text("subject", e.Subject), text("subject_id", e.SubjectID),
+		text("outcome", e.Outcome), text("reason", e.Reason), text("detail", e.Detail))
+	return err
+}
+
+// Ring merges rings that follow each other and are the same.
+func (t *tx) Ring(r engine.Ring) {
+	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
+		t.rings = append(t.rings, r)
+	}
+}

@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	_ "embed"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+// The files tx_*.go are the rows of a transaction as the verbs of package ledger ask for them; the comments of ledger.Tx say
+// what each method means.
+
+var _ ledger.Tx = (*tx)(nil)
+
+//go:embed sql/get_run_state.sql
+var getRunStateSQL string
+
+func (t *tx) Run(namespace string, id engine.ID) (*ledger.Run, error) {
+	var run ledger.Run
+	found, err := t.found(&getRunStateSQL, func(r *row) (err error) {
+		run, err = readRunState(r)
+		return err
+	}, text("namespace", namespace), idArg("run_id", id))
+	if err != nil || !found {
+		return nil, err
+	}
+	t.seen[id] = movingOf(&run)
+	return &run, nil
+}
+
+// readRunState is readRun followed by what the verbs that move a run need besides.
+func readRunState(r *row) (ledger.Run, error) {
+	run, err := readRun(r)
+	s := ledger.Run{Run: run, LaneID: r.num(), FinalToken: r.token(), TiedTo: r.flag()}
+	s.Token, s.Holder, s.ClaimedAt, s.Progressed = r.token(), r.text(), r.time(), r.flag()
+	s.WasHeld = !s.Token.IsZero()
+	return s, err
+}
+
+//go:embed sql/held_by.sql
+var heldBySQL string
+
+func (t *tx) HeldBy(worker string) (ids []engine.ID, err error) {
+	err = t.query(&heldBySQL, func(r *row) error {
+		h, _ := readHeld(r)
+		ids = append(ids, h.Lease.RunID)
+		return nil
+	}, text("worker_id", worker))
+	return ids, err
+}
+
+// readHeld reads a lease with what its worker may have to be told, and when it was claimed.
+func readHeld(r *row) (h engine.Held, claimedAt time.Time) {
+	h.Lease = engine.Lease{Namespace: r.text(), RunID: r.id(), Token: r.token()}
+	claimedAt = r.time()
+	h.GraceUntil, h.CancelReason = r.time(), r.text()
+	return h, claimedAt
+}
+
+//go:embed sql/get_payloads.sql
+var getPayloadsSQL string
+
+func (t *tx) Payloads(run engine.ID) (input, output engine.Payload, err error) {
+	err = t.query(&getPayloadsSQL, func(r *row) (err error) {
+		if input, err = readPayload(r); err != nil {
+			return err
+		}
+		output, err = readPayload(r)
+		return err
+	}, idArg("run_id", run))
+	return input, output, err
+}
+
+// oneID is a statement's one row of one column; zero when there is none.
+func (t *tx) oneID(statement *string, args ...arg) (id engine.ID, err error) {
+	_, err = t.found(statement, func(r *row) error {
+		id = r.id()
+		return nil
+	}, args...)
+	return id, err
+}
+
+// listIDs is a statement's rows of one column.
+func (t *tx) listIDs(statement *string, args ...arg) (ids []engine.ID, err error) {
+	err = t.query(statement, func(r *row) error {
+		ids = append(ids, r.id())
+		return nil
+	}, args...)
+	return ids, err
+}
+
+//go:embed sql/open_external.sql
+var openExternalSQL string
+
+func (t *tx) OpenExternal(namespace, externalID string) (engine.ID, error) {
+	return t.oneID(&openExternalSQL, text("namespace", namespace), text("external_id", externalID))
+}
+
+//go:embed sql/requested.sql
+var requestedSQL string
+
+func (t *tx) Requested(namespace, requestID string) (engine.ID, error) {
+	return t.oneID(&requestedSQL, text("namespace", namespace), text("request_id", requestID))
+}
+
+//go:embed sql/insert_request.sql
+var insertRequestSQL string
+
+func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
+	_, err := t.exec(&insertRequestSQL, text("namespace", start.Namespace), text("request_id", start.RequestID), idArg("run_id", answer),
+		text("task_queue", start.Queue), text("workflow_type", start.Type), text("external_id", start.ExternalID),
+		blob("input", start.Input.Data), text("input_meta", encodeMap(start.Input.Metadata)))
+	return err
+}
+
+//go:embed sql/open_retry.sql
+var openRetrySQL string
+
+func (t *tx) OpenRetry(run engine.ID) (engine.ID, error) {
+	return t.oneID(&openRetrySQL, idArg("run_id", run))
+}
+
+//go:embed sql/open_children.sql
+var openChildrenSQL string
+
+func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
+	return t.listIDs(&openChildrenSQL, idArg("run_id", parent))
+}
+
+//go:embed sql/first_gated.sql
+var firstGatedSQL string
+
+func (t *tx) FirstGated(namespace, workflowType, key string) ([]engine.ID, error) {
+	return t.listIDs(&firstGatedSQL, text("namespace", namespace), text("workflow_type", workflowType), text("concurrency_key", key))
+}
+
+//go:embed sql/list_expiring.sql
+var listExpiringSQL string
+
+func (t *tx) Expired(now time.Time, limit int) (ids []engine.ID, next time.Time, err error) {
+	err = t.query(&listExpiringSQL, func(r *row) error {
+		if id, at := r.id(), r.time(); len(ids) < limit && !at.After(now) {
+			ids = append(ids, id)
+		} else if next.IsZero() {
+			next = at
+		}
+		return nil
+	}, num("limit", limit+1))
+	return ids, next, err
+}
+
+//go:embed sql/list_held_past_heartbeat.sql
+var listHeldPastHeartbeatSQL string
+
+func (t *tx) HeldPastHeartbeat(now time.Time) (ids []engine.ID, next time.Time, err error) {
+	err = t.query(&listHeldPastHeartbeatSQL, func(r *row) error {
+		switch id, at := r.id(), r.time(); {
+		case !at.After(now):
+			ids = append(ids, id)
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+		return nil
+	})
+	return ids, next, err
+}

@@ -1,0 +1,236 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// keyed gives a run a concurrency key with a limit.
+func keyed(key string, limit int) func(*engine.StartRun) {
+	return func(r *engine.StartRun) { r.ConcurrencyKey, r.ConcurrencyLimit = key, limit }
+}
+
+var keyCases = []testCase{
+	{"of a key no more than its limit run at a time, in the order in which they were due", func(s *stage) {
+		s.worker("w1")
+		var want []engine.ID
+		for range 6 {
+			want = append(want, s.start(keyed("customer-1", 2)))
+			s.pass(time.Second)
+		}
+		var leases []engine.Lease
+		var got []engine.ID
+		take := func() {
+			s.Helper()
+			for _, task := range s.claimWith(s.claimParams("w1", "w1", "w1", "w1")).Tasks {
+				leases, got = append(leases, task.Lease), append(got, task.Run.ID)
+			}
+			if len(leases) > 2 {
+				s.Fatalf("%d runs of the key at a time, want at most 2", len(leases))
+			}
+		}
+		for take(); len(leases) > 0; take() {
+			s.finish(leases[0], "done")
+			leases = leases[1:]
+		}
+		s.sameIDs("order", got, want)
+	}},
+	{"a run that finds all slots taken is gated, keeps its place, and says so", func(s *stage) {
+		l := s.held(keyed("k", 1))
+		s.pass(time.Second)
+		second := s.start(keyed("k", 1))
+		since := s.now
+		s.pass(time.Second)
+		s.claimNothing("w1")
+		run := s.run(second)
+		equal(s, "gated", run.Gated, true)
+		equal(s, "status", run.Status, engine.RunPending)
+		s.sameTime("available at", run.AvailableAt, time.Time{})
+		s.sameTime("held at", run.HeldAt, since)
+		s.finish(l, "done")
+		run = s.run(second)
+		equal(s, "gated after the slot is free", run.Gated, false)
+		s.sameTime("available at", run.AvailableAt, since)
+		s.sameTime("held at", run.HeldAt, time.Time{})
+		equal(s, "claimed", s.claim("w1").Run.ID, second)
+	}},
+	{"a gated run does not stand in the way of others", func(s *stage) {
+		s.held(keyed("k", 1))
+		for range 20 {
+			s.start(keyed("k", 1))
+		}
+		other, free := s.start(keyed("other", 1)), s.start()
+		s.sameIDs("claimed", s.claimedIDs("w1", 2), []engine.ID{other, free})
+		s.claimNothing("w1")
+		equal(s, "claimed with a new arrival", s.start() == s.claim("w1").Run.ID, true)
+	}},
+	{"keys are apart by type and namespace", func(s *stage) {
+		w := s.newWorker("w1")
+		w.Types = []string{kind, "other"}
+		s.register(w, true)
+		a := s.start(keyed("k", 1))
+		b := s.start(keyed("k", 1), ofType("other"))
+		s.sameIDs("claimed", s.claimedIDs("w1", 4, func(p *engine.ClaimParams) { p.Types = []string{kind, "other"} }), []engine.ID{a, b})
+		elsewhere := s.newWorker("w2")
+		elsewhere.Namespace = "elsewhere"
+		s.register(elsewhere, true)
+		c := s.start(keyed("k", 1), inSpace("elsewhere"))
+		s.sameIDs("claimed elsewhere", s.claimedIDs("w2", 4, func(p *engine.ClaimParams) { p.Namespace = "elsewhere" }), []engine.ID{c})
+	}},
+	{"a slot is free again whatever ends the lease", func(s *stage) {
+		for name, end := range map[string]func(l engine.Lease){
+			"complete":  func(l engine.Lease) { s.finish(l, "") },
+			"fail":      func(l engine.Lease) { s.failRun(l, "no") },
+			"cancel":    func(l engine.Lease) { s.cancel(l.RunID) },
+			"terminate": func(l engine.Lease) { _, _ = s.store.TerminateRun(s.ctx, s.endParams(l.RunID, "")) },
+			"pause":     func(l engine.Lease) { s.pause(l.RunID) },
+			"sleep":     func(l engine.Lease) { s.sleep(l, "nap", 24*time.Hour) },
+			"retry":     func(l engine.Lease) { s.fail(l, "pay", "no") },
+			"signal":    func(l engine.Lease) { s.await(l, "approval", "approval") },
+			"loss":      func(l engine.Lease) { s.lose("w1"); s.cancel(l.RunID) },
+			"continue": func(l engine.Lease) {
+				next := engine.StartRun{Run: engine.Run{ID: s.id(), AvailableAt: s.now.Add(time.Hour)}}
+				s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.now}), "CompleteRun")
+			},
+		} {
+			key := keyed("key-"+name, 1)
+			s.worker("w1")
+			first := s.start(key)
+			s.pass(time.Millisecond)
+			task := s.claim("w1")
+			equal(s, "claimed for "+name, task.Run.ID, first)
+			second := s.start(key)
+			s.pass(time.Millisecond)
+			s.claimNothing("w1")
+			equal(s, "gated by "+name, s.run(second).Gated, true)
+			end(task.Lease)
+			next := s.claim("w1")
+			equal(s, "claimed after "+name, next.Run.ID, second)
+			s.finish(next.Lease, "")
+			s.cancelOpen(first)
+		}
+	}},
+	{"a run that sleeps holds no slot, and waits in line when it wakes", func(s *stage) {
+		l := s.held(keyed("k", 1))
+		s.sleep(l, "nap", time.Minute)
+		second := s.start(keyed("k", 1))
+		next := s.claim("w1")
+		equal(s, "claimed", next.Run.ID, second)
+		s.pass(time.Minute)
+		s.claimNothing("w1")
+		run := s.run(l.RunID)
+		equal(s, "gated", run.Gated, true)
+		equal(s, "status", run.Status, engine.RunSleeping)
+		s.finish(next.Lease, "")
+		equal(s, "claimed", s.claim("w1").Run.ID, l.RunID)
+	}},
+	{"a run in a queue without workers does not keep the slot from others", func(s *stage) {
+		l := s.held(keyed("k", 1))
+		away := s.start(keyed("k", 1), inQueue("nobody"))
+		s.pass(time.Second)
+		here := s.start(keyed("k", 1))
+		s.pass(time.Second)
+		s.claimNothing("w1")
+		s.finish(l, "done")
+		equal(s, "claimed", s.claim("w1").Run.ID, here)
+		s.status(away, engine.RunPending)
+	}},
+	{"a run that had its turn and is cancelled passes it on", func(s *stage) {
+		for _, how := range []func(engine.ID){func(id engine.ID) { s.cancel(id) }, func(id engine.ID) { s.pause(id) }} {
+			l := s.held(keyed("k", 1))
+			second := s.start(keyed("k", 1))
+			s.pass(time.Second)
+			third := s.start(keyed("k", 1))
+			s.pass(time.Second)
+			s.claimNothing("w1")
+			s.finish(l, "done")
+			equal(s, "second gated", s.run(second).Gated, false)
+			how(second)
+			next := s.claim("w1")
+			equal(s, "claimed", next.Run.ID, third)
+			s.finish(next.Lease, "")
+			s.cancelOpen(second)
+		}
+	}},
+	{"a gated run can be cancelled, paused and resumed, and timed out", func(s *stage) {
+		l := s.held(keyed("k", 1))
+		cancelled, paused := s.start(keyed("k", 1)), s.start(keyed("k", 1))
+		late := s.start(keyed("k", 1), func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Second) })
+		s.claimNothing("w1")
+		s.cancel(cancelled)
+		s.pause(paused)
+		s.pass(time.Second)
+		s.expire()
+		s.status(late, engine.RunTimedOut)
+		s.finish(l, "done")
+		s.claimNothing("w1")
+		s.resume(paused)
+		equal(s, "claimed", s.claim("w1").Run.ID, paused)
+	}},
+	{"a run's own limit counts", func(s *stage) {
+		s.held(keyed("k", 3))
+		tight, loose := s.start(keyed("k", 1)), s.start(keyed("k", 3))
+		s.sameIDs("claimed", s.claimedIDs("w1", 5), []engine.ID{loose})
+		equal(s, "gated", s.run(tight).Gated, true)
+	}},
+	{"claims at the same time never pass the limit, and none is left behind", func(s *stage) {
+		const runs, limit, claimants = 60, 3, 8
+		for i := range claimants {
+			s.worker(fmt.Sprint("w", i))
+		}
+		for range runs {
+			s.start(keyed("k", limit))
+		}
+		var mu sync.Mutex
+		holding, most, done := 0, 0, 0
+		var group sync.WaitGroup
+		for i := range claimants {
+			mint := &mint{n: uint64(i+1) << 32}
+			worker := fmt.Sprint("w", i)
+			group.Go(func() {
+				for {
+					mu.Lock()
+					over := done == runs
+					mu.Unlock()
+					if over || s.ctx.Err() != nil {
+						return
+					}
+					p := engine.ClaimParams{Namespace: space, Queue: queue, Types: []string{kind}, HistoryBytes: 1, Now: s.now,
+						Grants: []engine.Grant{{WorkerID: worker, Token: mint.token()}, {WorkerID: worker, Token: mint.token()}}}
+					claimed, err := s.store.Claim(s.ctx, p)
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					holding += len(claimed.Tasks)
+					most = max(most, holding)
+					mu.Unlock()
+					for _, task := range claimed.Tasks {
+						mu.Lock()
+						holding-- // before it is free, so that the count is never too high
+						done++
+						mu.Unlock()
+						if _, err := s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: task.Lease, Now: s.now}); err != nil {
+							return
+						}
+					}
+				}
+			})
+		}
+		group.Wait()
+		if most > limit || done != runs {
+			s.Fatalf("at most %d held at a time and %d of %d done, want at most %d and all", most, done, runs, limit)
+		}
+	}},
+}
+
+// cancelOpen cancels a run unless it has ended already.
+func (s *stage) cancelOpen(run engine.ID) {
+	s.Helper()
+	if !s.run(run).Status.Ended() {
+		s.cancel(run)
+	}
+}

@@ -1,0 +1,408 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+var pauseCases = []testCase{
+	{"a paused run is claimed by nobody, and by somebody once it is resumed", func(s *stage) {
+		s.worker("w1")
+		run := s.start()
+		equal(s, "paused", s.pause(run).Paused, true)
+		s.claimNothing("w1")
+		s.pass(time.Hour)
+		s.claimNothing("w1")
+		resumed := s.resume(run)
+		equal(s, "paused after resuming", resumed.Paused, false)
+		equal(s, "claimed", s.claim("w1").Run.ID, run)
+	}},
+	{"pausing takes a run from its worker, at no cost to its budgets", func(s *stage) {
+		l := s.held()
+		s.complete(l, "pay", "x")
+		s.begin(l, "ship")
+		s.pause(l.RunID)
+		run := s.status(l.RunID, engine.RunPending)
+		equal(s, "lease losses", run.LeaseLosses, 0)
+		equal(s, "attempts", run.Attempts, 1)
+		s.lost(s.tryFinish(l, "x"), engine.RunPending, "CompleteRun while paused")
+		equal(s, "interrupted", s.attempts(l.RunID, "ship")[0].Error.Code, engine.FailureCrashed)
+		s.resume(l.RunID)
+		task := s.claim("w1")
+		s.payload("history", task.History[0].Output, text("x"))
+	}},
+	{"the timers of a paused run wait, and are over when it is resumed late", func(s *stage) {
+		l := s.held()
+		s.sleep(l, "nap", time.Minute)
+		wake := s.now.Add(time.Minute)
+		s.pause(l.RunID)
+		run := s.status(l.RunID, engine.RunSleeping)
+		s.sameTime("held at", run.HeldAt, wake)
+		s.sameTime("available at", run.AvailableAt, time.Time{})
+		s.resume(l.RunID)
+		s.parked(l.RunID, "timer:nap", wake)
+		s.pause(l.RunID)
+		s.pass(time.Hour)
+		s.claimNothing("w1")
+		s.resume(l.RunID)
+		task := s.claim("w1")
+		s.sameTime("the timer was over at", task.History[0].FinishedAt, wake)
+	}},
+	{"pausing and resuming twice is fine, and an ended run refuses both", func(s *stage) {
+		run := s.start()
+		s.resume(run)
+		s.pause(run)
+		s.pause(run)
+		s.resume(run)
+		s.resume(run)
+		equal(s, "audit events", len(s.audit(run.String())), 2)
+		s.cancel(run)
+		_, err := s.store.PauseRun(s.ctx, s.steer(run, ""))
+		s.refused(err, engine.ErrPrecondition, "PauseRun")
+		s.explained(err, engine.RunCancelled, "PauseRun")
+		_, err = s.store.ResumeRun(s.ctx, s.steer(run, ""))
+		s.refused(err, engine.ErrPrecondition, "ResumeRun")
+		_, err = s.store.PauseRun(s.ctx, s.steer(s.id(), ""))
+		s.refused(err, engine.ErrNotFound, "PauseRun of a run that is not there")
+	}},
+	{"a paused run can be cancelled and terminated", func(s *stage) {
+		a, b := s.start(), s.start()
+		s.pause(a)
+		s.pause(b)
+		equal(s, "status", s.cancel(a).Status, engine.RunCancelled)
+		end, err := s.store.TerminateRun(s.ctx, s.endParams(b, ""))
+		s.must(err, "TerminateRun")
+		equal(s, "status", end.Status, engine.RunTerminated)
+	}},
+	{"who paused it, when and why is kept", func(s *stage) {
+		run := s.start()
+		s.pause(run)
+		s.pass(time.Minute)
+		s.resume(run)
+		list := s.audit(run.String())
+		equal(s, "audit events", len(list), 2)
+		resumed, paused := list[0], list[1]
+		equal(s, "newest first", resumed.Method, "ResumeWorkflow")
+		equal(s, "method", paused.Method, "PauseWorkflow")
+		equal(s, "actor", paused.Actor, somebody)
+		equal(s, "reason", paused.Reason, "hold on")
+		equal(s, "subject", paused.Subject+" "+paused.SubjectID, "run "+run.String())
+		equal(s, "outcome", paused.Outcome, "ok")
+		s.sameTime("at", paused.At, s.now.Add(-time.Minute))
+	}},
+	{"a note stands in lists until another one does", func(s *stage) {
+		l := s.held()
+		for _, note := range []string{"3 of 10", "4 of 10"} {
+			s.must(s.store.SetNote(s.ctx, engine.SetNoteParams{Lease: l, Note: note, Now: s.now}), "SetNote")
+			list, _, err := s.store.ListRuns(s.ctx, engine.RunFilter{Namespace: space}, engine.Page{Limit: 1})
+			s.must(err, "ListRuns")
+			equal(s, "note", list[0].Note, note)
+		}
+		s.lose("w1")
+		s.lost(s.store.SetNote(s.ctx, engine.SetNoteParams{Lease: l, Note: "late", Now: s.now}), engine.RunPending, "SetNote")
+		equal(s, "note", s.run(l.RunID).Note, "4 of 10")
+	}},
+}
+
+var repairCases = []testCase{
+	{"a retry is a new run with the same input and the results so far", func(s *stage) {
+		l := s.held(withExternal("order-1"), withPriority(3), tagged("a", "b"))
+		s.complete(l, "pay", "paid")
+		s.sleep(l, "nap", time.Second)
+		s.pass(time.Second)
+		l = s.claim("w1").Lease
+		s.fail(l, "ship", "no", forGood)
+		s.complete(l, "refund", "refunded")
+		s.failRun(l, "no")
+		s.pass(time.Minute)
+		answer := s.retry(l.RunID)
+		old, run := s.run(l.RunID), s.run(answer.RunID)
+		equal(s, "old status", old.Status, engine.RunFailed)
+		equal(s, "retried from", run.RetriedFrom, l.RunID)
+		equal(s, "external id", run.ExternalID, "order-1")
+		equal(s, "priority", run.Priority, 3)
+		equal(s, "attempts", run.Attempts, 1)
+		s.payload("input", run.Input, text("input"))
+		task := s.claim("w1")
+		equal(s, "claimed", task.Run.ID, run.ID)
+		equal(s, "steps kept", len(task.History), 3)
+		for i, name := range []string{"pay", "nap", "refund"} {
+			equal(s, "step", task.History[i].Name, name)
+			equal(s, "sequence", task.History[i].Sequence, int64(i+1))
+			equal(s, "run of the step", task.History[i].RunID, run.ID)
+		}
+		s.payload("output of pay", task.History[0].Output, text("paid"))
+		equal(s, "sequence of the next", s.complete(task.Lease, "ship", "shipped").Sequence, 4)
+		s.finish(task.Lease, "done")
+		equal(s, "steps of the old run", len(s.attempts(l.RunID, "")), 4)
+		retries, err := s.store.ListRetries(s.ctx, space, l.RunID)
+		s.must(err, "ListRetries")
+		equal(s, "retries", len(retries), 1)
+	}},
+	{"a retry from a step runs that one and all after it again", func(s *stage) {
+		run := s.failed("a", "b", "c")
+		answer := s.retry(run, func(p *engine.RetryRunParams) { p.FromStep = "b" })
+		task := s.claim("w1")
+		equal(s, "claimed", task.Run.ID, answer.RunID)
+		equal(s, "steps kept", len(task.History), 1)
+		equal(s, "step", task.History[0].Name, "a")
+		_, err := s.tryRetry(run, func(p *engine.RetryRunParams) { p.FromStep = "x" })
+		if err == nil {
+			s.Fatalf("a retry from a step that was never begun succeeded")
+		}
+	}},
+	{"a restart keeps nothing and may have another input", func(s *stage) {
+		run := s.failed("a")
+		other := text("other")
+		answer := s.retry(run, func(p *engine.RetryRunParams) { p.Restart, p.Input = true, &other })
+		task := s.claim("w1")
+		equal(s, "claimed", task.Run.ID, answer.RunID)
+		equal(s, "steps kept", len(task.History), 0)
+		s.payload("input", task.Run.Input, other)
+		equal(s, "bytes", task.Run.Bytes, int64(len("other")))
+	}},
+	{"a retry while one is open is that one", func(s *stage) {
+		run := s.failed("a")
+		first := s.retry(run)
+		again := s.retry(run)
+		equal(s, "run", again.RunID, first.RunID)
+		equal(s, "existed", again.Existed, true)
+		s.cancel(first.RunID)
+		third := s.retry(run)
+		if third.RunID == first.RunID || third.Existed {
+			s.Fatalf("a retry after the first has ended is the same run")
+		}
+	}},
+	{"a repeated request is answered alike, whatever became of the retry", func(s *stage) {
+		run := s.failed("a")
+		by := func(p *engine.RetryRunParams) { p.RequestID = "r" }
+		first := s.retry(run, by)
+		s.cancel(first.RunID)
+		again := s.retry(run, by)
+		equal(s, "run", again.RunID, first.RunID)
+		equal(s, "repeated", again.Repeated, true)
+	}},
+	{"only what has ended badly can be tried again", func(s *stage) {
+		l := s.held()
+		_, err := s.tryRetry(l.RunID)
+		s.refused(err, engine.ErrPrecondition, "RetryRun of a RUNNING run")
+		s.explained(err, engine.RunRunning, "RetryRun")
+		s.finish(l, "done")
+		_, err = s.tryRetry(l.RunID)
+		s.refused(err, engine.ErrPrecondition, "RetryRun of a COMPLETED run")
+		_, err = s.tryRetry(s.id())
+		s.refused(err, engine.ErrNotFound, "RetryRun of a run that is not there")
+		for _, end := range []func(engine.ID){
+			func(id engine.ID) { s.cancel(id) },
+			func(id engine.ID) { _, _ = s.store.TerminateRun(s.ctx, s.endParams(id, "")) },
+		} {
+			run := s.start()
+			end(run)
+			s.retry(run)
+		}
+	}},
+	{"an external id that another run holds by now refuses a retry", func(s *stage) {
+		l := s.held(withExternal("order-1"))
+		s.failRun(l, "no")
+		s.start(withExternal("order-1"))
+		_, err := s.tryRetry(l.RunID)
+		s.refused(err, engine.ErrExists, "RetryRun")
+	}},
+	{"a deadline that has passed is left behind, and a limit counts anew", func(s *stage) {
+		late := s.start(func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Second) })
+		limited := s.start(withTimeouts(engine.Timeouts{Execution: time.Second}), func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Second) })
+		s.pass(time.Second)
+		s.expire()
+		s.sameTime("deadline", s.run(s.retry(late).RunID).DeadlineAt, time.Time{})
+		s.sameTime("deadline", s.run(s.retry(limited).RunID).DeadlineAt, s.now.Add(time.Second))
+	}},
+	{"signals that nothing had consumed come along", func(s *stage) {
+		l := s.held()
+		s.signal(l.RunID, "a", "1")
+		s.signal(l.RunID, "b", "2", signalID("x"))
+		s.await(l, "a", "a")
+		s.failRun(l, "no")
+		answer := s.retry(l.RunID)
+		list := s.signals(answer.RunID)
+		equal(s, "signals", len(list), 1)
+		equal(s, "name", list[0].Name, "b")
+		equal(s, "repeated", s.signal(answer.RunID, "b", "2", signalID("x")).Repeated, true)
+	}},
+	{"a retry is nobody's child", func(s *stage) {
+		s.childWorker()
+		l := s.held()
+		child := s.child(l, "ship", closing(engine.CloseTerminate))
+		s.failRun(s.claimChild(child), "no")
+		answer := s.retry(child)
+		equal(s, "parent", s.run(answer.RunID).ParentRunID, engine.ID{})
+		s.finish(l, "done")
+		s.status(answer.RunID, engine.RunPending)
+	}},
+	{"a result put in by hand stands in the history, with who and why, and the old record beside it", func(s *stage) {
+		l := s.held()
+		s.fail(l, "pay", "declined")
+		s.pause(l.RunID)
+		paid := text("paid in cash")
+		p := engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "saw the receipt"), ID: s.id(), Step: "pay", Output: &paid}
+		step, err := s.store.OverrideStep(s.ctx, p)
+		s.must(err, "OverrideStep")
+		equal(s, "status", step.Status, engine.StepCompleted)
+		equal(s, "overridden by", step.OverriddenBy, "local")
+		equal(s, "reason", step.OverrideReason, "saw the receipt")
+		attempts := s.attempts(l.RunID, "pay")
+		equal(s, "attempts", len(attempts), 2)
+		equal(s, "old status", attempts[0].Status, engine.StepFailed)
+		equal(s, "old is the latest", attempts[0].Latest, false)
+		p.ID = s.id()
+		again, err := s.store.OverrideStep(s.ctx, p)
+		s.must(err, "OverrideStep repeated")
+		equal(s, "attempt of the repetition", again.ID, step.ID)
+		s.resume(l.RunID)
+		task := s.claim("w1")
+		s.payload("history", task.History[0].Output, paid)
+		list := s.audit(l.RunID.String())
+		equal(s, "audited", list[1].Method+" "+list[1].Detail, "OverrideStep pay")
+	}},
+	{"an ended run's step can be overridden, and a retry keeps it", func(s *stage) {
+		l := s.held()
+		s.complete(l, "a", "x")
+		s.fail(l, "pay", "declined", forGood)
+		s.failRun(l, "no")
+		out := text("y")
+		_, err := s.store.OverrideStep(s.ctx, engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "pay", Output: &out})
+		s.must(err, "OverrideStep")
+		s.status(l.RunID, engine.RunFailed)
+		s.retry(l.RunID)
+		task := s.claim("w1")
+		equal(s, "steps kept", len(task.History), 2)
+		s.payload("output", task.History[1].Output, out)
+	}},
+	{"a step can be made to fail for good", func(s *stage) {
+		l := s.held()
+		s.await(l, "approval", "approval")
+		s.pause(l.RunID)
+		f := boom("nobody will ever answer")
+		_, err := s.store.OverrideStep(s.ctx, engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "approval", Failure: &f})
+		s.must(err, "OverrideStep")
+		s.resume(l.RunID)
+		task := s.claim("w1")
+		equal(s, "status", task.History[0].Status, engine.StepFailed)
+		s.failure("error", task.History[0].Error, f)
+	}},
+	{"a run that is at work cannot be overridden", func(s *stage) {
+		l := s.held()
+		s.complete(l, "pay", "x")
+		out := text("y")
+		p := engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "pay", Output: &out}
+		_, err := s.store.OverrideStep(s.ctx, p)
+		s.refused(err, engine.ErrPrecondition, "OverrideStep")
+		s.pause(l.RunID)
+		p.Step = "never"
+		_, err = s.store.OverrideStep(s.ctx, p)
+		s.refused(err, engine.ErrNotFound, "OverrideStep of a step that was never begun")
+		s.resume(l.RunID)
+		s.finish(s.claim("w1").Lease, "done")
+		p.Step = "pay"
+		_, err = s.store.OverrideStep(s.ctx, p)
+		s.refused(err, engine.ErrPrecondition, "OverrideStep of a COMPLETED run")
+	}},
+	{"imported runs stand as they are given, open ones paused", func(s *stage) {
+		parent, child := s.id(), s.id()
+		stepID := s.id()
+		ended := engine.Run{
+			ID: child, Namespace: space, ExternalID: "taken", Queue: queue, Type: kind, Status: engine.RunFailed, Attempts: 3, Bytes: 5,
+			Input: text("in"), Output: text("out"), Error: &engine.Failure{Message: "no"}, CreatedAt: s.now.Add(-time.Hour), StartedAt: s.now.Add(-time.Hour),
+			FinishedAt: s.now.Add(-time.Minute), ParentRunID: parent, ParentStepID: stepID, Origin: engine.OriginImport,
+		}
+		open := engine.Run{ID: parent, Namespace: space, ExternalID: "taken", Queue: queue, Type: kind, Status: engine.RunSleeping, Attempts: 1, Steps: 1,
+			Input: text("in"), CreatedAt: s.now.Add(-time.Hour), StartedAt: s.now.Add(-time.Hour), Origin: engine.OriginImport}
+		step := engine.Step{ID: stepID, RunID: parent, Name: "ship", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
+			Sequence: 1, Output: text("x"), CreatedAt: s.now, StartedAt: s.now, FinishedAt: s.now}
+		s.start(withExternal("taken"), ofType("other"))
+		p := engine.ImportRunsParams{Namespace: space, RequestID: "import", By: somebody, AuditID: s.id(), Now: s.now, Runs: []engine.ImportedRun{
+			{Run: open, Steps: []engine.Step{step}, Signals: []engine.Signal{{RunID: parent, Sequence: 1, Name: "go", Payload: text("!"), ReceivedAt: s.now}}},
+			{Run: ended},
+		}}
+		answer, err := s.store.ImportRuns(s.ctx, p)
+		s.must(err, "ImportRuns")
+		equal(s, "run", answer.RunID, parent)
+		got := s.run(parent)
+		equal(s, "paused", got.Paused, true)
+		equal(s, "status", got.Status, engine.RunPending)
+		got = s.status(child, engine.RunFailed)
+		equal(s, "attempts", got.Attempts, 3)
+		s.payload("output", got.Output, text("out"))
+		s.sameTime("finished at", got.FinishedAt, ended.FinishedAt)
+		again, err := s.store.ImportRuns(s.ctx, p)
+		s.must(err, "ImportRuns repeated")
+		equal(s, "repeated", again.Repeated, true)
+		p.RequestID = ""
+		_, err = s.store.ImportRuns(s.ctx, p)
+		s.refused(err, engine.ErrExists, "ImportRuns under ids that are taken")
+		s.worker("w1")
+		s.resume(parent)
+		task := s.claim("w1")
+		s.payload("history", task.History[0].Output, text("x"))
+		equal(s, "signals", s.await(task.Lease, "go", "go").Waiting, false)
+	}},
+	{"a pinned run is kept, and let go", func(s *stage) {
+		run := s.failed()
+		pin := func(pinned bool) {
+			s.Helper()
+			r, err := s.store.PinRun(s.ctx, engine.PinRunParams{SteerParams: s.steer(run, ""), Pinned: pinned})
+			s.must(err, "PinRun")
+			equal(s, "pinned", r.Pinned, pinned)
+		}
+		pin(true)
+		pin(true)
+		s.pass(time.Hour)
+		equal(s, "pruned", s.prune(s.now, 10), 0)
+		pin(false)
+		equal(s, "pruned", s.prune(s.now, 10), 1)
+	}},
+	{"a run stays as long as an open one refers to it", func(s *stage) {
+		s.childWorker()
+		old := s.failed("a")
+		retried := s.retry(old).RunID
+		l := s.held(ofType(kind), func(r *engine.StartRun) { r.Priority = 9 })
+		child := s.child(l, "ship")
+		s.finish(s.claimChild(child), "")
+		abandoned := s.held(withPriority(9))
+		grown := s.child(abandoned, "ship", closing(engine.CloseAbandon))
+		s.finish(abandoned, "")
+		s.pass(time.Hour)
+		equal(s, "pruned", s.prune(s.now, 10), 0)
+		s.cancel(retried)
+		s.finish(l, "done")
+		s.cancel(grown)
+		s.pass(time.Hour)
+		equal(s, "pruned", s.prune(s.now, 10), 6)
+		for _, id := range []engine.ID{old, retried, l.RunID, child, abandoned.RunID, grown} {
+			_, err := s.store.GetRun(s.ctx, space, id)
+			s.refused(err, engine.ErrNotFound, fmt.Sprint("GetRun of ", id))
+		}
+	}},
+	{"retention is by namespace and outcome", func(s *stage) {
+		s.failed()
+		l := s.held()
+		s.finish(l, "done")
+		elsewhere := s.start(inSpace("elsewhere"))
+		_, err := s.store.CancelRun(s.ctx, engine.EndRunParams{Namespace: "elsewhere", RunID: elsewhere, By: somebody, AuditID: s.id(), Now: s.now})
+		s.must(err, "CancelRun")
+		s.pass(time.Hour)
+		prune := func(namespace string, status engine.RunStatus, before time.Time) int {
+			s.Helper()
+			n, err := s.store.Prune(s.ctx, engine.PruneParams{Namespace: namespace, Status: status, Before: before, Limit: 10})
+			s.must(err, "Prune")
+			return n
+		}
+		equal(s, "of another outcome", prune(space, engine.RunCancelled, s.now), 0)
+		equal(s, "of another namespace", prune("elsewhere", engine.RunFailed, s.now), 0)
+		equal(s, "before it ended", prune(space, engine.RunFailed, s.now.Add(-time.Hour)), 0)
+		equal(s, "failed", prune(space, engine.RunFailed, s.now), 1)
+		equal(s, "completed", prune(space, engine.RunCompleted, s.now), 1)
+		equal(s, "elsewhere", prune("elsewhere", engine.RunCancelled, s.now), 1)
+	}},
+}

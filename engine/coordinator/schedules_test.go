@@ -1,0 +1,145 @@
+package coordinator
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestATickFiresAtItsSecond(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		first := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
+		id := f.plan("* * * * *", 100, first)
+		pass(10 * time.Minute)
+		fires := f.fires(id)
+		if len(fires) != 10 {
+			t.Fatalf("%d fires in ten minutes, want 10", len(fires))
+		}
+		for i, one := range fires {
+			want := first.Add(time.Duration(i) * time.Minute)
+			if !one.tick.Equal(want) || one.at.Sub(want) > time.Millisecond {
+				t.Errorf("fire %d: tick %v at %v, want both at %v", i, one.tick, one.at, want)
+			}
+		}
+	})
+}
+
+func TestMissedTicksAreReplayedTheMostRecentOnesInOrderAndTheRestCounted(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+		now := time.Now().UTC()
+		id := f.plan("* * * * *", 3, now.Truncate(time.Minute).Add(-20*time.Minute))
+		pass(time.Second)
+		fires := f.fires(id)
+		if n := len(fires); n != 3 && n != 4 { // the tick of this very minute is on time
+			t.Fatalf("%d fires, want the 3 most recent of those missed", n)
+		}
+		for i := 1; i < len(fires); i++ {
+			if fires[i].tick.Sub(fires[i-1].tick) != time.Minute {
+				t.Errorf("tick %v follows %v, want one a minute in time order", fires[i].tick, fires[i-1].tick)
+			}
+		}
+		if newest := fires[len(fires)-1].tick; now.Sub(newest) >= time.Minute {
+			t.Errorf("the newest tick fired is %v, more than a minute before %v", newest, now)
+		}
+		if got := f.plans[id].Skipped; got+int64(len(fires)) != 21 {
+			t.Errorf("%d skipped and %d fired, want 21 together", got, len(fires))
+		}
+		if !strings.Contains(log.String(), "schedule caught up") {
+			t.Errorf("nothing says that the schedule caught up:\n%s", log)
+		}
+	})
+}
+
+func TestWithoutCatchupOnlyTicksOnTimeFire(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		base := time.Now().UTC().Truncate(time.Second)
+		id := f.plan("* * * * * *", 0, base.Add(-time.Hour))
+		pass(500 * time.Millisecond)
+		fires := f.fires(id)
+		for _, one := range fires {
+			if late := one.at.Sub(one.tick); late >= engine.OnTime {
+				t.Errorf("a tick fired %v late, want none that was missed", late)
+			}
+		}
+		if want := int64(3601 - len(fires)); f.plans[id].Skipped != want || len(fires) == 0 {
+			t.Errorf("%d fired and %d skipped, want a few and %d", len(fires), f.plans[id].Skipped, want)
+		}
+	})
+}
+
+func TestTheRateOfCatchingUpDelaysTicksAndSkipsNone(t *testing.T) {
+	story(t, Options{CatchupRate: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		begun := time.Now()
+		base := begun.UTC().Truncate(time.Second)
+		slow := f.plan("* * * * * *", 100, base.Add(-200*time.Second))
+		punctual := f.plan("* * * * * *", 100, base.Add(time.Second))
+		pass(5 * time.Second)
+		if n := len(f.fires(slow)); n < 50 || n > 65 {
+			t.Errorf("%d missed ticks fired in 5 s at 10 a second, want about 60", n)
+		}
+		if n := len(f.fires(punctual)); n != 5 {
+			t.Errorf("a schedule that missed nothing fired %d times in 5 s, want 5", n)
+		}
+		pass(55 * time.Second)
+		skipped := f.plans[slow].Skipped
+		fires := f.fires(slow)
+		if want := 200 + 60 + 1 - int(skipped); len(fires) != want || skipped > 100 {
+			t.Errorf("%d fired and %d skipped of 261 ticks, want 100 or less skipped and all others fired", len(fires), skipped)
+		}
+		for i := 1; i < len(fires); i++ {
+			if fires[i].tick.Sub(fires[i-1].tick) != time.Second {
+				t.Fatalf("tick %v follows %v: one is missing, or twice, or out of order", fires[i].tick, fires[i-1].tick)
+			}
+		}
+	})
+}
+
+func TestABrokenScheduleStopsNoOther(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
+		broken := f.plan("not a cron expression", 100, next)
+		good := f.plan("* * * * * *", 100, next)
+		pass(10 * time.Second)
+		if n := len(f.fires(good)); n != 10 {
+			t.Errorf("the good schedule fired %d times, want 10", n)
+		}
+		if len(f.fires(broken)) != 0 || f.plans[broken].Broken == "" {
+			t.Errorf("the broken schedule fired %d times and says %q", len(f.fires(broken)), f.plans[broken].Broken)
+		}
+		if n := strings.Count(log.String(), "schedule is broken"); n != 1 {
+			t.Errorf("said %d times that it is broken, want once", n)
+		}
+	})
+}
+
+func TestAScheduleThatEndsIsNotLookedAtAgain(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
+		id := f.plan(next.Format("5 4 15 2 1 ? 2006"), 100, next)
+		pass(2 * time.Second)
+		if len(f.fires(id)) != 1 || !f.plans[id].NextFireAt.IsZero() {
+			t.Fatalf("fired %d times, next at %v, want once and never again", len(f.fires(id)), f.plans[id].NextFireAt)
+		}
+		looks := f.count("DueSchedules")
+		pass(time.Hour)
+		if n := f.count("DueSchedules") - looks; n != 0 {
+			t.Errorf("%d looks at schedules in an hour without any, want none", n)
+		}
+	})
+}
+
+func TestARunExpiresAtItsMoment(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		at := time.Now().Add(1234 * time.Millisecond)
+		f.set(func() { f.expire = append(f.expire, at.UTC()) })
+		f.ring(engine.Ring{Kind: engine.RingTimer})
+		pass(2 * time.Second)
+		got := f.moments(&f.expired)
+		if len(got) != 1 || got[0].Sub(at).Abs() > time.Millisecond {
+			t.Fatalf("expired at %v, want at %v", got, at)
+		}
+	})
+}

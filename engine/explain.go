@@ -1,0 +1,398 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Blocker is what keeps a run from going on. The numbers are those of the wire.
+type Blocker uint8
+
+const (
+	BlockedByNothing     Blocker = 1 // it runs, or has ended, or is about to be handed out
+	BlockedByNoWorker    Blocker = 2
+	BlockedByBusyWorkers Blocker = 3
+	BlockedByRetryDelay  Blocker = 4
+	BlockedByTimer       Blocker = 5
+	BlockedBySignal      Blocker = 6
+	BlockedByChild       Blocker = 7
+	BlockedByPause       Blocker = 8
+	BlockedByKey         Blocker = 9
+	BlockedByNamespace   Blocker = 10
+	BlockedByStart       Blocker = 11 // start_at lies ahead
+)
+
+// Explanation says why a run is where it is.
+type Explanation struct {
+	Summary string // one sentence, without a full stop
+	Details []string
+	Blocker Blocker
+	Since   time.Time // unset: not known
+	NextAt  time.Time // when something happens by itself; unset: nothing does
+}
+
+// Explain says what a run waits for, since when, what comes next and when. It names the worker that is missing.
+func Explain(c Circumstances, now time.Time) Explanation {
+	r := &c.Run
+	var e Explanation
+	switch {
+	case r.Status.Ended():
+		e = explainEnd(r, now)
+	case r.Status == RunRunning:
+		e = explainRunning(&c, now)
+	case r.Paused:
+		e = explainPause(&c, now)
+	case r.Gated:
+		e = Explanation{Blocker: BlockedByKey, Since: r.HeldAt, Summary: fmt.Sprintf("waits for a slot of concurrency key %s: %s of it may run at a time",
+			r.ConcurrencyKey, count(r.ConcurrencyLimit, "run", "runs"))}
+		e.add("%s, and %s ahead of this one in line", running(c.RunningOfKey), isAre(c.AheadInLine, "run"))
+	case r.AvailableAt.IsZero() || r.AvailableAt.After(now):
+		e = explainWait(&c, now)
+	default:
+		e = explainDue(&c, now)
+	}
+	if !r.Status.Ended() {
+		e.addLimits(r, now)
+	}
+	return e
+}
+
+func (e *Explanation) add(format string, args ...any) {
+	e.Details = append(e.Details, fmt.Sprintf(format, args...))
+}
+
+// addLimits says what ends the run in any case.
+func (e *Explanation) addLimits(r *Run, now time.Time) {
+	if !r.CancelRequestedAt.IsZero() {
+		why := ""
+		if r.CancelReason != "" {
+			why = ": " + r.CancelReason
+		}
+		e.add("cancellation was asked for %s ago%s; it is CANCELLED when its code returns, or %s", brief(now.Sub(r.CancelRequestedAt)), why, in(r.GraceUntil, now))
+	}
+	if !r.DeadlineAt.IsZero() {
+		e.add("its deadline ends it %s", in(r.DeadlineAt, now))
+	}
+}
+
+func explainEnd(r *Run, now time.Time) Explanation {
+	e := Explanation{Blocker: BlockedByNothing, Since: r.FinishedAt}
+	ago := brief(now.Sub(r.FinishedAt)) + " ago"
+	switch {
+	case !r.ContinuedAs.IsZero():
+		e.Summary = "continued as run " + r.ContinuedAs.String() + " " + ago
+	case r.Status == RunCompleted:
+		e.Summary = "completed " + ago
+	default:
+		e.Summary = strings.ToLower(strings.ReplaceAll(r.Status.String(), "_", " ")) + " " + ago
+		if r.Error != nil {
+			e.Summary += ": " + r.Error.Message
+		}
+		e.add("`kagzi workflow retry %s` runs it again from the step that failed", r.ID)
+	}
+	return e
+}
+
+func explainRunning(c *Circumstances, now time.Time) Explanation {
+	r := &c.Run
+	e := Explanation{Blocker: BlockedByNothing, Since: r.StartedAt, Summary: "runs on worker " + r.WorkerID}
+	for _, s := range c.Steps {
+		switch {
+		case s.Kind == StepFunction && s.Status == StepRunning:
+			e.Summary = fmt.Sprintf("runs step %s%s on worker %s for %s", s.Name, attempt(s.Attempt), r.WorkerID, brief(now.Sub(s.StartedAt)))
+			e.Since, e.NextAt = s.StartedAt, s.TimeoutAt
+			if !s.TimeoutAt.IsZero() {
+				e.add("step %s times out %s", s.Name, in(s.TimeoutAt, now))
+			}
+		case s.Status == StepPending:
+			e.add("step %s is tried again %s%s", s.Name, in(s.RetryAt, now), because(s.Error))
+		case s.Kind == StepSleep:
+			e.add("timer %s is over %s", s.Name, in(s.WakeAt, now))
+		case s.Kind == StepSignal:
+			e.add("it also waits for signal %s", s.SignalName)
+		case s.Kind == StepChild:
+			e.add("child run %s is not over yet", s.ChildRunID)
+		}
+	}
+	if i := slices.IndexFunc(c.Workers, func(w Worker) bool { return w.ID == r.WorkerID }); i >= 0 {
+		e.add("the worker was heard from %s ago", brief(now.Sub(c.Workers[i].LastHeartbeatAt)))
+	}
+	return e
+}
+
+func explainPause(c *Circumstances, now time.Time) Explanation {
+	e := Explanation{Blocker: BlockedByPause, Summary: "paused"}
+	if p := c.LastPause; p != nil {
+		e.Since = p.At
+		e.Summary += " by " + p.Actor.Name + " " + brief(now.Sub(p.At)) + " ago"
+		if p.Reason != "" {
+			e.Summary += ": " + p.Reason
+		}
+	}
+	e.add("`kagzi workflow resume %s` gives it back to the workers", c.Run.ID)
+	return e
+}
+
+// explainWait is about a run that time or an event makes due.
+func explainWait(c *Circumstances, now time.Time) Explanation {
+	r := &c.Run
+	e := Explanation{NextAt: r.AvailableAt}
+	kind, name, _ := strings.Cut(r.WaitingFor, ":")
+	waiting := Step{}
+	for _, s := range c.Steps {
+		if s.Name == name && kind == "timer" || s.SignalName == name && kind == "signal" && s.Kind == StepSignal || s.ChildRunID.String() == name && kind == "child" {
+			waiting = s
+		}
+	}
+	switch {
+	case kind == "timer":
+		e.Blocker, e.Since = BlockedByTimer, waiting.StartedAt
+		e.Summary = fmt.Sprintf("sleeps in %s, wakes %s", name, in(r.AvailableAt, now))
+	case kind == "signal":
+		e.Blocker, e.Since = BlockedBySignal, waiting.StartedAt
+		e.Summary = "waits for signal " + name + ", without a limit"
+		if !r.AvailableAt.IsZero() {
+			e.Summary = fmt.Sprintf("waits for signal %s, goes on without it %s", name, in(r.AvailableAt, now))
+		}
+		e.add("`kagzi workflow signal %s %s` sends it", r.ID, name)
+	case kind == "child":
+		e.Blocker, e.Since = BlockedByChild, waiting.StartedAt
+		e.Summary = "waits for child run " + name
+		if n := slices.Collect(openChildren(c.Steps)); len(n) > 1 {
+			e.Summary = fmt.Sprintf("waits for %d child runs, the first of them %s", len(n), name)
+		}
+		e.add("`kagzi workflow explain %s` says what that one waits for", name)
+	default:
+		e = explainDelay(c, now)
+	}
+	for _, s := range c.Steps {
+		if s.ID != waiting.ID && s.Status == StepPending {
+			e.add("step %s is tried again %s%s", s.Name, in(s.RetryAt, now), because(s.Error))
+		}
+	}
+	return e
+}
+
+func openChildren(steps []Step) func(yield func(ID) bool) {
+	return func(yield func(ID) bool) {
+		for _, s := range steps {
+			if s.Kind == StepChild && s.Open() && s.Awaited != 0 && !yield(s.ChildRunID) {
+				return
+			}
+		}
+	}
+}
+
+// explainDelay is about a PENDING run whose moment lies ahead: a retry, a lost worker, or its very start.
+func explainDelay(c *Circumstances, now time.Time) Explanation {
+	r := &c.Run
+	e := Explanation{Blocker: BlockedByRetryDelay, NextAt: r.AvailableAt}
+	for _, s := range c.Steps {
+		if s.Status == StepPending && s.RetryAt.Equal(r.AvailableAt) {
+			e.Since = s.FinishedAt
+			if s.Failures == 0 {
+				break // the run itself is tried again, and this step with it
+			}
+			policy := cmpPolicy(s.RetryPolicy, r.RetryPolicy)
+			e.Summary = fmt.Sprintf("retries %s, attempt %d%s %s%s", s.Name, s.Failures+1, of(policy), in(r.AvailableAt, now), because(s.Error))
+			return e
+		}
+	}
+	switch {
+	case r.Failures > 0:
+		e.Summary = fmt.Sprintf("is tried again as a whole, attempt %d%s %s", r.Failures+1, of(cmpPolicy(r.RetryPolicy)), in(r.AvailableAt, now))
+	case r.LeaseLosses > 0:
+		e.Summary = fmt.Sprintf("lost %s in a row, is handed out again %s", count(r.LeaseLosses, "worker", "workers"), in(r.AvailableAt, now))
+		e.add("after %d in a row it fails", MaxLeaseLosses)
+	default:
+		e.Blocker, e.Since = BlockedByStart, r.CreatedAt
+		e.Summary = "is to start " + in(r.AvailableAt, now)
+	}
+	return e
+}
+
+// explainDue is about a run that any fitting worker could take now.
+func explainDue(c *Circumstances, now time.Time) Explanation {
+	r := &c.Run
+	e := Explanation{Since: r.AvailableAt}
+	if !c.NamespaceEnabled {
+		e.Blocker, e.Summary = BlockedByNamespace, "due, but namespace "+r.Namespace+" is disabled"
+		e.add("`kagzi namespace enable %s` lets it go on", r.Namespace)
+		return e
+	}
+	fitting, free := fit(c)
+	switch {
+	case len(fitting) == 0:
+		e.Blocker = BlockedByNoWorker
+		e.Summary = fmt.Sprintf("due for %s, but no online worker serves type %s in queue %s%s", brief(now.Sub(r.AvailableAt)), r.Type, r.Queue, withRequirements(r))
+		e.addMissing(c)
+	case !free:
+		e.Blocker = BlockedByBusyWorkers
+		e.Summary = fmt.Sprintf("due for %s, but all workers that could take it are busy (%d)", brief(now.Sub(r.AvailableAt)), len(fitting))
+		for _, w := range fitting {
+			e.add("%s", business(c, w))
+		}
+	default:
+		e.Blocker = BlockedByNothing
+		e.Summary = fmt.Sprintf("due for %s, and about to be handed to one of %s", brief(now.Sub(r.AvailableAt)), count(len(fitting), "worker", "workers"))
+	}
+	return e
+}
+
+// fit is the ONLINE workers that could take the run, and whether one of them has a slot free.
+func fit(c *Circumstances) (fitting []*Worker, free bool) {
+	for i := range c.Workers {
+		w := &c.Workers[i]
+		if w.Status != WorkerOnline || !slices.Contains(w.Types, c.Run.Type) || !Meets(w.Offers(), c.Run.Requirements) {
+			continue
+		}
+		fitting = append(fitting, w)
+		limit, limited := w.TypeLimits[c.Run.Type]
+		free = free || w.Active < w.MaxConcurrent && (w.QueueLimit == 0 || c.RunningInQueue < w.QueueLimit) && (!limited || c.RunningOfType < limit)
+	}
+	return fitting, free
+}
+
+// business says why a worker takes nothing more.
+func business(c *Circumstances, w *Worker) string {
+	limit, limited := w.TypeLimits[c.Run.Type]
+	switch {
+	case w.Active >= w.MaxConcurrent:
+		return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
+	case w.QueueLimit > 0 && c.RunningInQueue >= w.QueueLimit:
+		return fmt.Sprintf("worker %s: %d of the %d runs that its queue may have at a time are running", w.ID, c.RunningInQueue, w.QueueLimit)
+	case limited && c.RunningOfType >= limit:
+		return fmt.Sprintf("worker %s: %d of the %d runs of type %s that may run at a time are running", w.ID, c.RunningOfType, limit, c.Run.Type)
+	}
+	return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
+}
+
+// addMissing says what each worker of the queue lacks.
+func (e *Explanation) addMissing(c *Circumstances) {
+	r := &c.Run
+	if len(c.Workers) == 0 {
+		e.add("no worker is connected to queue %s", r.Queue)
+	}
+	for i := range c.Workers {
+		w := &c.Workers[i]
+		switch {
+		case w.Status == WorkerDraining:
+			e.add("worker %s is draining and takes nothing new", w.ID)
+		case !slices.Contains(w.Types, r.Type):
+			e.add("worker %s serves the queue, but not type %s: it serves %s", w.ID, r.Type, listed(w.Types))
+		default:
+			e.add("worker %s does not offer %s", w.ID, strings.Join(unmet(w, r.Requirements), ", "))
+		}
+	}
+}
+
+func unmet(w *Worker, requirements map[string]string) (missing []string) {
+	for _, key := range slices.Sorted(maps.Keys(requirements)) {
+		if !Meets(w.Offers(), map[string]string{key: requirements[key]}) {
+			missing = append(missing, key+"="+requirements[key])
+		}
+	}
+	return missing
+}
+
+func withRequirements(r *Run) string {
+	if len(r.Requirements) == 0 {
+		return ""
+	}
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(r.Requirements)) {
+		all = append(all, key+"="+r.Requirements[key])
+	}
+	return " with " + strings.Join(all, ", ")
+}
+
+func listed(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+func cmpPolicy(policies ...*RetryPolicy) RetryPolicy {
+	for _, p := range policies {
+		if p != nil {
+			return *p
+		}
+	}
+	return RetryPolicy{}
+}
+
+// of is " of 5" for a policy with an end.
+func of(p RetryPolicy) string {
+	switch {
+	case p.MaximumAttempts < 0:
+		return ""
+	case p.MaximumAttempts == 0:
+		return fmt.Sprintf(" of %d", DefaultAttempts)
+	}
+	return fmt.Sprintf(" of %d", p.MaximumAttempts)
+}
+
+func attempt(n int) string {
+	if n <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (attempt %d)", n)
+}
+
+func because(f *Failure) string {
+	if f == nil || f.Message == "" {
+		return ""
+	}
+	return ": " + f.Message
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func isAre(n int, word string) string {
+	if n == 1 {
+		return "1 " + word + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, word)
+}
+
+func running(n int) string { return isAre(n, "run") + " running" }
+
+// in is "in 38 s", or "now" when the moment has come.
+func in(at, now time.Time) string {
+	if at.IsZero() {
+		return "at an unknown time"
+	}
+	if !at.After(now) {
+		return "now"
+	}
+	return "in " + brief(at.Sub(now))
+}
+
+// brief is a length of time for people: its two largest units at most, never negative.
+func brief(d time.Duration) string {
+	d = max(d, 0)
+	units := []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
+	for i, u := range units {
+		if d < u.length {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", d/u.length, u.name)
+		if rest := d % u.length; i < 3 && rest >= units[i+1].length {
+			text += fmt.Sprintf(" %d %s", rest/units[i+1].length, units[i+1].name)
+		}
+		return text
+	}
+	return "0 s"
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestExplain(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	worker := func(change func(w *Worker)) Worker {
+		w := Worker{ID: "w1", Status: WorkerOnline, Queues: []string{"orders"}, Types: []string{"order"}, MaxConcurrent: 2, LastHeartbeatAt: at(-time.Second)}
+		if change != nil {
+			change(&w)
+		}
+		return w
+	}
+	run := Run{ID: FirstID(now), Namespace: "default", Queue: "orders", Type: "order", Status: RunPending, CreatedAt: at(-time.Hour), AvailableAt: at(-90 * time.Second)}
+	declined := &Failure{Message: "card declined"}
+
+	tests := []struct {
+		name    string
+		change  func(c *Circumstances)
+		summary string
+		blocker Blocker
+		since   time.Time
+		next    time.Time
+		detail  string
+	}{
+		{"completed", func(c *Circumstances) { c.Run.Status, c.Run.FinishedAt = RunCompleted, at(-3*time.Minute) },
+			"completed 3 min ago", BlockedByNothing, at(-3 * time.Minute), time.Time{}, ""},
+		{"failed", func(c *Circumstances) {
+			c.Run.Status, c.Run.FinishedAt, c.Run.Error = RunFailed, at(-time.Second), declined
+		}, "failed 1 s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "kagzi workflow retry"},
+		{"running", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.AvailableAt = RunRunning, "w1", time.Time{}
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, Attempt: 2, StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
+		}, "runs step charge (attempt 2) on worker w1 for 4 s", BlockedByNothing, at(-4 * time.Second), at(time.Minute), "heard from 1 s ago"},
+		{"retry", func(c *Circumstances) {
+			c.Run.AvailableAt = at(38 * time.Second)
+			c.Steps = []Step{{Name: "charge", Status: StepPending, Failures: 6, RetryAt: at(38 * time.Second), Error: declined, FinishedAt: at(-time.Second),
+				RetryPolicy: &RetryPolicy{MaximumAttempts: 10}}}
+		}, "retries charge, attempt 7 of 10 in 38 s: card declined", BlockedByRetryDelay, at(-time.Second), at(38 * time.Second), ""},
+		{"run retry", func(c *Circumstances) {
+			c.Run.AvailableAt, c.Run.Failures, c.Run.RetryPolicy = at(time.Second), 1, &RetryPolicy{MaximumAttempts: -1}
+		}, "is tried again as a whole, attempt 2 in 1 s", BlockedByRetryDelay, time.Time{}, at(time.Second), ""},
+		{"lost workers", func(c *Circumstances) { c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3 },
+			"lost 3 workers in a row, is handed out again in 2 s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second), "after 10 in a row it fails"},
+		{"timer", func(c *Circumstances) {
+			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(26*time.Hour), "timer:cool-off"
+			c.Steps = []Step{{Name: "cool-off", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour), WakeAt: at(26 * time.Hour)}}
+		}, "sleeps in cool-off, wakes in 1 d 2 h", BlockedByTimer, at(-time.Hour), at(26 * time.Hour), ""},
+		{"signal with a limit", func(c *Circumstances) {
+			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(time.Hour), "signal:approval"
+			c.Steps = []Step{{Name: "approval:2", Kind: StepSignal, SignalName: "approval", Status: StepRunning, StartedAt: at(-time.Hour), Awaited: 1}}
+		}, "waits for signal approval, goes on without it in 1 h", BlockedBySignal, at(-time.Hour), at(time.Hour), "kagzi workflow signal"},
+		{"child", func(c *Circumstances) {
+			child := FirstID(at(-time.Minute))
+			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, time.Time{}, "child:"+child.String()
+			c.Steps = []Step{{Name: "ship", Kind: StepChild, ChildRunID: child, Status: StepRunning, StartedAt: at(-time.Minute), Awaited: 1}}
+		}, "waits for child run " + FirstID(at(-time.Minute)).String(), BlockedByChild, at(-time.Minute), time.Time{}, "kagzi workflow explain"},
+		{"paused", func(c *Circumstances) {
+			c.Run.Paused, c.Run.AvailableAt = true, time.Time{}
+			c.LastPause = &AuditEvent{At: at(-time.Hour), Actor: Actor{Name: "ada"}, Reason: "wrong price"}
+		}, "paused by ada 1 h ago: wrong price", BlockedByPause, at(-time.Hour), time.Time{}, "kagzi workflow resume"},
+		{"key", func(c *Circumstances) {
+			c.Run.Gated, c.Run.HeldAt, c.Run.AvailableAt = true, at(-time.Minute), time.Time{}
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.AheadInLine = "customer-1", 2, 2, 1
+		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey, at(-time.Minute), time.Time{}, "2 runs are running, and 1 run is ahead"},
+		{"start ahead", func(c *Circumstances) { c.Run.AvailableAt = at(time.Hour) },
+			"is to start in 1 h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
+		{"namespace disabled", func(c *Circumstances) { c.NamespaceEnabled = false },
+			"due, but namespace default is disabled", BlockedByNamespace, at(-90 * time.Second), time.Time{}, "kagzi namespace enable default"},
+		{"no worker at all", func(c *Circumstances) { c.Workers = nil },
+			"due for 1 min 30 s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "no worker is connected to queue orders"},
+		{"another type", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Types = []string{"mail"} })} },
+			"due for 1 min 30 s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 serves the queue, but not type order: it serves mail"},
+		{"a requirement", func(c *Circumstances) { c.Run.Requirements = map[string]string{"gpu": "true"} },
+			"due for 1 min 30 s, but no online worker serves type order in queue orders with gpu=true", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 does not offer gpu=true"},
+		{"draining", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Status = WorkerDraining })} },
+			"due for 1 min 30 s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "draining"},
+		{"busy", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 })} },
+			"due for 1 min 30 s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "worker w1 runs 2 of 2"},
+		{"queue limit", func(c *Circumstances) {
+			c.Workers, c.RunningInQueue = []Worker{worker(func(w *Worker) { w.QueueLimit = 3 })}, 3
+		}, "due for 1 min 30 s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "3 of the 3 runs that its queue may have"},
+		{"free", nil, "due for 1 min 30 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-90 * time.Second), time.Time{}, ""},
+		{"deadline and grace", func(c *Circumstances) {
+			c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil, c.Run.CancelReason = at(time.Hour), at(-time.Second), at(time.Minute), "enough"
+		}, "due for 1 min 30 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-90 * time.Second), time.Time{},
+			"cancellation was asked for 1 s ago: enough; it is CANCELLED when its code returns, or in 1 min|its deadline ends it in 1 h"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := Circumstances{Run: run, Workers: []Worker{worker(nil)}, NamespaceEnabled: true}
+			if test.change != nil {
+				test.change(&c)
+			}
+			got := Explain(c, now)
+			if got.Summary != test.summary {
+				t.Errorf("summary\n  got  %s\n  want %s", got.Summary, test.summary)
+			}
+			if got.Blocker != test.blocker || !got.Since.Equal(test.since) || !got.NextAt.Equal(test.next) {
+				t.Errorf("blocker %d since %v next %v, want %d, %v, %v", got.Blocker, got.Since, got.NextAt, test.blocker, test.since, test.next)
+			}
+			for detail := range strings.SplitSeq(test.detail, "|") {
+				if detail != "" && !slices.ContainsFunc(got.Details, func(d string) bool { return strings.Contains(d, detail) }) {
+					t.Errorf("details %q lack %q", got.Details, detail)
+				}
+			}
+		})
+	}
+}
+
+func TestBriefNamesTheTwoLargestUnits(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", 0: "0 s", 5 * time.Millisecond: "5 ms", 1500 * time.Millisecond: "1 s", 61 * time.Second: "1 min 1 s", time.Hour: "1 h",
+		25*time.Hour + time.Minute: "1 d 1 h", 24 * time.Hour: "1 d",
+	} {
+		if got := brief(d); got != want {
+			t.Errorf("brief(%v) = %q, want %q", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// FreeRuns ends leases whose runs are due at once, with no loss counted. A run that nobody holds is passed over.
+func FreeRuns(tx Tx, ids []engine.ID, now time.Time) error {
+	b := open(tx, now)
+	for _, id := range ids {
+		run, err := b.heldRun(id)
+		if err != nil {
+			return err
+		}
+		if run == nil {
+			continue
+		}
+		b.ringWorker(run.Holder)
+		if err := b.free(run, b.dueNow()); err != nil {
+			return err
+		}
+	}
+	return b.close()
+}
+
+// heldRun is the run, nil when nobody holds it.
+func (b *book) heldRun(id engine.ID) (*Run, error) {
+	run, err := b.find("", id)
+	if err != nil || run == nil || run.Token.IsZero() {
+		return nil, err
+	}
+	return run, nil
+}
+
+// LoseRuns ends the leases of a worker that was lost, as engine.AfterLeaseLost says, and returns how many. With heardAt, when the worker was last
+// heard from, runs whose own heartbeat timeout is not over since keep their lease.
+func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) (int, error) {
+	b := open(tx, now)
+	heardAt = engine.Micros(heardAt)
+	lost := 0
+	for _, id := range ids {
+		run, err := b.heldRun(id)
+		if err != nil {
+			return 0, err
+		}
+		if run == nil || !heardAt.IsZero() && outlives(run, heardAt, b.now) {
+			continue
+		}
+		b.ringWorker(run.Holder)
+		if err := b.lose(run); err != nil {
+			return 0, err
+		}
+		lost++
+	}
+	return lost, b.close()
+}
+
+// outlives says that the run's own heartbeat timeout since then is not over.
+func outlives(run *Run, heardAt, now time.Time) bool {
+	return run.Timeouts.Heartbeat > 0 && heardAt.Add(run.Timeouts.Heartbeat).After(now)
+}
+
+// FreeLost comes for the leases that a lost worker was left.
+func FreeLost(tx Tx, now time.Time) (int, time.Time, error) {
+	ids, next, err := tx.HeldPastHeartbeat(engine.Micros(now))
+	if err != nil || len(ids) == 0 {
+		return 0, next, err
+	}
+	lost, err := LoseRuns(tx, ids, time.Time{}, now)
+	return lost, next, err
+}
+
+// TimeoutSteps takes the attempts of one run together, so that the end of its lease does not interrupt one that is over itself.
+func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (int, time.Time, error) {
+	b := open(tx, p.Now)
+	late, next, err := tx.LateSteps(b.now, p.Limit)
+	if err != nil || len(late) == 0 {
+		return 0, next, err
+	}
+	var order []engine.ID
+	of := map[engine.ID][]engine.Step{}
+	for _, step := range late {
+		if of[step.RunID] == nil {
+			order = append(order, step.RunID)
+		}
+		of[step.RunID] = append(of[step.RunID], step)
+	}
+	for _, id := range order {
+		if err := b.timeout(id, of[id], p.Roll); err != nil {
+			return 0, time.Time{}, err
+		}
+	}
+	return len(late), next, b.close()
+}
+
+// timeout fails these attempts of a run and ends its lease.
+func (b *book) timeout(id engine.ID, late []engine.Step, roll float64) error {
+	run, err := b.run("", id)
+	if err != nil {
+		return err
+	}
+	final := false
+	for i := range late {
+		step := &late[i]
+		v := fail(run, step, engine.StepTimedOutFailure(), b.now, roll)
+		final = final || !v.Retry
+		step.Token = engine.Token{} // no lease has reported this, so no late report is a repetition of it
+		if err := b.tx.SaveStep(step); err != nil {
+			return err
+		}
+	}
+	b.ringWorker(run.Holder)
+	if final { // another worker takes the error into the code
+		return b.free(run, b.dueNow())
+	}
+	return b.park(run)
+}
+
+// EndExpired ends the runs whose deadline or grace is over.
+func EndExpired(tx Tx, p engine.EndExpiredParams) (int, time.Time, error) {
+	b := open(tx, p.Now)
+	ids, next, err := tx.Expired(b.now, p.Limit)
+	if err != nil || len(ids) == 0 {
+		return 0, next, err
+	}
+	for _, id := range ids {
+		run, err := b.run("", id)
+		if err != nil {
+			return 0, time.Time{}, err
+		}
+		if run.Status.Ended() {
+			continue // with its parent, a moment ago
+		}
+		status, failure := expiry(&run.Run)
+		b.ringWorker(run.Holder)
+		if err := b.end(run, status, &failure, engine.Token{}); err != nil {
+			return 0, time.Time{}, err
+		}
+	}
+	return len(ids), next, b.close()
+}
+
+// expiry is how a run ends whose time is up.
+func expiry(run *engine.Run) (engine.RunStatus, engine.Failure) {
+	if !run.GraceUntil.IsZero() && run.ExpiresAt().Equal(run.GraceUntil) {
+		return engine.RunCancelled, engine.EndedByFailure(engine.RunCancelled, run.CancelReason)
+	}
+	return engine.RunTimedOut, engine.DeadlineFailure(run.DeadlineAt)
+}

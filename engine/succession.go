@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Continuation is the run that goes on where run ends. next is what its code asked for: the input, and whatever it names of its
+// own; the rest is run's, its external id and its parent included. A limit on the whole run counts anew.
+func Continuation(run *Run, next StartRun, now time.Time) StartRun {
+	s := heir(run, next.ID, now)
+	s.Input, s.Bytes = next.Input, int64(next.Input.Size())
+	s.ExternalID = cmp.Or(next.ExternalID, run.ExternalID)
+	s.Queue, s.Type, s.Version = cmp.Or(next.Queue, run.Queue), cmp.Or(next.Type, run.Type), cmp.Or(next.Version, run.Version)
+	s.Priority = cmp.Or(next.Priority, run.Priority)
+	if next.RetryPolicy != nil {
+		s.RetryPolicy = next.RetryPolicy
+	}
+	if next.Timeouts != (Timeouts{}) {
+		s.Timeouts = next.Timeouts
+		s.DeadlineAt = time.Time{}
+		if next.Timeouts.Execution > 0 {
+			s.DeadlineAt = now.Add(next.Timeouts.Execution)
+		}
+	}
+	if !next.DeadlineAt.IsZero() && (s.Timeouts.Execution == 0 || next.DeadlineAt.Before(s.DeadlineAt)) {
+		s.DeadlineAt = next.DeadlineAt // the earlier of the two holds
+	}
+	if next.AvailableAt.After(now) {
+		s.AvailableAt = next.AvailableAt
+	}
+	if next.OnFailureWorkflow != "" {
+		s.OnFailureWorkflow, s.OnFailureQueue = next.OnFailureWorkflow, next.OnFailureQueue
+	}
+	if len(next.Tags) > 0 {
+		s.Tags = next.Tags
+	}
+	if len(next.Requirements) > 0 {
+		s.Requirements = next.Requirements
+	}
+	if next.ConcurrencyKey != "" {
+		s.ConcurrencyKey, s.ConcurrencyLimit = next.ConcurrencyKey, next.ConcurrencyLimit
+	}
+	s.ContinuedFrom = run.ID
+	s.ParentRunID, s.ParentStepID, s.ParentClose = run.ParentRunID, run.ParentStepID, run.ParentClose
+	s.Origin, s.ScheduleID, s.ScheduledAt, s.FailedRunID = run.Origin, run.ScheduleID, run.ScheduledAt, run.FailedRunID
+	return s
+}
+
+// RetryOf is the run that a person has run tried again as. A deadline that has passed is left behind; a limit on the whole run
+// counts anew. It is nobody's child: what waited for the first run has its answer.
+func RetryOf(run *Run, p *RetryRunParams) StartRun {
+	s := heir(run, p.ID, p.Now)
+	s.Input, s.RequestID = run.Input, p.RequestID
+	if p.Input != nil {
+		s.Input = *p.Input
+	}
+	s.Bytes = int64(s.Input.Size())
+	s.RetriedFrom = run.ID
+	if !s.DeadlineAt.After(p.Now) {
+		s.DeadlineAt = time.Time{}
+	}
+	return s
+}
+
+// heir is a new run with all that a starter chose for run.
+func heir(run *Run, id ID, now time.Time) StartRun {
+	s := StartRun{Run: Run{
+		ID: id, Namespace: run.Namespace, ExternalID: run.ExternalID, Queue: run.Queue, Type: run.Type, Version: run.Version,
+		Status: RunPending, Priority: run.Priority, Attempts: 1, CreatedAt: now, AvailableAt: now, DeadlineAt: run.DeadlineAt,
+		RetryPolicy: run.RetryPolicy, Timeouts: run.Timeouts, Tags: maps.Clone(run.Tags), Requirements: maps.Clone(run.Requirements),
+		OnFailureWorkflow: run.OnFailureWorkflow, OnFailureQueue: run.OnFailureQueue,
+		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit, Traceparent: run.Traceparent,
+	}}
+	if run.Timeouts.Execution > 0 {
+		s.DeadlineAt = now.Add(run.Timeouts.Execution)
+	}
+	return s
+}
+
+// ChildFailure is what a parent is told of a child that did not complete.
+func ChildFailure(child *Run) Failure {
+	f := Failure{Type: "child", Message: "the child run ended as " + child.Status.String(), NonRetryable: true}
+	if child.Error != nil {
+		f = *child.Error
+	}
+	if f.Code == FailureCrashed { // it is the child that has crashed: the parent's step was not interrupted
+		f.Code = FailureUnspecified
+	}
+	f.RetryAfterMS = 0
+	f.NonRetryable = true
+	f.Metadata = maps.Clone(f.Metadata)
+	if f.Metadata == nil {
+		f.Metadata = map[string]string{}
+	}
+	f.Metadata["child_run_id"], f.Metadata["child_status"] = child.ID.String(), child.Status.String()
+	return f
+}
+
+// ChildTooLarge is what a parent is told of a child whose output it has no room for.
+func ChildTooLarge(child *Run) Failure {
+	return Failure{Code: 101, Type: "too_large", NonRetryable: true,
+		Message:  fmt.Sprintf("the output of child run %s would take this run past %d bytes", child.ID, MaxRunBytes),
+		Metadata: map[string]string{"child_run_id": child.ID.String(), "child_status": child.Status.String()}}
+}
+
+// OverriddenFailure closes an open attempt that a person put another result in the place of.
+func OverriddenFailure() Failure {
+	return Failure{Code: FailureCancelled, Type: "overridden", Message: "a person recorded another result for the step", NonRetryable: true}
+}

@@ -1,0 +1,107 @@
+package engine
+
+// ValidateImport refuses a run of a capsule that a start would be refused for, or that no run of Kagzi's could be, naming the field.
+func (r *Run) ValidateImport() error {
+	if r.Status < RunPending || r.Status > RunSleeping && r.Status.String() == "UNKNOWN" {
+		return Invalid("status", "has the unknown value %d", r.Status)
+	}
+	if r.CreatedAt.IsZero() {
+		return Invalid("created_at", "must be set")
+	}
+	start := StartRun{Run: *r}
+	return firstError([]error{
+		start.Validate(),
+		CheckPayload("output", r.Output),
+		CheckText("note", r.Note, MaxNote),
+		CheckText("waiting_for", r.WaitingFor, 2*MaxName),
+		checkOptionalWorkerID(r.WorkerID),
+		checkCount("attempts", r.Attempts, 1),
+		checkCount("lease_losses", r.LeaseLosses, 0),
+	})
+}
+
+// ValidateImport refuses an attempt of a capsule that no step of Kagzi's could be, naming the field.
+func (s *Step) ValidateImport() error {
+	switch {
+	case s.Kind.String() == "UNKNOWN":
+		return Invalid("kind", "has the unknown value %d", s.Kind)
+	case s.Status.String() == "UNKNOWN":
+		return Invalid("status", "has the unknown value %d", s.Status)
+	case s.CreatedAt.IsZero():
+		return Invalid("created_at", "must be set")
+	case s.Kind == StepSignal && s.SignalName == "":
+		return Invalid("signal_name", "must be set, for the step waits for a signal")
+	}
+	return firstError([]error{
+		CheckName("name", s.Name),
+		CheckPayload("input", s.Input),
+		CheckPayload("output", s.Output),
+		CheckOptionalName("signal_name", s.SignalName),
+		CheckText("overridden_by", s.OverriddenBy, MaxName),
+		CheckText("override_reason", s.OverrideReason, MaxReason),
+		checkOptionalWorkerID(s.WorkerID),
+		checkCount("attempt_number", s.Attempt, 1),
+	})
+}
+
+// ValidateImport refuses a signal of a capsule that no run of Kagzi's could have had, naming the field.
+func (s *Signal) ValidateImport() error {
+	if s.ReceivedAt.IsZero() {
+		return Invalid("received_at", "must be set")
+	}
+	p := SignalRunParams{Name: s.Name, SignalID: s.SignalID, Payload: s.Payload}
+	return firstError([]error{p.Validate(), CheckOptionalName("step_name", s.StepName)})
+}
+
+// Validate refuses a run that is more than Kagzi keeps of one, and sets its counts: Steps and Bytes.
+func (r *ImportedRun) Validate() error {
+	names := map[string]bool{}
+	bytes := r.Run.Input.Size() + r.Run.Output.Size() + sizeOf(r.Run.Error)
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		names[s.Name] = true
+		bytes += s.Input.Size() + s.Output.Size() + sizeOf(s.Error)
+	}
+	waiting, ids := 0, map[string]bool{}
+	for _, s := range r.Signals {
+		if s.SignalID != "" && ids[s.SignalID] {
+			return Invalid("signal_id", "names two signals of one run")
+		}
+		ids[s.SignalID] = true
+		if s.StepName == "" { // what a step has consumed counts as its output
+			waiting++
+			bytes += s.Payload.Size()
+		}
+	}
+	switch {
+	case len(names) > MaxSteps:
+		return TooLarge("steps", "are %d, at most %d are allowed", len(names), MaxSteps)
+	case waiting > MaxSignals:
+		return TooLarge("signals", "are %d that nothing has consumed, at most %d are allowed", waiting, MaxSignals)
+	case bytes > MaxRunBytes:
+		return TooLarge("run", "has %d bytes, at most %d are allowed", bytes, MaxRunBytes)
+	}
+	r.Run.Steps, r.Run.Bytes = int64(len(names)), int64(bytes)
+	return nil
+}
+
+func sizeOf(f *Failure) int {
+	if f == nil {
+		return 0
+	}
+	return f.Size()
+}
+
+func checkOptionalWorkerID(id string) error {
+	if id == "" {
+		return nil
+	}
+	return CheckWorkerID("worker_id", id)
+}
+
+func checkCount(field string, n, least int) error {
+	if n < least || n > 1<<31-1 {
+		return Invalid(field, "must be at least %d, got %d", least, n)
+	}
+	return nil
+}
