@@ -20,7 +20,7 @@ import (
 type store interface {
 	Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error)
 	Release(ctx context.Context, p engine.ReleaseParams) error
-	HeldBy(ctx context.Context, workerID string) ([]engine.Lease, error)
+	HeldBy(ctx context.Context, workerID string) ([]engine.Held, error)
 	Now() time.Time
 }
 

@@ -324,7 +324,7 @@ func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
 func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		before := engine.Lease{RunID: engine.NewID(r.store.Now()), Token: engine.NewToken()}
-		r.store.held["w"] = []engine.Lease{before} // in the worker's hands, and to stay there
+		r.store.held["w"] = []engine.Held{{Lease: before}} // in the worker's hands, and to stay there
 		r.store.add("q", 2, 0)
 		r.store.mute, r.store.deaf = 1, 1
 		d := r.sit("w", []string{"q"})
@@ -336,7 +336,7 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 		time.Sleep(2*time.Second + time.Millisecond) // the pause, a question that fails, and another pause
 		synctest.Wait()
 		held, _ := r.store.HeldBy(t.Context(), "w")
-		if released, want := r.store.handedBack(), held[1].RunID; len(released) != 1 || released[0] != want {
+		if released, want := r.store.handedBack(), held[1].Lease.RunID; len(released) != 1 || released[0] != want {
 			t.Fatalf("released %v, want only %s, which nobody was given", released, want)
 		}
 		if d.given() != 1 {

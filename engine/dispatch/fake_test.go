@@ -24,14 +24,14 @@ type fakeStore struct {
 	claims   []engine.ClaimParams
 	at       []time.Time // of the claims
 	released []engine.ID
-	held     map[string][]engine.Lease // by worker
-	mute     int                       // so many claims count, but nobody hears the answer
-	deaf     int                       // so many questions who holds what fail
+	held     map[string][]engine.Held // by worker
+	mute     int                      // so many claims count, but nobody hears the answer
+	deaf     int                      // so many questions who holds what fail
 }
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{waiting: map[string][]time.Time{}, limits: map[string]int{}, running: map[string]int{}, offline: map[string]bool{},
-		held: map[string][]engine.Lease{}}
+		held: map[string][]engine.Held{}}
 }
 
 func (f *fakeStore) Now() time.Time { return engine.Micros(time.Now()) }
@@ -85,7 +85,7 @@ func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claim
 		id := engine.NewID(p.Now)
 		lease := engine.Lease{Namespace: p.Namespace, RunID: id, Token: g.Token}
 		c.Tasks = append(c.Tasks, engine.Task{Run: engine.Run{ID: id, Queue: p.Queue, WorkerID: g.WorkerID}, Lease: lease})
-		f.held[g.WorkerID] = append(f.held[g.WorkerID], lease)
+		f.held[g.WorkerID] = append(f.held[g.WorkerID], engine.Held{Lease: lease})
 	}
 	if f.mute > 0 {
 		f.mute--
@@ -111,7 +111,7 @@ func (f *fakeStore) handedBack() []engine.ID {
 	return slices.Clone(f.released)
 }
 
-func (f *fakeStore) HeldBy(_ context.Context, workerID string) ([]engine.Lease, error) {
+func (f *fakeStore) HeldBy(_ context.Context, workerID string) ([]engine.Held, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.deaf > 0 {

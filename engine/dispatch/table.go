@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -219,16 +220,16 @@ func (t *table) resolve(ctx context.Context) bool {
 			continue
 		}
 		asked[worker] = true
-		leases, err := t.dispatcher.store.HeldBy(ctx, worker)
+		held, err := t.dispatcher.store.HeldBy(ctx, worker)
 		if err != nil {
 			t.mu.Lock()
 			t.again = time.Now().Add(retryAfter)
 			t.mu.Unlock()
 			return false
 		}
-		for _, l := range leases {
-			if _, mine := t.doubtful[l.Token]; mine {
-				t.release(ctx, l)
+		for _, h := range held {
+			if _, mine := t.doubtful[h.Lease.Token]; mine {
+				t.release(ctx, h.Lease)
 			}
 		}
 	}
@@ -373,7 +374,8 @@ func (t *table) deliver(s *Seat, task engine.Task) bool {
 func (t *table) release(ctx context.Context, l engine.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := t.dispatcher.store.Release(ctx, engine.ReleaseParams{Lease: l, Now: t.dispatcher.store.Now()}); err != nil {
+	err := t.dispatcher.store.Release(ctx, engine.ReleaseParams{Lease: l, Now: t.dispatcher.store.Now()})
+	if err != nil && !errors.Is(err, engine.ErrLeaseLost) { // whoever said goodbye has given its runs back already
 		// The next heartbeat of its worker does not name the run, which frees it as well.
 		t.dispatcher.log.Warn("run could not be handed back", "run", l.RunID, "error", err)
 	}

@@ -90,8 +90,10 @@ func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequ
 	}
 	return &kagziv1.GetServerInfoResponse{
 		Version: s.options.Version, ApiVersion: "kagzi.v1", MinSdkVersion: "0.1.0",
-		SupportedFeatures: []string{"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold"},
-		Backend:           d.Backend, BackendVersion: d.Version, Database: d.Database, DatabaseBytes: d.Bytes,
+		SupportedFeatures: []string{"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold",
+			"graceful-cancel", "continue-as-new", "signals", "children", "schedules", "failure-handlers", "namespaces", "repair", "explain", "bulk",
+			"capsule", "audit"},
+		Backend: d.Backend, BackendVersion: d.Version, Database: d.Database, DatabaseBytes: d.Bytes,
 		StartedAt: timestamppb.New(s.started), Notifications: d.Notifications, SchemaVersion: int32(d.Schema),
 		HeartbeatIntervalMs: s.options.HeartbeatInterval.Milliseconds(), LeaseMs: s.options.WorkerLease.Milliseconds(),
 	}, nil

@@ -77,7 +77,7 @@ func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
 	defer cancel()
 	tried := 0
 	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
-		if slices.Contains(laterServices, service.Name()) || slices.Contains(later, string(service.Name())+"/"+string(method.Name())) {
+		if slices.Contains(later, string(service.Name())+"/"+string(method.Name())) {
 			return
 		}
 		eachText(method.Input(), nil, func(path []protoreflect.FieldDescriptor) {
@@ -110,7 +110,7 @@ func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
-		if slices.Contains(laterServices, service.Name()) || slices.Contains(later, string(service.Name())+"/"+string(method.Name())) {
+		if slices.Contains(later, string(service.Name())+"/"+string(method.Name())) {
 			return
 		}
 		for _, raw := range []string{"\x00", "\xff", "\x0a\x7f", "\x07\x01", strings.Repeat("\x0b", 20_000)} {

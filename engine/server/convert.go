@@ -1,9 +1,9 @@
 package server
 
 import (
+	"errors"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -84,6 +84,29 @@ func durationOf(field string, d *durationpb.Duration) (time.Duration, error) {
 	return d.AsDuration(), nil
 }
 
+// delayOf reads a length of time that has limits; absent is 0.
+func delayOf(field string, d *durationpb.Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, nil
+	}
+	length, err := durationOf(field, d)
+	if err != nil {
+		return 0, err
+	}
+	return length, engine.CheckDelay(field, length)
+}
+
+// within is an error about a field of a message that is itself a field, or an entry, of the request.
+func within(outer string, err error) error {
+	e, ok := errors.AsType[*engine.Error](err)
+	if !ok || e.Field == "" {
+		return err
+	}
+	inner := *e
+	inner.Field, inner.Message = outer+"."+e.Field, outer+"."+e.Message
+	return &inner
+}
+
 func namespaceOf(name string) (string, error) {
 	if name == "" {
 		return "default", nil
@@ -113,139 +136,4 @@ func cut(s string) string {
 		return s[:64]
 	}
 	return s
-}
-
-// To the wire.
-
-func payloadTo(p engine.Payload) *kagziv1.Payload {
-	if p.Data == nil && len(p.Metadata) == 0 {
-		return nil
-	}
-	return &kagziv1.Payload{Data: p.Data, Metadata: p.Metadata}
-}
-
-func failureTo(f *engine.Failure) *kagziv1.ErrorDetail {
-	if f == nil {
-		return nil
-	}
-	return &kagziv1.ErrorDetail{
-		Code: kagziv1.ErrorCode(f.Code), Type: f.Type, Message: f.Message, Stack: f.Stack,
-		NonRetryable: f.NonRetryable, RetryAfterMs: f.RetryAfterMS, Metadata: f.Metadata,
-	}
-}
-
-func retryPolicyTo(p *engine.RetryPolicy) *kagziv1.RetryPolicy {
-	if p == nil {
-		return nil
-	}
-	return &kagziv1.RetryPolicy{
-		MaximumAttempts: int32(p.MaximumAttempts), InitialIntervalMs: p.InitialIntervalMS, BackoffCoefficient: p.Coefficient,
-		MaximumIntervalMs: p.MaximumIntervalMS, Jitter: p.Jitter, NonRetryableErrors: p.NonRetryable,
-	}
-}
-
-func timeoutsTo(t engine.Timeouts) *kagziv1.TimeoutConfig {
-	if t == (engine.Timeouts{}) {
-		return nil
-	}
-	return &kagziv1.TimeoutConfig{
-		StartToCloseTimeoutMs: t.StartToClose.Milliseconds(),
-		HeartbeatTimeoutMs:    t.Heartbeat.Milliseconds(),
-		ExecutionTimeoutMs:    t.Execution.Milliseconds(),
-	}
-}
-
-func timeTo(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
-}
-
-// optional is a pointer to a string that is there.
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func runTo(r *engine.Run) *kagziv1.Workflow {
-	w := &kagziv1.Workflow{
-		Namespace: r.Namespace, RunId: r.ID.String(), ExternalId: r.ExternalID, TaskQueue: r.Queue, WorkflowType: r.Type,
-		Status: kagziv1.WorkflowStatus(r.Status), Version: r.Version,
-		Input: payloadTo(r.Input), Output: payloadTo(r.Output), Error: failureTo(r.Error),
-		Attempts: int32(r.Attempts), Priority: proto.Int32(int32(r.Priority)),
-		CreatedAt: timeTo(r.CreatedAt), StartedAt: timeTo(r.StartedAt), FinishedAt: timeTo(r.FinishedAt), WakeUpAt: timeTo(r.AvailableAt),
-		WorkerId: optional(r.WorkerID), ParentRunId: optional(r.ParentRunID.String()), ParentStepId: optional(r.ParentStepID.String()),
-		DeadlineAt: timeTo(r.DeadlineAt), Tags: r.Tags, WaitingFor: r.WaitingFor,
-		RetryPolicy: retryPolicyTo(r.RetryPolicy), Timeouts: timeoutsTo(r.Timeouts),
-		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureTaskQueue: r.OnFailureQueue, Requirements: r.Requirements,
-		StepCount: r.Steps, ConcurrencyKey: r.ConcurrencyKey, LeaseLosses: int32(r.LeaseLosses),
-	}
-	if r.Timeouts.Execution > 0 {
-		w.TimeoutMs = proto.Int64(r.Timeouts.Execution.Milliseconds())
-	}
-	return w
-}
-
-func stepTo(namespace string, s *engine.Step) *kagziv1.Step {
-	step := &kagziv1.Step{
-		Namespace: namespace, StepId: s.ID.String(), RunId: s.RunID.String(), Name: s.Name,
-		Kind: kagziv1.StepKind(s.Kind), Status: kagziv1.StepStatus(s.Status), AttemptNumber: int32(s.Attempt),
-		Input: payloadTo(s.Input), Output: payloadTo(s.Output), Error: failureTo(s.Error),
-		CreatedAt: timeTo(s.CreatedAt), StartedAt: timeTo(s.StartedAt), FinishedAt: timeTo(s.FinishedAt),
-		TimeoutAt: timeTo(s.TimeoutAt), RetryAt: timeTo(s.RetryAt), WakeUpAt: timeTo(s.WakeAt),
-		WorkerId: s.WorkerID, IsLatest: s.Latest, Sequence: s.Sequence,
-	}
-	if s.Status == engine.StepCompleted && step.Output == nil {
-		step.Output = &kagziv1.Payload{} // completed with nothing, which is a result too
-	}
-	return step
-}
-
-func stepsTo(namespace string, steps []engine.Step) []*kagziv1.Step {
-	list := make([]*kagziv1.Step, len(steps))
-	for i := range steps {
-		list[i] = stepTo(namespace, &steps[i])
-	}
-	return list
-}
-
-func (s *Server) taskTo(t *engine.Task) *kagziv1.Task {
-	r := &t.Run
-	task := &kagziv1.Task{
-		Namespace: r.Namespace, RunId: r.ID.String(), WorkflowType: r.Type, TaskQueue: r.Queue, Version: r.Version,
-		Input: payloadTo(r.Input), LeaseToken: t.Lease.Token.Wire(), Attempt: int32(r.Attempts),
-		LeaseExpiresAt: timeTo(t.ClaimedAt.Add(max(s.options.WorkerLease, r.Timeouts.Heartbeat))), DeadlineAt: timeTo(r.DeadlineAt),
-		RetryPolicy: retryPolicyTo(r.RetryPolicy), Timeouts: timeoutsTo(r.Timeouts),
-		History: stepsTo(r.Namespace, t.History), NextHistoryToken: historyToken(t.NextSequence),
-		ExternalId: r.ExternalID, ParentRunId: optional(r.ParentRunID.String()), Tags: r.Tags, Traceparent: r.Traceparent,
-	}
-	return task
-}
-
-func workerTo(w *engine.Worker) *kagziv1.Worker {
-	worker := &kagziv1.Worker{
-		WorkerId: w.ID, Namespace: w.Namespace, Status: kagziv1.WorkerStatus(w.Status), Version: w.Version, WorkflowTypes: w.Types,
-		Hostname: w.Hostname, Pid: int32(w.PID), ActiveWorkflowCount: int32(w.Active),
-		RegisteredAt: timeTo(w.RegisteredAt), LastHeartbeatAt: timeTo(w.LastHeartbeatAt), DeregisteredAt: timeTo(w.DeregisteredAt),
-		Labels: w.Labels, Capabilities: w.Capabilities, Platform: w.Platform, MaxConcurrent: int32(w.MaxConcurrent),
-		TotalCompleted: w.Completed, TotalFailed: w.Failed, TaskQueues: w.Queues,
-		Stats: &kagziv1.WorkerStats{
-			CpuPercent: w.Stats.CPUPercent, MemoryBytes: w.Stats.MemoryBytes, DiskAvailableBytes: w.Stats.DiskAvailableBytes,
-			UptimeSeconds: w.Stats.UptimeSeconds, AverageRunMs: w.Stats.AverageRunMS,
-		},
-	}
-	if len(w.Queues) > 0 {
-		worker.TaskQueue = w.Queues[0]
-	}
-	if w.QueueLimit > 0 {
-		worker.QueueConcurrencyLimit = proto.Int32(int32(w.QueueLimit))
-	}
-	for _, name := range sortedNames(w.TypeLimits) {
-		worker.WorkflowTypeConcurrency = append(worker.WorkflowTypeConcurrency,
-			&kagziv1.WorkflowTypeConcurrency{WorkflowType: name, MaxConcurrent: int32(w.TypeLimits[name])})
-	}
-	return worker
 }

@@ -92,11 +92,15 @@ func wantEachFieldSent[T any](t *testing.T, hidden map[string]string, convert fu
 
 func TestEachFieldOfARunIsSent(t *testing.T) {
 	wantEachFieldSent(t, map[string]string{
-		"RequestID":        "the caller knows it",
-		"Failures":         "part of Attempts",
-		"Bytes":            "counts for the limit only",
-		"ConcurrencyLimit": "the contract has no field for it in Workflow",
-		"Traceparent":      "goes to the worker, with the task",
+		"RequestID":    "the caller knows it",
+		"Failures":     "part of Attempts",
+		"Bytes":        "counts for the limit only",
+		"Traceparent":  "goes to the worker, with the task",
+		"Gated":        "ExplainWorkflow says it",
+		"HeldAt":       "it wakes up at no moment while it is held",
+		"CancelReason": "goes to the worker, and is the error in the end",
+		"ParentClose":  "the contract has no field for it in Workflow",
+		"Origin":       "the other fields say it",
 	}, func(r *engine.Run) proto.Message { return runTo(r) })
 }
 
@@ -106,7 +110,28 @@ func TestEachFieldOfAStepIsSent(t *testing.T) {
 		"Token":       "a secret of the worker's",
 		"Duration":    "WakeAt says it",
 		"RetryPolicy": "the contract has no field for it in Step",
+		"Awaited":     "WaitingFor of the run says it",
 	}, func(s *engine.Step) proto.Message { return stepTo("", s) })
+}
+
+func TestEachFieldOfASignalIsSent(t *testing.T) {
+	wantEachFieldSent(t, map[string]string{"RunID": "the caller named it"}, func(s *engine.Signal) proto.Message { return signalTo(s) })
+}
+
+func TestEachFieldOfAScheduleIsSent(t *testing.T) {
+	wantEachFieldSent(t, map[string]string{
+		"RequestID": "the caller knows it",
+		"Revision":  "a matter between this door and the store",
+	}, func(s *engine.Schedule) proto.Message { return scheduleTo(s) })
+}
+
+func TestEachFieldOfANamespaceIsSent(t *testing.T) {
+	wantEachFieldSent(t, map[string]string{"Keep": "TestKeepRoundTrips"}, func(n *engine.Namespace) proto.Message { return namespaceTo(n) })
+}
+
+func TestEachFieldOfAnAuditEventIsSent(t *testing.T) {
+	wantEachFieldSent(t, map[string]string{"ID": "the contract has no field for it in AuditEvent"},
+		func(e *engine.AuditEvent) proto.Message { return auditTo(e) })
 }
 
 func TestEachFieldOfAWorkerIsSent(t *testing.T) {
@@ -126,8 +151,14 @@ func TestATaskCarriesWhatAWorkerNeeds(t *testing.T) {
 	task := s.taskTo(&engine.Task{Run: run, Lease: lease, ClaimedAt: now, NextSequence: 7, History: []engine.Step{{Name: "s"}}})
 	if task.LeaseToken != lease.Token.Wire() || task.NextHistoryToken != "7" || len(task.History) != 1 || task.RunId != run.ID.String() ||
 		task.Traceparent != run.Traceparent || task.Attempt != int32(run.Attempts) || !task.DeadlineAt.AsTime().Equal(run.DeadlineAt) ||
-		string(task.Input.Data) != string(run.Input.Data) || task.GetParentRunId() != run.ParentRunID.String() {
+		string(task.Input.Data) != string(run.Input.Data) || task.GetParentRunId() != run.ParentRunID.String() ||
+		task.GetScheduleId() != run.ScheduleID || !task.ScheduledAt.AsTime().Equal(run.ScheduledAt) || task.GetFailedRunId() != run.FailedRunID.String() ||
+		!task.CancelRequested || !task.CancelGraceUntil.AsTime().Equal(run.GraceUntil) || task.CancelReason.Message != run.CancelReason {
 		t.Errorf("task = %v", task)
+	}
+	run.CancelRequestedAt = time.Time{}
+	if task := s.taskTo(&engine.Task{Run: run}); task.CancelRequested || task.CancelReason != nil {
+		t.Errorf("nobody has asked for an end, but the task says %v", task)
 	}
 	run.Timeouts.Heartbeat = time.Hour
 	longer := s.taskTo(&engine.Task{Run: run, ClaimedAt: now})

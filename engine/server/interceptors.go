@@ -14,6 +14,7 @@ import (
 // unary surrounds every unary call: a malformed message is refused, a panic is an answer, an error gets its code.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
 	began := time.Now()
+	ctx, span := s.span(ctx, info.FullMethod, request)
 	defer func() {
 		if v := recover(); v != nil {
 			err = panicked(v)
@@ -22,6 +23,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 			answer, err = nil, s.toStatus(err)
 			s.logCall(ctx, info.FullMethod, began, err)
 		}
+		endSpan(span, err)
 	}()
 	if err := checkWellFormed(request); err != nil {
 		return nil, err

@@ -20,9 +20,20 @@ func (s *Server) ListWorkflows(ctx context.Context, request *kagziv1.ListWorkflo
 	if err != nil {
 		return nil, err
 	}
-	runs, info, err := s.store.ListRuns(ctx, filter, page)
+	list, info, err := s.listRuns(ctx, request, filter, page)
 	if err != nil {
 		return nil, err
+	}
+	return &kagziv1.ListWorkflowsResponse{Workflows: list, Page: info}, nil
+}
+
+// listRuns is one page of runs, as one answer to request has room for.
+func (s *Server) listRuns(
+	ctx context.Context, request proto.Message, filter engine.RunFilter, page engine.Page,
+) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
+	runs, info, err := s.store.ListRuns(ctx, filter, page)
+	if err != nil {
+		return nil, nil, err
 	}
 	list := make([]*kagziv1.Workflow, len(runs))
 	for i := range runs {
@@ -34,7 +45,7 @@ func (s *Server) ListWorkflows(ctx context.Context, request *kagziv1.ListWorkflo
 	if n := len(runs); n > 0 {
 		first, last = engine.Cursor{ID: runs[0].ID}, engine.Cursor{ID: runs[n-1].ID}
 	}
-	return &kagziv1.ListWorkflowsResponse{Workflows: list, Page: pageTo(request, info, first, last)}, nil
+	return list, pageTo(request, info, first, last), nil
 }
 
 func runFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {

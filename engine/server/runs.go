@@ -50,57 +50,6 @@ func (s *Server) GetWorkflowByExternalId(ctx context.Context, request *kagziv1.G
 	return &kagziv1.GetWorkflowByExternalIdResponse{Workflow: runTo(&run)}, nil
 }
 
-// CancelWorkflow ends a run at once. A grace, in which its code may clean up, is not there yet.
-func (s *Server) CancelWorkflow(ctx context.Context, request *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
-	p, err := s.endOf(request, request.Reason)
-	if err != nil {
-		return nil, err
-	}
-	if request.Grace != nil {
-		return nil, engine.Invalid("grace", "is not supported by this server yet: leave it out to cancel at once")
-	}
-	end, err := s.store.CancelRun(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	s.ended(end)
-	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: kagziv1.WorkflowStatus(end.Status)}, nil
-}
-
-// TerminateWorkflow ends a run at once.
-func (s *Server) TerminateWorkflow(ctx context.Context, request *kagziv1.TerminateWorkflowRequest) (*kagziv1.TerminateWorkflowResponse, error) {
-	p, err := s.endOf(request, request.Reason)
-	if err != nil {
-		return nil, err
-	}
-	end, err := s.store.TerminateRun(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	s.ended(end)
-	return &kagziv1.TerminateWorkflowResponse{Terminated: true, Status: kagziv1.WorkflowStatus(end.Status)}, nil
-}
-
-func (s *Server) endOf(r interface {
-	GetNamespace() string
-	GetRunId() string
-}, reason string) (engine.EndRunParams, error) {
-	namespace, id, err := runOf(r)
-	if err != nil {
-		return engine.EndRunParams{}, err
-	}
-	if err := engine.CheckText("reason", reason, engine.MaxError); err != nil {
-		return engine.EndRunParams{}, err
-	}
-	return engine.EndRunParams{Namespace: namespace, RunID: id, Reason: reason, Now: s.now()}, nil
-}
-
-func (s *Server) ended(end engine.RunEnd) {
-	if end.Changed {
-		s.counters.finished.Add(1)
-	}
-}
-
 // WaitWorkflow waits until the run has ended, or the wait is over, and returns it either way.
 func (s *Server) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
 	namespace, id, err := runOf(request)

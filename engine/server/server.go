@@ -7,9 +7,11 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -29,6 +31,8 @@ type Options struct {
 	PollTimeout       time.Duration // of a long poll that names none; default 60 s
 	DrainTimeout      time.Duration // how long Run goes on with calls under way after its context ended; default 25 s
 	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
+	Keepalive         time.Duration // how long a connection may be silent before it is asked for life; default 30 s
+	Tracer            trace.Tracer  // gets a span for each unary call; default none
 }
 
 func (o Options) withDefaults() Options {
@@ -46,6 +50,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.DrainTimeout <= 0 {
 		o.DrainTimeout = 25 * time.Second
+	}
+	if o.Keepalive <= 0 {
+		o.Keepalive = 30 * time.Second
 	}
 	return o
 }
@@ -70,8 +77,11 @@ type Server struct {
 	counters counters
 	origin   rates // when the counters stood at zero
 	stats    statsCache
-	stopping chan struct{} // closed when long polls and streams are to end
-	grpc     *grpc.Server
+	// namespaces is held while one is read, changed and written back.
+	namespaces sync.Mutex
+	imports    chan struct{} // has room for one: a capsule is unpacked in memory
+	stopping   chan struct{} // closed when long polls and streams are to end
+	grpc       *grpc.Server
 }
 
 // New makes a server. Give it every ring of the store, and serve it with Run.
@@ -79,7 +89,7 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 	options = options.withDefaults()
 	s := &Server{
 		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(),
-		stopping: make(chan struct{}),
+		imports: make(chan struct{}, 1), stopping: make(chan struct{}),
 	}
 	s.origin = s.counters.read()
 	s.grpc = grpc.NewServer(
@@ -91,7 +101,7 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.ReadBufferSize(16<<10),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: options.Keepalive, Timeout: 10 * time.Second}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/dispatch"
@@ -28,12 +29,18 @@ type session struct {
 	refused refusals
 
 	mu       sync.Mutex
-	held     map[engine.ID]engine.Token // the runs handed out in this session, as far as is known
-	pending  map[string][]func()        // by run: the operations that wait for the one under way
-	unseated bool                       // a claim found the worker not ONLINE, and gives this session nothing any more
-	recheck  bool                       // something held was in the middle of an operation when the bell was answered
-	draining bool                       // the worker has been told
-	closed   bool                       // nothing is handed out any more
+	held     map[engine.ID]holding // the runs handed out in this session, as far as is known
+	pending  map[string][]func()   // by run: the operations that wait for the one under way
+	unseated bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
+	recheck  bool                  // something held was in the middle of an operation when the bell was answered
+	draining bool                  // the worker has been told
+	closed   bool                  // nothing is handed out any more
+}
+
+// holding is a lease of the session's worker.
+type holding struct {
+	token engine.Token
+	grace time.Time // until when its code may clean up, as the worker was last told; unset: it was not told to stop
 }
 
 // Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a newer one of the same worker.
@@ -93,7 +100,7 @@ func (s *Server) greet(ctx context.Context, hello *kagziv1.SessionRequest, end c
 	}
 	w := &session{
 		server: s, worker: worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
-		held: map[engine.ID]engine.Token{}, pending: map[string][]func(){},
+		held: map[engine.ID]holding{}, pending: map[string][]func(){},
 	}
 	w.out.ready = make(chan struct{}, 1)
 	w.seat = s.dispatcher.Sit(dispatch.Request{
@@ -135,9 +142,9 @@ func (w *session) deliver(t engine.Task) bool {
 	if _, busy := w.pending[t.Run.ID.String()]; held && !busy {
 		// Lost and claimed anew before the bell was answered: what the worker still does under the old lease is to stop. Where an
 		// operation is under way, its answer says so.
-		w.out.push(w.stop(t.Run.ID, old, engine.RunRunning))
+		w.out.push(w.stop(t.Run.ID, old.token, engine.RunRunning))
 	}
-	w.held[t.Run.ID] = t.Lease.Token
+	w.held[t.Run.ID] = holding{token: t.Lease.Token, grace: t.Run.GraceUntil}
 	w.out.push(outgoing{lease: t.Lease, message: &kagziv1.SessionResponse{
 		Event: &kagziv1.SessionResponse_Task{Task: w.server.taskTo(&t)},
 	}})
@@ -180,18 +187,21 @@ func (w *session) look(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	before := make(map[engine.ID]engine.Token, len(w.held)) // taken first: what is in it was committed before the leases are read
-	for id, token := range w.held {
-		before[id] = token
+	for id, h := range w.held {
+		before[id] = h.token
 	}
 	w.mu.Unlock()
 
-	leases, err := w.server.store.HeldBy(ctx, w.worker.ID)
+	held, err := w.server.store.HeldBy(ctx, w.worker.ID)
 	if err != nil {
 		return err
 	}
-	for _, l := range leases {
-		if before[l.RunID] == l.Token {
-			delete(before, l.RunID)
+	for _, h := range held {
+		if before[h.Lease.RunID] == h.Lease.Token {
+			delete(before, h.Lease.RunID)
+		}
+		if w.toldNow(h) {
+			w.out.push(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: cancellingTo(h)}}})
 		}
 	}
 	for id, token := range before {
@@ -216,12 +226,25 @@ func (w *session) look(ctx context.Context) error {
 	return nil
 }
 
+// toldNow notes that the worker is told to stop a run by the end of its grace, and says whether that is news to it.
+func (w *session) toldNow(h engine.Held) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known, ours := w.held[h.Lease.RunID]
+	if !ours || known.token != h.Lease.Token || h.GraceUntil.IsZero() || known.grace.Equal(h.GraceUntil) {
+		return false
+	}
+	known.grace = h.GraceUntil
+	w.held[h.Lease.RunID] = known
+	return true
+}
+
 // cancelTask tells the worker to stop a run that it no longer holds. One that is in the middle of an operation learns it from the
 // answer; it is looked at again afterwards.
 func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Token) {
 	w.mu.Lock()
 	_, busy := w.pending[id.String()]
-	current := w.held[id] == token
+	current := w.held[id].token == token
 	if busy {
 		w.recheck = true
 	} else if current {

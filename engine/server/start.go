@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
@@ -74,6 +75,62 @@ func (s *Server) startedTo(started engine.Started) *kagziv1.StartWorkflowRespons
 
 // startOf reads and validates one start.
 func (s *Server) startOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+	start, err := s.readStart(ctx, r)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	start.Queue = orDefault(start.Queue)
+	if err := start.Validate(); err != nil {
+		return engine.StartRun{}, err
+	}
+	return settled(start), nil
+}
+
+// childOf reads and validates the start of a child. A repetition is known by the name of its step, so that a request_id adds nothing.
+func (s *Server) childOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+	if err := checkTied(r); err != nil {
+		return engine.StartRun{}, err
+	}
+	start, err := s.startOf(ctx, r)
+	start.RequestID = ""
+	return start, err
+}
+
+// continuationOf reads and validates the start of the run that goes on where another ends. What it leaves empty is that one's.
+func (s *Server) continuationOf(ctx context.Context, namespace string, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+	if err := checkTied(r); err != nil {
+		return engine.StartRun{}, err
+	}
+	if r.Namespace != "" && r.Namespace != namespace {
+		return engine.StartRun{}, engine.Invalid("namespace", "must be that of the run")
+	}
+	if r.ParentRunId != "" {
+		return engine.StartRun{}, engine.Invalid("parent_run_id", "cannot be given: the parent is that of the run")
+	}
+	start, err := s.readStart(ctx, r)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	start.Namespace, start.RequestID = namespace, ""
+	if err := start.ValidateContinuation(); err != nil {
+		return engine.StartRun{}, err
+	}
+	return settled(start), nil
+}
+
+// checkTied refuses what a start on behalf of another run has no use for.
+func checkTied(r *kagziv1.StartWorkflowRequest) error {
+	if r.ParentStepId != "" {
+		return engine.Invalid("parent_step_id", "cannot be given: the step is known")
+	}
+	if r.ExternalIdReuse == kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER {
+		return engine.Invalid("external_id_reuse", "cannot be NEVER: no earlier run can take the place of this one")
+	}
+	return nil
+}
+
+// readStart reads one start as it was sent.
+func (s *Server) readStart(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
 	now := s.now()
 	namespace, err := namespaceOf(r.Namespace)
 	if err != nil {
@@ -100,7 +157,7 @@ func (s *Server) startOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) (
 	}
 	start := engine.StartRun{Reuse: engine.ExternalIDReuse(r.ExternalIdReuse), Run: engine.Run{
 		ID: engine.NewID(now), Namespace: namespace, ExternalID: r.ExternalId, RequestID: r.RequestId,
-		Queue: orDefault(r.TaskQueue), Type: r.WorkflowType, Version: r.Version, Status: engine.RunPending, Attempts: 1,
+		Queue: r.TaskQueue, Type: r.WorkflowType, Version: r.Version, Status: engine.RunPending, Attempts: 1,
 		Input: payloadOf(r.Input), CreatedAt: now, AvailableAt: now, DeadlineAt: deadline,
 		RetryPolicy: retryPolicyOf(r.RetryPolicy), Timeouts: timeoutsOf(r.Timeouts), Tags: r.Tags, Requirements: r.Requirements,
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Priority: int(r.GetPriority()),
@@ -110,17 +167,19 @@ func (s *Server) startOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) (
 	if startAt.After(now) {
 		start.AvailableAt = startAt
 	}
-	if err := start.Validate(); err != nil {
-		return engine.StartRun{}, err
-	}
-	if t := start.Timeouts.Execution; t > 0 && (deadline.IsZero() || now.Add(t).Before(deadline)) {
-		start.DeadlineAt = now.Add(t) // the earlier of the two holds
+	return start, nil
+}
+
+// settled is a valid start with what follows from it.
+func settled(start engine.StartRun) engine.StartRun {
+	if t := start.Timeouts.Execution; t > 0 && (start.DeadlineAt.IsZero() || start.CreatedAt.Add(t).Before(start.DeadlineAt)) {
+		start.DeadlineAt = start.CreatedAt.Add(t) // the earlier of the two holds
 	}
 	if start.ConcurrencyKey != "" && start.ConcurrencyLimit == 0 {
 		start.ConcurrencyLimit = 1
 	}
 	start.Bytes = int64(start.Input.Size())
-	return start, nil
+	return start
 }
 
 func orDefault(name string) string {
@@ -132,6 +191,9 @@ func orDefault(name string) string {
 
 // traceparent is the caller's W3C trace context, if it is one; anything else is dropped, for it is only a hint.
 func traceparent(ctx context.Context) string {
+	if trace.SpanFromContext(ctx).IsRecording() {
+		return traced(ctx) // the server's own span, which has the caller's as its parent
+	}
 	md, _ := metadata.FromIncomingContext(ctx)
 	if values := md.Get("traceparent"); len(values) == 1 && len(values[0]) <= 64 && engine.CheckOptionalName("traceparent", values[0]) == nil {
 		return values[0]

@@ -90,6 +90,7 @@ func (s *Server) statsSince(ctx context.Context, namespace *string, since rates)
 		PendingWorkflows: stats.ByStatus[engine.RunPending], RunningWorkflows: stats.ByStatus[engine.RunRunning],
 		CompletedWorkflows: stats.ByStatus[engine.RunCompleted], FailedWorkflows: stats.ByStatus[engine.RunFailed],
 		TotalWorkers: stats.Workers, OnlineWorkers: stats.OnlineWorkers,
+		TotalSchedules: stats.Schedules, EnabledSchedules: stats.EnabledSchedules,
 		WorkflowsByStatus: map[string]int64{}, WorkflowsByType: stats.ByType, At: timestamppb.New(now),
 		OldestPendingSeconds: waited(stats.OldestDue, now),
 	}

@@ -22,7 +22,7 @@ func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kag
 	}
 	bell, leave := s.watchers.watch(id)
 	defer leave()
-	w := watch{server: s, namespace: namespace, id: id, send: stream.Send, seen: map[engine.ID]engine.StepStatus{}}
+	w := watch{server: s, namespace: namespace, id: id, send: stream.Send, seen: map[engine.ID]sight{}}
 	for {
 		began := time.Now()
 		ended, err := w.look(ctx)
@@ -62,8 +62,15 @@ type watch struct {
 	send      func(*kagziv1.WatchWorkflowEvent) error
 
 	run      *kagziv1.Workflow
-	seen     map[engine.ID]engine.StepStatus
+	seen     map[engine.ID]sight
 	snapshot bool // the first one is complete
+}
+
+// sight is what can change of an attempt.
+type sight struct {
+	status engine.StepStatus
+	latest bool
+	wakeAt time.Time
 }
 
 // look reads the run and its steps and sends what is new. The run is read first and sent last, so that the end of the run comes after
@@ -91,7 +98,7 @@ func (w *watch) look(ctx context.Context) (ended bool, err error) {
 	return run.Status.Ended(), nil
 }
 
-// sendSteps sends the attempts that are new or have another status, page by page, so that no event is too large.
+// sendSteps sends the attempts that are new or have changed, page by page, so that no event is too large.
 func (w *watch) sendSteps(ctx context.Context) error {
 	page := engine.Page{Limit: engine.MaxPage}
 	for {
@@ -103,10 +110,11 @@ func (w *watch) sendSteps(ctx context.Context) error {
 		size := 0
 		for i := range steps {
 			step := &steps[i]
-			if w.seen[step.ID] == step.Status {
+			now := sight{step.Status, step.Latest, step.WakeAt}
+			if w.seen[step.ID] == now {
 				continue
 			}
-			w.seen[step.ID] = step.Status
+			w.seen[step.ID] = now
 			message := stepTo(w.namespace, step)
 			changed, size = append(changed, message), size+proto.Size(message)
 			if size >= engine.HistoryBytes {

@@ -53,6 +53,26 @@ func (s *Server) Sleep(ctx context.Context, request *kagziv1.SleepRequest) (*kag
 	return s.sleep(ctx, request)
 }
 
+// AwaitSignal parks the run until a signal is there.
+func (s *Server) AwaitSignal(ctx context.Context, request *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
+	return s.awaitSignal(ctx, request)
+}
+
+// StartChild starts a child and records the step that did.
+func (s *Server) StartChild(ctx context.Context, request *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
+	return s.startChild(ctx, request)
+}
+
+// AwaitChildren parks the run until children have ended.
+func (s *Server) AwaitChildren(ctx context.Context, request *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
+	return s.awaitChildren(ctx, request)
+}
+
+// SetRunNote records the run's own line.
+func (s *Server) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kagziv1.Ack, error) {
+	return s.setNote(ctx, "", request)
+}
+
 // CompleteWorkflow ends a run well.
 func (s *Server) CompleteWorkflow(ctx context.Context, request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
 	return s.completeWorkflow(ctx, request)

@@ -1,0 +1,302 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// door is a server over the books, for calls that need no connection.
+func door(b *books) *Server {
+	return &Server{store: b, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), stopping: make(chan struct{})}
+}
+
+func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
+	until := began.Add(time.Minute)
+	b := &books{end: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
+	s := door(b)
+	answer, err := s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: anID, Grace: durationpb.New(time.Minute), Reason: "enough"})
+	p := last[engine.EndRunParams](b)
+	if err != nil || answer.Cancelled || !answer.Requested || !answer.GraceUntil.AsTime().Equal(until) || p.Grace != time.Minute || p.Reason != "enough" {
+		t.Errorf("told: %v, %v, asked with %+v", answer, err, p)
+	}
+	if p.By.Name != "local" || p.AuditID.IsZero() {
+		t.Errorf("asked by %+v, noted as %s", p.By, p.AuditID)
+	}
+	if s.counters.finished.Load() != 0 {
+		t.Error("a run whose code was told counts as finished")
+	}
+	b.end = engine.RunEnd{Status: engine.RunCancelled, Changed: true}
+	answer, err = s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: anID})
+	if err != nil || !answer.Cancelled || answer.Requested || s.counters.finished.Load() != 1 {
+		t.Errorf("ended: %v, %v", answer, err)
+	}
+}
+
+func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
+	b := &books{}
+	_, conn := serve(t, b)
+	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(t.Context(), &kagziv1.PauseWorkflowRequest{RunId: anID, Reason: "why"}); err != nil {
+		t.Fatal(err)
+	}
+	p := last[engine.SteerParams](b)
+	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" || p.RunID.String() != anID {
+		t.Errorf("asked with %+v", p)
+	}
+}
+
+func TestAContinuationIsReadWithWhatItNames(t *testing.T) {
+	b := &books{}
+	answer, err := door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{
+		Namespace: "team", RunId: anID, LeaseToken: aToken, ContinueAs: &kagziv1.StartWorkflowRequest{
+			Input: &kagziv1.Payload{Data: []byte("in")}, RequestId: "r", ConcurrencyKey: "k", Timeouts: &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 1000},
+		},
+	})
+	p := last[engine.CompleteRunParams](b)
+	next := p.ContinueAs
+	if err != nil || next == nil || answer.ContinuedAsRunId != next.ID.String() || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED {
+		t.Fatalf("answer %v, %v", answer, err)
+	}
+	if next.Namespace != "team" || next.Queue != "" || next.Type != "" || next.RequestID != "" || string(next.Input.Data) != "in" || next.Bytes != 2 ||
+		next.ConcurrencyLimit != 1 || next.DeadlineAt.Sub(next.CreatedAt) != time.Second {
+		t.Errorf("next = %+v", next.Run)
+	}
+	answer, err = door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: anID, LeaseToken: aToken})
+	if err != nil || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED || answer.ContinuedAsRunId != "" {
+		t.Errorf("a run that was to be cancelled: %v, %v", answer, err)
+	}
+}
+
+func TestAFailedHandlerIsLogged(t *testing.T) {
+	for _, c := range []struct {
+		verdict engine.RunVerdict
+		logged  bool
+	}{
+		{engine.RunVerdict{Status: engine.RunFailed, Handler: true}, true},
+		{engine.RunVerdict{Status: engine.RunFailed}, false},
+		{engine.RunVerdict{Status: engine.RunCancelled, Handler: true}, false},
+		{engine.RunVerdict{Status: engine.RunPending, Handler: true, Verdict: engine.Verdict{Retry: true, RetryAt: began}}, false},
+	} {
+		var log bytes.Buffer
+		s := door(&books{verdict: c.verdict})
+		s.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		answer, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}})
+		if err != nil || answer.Status != kagziv1.WorkflowStatus(c.verdict.Status) {
+			t.Errorf("%+v: %v, %v", c.verdict, answer, err)
+		}
+		if logged := strings.Contains(log.String(), "failure handler failed; no handler is started for it"); logged != c.logged {
+			t.Errorf("%+v: logged %v, want %v", c.verdict, logged, c.logged)
+		}
+	}
+}
+
+func TestASignalIsAnsweredByWhatItsStepBecame(t *testing.T) {
+	request := &kagziv1.AwaitSignalRequest{RunId: anID, LeaseToken: aToken, StepName: "s", SignalName: "go", Timeout: durationpb.New(time.Second), Hold: true}
+	done := engine.Step{Name: "s", Kind: engine.StepSignal, Status: engine.StepCompleted}
+	late, failed := done, done
+	late.TimedOut, failed.Status = true, engine.StepFailed
+	for _, c := range []struct {
+		awaited engine.AwaitedSignal
+		want    *kagziv1.AwaitSignalResponse
+		kind    engine.Kind
+	}{
+		{engine.AwaitedSignal{Waiting: true}, &kagziv1.AwaitSignalResponse{}, 0},
+		{engine.AwaitedSignal{Step: done}, &kagziv1.AwaitSignalResponse{Payload: &kagziv1.Payload{}}, 0},
+		{engine.AwaitedSignal{Step: late}, &kagziv1.AwaitSignalResponse{TimedOut: true}, 0},
+		{engine.AwaitedSignal{Step: failed}, nil, engine.KindConflict},
+	} {
+		b := &books{awaited: c.awaited}
+		got, err := door(b).awaitSignal(t.Context(), request)
+		if !proto.Equal(got, c.want) || engine.KindOf(err) != c.kind {
+			t.Errorf("%+v is answered with %v, %v, want %v", c.awaited, got, err, c.want)
+		}
+		if p := last[engine.AwaitSignalParams](b); p.Timeout != time.Second || !p.Hold || p.Signal != "go" || p.ID.IsZero() {
+			t.Errorf("asked with %+v", p)
+		}
+	}
+}
+
+func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
+	b := &books{}
+	s := door(b)
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.MD{})
+	answer, err := s.startChild(ctx, &kagziv1.StartChildRequest{
+		StepName: "c", LeaseToken: aToken, ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL,
+		Child: &kagziv1.StartWorkflowRequest{Namespace: "team", WorkflowType: "t", ParentRunId: anID, RequestId: "dropped"},
+	})
+	p := last[engine.StartChildParams](b)
+	if err != nil || answer.ChildRunId != p.Child.ID.String() || answer.StepId != p.ID.String() || answer.Step.GetName() != "c" {
+		t.Fatalf("answer %v, %v", answer, err)
+	}
+	if p.Lease.Namespace != "team" || p.Lease.RunID.String() != anID || p.Child.Namespace != "team" || p.Child.Queue != "default" ||
+		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.counters.started.Load() != 1 {
+		t.Errorf("asked with %+v", p)
+	}
+}
+
+func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
+	b := &books{}
+	var ids []string
+	for i := range 4 {
+		id := someID(i)
+		output := engine.Payload{Data: make([]byte, 1500<<10)}
+		b.runs = append(b.runs, engine.Run{ID: id, Status: engine.RunCompleted, Input: output, Output: output})
+		b.children = append(b.children, engine.Step{Name: fmt.Sprint(i), ChildRunID: id, Status: engine.StepCompleted, Output: output})
+		ids = append(ids, id.String())
+	}
+	slices.Reverse(ids)
+	b.runs = slices.Delete(b.runs, 3, 4) // the first asked for is gone
+	answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{
+		RunId: anID, LeaseToken: aToken, ChildRunIds: append(ids, ids[0]), Any: true, Hold: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, finished []string
+	for _, step := range answer.Steps {
+		names = append(names, step.Name)
+	}
+	for _, run := range answer.Finished {
+		finished = append(finished, run.RunId)
+		if run.Output == nil || run.Input != nil {
+			t.Error("a finished child comes without its output, or with its input")
+		}
+	}
+	if !slices.Equal(names, []string{"3", "2"}) || !slices.Equal(finished, ids[1:3]) {
+		t.Errorf("steps %v and runs %v, want two of each, the last first", names, finished)
+	}
+	if p := last[engine.AwaitChildrenParams](b); len(p.Children) != 4 || !p.Any || !p.Hold {
+		t.Errorf("asked with %+v", p)
+	}
+	b.children = nil
+	if answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: ids}); err != nil ||
+		len(answer.Steps)+len(answer.Finished) != 0 {
+		t.Errorf("parked: %v, %v", answer, err)
+	}
+}
+
+func TestANoteGoesByItsTokenAlone(t *testing.T) {
+	b := &books{}
+	for _, namespace := range []string{"", "team"} {
+		if _, err := door(b).setNote(t.Context(), namespace, &kagziv1.SetNote{RunId: anID, LeaseToken: aToken, Note: "half done"}); err != nil {
+			t.Fatal(err)
+		}
+		if p := last[engine.SetNoteParams](b); p.Lease.Namespace != namespace || p.Note != "half done" || p.Lease.RunID.String() != anID {
+			t.Errorf("asked with %+v", p)
+		}
+	}
+}
+
+func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
+	b := &books{}
+	answer, err := door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
+		RunId: anID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
+	})
+	p := last[engine.OverrideStepParams](b)
+	if err != nil || answer.Step.OverriddenBy != "local" || answer.Step.OverrideReason != "why" || p.Output != nil || p.Failure.Message != "m" {
+		t.Errorf("%v, %v, asked with %+v", answer, err, p)
+	}
+	if _, err = door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
+		RunId: anID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Output{Output: &kagziv1.Payload{Data: []byte("o")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if p := last[engine.OverrideStepParams](b); p.Failure != nil || string(p.Output.Data) != "o" {
+		t.Errorf("asked with %+v", p)
+	}
+}
+
+func TestARepeatedSignalIsToldApart(t *testing.T) {
+	for id, want := range map[string]bool{"first": false, "again": true} {
+		answer, err := door(&books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: anID, Name: "go", SignalId: id})
+		if err != nil || answer.AlreadyDelivered != want {
+			t.Errorf("%s: %v, %v", id, answer, err)
+		}
+	}
+}
+
+func TestKeepRoundTrips(t *testing.T) {
+	keep := map[string]*durationpb.Duration{}
+	for name := range outcomes {
+		keep[name] = durationpb.New(time.Hour + time.Duration(len(name))*time.Minute)
+	}
+	b := &books{}
+	answer, err := door(b).CreateNamespace(t.Context(), &kagziv1.CreateNamespaceRequest{Namespace: "team", Keep: keep, Retention: durationpb.New(time.Hour)})
+	if err != nil || !answer.Namespace.Enabled || answer.Namespace.Retention.AsDuration() != time.Hour || len(answer.Namespace.Keep) != 5 {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	for name, d := range keep {
+		if !proto.Equal(answer.Namespace.Keep[name], d) {
+			t.Errorf("%s is kept %s, want %s", name, answer.Namespace.Keep[name], d)
+		}
+	}
+}
+
+func TestAnUpdateOfANamespaceChangesOnlyWhatItNames(t *testing.T) {
+	was := engine.Namespace{
+		Name: "team", DisplayName: "Team", Description: "d", Enabled: true, Retention: time.Hour, FailureQueue: "q",
+		Keep: map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour},
+	}
+	for _, c := range []struct {
+		what   string
+		call   func(*Server) error
+		change func(*engine.Namespace)
+		method string
+	}{
+		{"a name", func(s *Server) error {
+			_, err := s.UpdateNamespace(context.Background(), &kagziv1.UpdateNamespaceRequest{Namespace: "team", DisplayName: proto.String("T")})
+			return err
+		}, func(n *engine.Namespace) { n.DisplayName = "T" }, "UpdateNamespace"},
+		{"all that can be taken away", func(s *Server) error {
+			_, err := s.UpdateNamespace(context.Background(), &kagziv1.UpdateNamespaceRequest{
+				Namespace: "team", Description: proto.String(""), Retention: &durationpb.Duration{}, Keep: &kagziv1.Keep{}, FailureTaskQueue: proto.String(""),
+			})
+			return err
+		}, func(n *engine.Namespace) { n.Description, n.Retention, n.Keep, n.FailureQueue = "", 0, nil, "" }, "UpdateNamespace"},
+		{"off", func(s *Server) error {
+			_, err := s.DisableNamespace(context.Background(), &kagziv1.DisableNamespaceRequest{Namespace: "team"})
+			return err
+		}, func(n *engine.Namespace) { n.Enabled = false }, "DisableNamespace"},
+		{"on", func(s *Server) error {
+			_, err := s.EnableNamespace(context.Background(), &kagziv1.EnableNamespaceRequest{Namespace: "team"})
+			return err
+		}, func(*engine.Namespace) {}, "EnableNamespace"},
+	} {
+		b := &books{namespaces: map[string]engine.Namespace{"team": was}}
+		if err := c.call(door(b)); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		want := was
+		c.change(&want)
+		p := last[engine.NamespaceParams](b)
+		if diff := cmp.Diff(want, p.Namespace); diff != "" || p.Method != c.method {
+			t.Errorf("%s by %s:\n%s", c.what, p.Method, diff)
+		}
+	}
+}
+
+func TestAPreviewShowsTheNextTicks(t *testing.T) {
+	after := timestamppb.New(began)
+	answer, err := door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
+	if err != nil || len(answer.Ticks) != 5 || !answer.Ticks[0].AsTime().Equal(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)) {
+		t.Errorf("%v, %v", answer, err)
+	}
+	answer, err = door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
+	if err != nil || len(answer.Ticks) != 1 {
+		t.Errorf("an expression with one tick left: %v, %v", answer, err)
+	}
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// ListAuditEvents is who changed what, newest first.
+func (s *Server) ListAuditEvents(ctx context.Context, request *kagziv1.ListAuditEventsRequest) (*kagziv1.ListAuditEventsResponse, error) {
+	filter := engine.AuditFilter{SubjectID: request.GetSubjectId()}
+	var err error
+	if filter.Namespace, err = namespaceOf(request.Namespace); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckOptionalName("subject_id", filter.SubjectID); err != nil {
+		return nil, err
+	}
+	page, err := pageOf(request, request.Page)
+	if err != nil {
+		return nil, err
+	}
+	events, info, err := s.store.ListAudit(ctx, filter, page)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*kagziv1.AuditEvent, len(events))
+	for i := range events {
+		list[i] = auditTo(&events[i])
+	}
+	from, to := fit(list, page, &info)
+	list, events = list[from:to], events[from:to]
+	var first, last engine.Cursor
+	if n := len(events); n > 0 {
+		first, last = engine.Cursor{ID: events[0].ID}, engine.Cursor{ID: events[n-1].ID}
+	}
+	return &kagziv1.ListAuditEventsResponse{Events: list, Page: pageTo(request, info, first, last)}, nil
+}
+
+func auditTo(e *engine.AuditEvent) *kagziv1.AuditEvent {
+	return &kagziv1.AuditEvent{
+		At: timeTo(e.At), Actor: e.Actor.Name, Peer: e.Actor.Peer, Method: e.Method, Namespace: e.Namespace,
+		Subject: e.Subject, SubjectId: e.SubjectID, Outcome: e.Outcome, Reason: e.Reason, Detail: e.Detail,
+	}
+}

@@ -1,0 +1,220 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+const (
+	// bulkReport is how often the progress of a bulk change is sent, at least.
+	bulkReport = 400 * time.Millisecond
+	// bulkAtOnce is how many runs are changed at the same time, so that their changes share commits.
+	bulkAtOnce = 32
+)
+
+// BulkWorkflows changes every run that a filter selects. Runs that are created meanwhile are left alone, so that it comes to an end.
+// One that cannot be changed is counted and does not stop the others. A repetition does again only what is left to do.
+func (s *Server) BulkWorkflows(request *kagziv1.BulkWorkflowsRequest, stream kagziv1.WorkflowService_BulkWorkflowsServer) error {
+	b, err := s.bulkOf(stream.Context(), request)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(stream.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- b.run(ctx) }()
+	ticker := time.NewTicker(bulkReport)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				return err
+			}
+			return stream.Send(b.last())
+		case <-ticker.C:
+			err = stream.Send(b.sofar())
+		case <-s.stopping:
+			err = errStopping
+		}
+		if err != nil {
+			stop()
+			<-done
+			return err
+		}
+	}
+}
+
+// bulk is one change of many runs.
+type bulk struct {
+	filter engine.RunFilter
+	limit  int64
+	change func(context.Context, engine.ID) error
+	store  engine.Store
+	detail func(error) *kagziv1.ErrorDetail
+
+	mu       sync.Mutex
+	progress kagziv1.BulkWorkflowsProgress // under mu
+}
+
+func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*bulk, error) {
+	b := &bulk{limit: r.Limit, store: s.store, detail: func(err error) *kagziv1.ErrorDetail {
+		_, detail := s.errorDetail(err)
+		return detail
+	}}
+	if r.Filter == nil {
+		return nil, engine.Invalid("filter", "must be set; an empty one selects every run of the namespace \"default\"")
+	}
+	if r.Limit < 0 {
+		return nil, engine.Invalid("limit", "must not be negative, got %d", r.Limit)
+	}
+	if err := engine.CheckReason(r.Reason); err != nil {
+		return nil, err
+	}
+	var err error
+	if b.filter, err = runFilterOf(r.Filter); err != nil {
+		return nil, within("filter", err)
+	}
+	if now := s.now(); b.filter.CreatedBefore.IsZero() || b.filter.CreatedBefore.After(now) {
+		b.filter.CreatedBefore = now
+	}
+	b.change, err = s.bulkChange(ctx, r.Action, b.filter.Namespace, r.Reason)
+	return b, err
+}
+
+// bulkChange is what an action does to one run.
+func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace, reason string) (func(context.Context, engine.ID) error, error) {
+	by := actorOf(ctx)
+	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, engine.ID) error {
+		return func(ctx context.Context, id engine.ID) error {
+			now := s.now()
+			ended, err := verb(ctx, engine.EndRunParams{
+				Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now,
+			})
+			if err == nil {
+				s.ended(ended)
+			}
+			return err
+		}
+	}
+	switch action {
+	case kagziv1.BulkAction_BULK_ACTION_CANCEL:
+		return end(s.store.CancelRun), nil
+	case kagziv1.BulkAction_BULK_ACTION_TERMINATE:
+		return end(s.store.TerminateRun), nil
+	case kagziv1.BulkAction_BULK_ACTION_RETRY:
+		return func(ctx context.Context, id engine.ID) error {
+			now := s.now()
+			started, err := s.store.RetryRun(ctx, engine.RetryRunParams{
+				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now},
+				ID:          engine.NewID(now), RequestID: "bulk-retry:" + id.String(), // the same in a repetition
+			})
+			if err == nil {
+				s.startedTo(started)
+			}
+			return err
+		}, nil
+	}
+	return nil, engine.Invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", action)
+}
+
+// run goes through the runs, newest first. Its place in the list is a run's id, so that runs which no longer match once they are
+// changed shift nothing.
+func (b *bulk) run(ctx context.Context) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(v)
+		}
+	}()
+	page := engine.Page{Limit: engine.MaxPage, Count: true}
+	for left := b.limit; ; {
+		if b.limit > 0 {
+			page.Limit = int(min(left, engine.MaxPage))
+		}
+		runs, info, err := b.store.ListRuns(ctx, b.filter, page)
+		if err != nil {
+			return err
+		}
+		if page.Count {
+			b.begin(info.Total)
+			page.Count = false
+		}
+		b.changeAll(ctx, runs)
+		left -= int64(len(runs))
+		if ctx.Err() != nil || !info.HasNext || len(runs) == 0 || b.limit > 0 && left <= 0 {
+			return ctx.Err()
+		}
+		page.After = &engine.Cursor{ID: runs[len(runs)-1].ID}
+	}
+}
+
+func (b *bulk) changeAll(ctx context.Context, runs []engine.Run) {
+	places := make(chan struct{}, bulkAtOnce)
+	var group sync.WaitGroup
+	for i := range runs {
+		places <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() {
+			defer func() { <-places }()
+			b.count(runs[i].ID, b.changeOne(ctx, runs[i].ID))
+		})
+	}
+	group.Wait()
+}
+
+// changeOne keeps a defect that one run brings to light away from the others, and from the server.
+func (b *bulk) changeOne(ctx context.Context, id engine.ID) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(v)
+		}
+	}()
+	return b.change(ctx, id)
+}
+
+func (b *bulk) begin(total int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.progress.Matched = total
+	if b.limit > 0 {
+		b.progress.Matched = min(total, b.limit)
+	}
+}
+
+func (b *bulk) count(id engine.ID, err error) {
+	var detail *kagziv1.ErrorDetail
+	if err != nil {
+		detail = b.detail(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		b.progress.Done++
+		return
+	}
+	b.progress.Failed++
+	b.progress.LastError, b.progress.LastRunId = detail, id.String()
+}
+
+// sofar is the progress for a message of its own.
+func (b *bulk) sofar() *kagziv1.BulkWorkflowsProgress {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := &b.progress
+	return &kagziv1.BulkWorkflowsProgress{
+		Matched: max(p.Matched, p.Done+p.Failed), Done: p.Done, Failed: p.Failed, LastError: p.LastError, LastRunId: p.LastRunId,
+	}
+}
+
+// last is the progress at the end: what had matched when it was counted, and no longer did when its turn came, is left out.
+func (b *bulk) last() *kagziv1.BulkWorkflowsProgress {
+	p := b.sofar()
+	p.Matched = p.Done + p.Failed
+	return p
+}

@@ -1,0 +1,184 @@
+package server
+
+import (
+	"context"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// call is the way from an operation of the session to the one of the unary call.
+func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (answer *kagziv1.SessionResponse, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			answer, err = nil, panicked(v)
+		}
+	}()
+	if request.Seq < 1 {
+		return nil, engine.Invalid("seq", "must be at least 1, got %d", request.Seq)
+	}
+	if request.After < 0 || request.After >= request.Seq {
+		return nil, engine.Invalid("after", "must be 0 or the seq of an earlier operation, got %d", request.After)
+	}
+	if request.After > 0 && w.refused.has(request.After) {
+		return nil, errBehindRefused
+	}
+	s := w.server
+	switch op := request.Operation.(type) {
+	case *kagziv1.SessionRequest_Credit:
+		return ack(w.credit(op.Credit))
+	case *kagziv1.SessionRequest_Heartbeat:
+		return w.beat(ctx, op.Heartbeat)
+	case *kagziv1.SessionRequest_Goodbye:
+		return w.goodbye(ctx, op.Goodbye)
+	case *kagziv1.SessionRequest_BeginStep:
+		op.BeginStep.Namespace = w.worker.Namespace
+		r, err := s.beginStep(ctx, op.BeginStep)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_BegunStep{BegunStep: r}}, err
+	case *kagziv1.SessionRequest_CompleteStep:
+		op.CompleteStep.Namespace = w.worker.Namespace
+		r, err := s.completeStep(ctx, op.CompleteStep)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CompletedStep{CompletedStep: r}}, err
+	case *kagziv1.SessionRequest_FailStep:
+		op.FailStep.Namespace = w.worker.Namespace
+		r, err := s.failStep(ctx, op.FailStep)
+		w.over(op.FailStep, err, r.GetScheduledRetry() && !op.FailStep.Hold)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_FailedStep{FailedStep: r}}, err
+	case *kagziv1.SessionRequest_Sleep:
+		op.Sleep.Namespace = w.worker.Namespace
+		r, err := s.sleep(ctx, op.Sleep)
+		w.over(op.Sleep, err, !op.Sleep.Hold)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Sleeping{Sleeping: r}}, err
+	case *kagziv1.SessionRequest_AwaitSignal:
+		op.AwaitSignal.Namespace = w.worker.Namespace
+		r, err := s.awaitSignal(ctx, op.AwaitSignal)
+		w.over(op.AwaitSignal, err, r.GetPayload() == nil && !r.GetTimedOut() && !op.AwaitSignal.Hold)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_AwaitedSignal{AwaitedSignal: r}}, err
+	case *kagziv1.SessionRequest_StartChild:
+		if op.StartChild.Child != nil {
+			op.StartChild.Child.Namespace = w.worker.Namespace
+		}
+		r, err := s.startChild(ctx, op.StartChild)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_StartedChild{StartedChild: r}}, err
+	case *kagziv1.SessionRequest_AwaitChildren:
+		op.AwaitChildren.Namespace = w.worker.Namespace
+		r, err := s.awaitChildren(ctx, op.AwaitChildren)
+		w.over(op.AwaitChildren, err, len(r.GetSteps()) == 0 && !op.AwaitChildren.Hold)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_AwaitedChildren{AwaitedChildren: r}}, err
+	case *kagziv1.SessionRequest_SetNote:
+		r, err := s.setNote(ctx, w.worker.Namespace, op.SetNote)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Ack{Ack: r}}, err
+	case *kagziv1.SessionRequest_CompleteWorkflow:
+		op.CompleteWorkflow.Namespace = w.worker.Namespace
+		r, err := s.completeWorkflow(ctx, op.CompleteWorkflow)
+		w.over(op.CompleteWorkflow, err, true)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CompletedWorkflow{CompletedWorkflow: r}}, err
+	case *kagziv1.SessionRequest_FailWorkflow:
+		op.FailWorkflow.Namespace = w.worker.Namespace
+		r, err := s.failWorkflow(ctx, op.FailWorkflow)
+		w.over(op.FailWorkflow, err, true)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_FailedWorkflow{FailedWorkflow: r}}, err
+	case *kagziv1.SessionRequest_ReleaseTask:
+		op.ReleaseTask.Namespace = w.worker.Namespace
+		r, err := s.releaseTask(ctx, op.ReleaseTask)
+		w.over(op.ReleaseTask, err, true)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_ReleasedTask{ReleasedTask: r}}, err
+	case *kagziv1.SessionRequest_Hello:
+		return nil, engine.Invalid("hello", "can only be the first operation of a session")
+	case nil:
+		return nil, engine.Invalid("operation", "must be set")
+	default:
+		return nil, errUnsupported
+	}
+}
+
+// over forgets a run whose lease has ended: by this operation, or before it.
+func (w *session) over(r leased, err error, ended bool) {
+	if err != nil && engine.KindOf(err) != engine.KindLeaseLost || err == nil && !ended {
+		return
+	}
+	id, idErr := engine.ParseID(r.GetRunId())
+	token, tokenErr := engine.ParseToken(r.GetLeaseToken())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if idErr == nil && tokenErr == nil && w.held[id].token == token {
+		delete(w.held, id)
+	}
+}
+
+// credit lets the server push so many more tasks.
+func (w *session) credit(c *kagziv1.Credit) error {
+	if c.Tasks < 1 || c.Tasks > engine.MaxConcurrent {
+		return engine.Invalid("credit.tasks", "must be between 1 and %d, got %d", engine.MaxConcurrent, c.Tasks)
+	}
+	w.seat.Grant(int(c.Tasks))
+	return nil
+}
+
+// beat is a heartbeat of this session's worker.
+func (w *session) beat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagziv1.SessionResponse, error) {
+	if r.WorkerId == "" {
+		r.WorkerId = w.worker.ID
+	}
+	if r.WorkerId != w.worker.ID {
+		return nil, engine.Invalid("worker_id", "is not the worker of this session")
+	}
+	response, err := w.server.heartbeat(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	for _, l := range response.Lost {
+		id, idErr := engine.ParseID(l.RunId)
+		token, tokenErr := engine.ParseToken(l.LeaseToken)
+		if idErr == nil && tokenErr == nil && w.held[id].token == token {
+			delete(w.held, id)
+		}
+	}
+	w.mu.Unlock()
+	w.told(response.Cancelling)
+	if response.ShouldDrain {
+		w.seat.Leave()
+	}
+	w.seat.Look()
+	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: response}}, nil
+}
+
+// told notes what an answer tells the worker to stop, so that the bell does not tell it again.
+func (w *session) told(cancelling []*kagziv1.CancelTask) {
+	for _, c := range cancelling {
+		id, idErr := engine.ParseID(c.RunId)
+		token, tokenErr := engine.ParseToken(c.LeaseToken)
+		if idErr == nil && tokenErr == nil {
+			w.toldNow(engine.Held{Lease: engine.Lease{RunID: id, Token: token}, GraceUntil: c.GraceUntil.AsTime()})
+		}
+	}
+}
+
+// goodbye takes the worker off and ends the session, or with drain only stops what it is given.
+func (w *session) goodbye(ctx context.Context, r *kagziv1.DeregisterRequest) (*kagziv1.SessionResponse, error) {
+	if r.WorkerId == "" {
+		r.WorkerId = w.worker.ID
+	}
+	if r.WorkerId != w.worker.ID {
+		return nil, engine.Invalid("worker_id", "is not the worker of this session")
+	}
+	w.seat.Leave()
+	w.mu.Lock()
+	w.draining = true // it knows: it has just said so
+	if !r.Drain {
+		w.closed = true
+	}
+	w.mu.Unlock()
+	response, err := w.server.deregister(ctx, r)
+	if err != nil {
+		w.mu.Lock()
+		w.closed = false // it is still there, and may say so again
+		w.mu.Unlock()
+		return nil, err
+	}
+	if !r.Drain {
+		defer w.end(nil)
+	}
+	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Goodbye{Goodbye: response}}, nil
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// desk is a session without its stream: what it would send stays in its outbox.
+func desk(b *books) *session {
+	w := &session{server: door(b), worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
+		held: map[engine.ID]holding{}, pending: map[string][]func(){}}
+	w.out.ready = make(chan struct{}, 1)
+	return w
+}
+
+// told is the words to stop that the session would send, since the last call.
+func told(w *session) []*kagziv1.CancelTask {
+	var words []*kagziv1.CancelTask
+	for _, o := range w.out.messages {
+		if c := o.message.GetCancelTask(); c != nil {
+			words = append(words, c)
+		}
+	}
+	w.out.messages = nil
+	return words
+}
+
+func (w *session) mustLook(t *testing.T) {
+	t.Helper()
+	if err := w.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASessionTellsItsWorkerOnceToStopARun(t *testing.T) {
+	lease := engine.Lease{RunID: someID(1), Token: engine.NewToken()}
+	b := &books{held: []engine.Held{{Lease: lease}}}
+	w := desk(b)
+	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
+	w.mustLook(t)
+	if words := told(w); len(words) != 0 {
+		t.Fatalf("told %v, but nobody has asked for an end", words)
+	}
+	until := began.Add(time.Minute)
+	b.held[0].GraceUntil, b.held[0].CancelReason = until, "enough"
+	w.mustLook(t)
+	words := told(w)
+	if len(words) != 1 || words[0].RunId != lease.RunID.String() || words[0].LeaseToken != lease.Token.Wire() ||
+		!words[0].GraceUntil.AsTime().Equal(until) || words[0].Reason.Message != "enough" {
+		t.Fatalf("told %v, want one word with its reason and until when", words)
+	}
+	w.mustLook(t)
+	if words := told(w); len(words) != 0 {
+		t.Errorf("told again: %v", words)
+	}
+	b.held[0].GraceUntil = began
+	w.mustLook(t)
+	if words := told(w); len(words) != 1 || !words[0].GraceUntil.AsTime().Equal(began) {
+		t.Errorf("told %v, want the earlier end", words)
+	}
+	b.held = nil
+	w.mustLook(t)
+	if words := told(w); len(words) != 1 || words[0].GraceUntil != nil {
+		t.Errorf("told %v, want that the lease is over", words)
+	}
+}
+
+func TestAWorkerThatKnowsAlreadyIsNotTold(t *testing.T) {
+	lease := engine.Lease{RunID: someID(1), Token: engine.NewToken()}
+	until := began.Add(time.Minute)
+	b := &books{held: []engine.Held{{Lease: lease, GraceUntil: until}}}
+	w := desk(b)
+	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID, CancelRequestedAt: began, GraceUntil: until}, Lease: lease})
+	w.mustLook(t)
+	if words := told(w); len(words) != 0 {
+		t.Errorf("told %v what its task has said", words)
+	}
+	w = desk(b)
+	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
+	w.told([]*kagziv1.CancelTask{cancellingTo(b.held[0])}) // by the answer to a heartbeat
+	w.mustLook(t)
+	if words := told(w); len(words) != 0 {
+		t.Errorf("told %v what its heartbeat has said", words)
+	}
+	b.held[0].Lease.Token = engine.NewToken() // claimed anew, under a lease that this session did not hand out
+	w.mustLook(t)
+	if words := told(w); len(words) != 1 || words[0].GraceUntil != nil {
+		t.Errorf("told %v, want only that the old lease is over", words)
+	}
+}

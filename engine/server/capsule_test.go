@@ -1,0 +1,557 @@
+package server
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func someID(n int) engine.ID { return engine.NewID(began.Add(time.Duration(n) * time.Second)) }
+
+func data(s string) engine.Payload {
+	return engine.Payload{Data: []byte(s), Metadata: map[string]string{"content-type": "text/plain"}}
+}
+
+// family is a completed run with a child, which continued as another one, which is open; and a run that has nothing to do with them.
+func family() *books {
+	root, first, second, stranger := someID(1), someID(2), someID(3), someID(4)
+	start := someID(5)
+	run := func(id engine.ID, status engine.RunStatus) engine.Run {
+		r := engine.Run{
+			ID: id, Namespace: "default", Queue: "q", Type: "t", Status: status, Attempts: 2, CreatedAt: began, StartedAt: began.Add(time.Second),
+			Input: data("in of " + id.String()), Tags: map[string]string{"k": "v"}, Note: "n", ScheduleID: "elsewhere", WorkerID: "w-1",
+			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 7}, Timeouts: engine.Timeouts{StartToClose: time.Minute}, DeadlineAt: began.Add(time.Hour),
+		}
+		if status.Ended() {
+			r.FinishedAt, r.Output = began.Add(time.Minute), data("out")
+		}
+		return r
+	}
+	b := &books{
+		steps: map[engine.ID][]engine.Step{}, signals: map[engine.ID][]engine.Signal{},
+		audit: map[string][]engine.AuditEvent{root.String(): {{ID: someID(6), At: began, Method: "PinWorkflow", Reason: "why"}}},
+	}
+	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted), run(second, engine.RunRunning), run(stranger, engine.RunFailed)}
+	runs[1].ParentRunID, runs[1].ParentStepID, runs[1].ContinuedAs = root, start, second
+	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, stranger
+	runs[2].CancelRequestedAt, runs[2].GraceUntil = began, began.Add(time.Minute)
+	b.runs = slices.Clone(runs)
+	slices.Reverse(b.runs)
+	for i := range 250 { // several pages
+		b.steps[root] = append(b.steps[root], engine.Step{
+			ID: someID(10 + i), RunID: root, Name: fmt.Sprintf("s%d", i), Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
+			Sequence: int64(i + 1), Output: data("x"), CreatedAt: began, StartedAt: began, FinishedAt: began,
+		})
+	}
+	b.steps[root] = append(b.steps[root], engine.Step{
+		ID: start, RunID: root, Name: "child", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1, Latest: true, Sequence: 251,
+		ChildRunID: first, Output: data("out"), CreatedAt: began, StartedAt: began, FinishedAt: began,
+	})
+	lost := engine.InterruptedFailure()
+	b.steps[second] = []engine.Step{
+		{ID: someID(7), Name: "work", Kind: engine.StepFunction, Status: engine.StepFailed, Attempt: 1, Sequence: 1, Error: &lost, CreatedAt: began, StartedAt: began, FinishedAt: began},
+		{ID: someID(8), Name: "work", Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 2, Sequence: 1, Latest: true, CreatedAt: began, StartedAt: began},
+		{ID: someID(9), Name: "nap", Kind: engine.StepSleep, Status: engine.StepRunning, Attempt: 1, Sequence: 2, Latest: true, CreatedAt: began, StartedAt: began, WakeAt: began.Add(time.Hour)},
+	}
+	b.signals[root] = []engine.Signal{{RunID: root, Sequence: 1, Name: "go", SignalID: "id", Payload: data("signal"), ReceivedAt: began, StepName: "s1"}}
+	b.signals[second] = []engine.Signal{{RunID: second, Sequence: 1, Name: "go", Payload: data("signal"), ReceivedAt: began, StepName: "not-there"}}
+	return b
+}
+
+// exported is a capsule of the oldest run in the books, and how it came.
+func exported(t *testing.T, b *books, redact bool) []byte {
+	t.Helper()
+	_, conn := serve(t, b)
+	id := b.runs[len(b.runs)-1].ID
+	stream, err := kagziv1.NewWorkflowServiceClient(conn).ExportWorkflow(t.Context(), &kagziv1.ExportWorkflowRequest{RunId: id.String(), RedactPayloads: redact})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file []byte
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return file
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(part.Data) == 0 || len(part.Data) > capsuleChunk {
+			t.Errorf("a part of %d bytes, want 1 to %d", len(part.Data), capsuleChunk)
+		}
+		file = append(file, part.Data...)
+	}
+}
+
+// imported is what a store is asked to make of a capsule.
+func imported(t *testing.T, b *books, file []byte) (*kagziv1.ImportWorkflowResponse, error) {
+	t.Helper()
+	_, conn := serve(t, b)
+	stream, err := kagziv1.NewWorkflowServiceClient(conn).ImportWorkflow(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := &kagziv1.Capsule{Namespace: "other", RequestId: "once"}
+	for chunk := range slices.Chunk(file, 1<<20) {
+		part.Data = chunk
+		if err := stream.Send(part); err != nil {
+			break // the answer says why
+		}
+		part = &kagziv1.Capsule{}
+	}
+	return stream.CloseAndRecv()
+}
+
+// files unpacks a zip, in its order.
+func files(t *testing.T, file []byte) (names []string, content map[string][]byte) {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = map[string][]byte{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, content[f.Name] = append(names, f.Name), text
+	}
+	return names, content
+}
+
+func packed(t *testing.T, content map[string][]byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestACapsuleHoldsARunWithAllThatItLedTo(t *testing.T) {
+	b := family()
+	names, content := files(t, exported(t, b, false))
+	var m manifest
+	if err := json.Unmarshal(content[capsuleManifest], &m); err != nil {
+		t.Fatal(err)
+	}
+	root, first, second := b.runs[3].ID.String(), b.runs[2].ID.String(), b.runs[1].ID.String()
+	want := []manifestRun{
+		{root, "t", "COMPLETED", "", "runs/" + root}, {first, "t", "COMPLETED", root, "runs/" + first}, {second, "t", "RUNNING", root, "runs/" + second},
+	}
+	if diff := cmp.Diff(want, m.Runs); diff != "" || names[0] != capsuleManifest || len(names) != 13 {
+		t.Errorf("files %v, runs differ:\n%s", names, diff)
+	}
+	if m.Format != "kagzi-capsule" || m.Version != 1 || m.RootRunID != root || m.Namespace != "default" || m.Redacted || m.ExportedAt.IsZero() {
+		t.Errorf("manifest = %+v", m)
+	}
+	var steps []map[string]any
+	if err := json.Unmarshal(content["runs/"+root+"/steps.json"], &steps); err != nil || len(steps) != 251 {
+		t.Errorf("%d steps, %v, want 251", len(steps), err)
+	}
+	if steps[250]["child_run_id"] != first || steps[0]["attempt_number"] != 1.0 {
+		t.Errorf("steps are written as %v … %v, want the names of the contract", steps[0], steps[250])
+	}
+	var audit, none []map[string]any
+	if err := json.Unmarshal(content["runs/"+root+"/audit.json"], &audit); err != nil || len(audit) != 1 || audit[0]["reason"] != "why" {
+		t.Errorf("audit = %v, %v", audit, err)
+	}
+	if err := json.Unmarshal(content["runs/"+first+"/steps.json"], &none); err != nil || none == nil || len(none) != 0 {
+		t.Errorf("no steps are written as %v, %v, want an empty array", none, err)
+	}
+}
+
+func TestARedactedCapsuleKeepsSizesAndHashesOnly(t *testing.T) {
+	file := exported(t, family(), true)
+	_, content := files(t, file)
+	for name, text := range content {
+		for _, secret := range []string{"aW4gb2Yg", "c2lnbmFs", "text/plain"} { // base64 of what the payloads begin with
+			if bytes.Contains(text, []byte(secret)) {
+				t.Errorf("%s still holds a payload", name)
+			}
+		}
+	}
+	p := data("four")
+	redact(&p)
+	want := engine.Payload{Metadata: map[string]string{
+		"kagzi-redacted-bytes": "4", "kagzi-redacted-sha256": "04efaf080f5a3e74e1c29d1ca6a48569382cbbcd324e8d59d2b83ef21c039f00",
+	}}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("redacted:\n%s", diff)
+	}
+	b := family()
+	if _, err := imported(t, b, file); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "redacted") || b.changes() != 0 {
+		t.Errorf("importing it: %v", err)
+	}
+}
+
+func TestAnImportMakesTheRunsAnewUnderTheirOwnIDs(t *testing.T) {
+	source, b := family(), &books{}
+	answer, err := imported(t, b, exported(t, source, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := last[engine.ImportRunsParams](b)
+	if answer.Runs != 3 || answer.RunId != p.Runs[0].Run.ID.String() || p.Namespace != "other" || p.RequestID != "once" || p.By.Name != "local" || p.AuditID.IsZero() {
+		t.Errorf("answer %v to %+v", answer, p.By)
+	}
+	root, first, second := &p.Runs[0], &p.Runs[1], &p.Runs[2]
+	old := map[engine.ID]bool{}
+	for _, r := range source.runs {
+		old[r.ID] = true
+		for _, s := range source.steps[r.ID] {
+			old[s.ID] = true
+		}
+	}
+	for _, r := range p.Runs {
+		if old[r.Run.ID] || r.Run.Namespace != "other" || r.Run.Origin != engine.OriginImport || r.Run.ScheduleID != "" {
+			t.Errorf("run %+v", r.Run)
+		}
+		for _, s := range r.Steps {
+			if old[s.ID] || s.RunID != r.Run.ID || !s.Token.IsZero() || old[s.ChildRunID] {
+				t.Errorf("step %+v", s)
+			}
+		}
+	}
+	if first.Run.ParentRunID != root.Run.ID || first.Run.ParentStepID != root.Steps[250].ID || root.Steps[250].ChildRunID != first.Run.ID ||
+		first.Run.ContinuedAs != second.Run.ID || second.Run.ContinuedFrom != first.Run.ID || !second.Run.RetriedFrom.IsZero() {
+		t.Errorf("references: child of %s by %s, continued as %s from %s, retried from %s", first.Run.ParentRunID, first.Run.ParentStepID,
+			first.Run.ContinuedAs, second.Run.ContinuedFrom, second.Run.RetriedFrom)
+	}
+	was := source.runs[3]
+	if diff := cmp.Diff(was, root.Run, cmpopts.IgnoreFields(engine.Run{}, "ID", "Namespace", "Origin", "Steps", "Bytes", "ScheduleID")); diff != "" {
+		t.Errorf("the run that has ended changed:\n%s", diff)
+	}
+	if root.Run.Steps != 251 || root.Run.Bytes == 0 || root.Signals[0].StepName != "s1" || root.Signals[0].RunID != root.Run.ID {
+		t.Errorf("%d steps of %d bytes, signal %+v", root.Run.Steps, root.Run.Bytes, root.Signals[0])
+	}
+}
+
+func TestAnOpenRunIsImportedReadyToGoOn(t *testing.T) {
+	b := &books{}
+	if _, err := imported(t, b, exported(t, family(), false)); err != nil {
+		t.Fatal(err)
+	}
+	p := last[engine.ImportRunsParams](b)
+	open := p.Runs[2]
+	r := open.Run
+	if r.Status != engine.RunPending || !r.Paused || !r.HeldAt.Equal(p.Now) || !r.AvailableAt.IsZero() || r.WorkerID != "" ||
+		!r.CancelRequestedAt.IsZero() || !r.GraceUntil.IsZero() || !r.DeadlineAt.IsZero() {
+		t.Errorf("run %+v", r)
+	}
+	lost, cut, nap := open.Steps[0], open.Steps[1], open.Steps[2]
+	if !lost.Interrupted() || lost.Latest || !cut.Interrupted() || !cut.Latest || cut.Failures != 0 || cut.Attempt != 2 || cut.Sequence != 1 {
+		t.Errorf("attempts %+v and %+v, want both interrupted and only the second the latest", lost, cut)
+	}
+	if nap.Status != engine.StepRunning || nap.Duration != time.Hour || !nap.WakeAt.Equal(began.Add(time.Hour)) || nap.Sequence != 2 {
+		t.Errorf("timer %+v", nap)
+	}
+	if open.Signals[0].StepName != "" {
+		t.Error("a signal that no step has consumed does not wait")
+	}
+}
+
+func TestATimerIsImportedAsItWasAskedFor(t *testing.T) {
+	asked := began.Add(123_456 * time.Microsecond)
+	for _, c := range []struct {
+		wake time.Time
+		want time.Duration
+	}{{asked.Add(time.Hour), time.Hour}, {asked.Add(time.Millisecond), time.Millisecond}, {began.Add(time.Hour), 0}, {time.Time{}, 0}} {
+		if got := askedFor(&engine.Step{StartedAt: asked, WakeAt: c.wake}); got != c.want {
+			t.Errorf("a timer until %s has the length %s, want %s", c.wake, got, c.want)
+		}
+	}
+}
+
+func TestWhatAnEndedRunLeftOpenIsImportedAsEnded(t *testing.T) {
+	id := someID(1)
+	b := &books{
+		runs: []engine.Run{{ID: id, Namespace: "default", Queue: "q", Type: "t", Status: engine.RunFailed, Attempts: 1, CreatedAt: began, FinishedAt: began}},
+		steps: map[engine.ID][]engine.Step{id: {
+			{ID: someID(2), Name: "child", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 1, ChildRunID: someID(99), CreatedAt: began},
+			{ID: someID(3), Name: "again", Kind: engine.StepFunction, Status: engine.StepPending, Attempt: 1, Sequence: 2, CreatedAt: began},
+		}},
+	}
+	if _, err := imported(t, b, exported(t, b, false)); err != nil {
+		t.Fatal(err)
+	}
+	steps := last[engine.ImportRunsParams](b).Runs[0].Steps
+	if len(steps) != 2 {
+		t.Fatalf("steps %+v, want both", steps)
+	}
+	for _, s := range steps {
+		if s.Status != engine.StepFailed || s.Error.Type != "run_ended" || !s.FinishedAt.Equal(began) {
+			t.Errorf("step %+v", s)
+		}
+	}
+}
+
+func TestAStepWhoseChildEndedMeanwhileIsImportedAsEnded(t *testing.T) {
+	for _, c := range []struct {
+		child engine.RunStatus
+		want  engine.StepStatus
+	}{{engine.RunCompleted, engine.StepCompleted}, {engine.RunTerminated, engine.StepFailed}, {engine.RunRunning, engine.StepRunning}} {
+		parent, child := someID(1), someID(2)
+		b := &books{steps: map[engine.ID][]engine.Step{parent: {
+			{ID: someID(3), Name: "child", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 1, ChildRunID: child, CreatedAt: began},
+			{ID: someID(4), Name: "gone", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 2, ChildRunID: someID(99), CreatedAt: began},
+			{ID: someID(5), Name: "after", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Sequence: 3, CreatedAt: began},
+		}}}
+		for _, r := range []engine.Run{{ID: child, Status: c.child, ParentRunID: parent, Output: data("result")}, {ID: parent, Status: engine.RunSleeping}} {
+			r.Namespace, r.Queue, r.Type, r.Attempts, r.CreatedAt = "default", "q", "t", 1, began
+			if r.Status.Ended() {
+				r.FinishedAt = began.Add(time.Minute)
+			}
+			b.runs = append(b.runs, r)
+		}
+		if _, err := imported(t, b, exported(t, b, false)); err != nil {
+			t.Fatal(err)
+		}
+		p := last[engine.ImportRunsParams](b)
+		steps := p.Runs[0].Steps
+		if len(steps) != 2 || steps[0].Status != c.want || steps[1].Name != "after" || steps[1].Sequence != 2 {
+			t.Fatalf("child %s: steps %+v, want the child's %s, then without a gap the last", c.child, steps, c.want)
+		}
+		switch c.want {
+		case engine.StepCompleted:
+			if string(steps[0].Output.Data) != "result" || steps[0].FinishedAt.IsZero() {
+				t.Errorf("step %+v, want the child's output", steps[0])
+			}
+		case engine.StepFailed:
+			if steps[0].Error.Metadata["child_run_id"] != p.Runs[1].Run.ID.String() || steps[0].Error.Metadata["child_status"] != "TERMINATED" {
+				t.Errorf("failure %+v, want it to name the child as it is here", steps[0].Error)
+			}
+		}
+	}
+}
+
+func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
+	source := family()
+	_, good := files(t, exported(t, source, false))
+	root := "runs/" + source.runs[3].ID.String()
+	edit := func(name, from, to string) func(map[string][]byte) {
+		return func(c map[string][]byte) {
+			if !bytes.Contains(c[name], []byte(from)) {
+				t.Fatalf("%s does not hold %s", name, from)
+			}
+			c[name] = bytes.ReplaceAll(c[name], []byte(from), []byte(to))
+		}
+	}
+	for _, c := range []struct {
+		what   string
+		change func(map[string][]byte)
+		names  string // the answer says
+	}{
+		{"no manifest", func(c map[string][]byte) { delete(c, capsuleManifest) }, "manifest.json: is missing"},
+		{"another format", edit(capsuleManifest, "kagzi-capsule", "zip-of-cats"), "manifest.json: format"},
+		{"a newer version", edit(capsuleManifest, `"version": 1`, `"version": 2`), "manifest.json: version"},
+		{"a directory elsewhere", edit(capsuleManifest, `"directory": "runs/`, `"directory": "../`), "manifest.json: runs[0].directory"},
+		{"another root", edit(capsuleManifest, `"root_run_id": "`, `"root_run_id": "x`), "manifest.json: root_run_id"},
+		{"a run that is missing", func(c map[string][]byte) { delete(c, root+"/run.json") }, root + "/run.json: is missing"},
+		{"steps that are missing", func(c map[string][]byte) { delete(c, root+"/steps.json") }, root + "/steps.json: is missing"},
+		{"a bad name", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "a b"`), root + "/run.json: task_queue"},
+		{"a schedule's status", edit(root+"/run.json", "WORKFLOW_STATUS_COMPLETED", "WORKFLOW_STATUS_PAUSED"), root + "/run.json: status"},
+		{"a status out of range", edit(root+"/run.json", `"WORKFLOW_STATUS_COMPLETED"`, "260"), root + "/run.json: status"},
+		{"a run of another id", edit(root+"/run.json", `"run_id": "`, `"run_id": "x`), root + "/run.json: run_id"},
+		{"no JSON", func(c map[string][]byte) { c[root+"/run.json"] = []byte("{") }, root + "/run.json: is not the JSON"},
+		{"no array", func(c map[string][]byte) { c[root+"/steps.json"] = []byte("{}") }, root + "/steps.json: is not an array"},
+		{"half an array", func(c map[string][]byte) { c[root+"/signals.json"] = []byte("[") }, root + "/signals.json: is not a whole array"},
+		{"a bad step", edit(root+"/steps.json", `"name": "s7"`, `"name": ""`), root + "/steps.json[7]: name"},
+		{"a step twice", edit(root+"/steps.json", `"name": "s7"`, `"name": "s8"`), root + "/steps.json: attempt_number"},
+		{"an id twice", edit(root+"/steps.json", source.steps[source.runs[3].ID][7].ID.String(), source.steps[source.runs[3].ID][8].ID.String()), root + "/steps.json: step_id"},
+		{"a bad signal", edit(root+"/signals.json", `"name": "go"`, `"name": "a b"`), root + "/signals.json[0]: name"},
+		{"a child before its parent", func(c map[string][]byte) {
+			var m manifest
+			if err := json.Unmarshal(c[capsuleManifest], &m); err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(m.Runs)
+			m.RootRunID = m.Runs[0].RunID
+			c[capsuleManifest], _ = json.Marshal(m)
+		}, "parent_run_id"},
+		{"a run twice", func(c map[string][]byte) {
+			var m manifest
+			if err := json.Unmarshal(c[capsuleManifest], &m); err != nil {
+				t.Fatal(err)
+			}
+			m.Runs = append(m.Runs, m.Runs[0])
+			c[capsuleManifest], _ = json.Marshal(m)
+		}, "manifest.json: runs[3].run_id"},
+	} {
+		content := maps.Clone(good)
+		c.change(content)
+		b := &books{}
+		_, err := imported(t, b, packed(t, content))
+		if status.Code(err) != codes.InvalidArgument || detailOf(t, err).Metadata["field"] != "data" || !strings.Contains(err.Error(), c.names) || b.changes() != 0 {
+			t.Errorf("%s: %v, want it to name %s", c.what, err, c.names)
+		}
+	}
+}
+
+func TestACapsuleThatUnpacksToTooMuchIsRefused(t *testing.T) {
+	file := packed(t, map[string][]byte{"a": make([]byte, 1000), "b": []byte("[" + strings.Repeat("{}, ", 99) + "{}]")})
+	open := func() *capsule {
+		c, err := openCapsule(bytes.NewReader(file), int64(len(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if _, err := open().read("a", 1000); err != nil {
+		t.Errorf("a file at its limit: %v", err)
+	}
+	if _, err := open().read("a", 999); engine.KindOf(err) != engine.KindTooLarge {
+		t.Errorf("a file over its limit: %v", err)
+	}
+	c := open()
+	c.left = 1999
+	if _, err := c.read("a", 1000); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.read("a", 1000); engine.KindOf(err) != engine.KindTooLarge {
+		t.Errorf("more than a capsule may hold in all: %v", err)
+	}
+	read := func(c *capsule) error {
+		_, err := readList(c, "b", func() *kagziv1.Step { return &kagziv1.Step{} }, func(*kagziv1.Step) (int, error) { return 0, nil })
+		return err
+	}
+	c = open()
+	c.items = 100
+	if err := read(c); err != nil {
+		t.Error(err)
+	}
+	if err := read(c); engine.KindOf(err) != engine.KindTooLarge || !strings.Contains(err.Error(), "b[0]") {
+		t.Errorf("more items than a capsule may hold in all: %v", err)
+	}
+	c = open()
+	c.left = 50
+	if err := read(c); engine.KindOf(err) != engine.KindTooLarge {
+		t.Errorf("a list that unpacks to too much: %v", err)
+	}
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.CreateHeader(&zip.FileHeader{Name: "long", Method: zip.Store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 2*maxCapsuleIndex)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err = openCapsule(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err == nil {
+		_, err = c.read("long", 2*maxCapsuleIndex)
+	}
+	if err != nil {
+		t.Errorf("a long file with a short directory: %v", err)
+	}
+	if _, err := openCapsule(bytes.NewReader(make([]byte, 1<<20)), 1<<20); engine.KindOf(err) != engine.KindInvalid {
+		t.Errorf("zeros: %v", err)
+	}
+}
+
+func TestACapsuleWhoseDirectoryIsTooLargeIsRefusedBeforeItIsRead(t *testing.T) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := range maxCapsuleIndex / (32 << 10) { // each name is all but as long as a name can be
+		name := fmt.Sprintf("%08d%s", i, strings.Repeat("n", 60_000))
+		if _, err := z.CreateHeader(&zip.FileHeader{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openCapsule(bytes.NewReader(b.Bytes()), int64(b.Len())); engine.KindOf(err) != engine.KindTooLarge {
+		t.Errorf("a directory of %d bytes: %v", b.Len()/2, err)
+	}
+}
+
+func TestADamagedCapsuleIsRefused(t *testing.T) {
+	file := exported(t, family(), false)
+	for _, at := range []int{len(file) / 4, len(file) / 2} {
+		broken := bytes.Clone(file)
+		broken[at] ^= 0x55
+		b := &books{}
+		if _, err := imported(t, b, broken); status.Code(err) != codes.InvalidArgument || b.changes() != 0 {
+			t.Errorf("a byte changed at %d of %d: %v", at, len(file), err)
+		}
+	}
+	b := &books{}
+	if _, err := imported(t, b, file[:len(file)-100]); status.Code(err) != codes.InvalidArgument || b.changes() != 0 {
+		t.Errorf("the end is missing: %v", err)
+	}
+}
+
+// wide is a store in which one run has many children, and these have none.
+type wide struct {
+	*books
+	parent engine.ID
+}
+
+func (w wide) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+	if f.ParentRunID != w.parent {
+		return nil, engine.PageInfo{}, nil
+	}
+	return w.books.ListRuns(ctx, f, p)
+}
+
+func TestAnExportThatIsTooWideIsRefusedBeforeItBegins(t *testing.T) {
+	const most = engine.MaxPage + 20
+	root := someID(1)
+	b := &books{}
+	for i := range most {
+		b.runs = append(b.runs, engine.Run{ID: someID(2 + i), ParentRunID: root})
+	}
+	slices.Reverse(b.runs)
+	b.runs = append(b.runs, engine.Run{ID: root})
+	gather := func() (int, error) {
+		x := export{ctx: context.Background(), store: wide{b, root}, namespace: "default", most: most}
+		err := x.gather(root)
+		return len(x.runs), err
+	}
+	if _, err := gather(); engine.KindOf(err) != engine.KindTooLarge {
+		t.Errorf("a run with %d children: %v", most, err)
+	}
+	b.runs = b.runs[1:]
+	if n, err := gather(); err != nil || n != most {
+		t.Errorf("a run with %d children: %d runs, %v", most-1, n, err)
+	}
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// nameWithin is how soon after its claim a run must be named in a heartbeat that names all.
+func (s *Server) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
+
+func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
+	if err := engine.CheckWorkerID("worker_id", r.WorkerId); err != nil {
+		return nil, err
+	}
+	for _, n := range []struct {
+		field string
+		value int32
+	}{{"active_count", r.ActiveCount}, {"completed_delta", r.CompletedDelta}, {"failed_delta", r.FailedDelta}} {
+		if n.value < 0 {
+			return nil, engine.Invalid(n.field, "must not be negative, got %d", n.value)
+		}
+	}
+	p := engine.HeartbeatParams{
+		WorkerID: r.WorkerId, Active: int(r.ActiveCount), Completed: int(r.CompletedDelta), Failed: int(r.FailedDelta),
+		Whole: r.HeldIsWhole, NameWithin: s.nameWithin(), Now: s.now(),
+	}
+	var err error
+	if p.Stats, err = statsOf(r.Stats); err != nil {
+		return nil, err
+	}
+	if n := len(r.Held); n > engine.MaxConcurrent {
+		return nil, engine.Invalid("held", "names %d runs, at most %d are allowed", n, engine.MaxConcurrent)
+	}
+	for _, l := range r.Held {
+		id, err := idOf("held.run_id", l.RunId)
+		if err != nil {
+			return nil, err
+		}
+		token, err := engine.ParseToken(l.LeaseToken)
+		if err != nil {
+			return nil, engine.Invalid("held.lease_token", "is not a token that a task carried")
+		}
+		p.Held = append(p.Held, engine.Lease{RunID: id, Token: token})
+	}
+	beat, err := s.store.Heartbeat(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	response := &kagziv1.HeartbeatResponse{Accepted: true, ShouldDrain: beat.Status == engine.WorkerDraining}
+	for _, l := range beat.Lost {
+		response.Lost = append(response.Lost, &kagziv1.Lease{RunId: l.RunID.String(), LeaseToken: l.Token.Wire()})
+	}
+	for _, h := range beat.Cancelling {
+		response.Cancelling = append(response.Cancelling, cancellingTo(h))
+	}
+	return response, nil
+}
+
+// statsOf reads what a worker measured about itself; absent is nil.
+func statsOf(t *kagziv1.WorkerStats) (*engine.WorkerStats, error) {
+	if t == nil {
+		return nil, nil
+	}
+	for _, n := range []struct {
+		field string
+		value float64
+	}{
+		{"cpu_percent", t.CpuPercent}, {"memory_bytes", float64(t.MemoryBytes)}, {"disk_available_bytes", float64(t.DiskAvailableBytes)},
+		{"uptime_seconds", float64(t.UptimeSeconds)}, {"average_run_ms", t.AverageRunMs},
+	} {
+		if !(n.value >= 0 && n.value <= math.MaxFloat64) { // also refuses NaN and what is endless
+			return nil, engine.Invalid("stats."+n.field, "must be a number that is not negative, got %v", n.value)
+		}
+	}
+	return &engine.WorkerStats{
+		CPUPercent: t.CpuPercent, MemoryBytes: t.MemoryBytes, DiskAvailableBytes: t.DiskAvailableBytes,
+		UptimeSeconds: t.UptimeSeconds, AverageRunMS: t.AverageRunMs,
+	}, nil
+}
+
+func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
+	if err := engine.CheckWorkerID("worker_id", r.WorkerId); err != nil {
+		return nil, err
+	}
+	if r.Drain {
+		if err := s.store.DrainWorker(ctx, r.WorkerId, s.now()); err != nil {
+			return nil, err
+		}
+		return &kagziv1.DeregisterResponse{Drained: true}, nil
+	}
+	_, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.DeregisterResponse{}, nil
+}
+
+// waitOf reads how long a call may wait: absent is the most.
+func waitOf(d *durationpb.Duration, most time.Duration) (time.Duration, error) {
+	if d == nil {
+		return most, nil
+	}
+	wait, err := durationOf("wait", d)
+	if err != nil {
+		return 0, err
+	}
+	if wait < 0 || wait > engine.MaxPollWait {
+		return 0, engine.Invalid("wait", "must be between 0 and %s, got %s", engine.MaxPollWait, wait)
+	}
+	return wait, nil
+}

@@ -1,0 +1,200 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// CreateNamespace makes a namespace that nothing has used yet.
+func (s *Server) CreateNamespace(ctx context.Context, request *kagziv1.CreateNamespaceRequest) (*kagziv1.CreateNamespaceResponse, error) {
+	n := engine.Namespace{
+		Name: request.Namespace, DisplayName: request.DisplayName, Description: request.GetDescription(), Enabled: true,
+		FailureQueue: request.FailureTaskQueue,
+	}
+	var err error
+	if n.Retention, err = durationOf("retention", request.Retention); err != nil {
+		return nil, err
+	}
+	if n.Keep, err = keepOf(request.Keep); err != nil {
+		return nil, err
+	}
+	p := s.namespaceParams(ctx, "CreateNamespace", "")
+	p.Namespace = n
+	p.Namespace.ID, p.Namespace.CreatedAt, p.Namespace.UpdatedAt = engine.NewID(p.Now), p.Now, p.Now
+	if err := n.Validate(); err != nil {
+		return nil, err
+	}
+	if n, err = s.store.CreateNamespace(ctx, p); err != nil {
+		return nil, err
+	}
+	return &kagziv1.CreateNamespaceResponse{Namespace: namespaceTo(&n)}, nil
+}
+
+func (s *Server) namespaceParams(ctx context.Context, method, reason string) engine.NamespaceParams {
+	now := s.now()
+	return engine.NamespaceParams{Method: method, Reason: reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+}
+
+// GetNamespace is one namespace.
+func (s *Server) GetNamespace(ctx context.Context, request *kagziv1.GetNamespaceRequest) (*kagziv1.GetNamespaceResponse, error) {
+	if err := engine.CheckNamespace("namespace", request.Namespace); err != nil {
+		return nil, err
+	}
+	n, err := s.store.GetNamespace(ctx, request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetNamespaceResponse{Namespace: namespaceTo(&n)}, nil
+}
+
+// ListNamespaces is by name.
+func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamespacesRequest) (*kagziv1.ListNamespacesResponse, error) {
+	page, err := pageOf(request, request.Page)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, info, err := s.store.ListNamespaces(ctx, page)
+	if err != nil {
+		return nil, err
+	}
+	response := &kagziv1.ListNamespacesResponse{}
+	var first, last engine.Cursor
+	for i := range namespaces {
+		response.Namespaces = append(response.Namespaces, namespaceTo(&namespaces[i]))
+	}
+	if n := len(namespaces); n > 0 {
+		first.Name, last.Name = namespaces[0].Name, namespaces[n-1].Name
+	}
+	response.Page = pageTo(request, info, first, last)
+	return response, nil
+}
+
+// UpdateNamespace changes what the request names.
+func (s *Server) UpdateNamespace(ctx context.Context, request *kagziv1.UpdateNamespaceRequest) (*kagziv1.UpdateNamespaceResponse, error) {
+	n, err := s.changeNamespace(ctx, "UpdateNamespace", request.Namespace, request.Reason, func(n *engine.Namespace) (err error) {
+		if request.DisplayName != nil {
+			n.DisplayName = *request.DisplayName
+		}
+		if request.Description != nil {
+			n.Description = *request.Description
+		}
+		if request.FailureTaskQueue != nil {
+			n.FailureQueue = *request.FailureTaskQueue
+		}
+		if request.Keep != nil {
+			if n.Keep, err = keepOf(request.Keep.Keep); err != nil {
+				return err
+			}
+		}
+		if request.Retention != nil {
+			n.Retention, err = durationOf("retention", request.Retention)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.UpdateNamespaceResponse{Namespace: n}, nil
+}
+
+// EnableNamespace lets runs start, be claimed and be fired again.
+func (s *Server) EnableNamespace(ctx context.Context, request *kagziv1.EnableNamespaceRequest) (*kagziv1.EnableNamespaceResponse, error) {
+	n, err := s.changeNamespace(ctx, "EnableNamespace", request.Namespace, request.Reason, func(n *engine.Namespace) error {
+		n.Enabled = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.EnableNamespaceResponse{Namespace: n}, nil
+}
+
+// DisableNamespace keeps runs from starting, being claimed and being fired. What a worker holds may finish.
+func (s *Server) DisableNamespace(ctx context.Context, request *kagziv1.DisableNamespaceRequest) (*kagziv1.DisableNamespaceResponse, error) {
+	n, err := s.changeNamespace(ctx, "DisableNamespace", request.Namespace, request.Reason, func(n *engine.Namespace) error {
+		n.Enabled = false
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.DisableNamespaceResponse{Namespace: n}, nil
+}
+
+// changeNamespace reads a namespace, changes it and writes it back. The changes that this server makes come one after another, so that
+// none undoes what it did not name.
+func (s *Server) changeNamespace(ctx context.Context, method, name, reason string, change func(*engine.Namespace) error) (*kagziv1.Namespace, error) {
+	if err := engine.CheckNamespace("namespace", name); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckReason(reason); err != nil {
+		return nil, err
+	}
+	s.namespaces.Lock()
+	defer s.namespaces.Unlock()
+	n, err := s.store.GetNamespace(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := change(&n); err != nil {
+		return nil, err
+	}
+	if err := n.Validate(); err != nil {
+		return nil, err
+	}
+	p := s.namespaceParams(ctx, method, reason)
+	p.Namespace = n
+	if n, err = s.store.UpdateNamespace(ctx, p); err != nil {
+		return nil, err
+	}
+	return namespaceTo(&n), nil
+}
+
+// outcomes are the statuses in which runs end, as retention names them.
+var outcomes = map[string]engine.RunStatus{
+	"completed": engine.RunCompleted, "failed": engine.RunFailed, "cancelled": engine.RunCancelled,
+	"timed_out": engine.RunTimedOut, "terminated": engine.RunTerminated,
+}
+
+func keepOf(keep map[string]*durationpb.Duration) (map[engine.RunStatus]time.Duration, error) {
+	if len(keep) == 0 {
+		return nil, nil
+	}
+	read := map[engine.RunStatus]time.Duration{}
+	for name, d := range keep {
+		status, known := outcomes[name]
+		if !known {
+			return nil, engine.Invalid("keep", "has the unknown outcome %q; completed, failed, cancelled, timed_out and terminated are known", cut(name))
+		}
+		length, err := durationOf("keep", d)
+		if err != nil {
+			return nil, err
+		}
+		read[status] = length
+	}
+	return read, nil
+}
+
+func namespaceTo(n *engine.Namespace) *kagziv1.Namespace {
+	message := &kagziv1.Namespace{
+		Id: n.ID.String(), Namespace: n.Name, DisplayName: n.DisplayName, Description: n.Description, Enabled: n.Enabled,
+		CreatedAt: timeTo(n.CreatedAt), UpdatedAt: timeTo(n.UpdatedAt), FailureTaskQueue: n.FailureQueue,
+	}
+	if n.Retention > 0 {
+		message.Retention = durationpb.New(n.Retention)
+	}
+	for name, status := range outcomes {
+		if d, kept := n.Keep[status]; kept {
+			if message.Keep == nil {
+				message.Keep = map[string]*durationpb.Duration{}
+			}
+			message.Keep[name] = durationpb.New(d)
+		}
+	}
+	return message
+}

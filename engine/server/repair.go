@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// RetryWorkflow gives a run that has ended badly a new life, as a new run.
+func (s *Server) RetryWorkflow(ctx context.Context, request *kagziv1.RetryWorkflowRequest) (*kagziv1.RetryWorkflowResponse, error) {
+	p, err := s.retryOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	started, err := s.store.RetryRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	answer := s.startedTo(started)
+	return &kagziv1.RetryWorkflowResponse{NewRunId: answer.RunId, AlreadyRunning: answer.AlreadyExists}, nil
+}
+
+func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (engine.RetryRunParams, error) {
+	steer, err := s.steerOf(ctx, r)
+	if err != nil {
+		return engine.RetryRunParams{}, err
+	}
+	p := engine.RetryRunParams{
+		SteerParams: steer, ID: engine.NewID(steer.Now), FromStep: r.FromStep, Restart: r.Restart, RequestID: r.RequestId,
+	}
+	switch {
+	case r.Restart && r.FromStep != "":
+		return p, engine.Invalid("from_step", "cannot be given together with restart, which keeps no step")
+	case r.Input != nil && !r.Restart:
+		return p, engine.Invalid("input", "needs restart: the results that are kept belong to the old input")
+	case r.Input != nil:
+		input := payloadOf(r.Input)
+		p.Input = &input
+		if err := engine.CheckPayload("input", input); err != nil {
+			return p, err
+		}
+	}
+	if err := engine.CheckOptionalName("from_step", p.FromStep); err != nil {
+		return p, err
+	}
+	return p, engine.CheckRequestID(p.RequestID)
+}
+
+// OverrideStep sets the recorded result of a step.
+func (s *Server) OverrideStep(ctx context.Context, request *kagziv1.OverrideStepRequest) (*kagziv1.OverrideStepResponse, error) {
+	steer, err := s.steerOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	p := engine.OverrideStepParams{SteerParams: steer, ID: engine.NewID(steer.Now), Step: request.StepName}
+	if err := engine.CheckName("step_name", p.Step); err != nil {
+		return nil, err
+	}
+	if request.Reason == "" {
+		return nil, engine.Invalid("reason", "must not be empty: it is kept in the history")
+	}
+	switch result := request.Result.(type) {
+	case *kagziv1.OverrideStepRequest_Output:
+		output := payloadOf(result.Output)
+		if err := engine.CheckPayload("output", output); err != nil {
+			return nil, err
+		}
+		p.Output = &output
+	case *kagziv1.OverrideStepRequest_Error:
+		failure, err := failureOf(result.Error)
+		if err != nil {
+			return nil, err
+		}
+		p.Failure = &failure
+	default:
+		return nil, engine.Invalid("result", "must be set: an output or an error")
+	}
+	step, err := s.store.OverrideStep(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.OverrideStepResponse{Step: stepTo(p.Namespace, &step)}, nil
+}
+
+// lastPause is who paused a run last, nil when nobody is known to have.
+func (s *Server) lastPause(ctx context.Context, namespace string, run engine.ID) (*engine.AuditEvent, error) {
+	events, _, err := s.store.ListAudit(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: run.String()}, engine.Page{Limit: engine.DefaultPage})
+	for i := range events {
+		if events[i].Method == "PauseWorkflow" {
+			return &events[i], err
+		}
+	}
+	return nil, err
+}
+
+// ExplainWorkflow says why a run is where it is.
+func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWorkflowRequest) (*kagziv1.ExplainWorkflowResponse, error) {
+	namespace, id, err := runOf(request)
+	if err != nil {
+		return nil, err
+	}
+	circumstances, err := s.store.Circumstances(ctx, namespace, id)
+	if err != nil {
+		return nil, err
+	}
+	if circumstances.Run.Paused {
+		if circumstances.LastPause, err = s.lastPause(ctx, namespace, id); err != nil {
+			return nil, err
+		}
+	}
+	e := engine.Explain(circumstances, s.now())
+	return &kagziv1.ExplainWorkflowResponse{
+		Summary: e.Summary, Details: e.Details, Blocker: kagziv1.ExplainWorkflowResponse_Blocker(e.Blocker),
+		Since: timeTo(e.Since), NextAt: timeTo(e.NextAt),
+	}, nil
+}

@@ -1,0 +1,218 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// What people do to a schedule that is there.
+
+// UpdateWorkflowSchedule changes what the request names.
+func (s *Server) UpdateWorkflowSchedule(ctx context.Context, request *kagziv1.UpdateWorkflowScheduleRequest) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
+	fireAt, err := timeOf("next_fire_at", request.NextFireAt)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := s.changeSchedule(ctx, "UpdateWorkflowSchedule", request, request.Reason, fireAt, func(schedule *engine.Schedule) error {
+		return update(schedule, request)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.UpdateWorkflowScheduleResponse{Schedule: schedule}, nil
+}
+
+// update puts what a request names in the place of what is there.
+func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error {
+	for _, text := range []struct {
+		to   *string
+		from *string
+	}{
+		{&s.Name, r.Name}, {&s.CronExpr, r.CronExpr}, {&s.TimeZone, r.TimeZone}, {&s.Queue, r.TaskQueue}, {&s.Type, r.WorkflowType},
+		{&s.Version, r.Version}, {&s.OnFailureWorkflow, r.OnFailureWorkflow}, {&s.OnFailureQueue, r.OnFailureTaskQueue},
+	} {
+		if text.from != nil {
+			*text.to = *text.from
+		}
+	}
+	s.Queue = orDefault(s.Queue)
+	if r.Input != nil {
+		s.Input = payloadOf(r.Input)
+	}
+	if r.Enabled != nil {
+		s.Enabled = *r.Enabled
+	}
+	if r.MaxCatchup != nil {
+		s.MaxCatchup = int(*r.MaxCatchup)
+	}
+	if r.RetryPolicy != nil {
+		s.RetryPolicy = retryPolicyOf(r.RetryPolicy)
+	}
+	if r.Timeouts != nil {
+		s.Timeouts = timeoutsOf(r.Timeouts)
+	}
+	if r.Tags != nil {
+		s.Tags = r.Tags.Tags
+	}
+	var err error
+	if r.OverlapPolicy != nil {
+		s.Overlap, err = overlapOf(*r.OverlapPolicy)
+	}
+	return err
+}
+
+// PauseWorkflowSchedule keeps a schedule from firing.
+func (s *Server) PauseWorkflowSchedule(ctx context.Context, request *kagziv1.PauseWorkflowScheduleRequest) (*kagziv1.PauseWorkflowScheduleResponse, error) {
+	schedule, err := s.changeSchedule(ctx, "PauseWorkflowSchedule", request, request.Reason, time.Time{}, func(schedule *engine.Schedule) error {
+		schedule.Enabled = false
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.PauseWorkflowScheduleResponse{Schedule: schedule}, nil
+}
+
+// ResumeWorkflowSchedule lets a schedule fire again. Where it stood stays, so that the ticks missed meanwhile are caught up.
+func (s *Server) ResumeWorkflowSchedule(ctx context.Context, request *kagziv1.ResumeWorkflowScheduleRequest) (*kagziv1.ResumeWorkflowScheduleResponse, error) {
+	schedule, err := s.changeSchedule(ctx, "ResumeWorkflowSchedule", request, request.Reason, time.Time{}, func(schedule *engine.Schedule) error {
+		schedule.Enabled = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.ResumeWorkflowScheduleResponse{Schedule: schedule}, nil
+}
+
+// changeTries is how often a change is begun anew because another one came between.
+const changeTries = 5
+
+// changeSchedule reads a schedule, changes it, decides what its next tick is and writes it back. With fireAt set, that is the first tick
+// not before it.
+func (s *Server) changeSchedule(
+	ctx context.Context, method string, r scheduleRef, reason string, fireAt time.Time, change func(*engine.Schedule) error,
+) (*kagziv1.WorkflowSchedule, error) {
+	namespace, ref, err := scheduleOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := engine.CheckReason(reason); err != nil {
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		before, err := s.store.GetSchedule(ctx, namespace, ref)
+		if err != nil {
+			return nil, err
+		}
+		p := s.scheduleParams(ctx, method, reason)
+		p.Schedule = before
+		if err := change(&p.Schedule); err != nil {
+			return nil, err
+		}
+		if err := p.Schedule.Validate(); err != nil {
+			return nil, err
+		}
+		if err := retime(&before, &p.Schedule, fireAt, p.Now); err != nil {
+			return nil, err
+		}
+		p.Schedule.UpdatedAt = p.Now
+		schedule, err := s.store.UpdateSchedule(ctx, p)
+		if err == nil {
+			return scheduleTo(&schedule), nil
+		}
+		if !errors.Is(err, engine.ErrConflict) || try == changeTries {
+			return nil, err
+		}
+	}
+}
+
+// retime sets the next tick of a schedule that is changed: anew, counted from now, when its expression or zone is another or it was
+// broken; at fireAt when that is set; else it stays. A broken one that nobody mends stays broken, but may be changed otherwise.
+func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
+	other := after.CronExpr != before.CronExpr || after.TimeZone != before.TimeZone
+	if !other && fireAt.IsZero() && before.Broken == "" {
+		return nil
+	}
+	from := now
+	if notBefore := fireAt.Add(-time.Nanosecond); !fireAt.IsZero() && notBefore.After(now) {
+		from = notBefore
+	}
+	ticks, err := parseCron(after.CronExpr, after.TimeZone)
+	next := time.Time{}
+	if err == nil {
+		next, err = nextTick(ticks, from)
+	}
+	if err != nil && !other && fireAt.IsZero() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	after.Broken, after.NextFireAt = "", next
+	return nil
+}
+
+// DeleteWorkflowSchedule deletes a schedule. The runs that it fired stay.
+func (s *Server) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.DeleteWorkflowScheduleRequest) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
+	namespace, ref, err := scheduleOf(request)
+	if err != nil {
+		return nil, err
+	}
+	if err := engine.CheckReason(request.Reason); err != nil {
+		return nil, err
+	}
+	now := s.now()
+	err = s.store.DeleteSchedule(ctx, engine.DeleteScheduleParams{
+		Namespace: namespace, Ref: ref, Reason: request.Reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.DeleteWorkflowScheduleResponse{Deleted: true, Message: "the schedule is deleted; the runs that it fired stay"}, nil
+}
+
+// TriggerWorkflowSchedule fires once now, beside the ticks.
+func (s *Server) TriggerWorkflowSchedule(ctx context.Context, request *kagziv1.TriggerWorkflowScheduleRequest) (*kagziv1.TriggerWorkflowScheduleResponse, error) {
+	namespace, ref, err := scheduleOf(request)
+	if err != nil {
+		return nil, err
+	}
+	if err := engine.CheckRequestID(request.RequestId); err != nil {
+		return nil, err
+	}
+	now := s.now()
+	started, err := s.store.TriggerSchedule(ctx, engine.TriggerScheduleParams{
+		Namespace: namespace, Ref: ref, RunID: engine.NewID(now), RequestID: request.RequestId,
+		By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.TriggerWorkflowScheduleResponse{RunId: s.startedTo(started).RunId}, nil
+}
+
+// ListScheduleRuns is the runs that a schedule has fired, newest first, without their payloads.
+func (s *Server) ListScheduleRuns(ctx context.Context, request *kagziv1.ListScheduleRunsRequest) (*kagziv1.ListScheduleRunsResponse, error) {
+	namespace, ref, err := scheduleOf(request)
+	if err != nil {
+		return nil, err
+	}
+	page, err := pageOf(request, request.Page)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := s.store.GetSchedule(ctx, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	list, info, err := s.listRuns(ctx, request, engine.RunFilter{Namespace: namespace, ScheduleID: schedule.ID.String()}, page)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.ListScheduleRunsResponse{Runs: list, Page: info}, nil
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/cron"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// CreateWorkflowSchedule makes a schedule. Its first tick is the first one after now, also when it begins disabled.
+func (s *Server) CreateWorkflowSchedule(ctx context.Context, request *kagziv1.CreateWorkflowScheduleRequest) (*kagziv1.CreateWorkflowScheduleResponse, error) {
+	p, err := s.createOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := s.store.CreateSchedule(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.CreateWorkflowScheduleResponse{Schedule: scheduleTo(&schedule)}, nil
+}
+
+func (s *Server) createOf(ctx context.Context, r *kagziv1.CreateWorkflowScheduleRequest) (engine.ScheduleParams, error) {
+	p := s.scheduleParams(ctx, "CreateWorkflowSchedule", "")
+	overlap, err := overlapOf(r.OverlapPolicy)
+	if err != nil {
+		return p, err
+	}
+	p.Schedule = engine.Schedule{
+		ID: engine.NewID(p.Now), Name: r.Name, RequestID: r.RequestId, CronExpr: r.CronExpr, TimeZone: r.TimeZone,
+		Enabled: r.Enabled == nil || *r.Enabled, Queue: orDefault(r.TaskQueue), Type: r.WorkflowType, Version: r.GetVersion(),
+		Input: payloadOf(r.Input), RetryPolicy: retryPolicyOf(r.RetryPolicy), Timeouts: timeoutsOf(r.Timeouts),
+		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Tags: r.Tags,
+		MaxCatchup: engine.DefaultCatchup, Overlap: overlap, CreatedAt: p.Now, UpdatedAt: p.Now, Revision: 1,
+	}
+	if p.Schedule.Namespace, err = namespaceOf(r.Namespace); err != nil {
+		return p, err
+	}
+	if r.MaxCatchup != nil {
+		p.Schedule.MaxCatchup = int(*r.MaxCatchup)
+	}
+	if err := p.Schedule.Validate(); err != nil {
+		return p, err
+	}
+	ticks, err := parseCron(p.Schedule.CronExpr, p.Schedule.TimeZone)
+	if err != nil {
+		return p, err
+	}
+	p.Schedule.NextFireAt, err = nextTick(ticks, p.Now)
+	return p, err
+}
+
+func (s *Server) scheduleParams(ctx context.Context, method, reason string) engine.ScheduleParams {
+	now := s.now()
+	return engine.ScheduleParams{Method: method, Reason: reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+}
+
+func overlapOf(p kagziv1.OverlapPolicy) (engine.Overlap, error) {
+	if _, known := kagziv1.OverlapPolicy_name[int32(p)]; !known {
+		return 0, engine.Invalid("overlap_policy", "has the unknown value %d", p)
+	}
+	return engine.Overlap(p), nil
+}
+
+// parseCron reads an expression and a zone, naming the field that is wrong.
+func parseCron(expr, zone string) (*cron.Schedule, error) {
+	ticks, err := cron.Parse(expr, zone)
+	if refusal, ok := errors.AsType[*cron.Error](err); ok {
+		return nil, engine.Invalid(refusal.Field, "%s", refusal.Reason)
+	}
+	return ticks, err
+}
+
+// nextTick is the first tick after a moment. An expression that has none any more is refused.
+func nextTick(ticks *cron.Schedule, after time.Time) (time.Time, error) {
+	next, ok := ticks.Next(after)
+	if !ok {
+		return time.Time{}, engine.Invalid("cron_expr", "never fires again: its years are over")
+	}
+	return next, nil
+}
+
+// scheduleRef is a request about one schedule.
+type scheduleRef interface {
+	GetNamespace() string
+	GetScheduleId() string
+}
+
+// scheduleOf reads the namespace and the id, or name, of a schedule.
+func scheduleOf(r scheduleRef) (namespace, ref string, err error) {
+	if namespace, err = namespaceOf(r.GetNamespace()); err != nil {
+		return "", "", err
+	}
+	return namespace, r.GetScheduleId(), engine.CheckName("schedule_id", r.GetScheduleId())
+}
+
+// GetWorkflowSchedule is one schedule with its input.
+func (s *Server) GetWorkflowSchedule(ctx context.Context, request *kagziv1.GetWorkflowScheduleRequest) (*kagziv1.GetWorkflowScheduleResponse, error) {
+	namespace, ref, err := scheduleOf(request)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := s.store.GetSchedule(ctx, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetWorkflowScheduleResponse{Schedule: scheduleTo(&schedule)}, nil
+}
+
+// ListWorkflowSchedules is newest first, without inputs.
+func (s *Server) ListWorkflowSchedules(ctx context.Context, request *kagziv1.ListWorkflowSchedulesRequest) (*kagziv1.ListWorkflowSchedulesResponse, error) {
+	filter := engine.ScheduleFilter{Queue: request.GetTaskQueue()}
+	var err error
+	if filter.Namespace, err = namespaceOf(request.Namespace); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckOptionalName("task_queue", filter.Queue); err != nil {
+		return nil, err
+	}
+	page, err := pageOf(request, request.Page)
+	if err != nil {
+		return nil, err
+	}
+	schedules, info, err := s.store.ListSchedules(ctx, filter, page)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*kagziv1.WorkflowSchedule, len(schedules))
+	for i := range schedules {
+		list[i] = scheduleTo(&schedules[i])
+	}
+	from, to := fit(list, page, &info)
+	list, schedules = list[from:to], schedules[from:to]
+	var first, last engine.Cursor
+	if n := len(schedules); n > 0 {
+		first, last = engine.Cursor{ID: schedules[0].ID}, engine.Cursor{ID: schedules[n-1].ID}
+	}
+	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: pageTo(request, info, first, last)}, nil
+}
+
+// PreviewSchedule is the next ticks of an expression.
+func (s *Server) PreviewSchedule(_ context.Context, request *kagziv1.PreviewScheduleRequest) (*kagziv1.PreviewScheduleResponse, error) {
+	const usual, most = 5, 100
+	count := int(request.Count)
+	switch {
+	case count < 0 || count > most:
+		return nil, engine.Invalid("count", "must be between 0 (which means %d) and %d, got %d", usual, most, count)
+	case count == 0:
+		count = usual
+	}
+	after, err := timeOf("after", request.After)
+	if err != nil {
+		return nil, err
+	}
+	if after.IsZero() {
+		after = s.now()
+	}
+	ticks, err := parseCron(request.CronExpr, request.TimeZone)
+	if err != nil {
+		return nil, err
+	}
+	response := &kagziv1.PreviewScheduleResponse{}
+	for _, tick := range ticks.NextN(after, count) {
+		response.Ticks = append(response.Ticks, timestamppb.New(tick))
+	}
+	return response, nil
+}
+
+func scheduleTo(s *engine.Schedule) *kagziv1.WorkflowSchedule {
+	return &kagziv1.WorkflowSchedule{
+		Namespace: s.Namespace, ScheduleId: s.ID.String(), Name: s.Name, CronExpr: s.CronExpr, TimeZone: s.TimeZone, Enabled: s.Enabled,
+		TaskQueue: s.Queue, WorkflowType: s.Type, Version: s.Version, Input: payloadTo(s.Input), Tags: s.Tags,
+		RetryPolicy: retryPolicyTo(s.RetryPolicy), Timeouts: timeoutsTo(s.Timeouts),
+		OnFailureWorkflow: s.OnFailureWorkflow, OnFailureTaskQueue: s.OnFailureQueue,
+		MaxCatchup: int32(s.MaxCatchup), OverlapPolicy: kagziv1.OverlapPolicy(s.Overlap),
+		TotalRuns: s.Fired, SuccessfulRuns: s.Completed, FailedRuns: s.Failed, SkippedTicks: s.Skipped,
+		CreatedAt: timeTo(s.CreatedAt), UpdatedAt: timeTo(s.UpdatedAt),
+		NextFireAt: timeTo(s.NextFireAt), LastFiredAt: timeTo(s.LastFiredAt), BufferedTick: timeTo(s.Buffered), Broken: s.Broken,
+	}
+}

@@ -1,0 +1,170 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func init() {
+	sample["cron_expr"], sample["time_zone"], sample["schedule_id"] = "@hourly", "Europe/Berlin", "sched"
+}
+
+func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
+	s := door(&books{})
+	read := func(r *kagziv1.CreateWorkflowScheduleRequest) (any, error) {
+		p, err := s.createOf(context.Background(), r)
+		p.Schedule.ID, p.Schedule.CreatedAt, p.Schedule.UpdatedAt = engine.ID{}, time.Time{}, time.Time{}
+		if r.Enabled != nil {
+			p.Schedule.Enabled = !p.Schedule.Enabled // true is the default, and the value tried
+		}
+		return p.Schedule, err
+	}
+	wantEachFieldRead(t, &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "plain", CronExpr: "@yearly"},
+		map[protoreflect.Name]func(*kagziv1.CreateWorkflowScheduleRequest){
+			"on_failure_task_queue": func(r *kagziv1.CreateWorkflowScheduleRequest) { r.OnFailureWorkflow = "w" },
+		}, read)
+	p, err := s.createOf(context.Background(), &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "t", CronExpr: "* * * * *"})
+	if err != nil || !p.Schedule.Enabled || p.Schedule.MaxCatchup != 100 || p.Schedule.Queue != "default" || p.Schedule.Namespace != "default" ||
+		!p.Schedule.NextFireAt.After(p.Now) || p.Schedule.NextFireAt.Sub(p.Now) > time.Minute {
+		t.Errorf("a plain schedule is %+v, %v", p.Schedule, err)
+	}
+}
+
+// stored is a schedule whose next tick lies in the past, as after downtime.
+func stored() engine.Schedule {
+	return engine.Schedule{
+		ID: engine.FirstID(began), Namespace: "default", Name: "sched", CronExpr: "@daily", Enabled: true, Queue: "q", Type: "t", MaxCatchup: 9, Revision: 3,
+		Input: data("in"), CreatedAt: began, UpdatedAt: began, NextFireAt: began.Add(6 * time.Hour), Fired: 4, Tags: map[string]string{"k": "v"},
+	}
+}
+
+func TestEachFieldOfAnUpdateIsRead(t *testing.T) {
+	read := func(r *kagziv1.UpdateWorkflowScheduleRequest) (any, error) {
+		b := &books{schedules: map[string]engine.Schedule{"plain": stored(), "sched": stored()}}
+		_, err := door(b).UpdateWorkflowSchedule(context.Background(), r)
+		if err != nil {
+			return nil, err
+		}
+		p := last[engine.ScheduleParams](b)
+		p.AuditID, p.Now, p.Schedule.UpdatedAt = engine.ID{}, time.Time{}, time.Time{}
+		return []any{p, r.Namespace, r.ScheduleId}, nil // which schedule is meant says the store
+	}
+	wantEachFieldRead(t, &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "plain"}, map[protoreflect.Name]func(*kagziv1.UpdateWorkflowScheduleRequest){
+		"on_failure_task_queue": func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.OnFailureWorkflow = proto.String("w") },
+		"enabled":               func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) },
+	}, read)
+}
+
+func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
+	now := engine.Micros(time.Now())
+	far := now.AddDate(1, 0, 0).Truncate(time.Hour)
+	kept := stored().NextFireAt
+	later := func(from time.Time) time.Time { return from.Truncate(24 * time.Hour).Add(24 * time.Hour) } // the next midnight
+	for _, c := range []struct {
+		what   string
+		before func(*engine.Schedule)
+		change func(*kagziv1.UpdateWorkflowScheduleRequest)
+		want   time.Time
+		broken string
+	}{
+		{"nothing is named", nil, func(*kagziv1.UpdateWorkflowScheduleRequest) {}, kept, ""},
+		{"it is enabled", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(true) }, kept, ""},
+		{"the same expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("@daily") }, kept, ""},
+		{"another expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("0 0 0 * * ?") }, later(now), ""},
+		{"another zone", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("Etc/UTC") }, later(now), ""},
+		{"a tick in the past", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(began) }, later(now), ""},
+		{"a tick far ahead", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(far.Add(1)) }, later(far), ""},
+		{"that very tick", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(later(far)) }, later(far), ""},
+		{"a broken one that is sound again", func(s *engine.Schedule) { s.Broken, s.NextFireAt = "why", time.Time{} },
+			func(*kagziv1.UpdateWorkflowScheduleRequest) {}, later(now), ""},
+		{"a broken one that stays so", func(s *engine.Schedule) { s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{} },
+			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) }, time.Time{}, "why"},
+		{"a broken one that is mended", func(s *engine.Schedule) { s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{} },
+			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("") }, later(now), ""},
+	} {
+		was := stored()
+		if c.before != nil {
+			c.before(&was)
+		}
+		b := &books{schedules: map[string]engine.Schedule{"sched": was}}
+		r := &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched"}
+		c.change(r)
+		if _, err := door(b).UpdateWorkflowSchedule(t.Context(), r); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		if got := last[engine.ScheduleParams](b).Schedule; !got.NextFireAt.Equal(c.want) || got.Broken != c.broken || got.Revision != was.Revision {
+			t.Errorf("%s: next tick %s (broken %q), want %s", c.what, got.NextFireAt, got.Broken, c.want)
+		}
+	}
+	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}}
+	_, err := door(b).UpdateWorkflowSchedule(t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched", CronExpr: proto.String("0 0 0 1 1 ? 2020")})
+	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "cron_expr" || b.changes() != 0 {
+		t.Errorf("an expression whose years are over: %v", err)
+	}
+}
+
+func TestPausingAndResumingChangeNothingElse(t *testing.T) {
+	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}}
+	if _, err := door(b).PauseWorkflowSchedule(t.Context(), &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched", Reason: "why"}); err != nil {
+		t.Fatal(err)
+	}
+	p := last[engine.ScheduleParams](b)
+	want := stored()
+	want.Enabled = false
+	if diff := cmp.Diff(want, p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" || p.Method != "PauseWorkflowSchedule" || p.Reason != "why" {
+		t.Errorf("%s:\n%s", p.Method, diff)
+	}
+	b.schedules["sched"] = p.Schedule
+	if _, err := door(b).ResumeWorkflowSchedule(t.Context(), &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched"}); err != nil {
+		t.Fatal(err)
+	}
+	p = last[engine.ScheduleParams](b)
+	if diff := cmp.Diff(stored(), p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" || p.Method != "ResumeWorkflowSchedule" {
+		t.Errorf("%s:\n%s", p.Method, diff)
+	}
+}
+
+func TestAChangeOfAScheduleIsTriedAgainWhenAnotherCameBetween(t *testing.T) {
+	request := &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched"}
+	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}, conflicts: changeTries - 1}
+	if _, err := door(b).PauseWorkflowSchedule(t.Context(), request); err != nil || b.changes() != changeTries {
+		t.Errorf("%d conflicts: %v after %d tries", changeTries-1, err, b.changes())
+	}
+	b = &books{schedules: map[string]engine.Schedule{"sched": stored()}, conflicts: changeTries}
+	if _, err := door(b).PauseWorkflowSchedule(t.Context(), request); !errors.Is(err, engine.ErrConflict) {
+		t.Errorf("%d conflicts: %v, want the conflict", changeTries, err)
+	}
+}
+
+func TestTheRunsOfAScheduleAreListedByItsName(t *testing.T) {
+	mine := stored().ID.String()
+	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}, runs: manyRuns(3)}
+	b.runs[0].ScheduleID, b.runs[2].ScheduleID = mine, mine
+	request := &kagziv1.ListScheduleRunsRequest{ScheduleId: "sched", Page: &kagziv1.PageRequest{PageSize: 1}}
+	answer, err := door(b).ListScheduleRuns(t.Context(), request)
+	if err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 0) || !answer.Page.HasMore {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	request.Page.PageToken = answer.Page.NextPageToken
+	if answer, err = door(b).ListScheduleRuns(t.Context(), request); err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 2) || answer.Page.HasMore {
+		t.Errorf("the second page: %v, %v", answer, err)
+	}
+	if _, err := door(b).ListScheduleRuns(t.Context(), &kagziv1.ListScheduleRunsRequest{ScheduleId: "none"}); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a schedule that is not there: %v", err)
+	}
+}
+
+func someRun(b *books, place int) string { return b.runs[place].ID.String() }

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc/peer"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// What people do to a run that is open.
+
+// CancelWorkflow ends a run at once or, with a grace, has its code told to stop.
+func (s *Server) CancelWorkflow(ctx context.Context, request *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
+	p, err := s.endOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if p.Grace, err = delayOf("grace", request.Grace); err != nil {
+		return nil, err
+	}
+	end, err := s.store.CancelRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.ended(end)
+	return &kagziv1.CancelWorkflowResponse{
+		Cancelled: end.Status == engine.RunCancelled, Status: kagziv1.WorkflowStatus(end.Status),
+		Requested: !end.GraceUntil.IsZero() && !end.Status.Ended(), GraceUntil: timeTo(end.GraceUntil),
+	}, nil
+}
+
+// TerminateWorkflow ends a run at once.
+func (s *Server) TerminateWorkflow(ctx context.Context, request *kagziv1.TerminateWorkflowRequest) (*kagziv1.TerminateWorkflowResponse, error) {
+	p, err := s.endOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	end, err := s.store.TerminateRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.ended(end)
+	return &kagziv1.TerminateWorkflowResponse{Terminated: true, Status: kagziv1.WorkflowStatus(end.Status)}, nil
+}
+
+func (s *Server) ended(end engine.RunEnd) {
+	if end.Changed && end.Status.Ended() {
+		s.counters.finished.Add(1)
+	}
+}
+
+// PauseWorkflow takes a run out of the workers' hands.
+func (s *Server) PauseWorkflow(ctx context.Context, request *kagziv1.PauseWorkflowRequest) (*kagziv1.PauseWorkflowResponse, error) {
+	p, err := s.steerOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	run, err := s.store.PauseRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.PauseWorkflowResponse{Workflow: runTo(&run)}, nil
+}
+
+// ResumeWorkflow gives a run back to the workers.
+func (s *Server) ResumeWorkflow(ctx context.Context, request *kagziv1.ResumeWorkflowRequest) (*kagziv1.ResumeWorkflowResponse, error) {
+	p, err := s.steerOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	run, err := s.store.ResumeRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.ResumeWorkflowResponse{Workflow: runTo(&run)}, nil
+}
+
+// PinWorkflow keeps a run from retention, or lets it go.
+func (s *Server) PinWorkflow(ctx context.Context, request *kagziv1.PinWorkflowRequest) (*kagziv1.PinWorkflowResponse, error) {
+	p, err := s.steerOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	run, err := s.store.PinRun(ctx, engine.PinRunParams{SteerParams: p, Pinned: request.Pinned})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.PinWorkflowResponse{Workflow: runTo(&run)}, nil
+}
+
+// steered is a request to change a run.
+type steered interface {
+	GetNamespace() string
+	GetRunId() string
+	GetReason() string
+}
+
+// steerOf reads what every change of a run has.
+func (s *Server) steerOf(ctx context.Context, r steered) (engine.SteerParams, error) {
+	namespace, id, err := runOf(r)
+	if err != nil {
+		return engine.SteerParams{}, err
+	}
+	now := s.now()
+	return engine.SteerParams{
+		Namespace: namespace, RunID: id, Reason: r.GetReason(), By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+	}, engine.CheckReason(r.GetReason())
+}
+
+func (s *Server) endOf(ctx context.Context, r steered) (engine.EndRunParams, error) {
+	p, err := s.steerOf(ctx, r)
+	return engine.EndRunParams{Namespace: p.Namespace, RunID: p.RunID, Reason: p.Reason, By: p.By, AuditID: p.AuditID, Now: p.Now}, err
+}
+
+// actorOf is who makes a call.
+func actorOf(ctx context.Context) engine.Actor {
+	actor := engine.Actor{Name: "local"}
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		actor.Peer = cut(p.Addr.String())
+	}
+	return actor
+}
