@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"reflect"
@@ -42,19 +43,20 @@ type Future[T any] struct {
 	err   error
 }
 
-// Go runs fn beside the calling code, as a branch of the run with a Context of its own. Branches are how a run does
+// Go runs fn beside the calling code, as a branch of the run with a Context of its own, for cleaning up if ctx is one of Cleanup. Branches are how a run does
 // several things at once: the SDK knows of them, and parks the run exactly when none can go on.
 //
 // Names of steps are unique over all branches that could run at the same time, so name a branch's steps after
 // what it works on. What is still under way when the workflow function returns is dropped. A panic in fn fails the run.
 func Go[T any](ctx Context, fn func(ctx Context) (T, error)) *Future[T] {
 	f := &Future[T]{b: ctx.workflow().fork()}
-	f.b.start(func(ctx Context) { f.value, f.err = fn(ctx) })
+	f.b.start(ctx.scope(), func(ctx Context) { f.value, f.err = fn(ctx) })
 	return f
 }
 
 // Wait returns what the function returned, waiting for it as long as it takes. It may be called more than
-// once. ctx is that of the caller.
+// once. ctx is that of the caller. The cancellation of the run does not cut it short, for the function is told of it itself and
+// may have something to clean up: its calls return ErrCancelled, and so does Wait if the function returns what they do.
 func (f *Future[T]) Wait(ctx Context) (T, error) {
 	f.b.join(ctx.workflow())
 	return f.value, f.err
@@ -99,7 +101,7 @@ func (b *branch) fork() *branch {
 	return child
 }
 
-func (b *branch) start(body func(ctx Context)) {
+func (b *branch) start(scope context.Context, body func(ctx Context)) {
 	b.e.w.code.Add(1)
 	go branchGoroutine(func() {
 		defer b.e.w.code.Done()
@@ -112,7 +114,7 @@ func (b *branch) start(body func(ctx Context)) {
 				b.e.fail(errorDetail(&coded{kind: "goexit", text: "a branch of the workflow ended its goroutine (runtime.Goexit)"}))
 			}
 		}()
-		body(&workflowContext{b.e.ctx, b})
+		body(&workflowContext{scope, b})
 		b.finish()
 		returned = true
 	})
@@ -155,6 +157,9 @@ func (b *branch) join(by *branch) {
 
 // begin and end frame a call that may block.
 func (b *branch) begin() {
+	if b.e.replay != nil {
+		b.halt() // what the call is about to ask of the server is not recorded
+	}
 	b.e.lock()
 	defer b.e.mu.Unlock()
 	b.calls++

@@ -7,19 +7,23 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // ClientOptions says which server a client talks to. Every zero field means the default in brackets.
 type ClientOptions struct {
-	Address     string       // host:port (KAGZI_ADDRESS, else 127.0.0.1:50051)
-	Namespace   string       // (KAGZI_NAMESPACE, else "default")
-	Logger      *slog.Logger // (slog.Default())
-	Codec       Codec        // the workers' codec (none)
-	APIKey      string       // (KAGZI_API_KEY)
-	TLS         *tls.Config  // (no TLS)
-	DialOptions []grpc.DialOption
+	Address   string       // host:port (KAGZI_ADDRESS, else 127.0.0.1:50051)
+	Namespace string       // (KAGZI_NAMESPACE, else "default")
+	Logger    *slog.Logger // (slog.Default())
+	Codec     Codec        // the workers' codec (none)
+	// TracerProvider gets a span for each call that starts runs, whose trace their workers continue (otel.GetTracerProvider(), which
+	// records nothing until it is configured; the caller's trace is continued in any case).
+	TracerProvider trace.TracerProvider
+	APIKey         string      // (KAGZI_API_KEY)
+	TLS            *tls.Config // (no TLS)
+	DialOptions    []grpc.DialOption
 }
 
 // Client starts runs, looks at them and steers them. It may be used from many goroutines.
@@ -28,6 +32,9 @@ type Client struct {
 	log       *slog.Logger
 	conn      *grpc.ClientConn
 	workflows kagziv1.WorkflowServiceClient
+	schedules kagziv1.WorkflowScheduleServiceClient
+	tracer    trace.Tracer
+	await     func(ctx context.Context, runID string) // that a test waits with; nil otherwise
 }
 
 // NewClient makes a client. It does not wait for the server: the first call connects.
@@ -40,7 +47,8 @@ func NewClient(options ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{options: options, log: options.Logger, conn: conn, workflows: kagziv1.NewWorkflowServiceClient(conn)}, nil
+	return &Client{options: options, log: options.Logger, conn: conn, tracer: tracerOf(options.TracerProvider),
+		workflows: kagziv1.NewWorkflowServiceClient(conn), schedules: kagziv1.NewWorkflowScheduleServiceClient(conn)}, nil
 }
 
 // Close ends the connection; calls under way fail.
@@ -82,20 +90,26 @@ func (r *Run) Terminate(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// Describe returns the run as it stands.
+// Describe returns the run as it stands: one that continued as new is COMPLETED, with ContinuedAsRunID.
 func (r *Run) Describe(ctx context.Context) (*RunDetails, error) { return r.c.Get(ctx, r.id) }
 
 // waitSlice is how long one call of WaitWorkflow asks the server to wait.
 const waitSlice = 50 * time.Second
 
 // Wait blocks until the run has ended, however, and returns it as it stands then. It lasts until ctx ends, over
-// restarts of the server and cuts of the network; the run need not be known to have begun.
+// restarts of the server and cuts of the network; the run need not be known to have begun. Where a run continued as new, it goes on with the
+// next, so that what it returns may have another RunID.
 func (r *Run) Wait(ctx context.Context) (*RunDetails, error) {
 	for failures := 0; ; {
 		resp, err := r.wait(ctx)
 		switch {
 		case err == nil && resp.GetFinished():
-			return newRunDetails(r.c, resp.GetWorkflow()), nil
+			d := newRunDetails(r.c, resp.GetWorkflow())
+			if d.ContinuedAsRunID == "" {
+				return d, nil
+			}
+			r, failures = r.c.Run(d.ContinuedAsRunID), 0
+			continue
 		case err == nil:
 			failures = 0
 			continue
@@ -114,6 +128,9 @@ func (r *Run) Wait(ctx context.Context) (*RunDetails, error) {
 }
 
 func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
+	if r.c.await != nil {
+		r.c.await(ctx, r.id)
+	}
 	ctx, cancel := context.WithTimeout(ctx, waitSlice+10*time.Second)
 	defer cancel()
 	return r.c.workflows.WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{
@@ -121,7 +138,7 @@ func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
 	})
 }
 
-// Result waits for the run's end like Run.Wait and returns its output. A run that ended without one is a *RunError.
+// Result waits for the run's end like Run.Wait, over all the runs that it continues as, and returns the output of the last. A run that ended without one is a *RunError.
 func Result[Out any](ctx context.Context, run *Run) (Out, error) {
 	var zero Out
 	d, err := run.Wait(ctx)

@@ -8,13 +8,14 @@ import (
 )
 
 // Context is what a workflow function and its branches get. It is a context.Context whose end means
-// that the run is being cancelled or is no longer in this worker's hands; only the SDK makes one.
+// that the run is being cancelled (context.Cause is ErrCancelled) or is no longer in this worker's hands; only the SDK makes one.
 //
 // Every function of this package that takes a Context may end the calling goroutine: see "Suspension"
 // in the package documentation.
 type Context interface {
 	context.Context
 	workflow() *branch
+	scope() context.Context // what ends the calls that are made with it
 }
 
 type workflowContext struct {
@@ -22,7 +23,8 @@ type workflowContext struct {
 	b *branch
 }
 
-func (c *workflowContext) workflow() *branch { return c.b }
+func (c *workflowContext) workflow() *branch      { return c.b }
+func (c *workflowContext) scope() context.Context { return c.Context }
 
 // RunInfo describes the run that a workflow function works for. It is the same over all replays, but
 // for Attempt and WorkerID.
@@ -39,28 +41,12 @@ type RunInfo struct {
 	ParentRunID  string
 	ScheduleID   string
 	ScheduledAt  time.Time // the tick that fired the run; zero without a schedule
+	FailedRunID  string    // of a failure handler: the run whose failure it handles
 	WorkerID     string
 }
 
 // Info returns what is known about the run.
 func Info(ctx Context) RunInfo { return ctx.workflow().e.info }
-
-// Note sets the run's progress line, which people see in lists. It is a hint: it is not recorded in the
-// history, replays do not repeat it, and a server that does not keep notes ignores it.
-func Note(ctx Context, text string) {
-	b := ctx.workflow()
-	b.enter()
-	e := b.e
-	e.mu.Lock()
-	replaying := e.unread > 0
-	e.mu.Unlock()
-	if replaying {
-		return
-	}
-	e.w.session.enqueue(&operation{msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_SetNote{
-		SetNote: &kagziv1.SetNote{RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Note: cleanText(text, maxErrorText)},
-	}}})
-}
 
 func newRunInfo(w *Worker, t *kagziv1.Task) RunInfo {
 	info := RunInfo{
@@ -74,6 +60,7 @@ func newRunInfo(w *Worker, t *kagziv1.Task) RunInfo {
 		Tags:         t.GetTags(),
 		ParentRunID:  t.GetParentRunId(),
 		ScheduleID:   t.GetScheduleId(),
+		FailedRunID:  t.GetFailedRunId(),
 		WorkerID:     w.ID(),
 	}
 	if t.DeadlineAt != nil {

@@ -43,6 +43,10 @@ func (s Status) wire() kagziv1.WorkflowStatus {
 	return kagziv1.WorkflowStatus(kagziv1.WorkflowStatus_value[statusPrefix+string(s)])
 }
 
+func statusOf(w *kagziv1.Workflow) Status {
+	return Status(strings.TrimPrefix(w.GetStatus().String(), statusPrefix))
+}
+
 // RunDetails is a run as it stood when the server was asked. Zero times mean that it has not come to that.
 type RunDetails struct {
 	RunID        string
@@ -59,17 +63,32 @@ type RunDetails struct {
 	Tags         map[string]string
 	Requirements map[string]string
 	Note         string
-	WaitingFor   string // while SLEEPING: "timer:NAME"
+	WaitingFor   string // while SLEEPING: "timer:NAME", "signal:NAME", "child:RUN_ID"
 	WorkerID     string
-	ParentRunID  string
-	ScheduleID   string
-	FailedRunID  string // of a failure handler's run: the run that it handles
+	LeaseLosses  int  // how often in a row a worker was lost while it held the run
+	Paused       bool // by Run.Pause
+	Pinned       bool // by Run.Pin
 
-	CreatedAt  time.Time
-	StartedAt  time.Time
-	FinishedAt time.Time
-	WakeUpAt   time.Time
-	Deadline   time.Time
+	ParentRunID        string
+	ParentStep         string // the parent's step that started it, by its id
+	ScheduleID         string
+	FailedRunID        string // of a failure handler's run: the run that it handles
+	RetriedFromRunID   string // of a retry: the run that it retries
+	ContinuedAsRunID   string // of a run that continued as new: the run that goes on for it
+	ContinuedFromRunID string // and back
+	ConcurrencyKey     string
+	ConcurrencyLimit   int // of the key
+	OnFailure          string
+	OnFailureQueue     string
+
+	CreatedAt         time.Time
+	StartedAt         time.Time
+	FinishedAt        time.Time
+	WakeUpAt          time.Time
+	Deadline          time.Time
+	ScheduledAt       time.Time // the schedule's tick that fired it
+	CancelRequestedAt time.Time // when its code was told to stop
+	CancelGraceUntil  time.Time // when it ends in any case then
 
 	input, output *kagziv1.Payload
 	codec         Codec
@@ -78,12 +97,17 @@ type RunDetails struct {
 func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
 	d := &RunDetails{
 		RunID: w.GetRunId(), ExternalID: w.GetExternalId(), WorkflowType: w.GetWorkflowType(), Namespace: w.GetNamespace(),
-		Queue: w.GetTaskQueue(), Version: w.GetVersion(), Status: Status(strings.TrimPrefix(w.GetStatus().String(), statusPrefix)),
+		Queue: w.GetTaskQueue(), Version: w.GetVersion(), Status: statusOf(w),
 		Attempts: int(w.GetAttempts()), Priority: int(w.GetPriority()), Steps: w.GetStepCount(),
 		Tags: w.GetTags(), Requirements: w.GetRequirements(), Note: w.GetNote(), WaitingFor: w.GetWaitingFor(),
-		WorkerID: w.GetWorkerId(), ParentRunID: w.GetParentRunId(), ScheduleID: w.GetScheduleId(), FailedRunID: w.GetFailedRunId(),
+		WorkerID: w.GetWorkerId(), LeaseLosses: int(w.GetLeaseLosses()), Paused: w.GetPaused(), Pinned: w.GetPinned(),
+		ParentRunID: w.GetParentRunId(), ParentStep: w.GetParentStepId(), ScheduleID: w.GetScheduleId(), FailedRunID: w.GetFailedRunId(),
+		RetriedFromRunID: w.GetRetriedFromRunId(), ContinuedAsRunID: w.GetContinuedAsRunId(), ContinuedFromRunID: w.GetContinuedFromRunId(),
+		ConcurrencyKey: w.GetConcurrencyKey(), ConcurrencyLimit: int(w.GetConcurrencyLimit()),
+		OnFailure: w.GetOnFailureWorkflow(), OnFailureQueue: w.GetOnFailureTaskQueue(),
 		CreatedAt: when(w.GetCreatedAt()), StartedAt: when(w.GetStartedAt()), FinishedAt: when(w.GetFinishedAt()),
-		WakeUpAt: when(w.GetWakeUpAt()), Deadline: when(w.GetDeadlineAt()),
+		WakeUpAt: when(w.GetWakeUpAt()), Deadline: when(w.GetDeadlineAt()), ScheduledAt: when(w.GetScheduledAt()),
+		CancelRequestedAt: when(w.GetCancelRequestedAt()), CancelGraceUntil: when(w.GetCancelGraceUntil()),
 		input: w.GetInput(), output: w.GetOutput(), codec: c.options.Codec,
 	}
 	if e := w.GetError(); e != nil || d.Status.Ended() && d.Status != StatusCompleted {
@@ -94,22 +118,22 @@ func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
 
 // Input reads the input of a run. Details from a list have none, which reads as a zero In.
 func Input[In any](d *RunDetails) (In, error) {
-	return readPayload[In](d, d.input, PayloadInfo{Kind: PayloadInput}, "input")
+	return readPayload[In](d.codec, d.input, PayloadInfo{Kind: PayloadInput}, "input of run "+d.RunID)
 }
 
 // Output reads the output of a COMPLETED run. Details from a list have none, which reads as a zero Out.
 func Output[Out any](d *RunDetails) (Out, error) {
-	return readPayload[Out](d, d.output, PayloadInfo{Kind: PayloadOutput, RunID: d.RunID}, "output")
+	return readPayload[Out](d.codec, d.output, PayloadInfo{Kind: PayloadOutput, RunID: d.RunID}, "output of run "+d.RunID)
 }
 
-func readPayload[T any](d *RunDetails, p *kagziv1.Payload, info PayloadInfo, what string) (T, error) {
+func readPayload[T any](c Codec, p *kagziv1.Payload, info PayloadInfo, what string) (T, error) {
 	var zero T
 	if p == nil {
 		return zero, nil
 	}
-	v, err := decode[T](d.codec, p, info)
+	v, err := decode[T](c, p, info)
 	if err != nil {
-		return zero, fmt.Errorf("kagzi: %s of run %s: %w", what, d.RunID, err)
+		return zero, fmt.Errorf("kagzi: %s: %w", what, err)
 	}
 	return *v, nil
 }
@@ -141,6 +165,9 @@ type ListOptions struct {
 	Tags          map[string]string
 	CreatedAfter  time.Time
 	CreatedBefore time.Time
+	ParentRunID   string
+	ScheduleID    string
+	WorkerID      string
 	Search        string // prefix of the run id or of the external id
 	PageSize      int    // how many the server is asked for at a time, at most 1000 (50)
 }
@@ -150,32 +177,60 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetai
 	return func(yield func(*RunDetails, error) bool) {
 		req := &kagziv1.ListWorkflowsRequest{
 			Namespace: c.options.Namespace, WorkflowTypes: opts.WorkflowTypes, TaskQueues: opts.Queues, Tags: opts.Tags,
-			CreatedAfter: timestamp(opts.CreatedAfter), CreatedBefore: timestamp(opts.CreatedBefore),
-			Page: &kagziv1.PageRequest{PageSize: int32(opts.PageSize)},
+			CreatedAfter: timestamp(opts.CreatedAfter), CreatedBefore: timestamp(opts.CreatedBefore), ParentRunId: named(opts.ParentRunID),
+			ScheduleId: named(opts.ScheduleID), WorkerId: named(opts.WorkerID), Search: named(opts.Search),
 		}
 		for _, s := range opts.Statuses {
 			req.Statuses = append(req.Statuses, s.wire())
 		}
-		if opts.Search != "" {
-			req.Search = &opts.Search
-		}
-		for {
+		for w, err := range pages(ctx, opts.PageSize, func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
+			req.Page = page
 			resp, err := c.workflows.ListWorkflows(ctx, req)
-			if err != nil {
-				yield(nil, callError(ctx, err))
-				return
-			}
-			for _, w := range resp.GetWorkflows() {
-				if !yield(newRunDetails(c, w), nil) {
-					return
-				}
-			}
-			req.Page.PageToken = resp.GetPage().GetNextPageToken()
-			if req.Page.PageToken == "" {
+			return resp.GetWorkflows(), resp.GetPage(), err
+		}) {
+			if !yieldRun(yield, c, w, err) {
 				return
 			}
 		}
 	}
+}
+
+func yieldRun(yield func(*RunDetails, error) bool, c *Client, w *kagziv1.Workflow, err error) bool {
+	if err != nil {
+		return yield(nil, err)
+	}
+	return yield(newRunDetails(c, w), nil)
+}
+
+// pages goes over a list of the server's page by page. An error ends it.
+func pages[M any](ctx context.Context, size int, fetch func(*kagziv1.PageRequest) ([]M, *kagziv1.PageInfo, error)) iter.Seq2[M, error] {
+	return func(yield func(M, error) bool) {
+		page := &kagziv1.PageRequest{PageSize: int32(size)}
+		for {
+			list, info, err := fetch(page)
+			if err != nil {
+				var none M
+				yield(none, callError(ctx, err))
+				return
+			}
+			for _, m := range list {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if page.PageToken = info.GetNextPageToken(); page.PageToken == "" {
+				return
+			}
+		}
+	}
+}
+
+// named is a filter's value, nil for none.
+func named(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 func when(t *timestamppb.Timestamp) time.Time {

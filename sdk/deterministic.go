@@ -65,9 +65,12 @@ func record[T any](b *branch, name string, value func() T) T {
 	if recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED {
 		v, err := decode[T](e.w.options.Codec, recorded.GetOutput(), info)
 		if err != nil {
-			e.failAndExit(fmt.Errorf("recorded result of step %s: %w", name, err))
+			e.failAndExit(unreadableResult(name, err))
 		}
 		return *v
+	}
+	if e.replay != nil {
+		b.halt()
 	}
 	v, now := value(), time.Now()
 	p, err := encode(e.w.options.Codec, v, info)

@@ -29,7 +29,10 @@ const (
 // repeat: reads, and changes that name an id. The throttle keeps a herd of clients from storming a server that is ill.
 const unaryRetries = `{
 	"methodConfig": [{
-		"name": [{"service": "kagzi.v1.WorkflowService"}, {"service": "kagzi.v1.WorkerService", "method": "GetHistory"}],
+		"name": [
+			{"service": "kagzi.v1.WorkflowService"}, {"service": "kagzi.v1.WorkflowScheduleService"},
+			{"service": "kagzi.v1.WorkerService", "method": "GetHistory"}, {"service": "kagzi.v1.AdminService", "method": "ListSteps"}
+		],
 		"retryPolicy": {
 			"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "3s", "backoffMultiplier": 2.0,
 			"retryableStatusCodes": ["UNAVAILABLE"]

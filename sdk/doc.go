@@ -37,7 +37,8 @@
 //
 // A step that fails is run again by its Retry; meanwhile the run is parked. When it has failed for good, Step
 // returns a *StepError, which the code may handle, for instance by compensating, or return. A run fails when its function returns an error or panics; it
-// is run again only if it was started with a Retry of its own. NonRetryable, RetryAfter and WithType say more about an error.
+// is run again only if it was started with a Retry of its own. NonRetryable, RetryAfter and WithType say more about an error. StartOptions.OnFailure names a
+// workflow that handles the failure of a run, with a WorkflowFailedEvent as its input; GlobalFailureHandler is the type of the one that handles all.
 //
 // # Several things at once
 //
@@ -45,9 +46,34 @@
 // them is about to call again: it parks a run in which some wait for a time when none has called for 20 ms, and the others go on
 // only when the run is woken. Branches have no such gap.
 //
+// # Waiting for others
+//
+// WaitSignal waits for a signal, which Signal delivers from outside. StartChild and RunChild start other runs, with results and errors of their own;
+// WaitAll waits for many of them. A run that waits is parked for as long as it takes: it holds no worker, and restarts do not matter.
+//
+// # Cancellation
+//
+// Run.Cancel ends a run at once. Run.CancelGracefully tells its code first: the Context and that of the running step end with ErrCancelled, which every
+// call then returns that would do something new, while Sleep just returns. The code undoes what it has to under Cleanup, and returns; the run is CANCELLED then,
+// whatever it returns, or when the grace is over.
+//
+//	shipped, err := kagzi.Step(ctx, "ship", ship)
+//	if errors.Is(err, kagzi.ErrCancelled) {
+//		_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", refund)
+//		return Receipt{}, errors.Join(err, undoErr)
+//	}
+//
+// A run that is woken for its cancellation comes back to where it was first: what is recorded returns as it is recorded, and the Context ends at
+// the first call that is not. What the cancellation has ended stays ended in every replay, even a wait whose signal has come since.
+//
+// # Long lives
+//
+// A run has at most 10,000 steps. One that goes on for ever returns ContinueAsNew from time to time: the next run begins with an empty history. Result and
+// Run.Wait follow it.
+//
 // # Suspension
 //
-// A run that sleeps, waits for a retry, or has lost its lease is suspended: its code ends inside of the call that it
+// A run that sleeps, waits for a retry, a signal or a child, or has lost its lease is suspended: its code ends inside of the call that it
 // makes, by runtime.Goexit, in every goroutine that calls the SDK or was started by it. To the code it looks as if the call never returned, and
 // in the next stay it returns as if nothing had been. This cannot be prevented or swallowed:
 //

@@ -20,8 +20,12 @@ type Typed interface {
 	ErrorType() string
 }
 
-// ErrCancelled is the cause (context.Cause) of a Context that ended because the run is being cancelled.
+// ErrCancelled is the cause (context.Cause) of a Context, and of a step's context, that ended because the run is being cancelled. Calls
+// that are cut short by it, or made after it, return an error for which errors.Is(err, ErrCancelled) holds.
 var ErrCancelled = errors.New("kagzi: run cancelled")
+
+// ErrTimeout is what the error of a wait whose limit has passed, and of a step that timed out, is in the sense of errors.Is.
+var ErrTimeout = errors.New("kagzi: timed out")
 
 // ErrorCode says what sort of failure an error is; "" is a failure of the application's own code.
 type ErrorCode string
@@ -49,6 +53,10 @@ func errorCode(c kagziv1.ErrorCode) ErrorCode {
 	return ErrorCode(strings.TrimPrefix(c.String(), "ERROR_CODE_"))
 }
 
+func (c ErrorCode) wire() kagziv1.ErrorCode {
+	return kagziv1.ErrorCode(kagziv1.ErrorCode_value["ERROR_CODE_"+string(c)])
+}
+
 // StepError is what workflow code gets from a step that failed for good. It holds what is recorded, and
 // nothing else, so that the code sees the same in every replay: the error that the step's code returned is
 // not wrapped in it. Tell failures apart by Type.
@@ -56,7 +64,7 @@ type StepError struct {
 	Step         string // name
 	Type         string // from WithType or Typed; "panic" for a panic; "" when the error has none
 	Message      string
-	Code         ErrorCode // TIMEOUT, CANCELLED, or "" for the code's own errors
+	Code         ErrorCode // TIMEOUT, CANCELLED, a server's refusal, or "" for the code's own errors
 	Attempts     int
 	NonRetryable bool
 }
@@ -71,10 +79,10 @@ func (e *StepError) Error() string {
 // ErrorType makes the run fail with the step's error type when the code returns the error as it is.
 func (e *StepError) ErrorType() string { return e.Type }
 
-// Is makes a step that timed out match context.DeadlineExceeded, and a cancelled one context.Canceled.
+// Is makes a step that timed out match ErrTimeout and context.DeadlineExceeded, and a cancelled one ErrCancelled and context.Canceled.
 func (e *StepError) Is(target error) bool {
 	switch target {
-	case context.DeadlineExceeded:
+	case context.DeadlineExceeded, ErrTimeout:
 		return e.Code == CodeTimeout
 	case context.Canceled, ErrCancelled:
 		return e.Code == CodeCancelled
@@ -89,7 +97,7 @@ func newStepError(step string, d *kagziv1.ErrorDetail, attempts int) *StepError 
 	}
 }
 
-// RunError is what Result returns for a run that ended without a result.
+// RunError is how a run ended that has no result: what Result returns for one, and Child.Wait for a child.
 type RunError struct {
 	RunID   string
 	Status  Status // FAILED, CANCELLED, TIMED_OUT or TERMINATED
@@ -106,6 +114,9 @@ func (e *RunError) Error() string {
 	}
 	return text
 }
+
+// ErrorType makes a run fail with its child's error type when the code returns the error as it is.
+func (e *RunError) ErrorType() string { return e.Type }
 
 // Error is a refusal by the server, or a failure to reach it.
 type Error struct {
@@ -228,8 +239,9 @@ func errorDetail(err error) *kagziv1.ErrorDetail {
 		typed Typed
 		own   *coded
 		step  *StepError
+		next  *continuation
 	)
-	if errors.As(err, &final) {
+	if errors.As(err, &final) || errors.As(err, &next) {
 		d.NonRetryable = true
 	}
 	if errors.As(err, &after) && after.delay > 0 {
@@ -243,6 +255,9 @@ func errorDetail(err error) *kagziv1.ErrorDetail {
 	}
 	if errors.As(err, &step) {
 		d.NonRetryable = d.NonRetryable || step.NonRetryable
+	}
+	if errors.Is(err, ErrCancelled) {
+		d.Code, d.NonRetryable = kagziv1.ErrorCode_ERROR_CODE_CANCELLED, true
 	}
 	return d
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Why the code of an execution is made to end. They are causes of its contexts and never reach a user's error.
@@ -30,11 +31,11 @@ type execution struct {
 	since       time.Time
 	ahead       time.Duration // of the server's clock before ours
 	stepTimeout time.Duration
+	span        trace.Span // of the stay
 
-	life    context.Context // ends when the code has to: the parent of every step's context
+	life    context.Context // ends when the code has to: the parent of all others
 	endLife context.CancelCauseFunc
-	ctx     context.Context // what workflow code sees: ends with life, and when cancellation is asked for
-	cancel  context.CancelCauseFunc
+	cancellation
 
 	mu      sync.Mutex
 	quitted bool // the code has to end, whatever it still wants
@@ -42,13 +43,19 @@ type execution struct {
 	ended   bool // the lease is over
 
 	outbox
-	history map[string]*kagziv1.Step
-	unread  int // steps of the history that the code has not come to yet
-	names   map[string]*nameUse
+	history  map[string]*kagziv1.Step
+	unread   int  // steps of the history that the code has not come to yet
+	live     bool // the code has come to the end of what is recorded
+	verdicts verdicts
+	names    map[string]*nameUse
+	replay   *replay // nil unless the code is only held against a record
+	note     note
 
 	busy       int // branches that can go on by themselves
 	generation int // counts the changes of busy
 	parked     map[*parkedCall]struct{}
+	parkings   int  // numbers the parked calls
+	continued  bool // ContinueAsNew was called
 }
 
 func newExecution(w *Worker, task *kagziv1.Task) *execution {
@@ -61,10 +68,12 @@ func newExecution(w *Worker, task *kagziv1.Task) *execution {
 		lease := max(w.lease.duration(), time.Duration(task.GetTimeouts().GetHeartbeatTimeoutMs())*time.Millisecond)
 		e.ahead = expires.AsTime().Add(-lease).Sub(e.since)
 	}
-	e.life, e.endLife = context.WithCancelCause(context.Background())
-	e.ctx, e.cancel = context.WithCancelCause(e.life)
+	traced, span := w.traceStay(task)
+	e.span = span
+	e.life, e.endLife = context.WithCancelCause(traced)
+	e.prepareCancellation()
 	if task.GetCancelRequested() {
-		e.cancel(ErrCancelled)
+		e.askCancel(when(task.GetCancelGraceUntil()))
 	}
 	return e
 }
@@ -92,6 +101,9 @@ func (e *execution) run(h handler) {
 		e.finish(output, err)
 	}()
 	output, err = h(&workflowContext{e.ctx, main}, e)
+	if e.replay != nil {
+		e.replay.ended(main, output, err)
+	}
 	returned = true
 }
 
@@ -101,7 +113,8 @@ func (e *execution) now() time.Time { return time.Now().Add(e.ahead) }
 
 // finish sends the run's end right behind its last results. Of a code that was made to end, nothing counts.
 func (e *execution) finish(output *kagziv1.Payload, err error) {
-	if err != nil {
+	next := e.continuation(err)
+	if err != nil && next == nil {
 		e.fail(errorDetail(err))
 		return
 	}
@@ -112,7 +125,7 @@ func (e *execution) finish(output *kagziv1.Payload, err error) {
 	}
 	e.closing = true
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Output: output,
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Output: output, ContinueAs: next,
 	}}}, func(*kagziv1.SessionResponse) {
 		e.w.counters.finished(true, time.Since(e.since))
 		e.over(errFinished)
@@ -133,6 +146,7 @@ func (e *execution) fail(d *kagziv1.ErrorDetail) {
 }
 
 func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
+	traceFailure(e.span, d)
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
 	}}}, func(*kagziv1.SessionResponse) {
@@ -143,6 +157,9 @@ func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
 
 // failAndExit fails the run for good from within one of its calls, which does not return.
 func (e *execution) failAndExit(err error) {
+	if e.replay != nil {
+		e.replay.failed(err)
+	}
 	e.fail(errorDetail(err))
 	runtime.Goexit()
 }
@@ -167,11 +184,6 @@ func (e *execution) sendRelease(park bool, cause error) {
 	}}}, func(*kagziv1.SessionResponse) { e.over(cause) })
 }
 
-// askCancel tells the code that the run is being cancelled; it may run further steps to clean up.
-func (e *execution) askCancel() { e.cancel(ErrCancelled) }
-
-func (e *execution) cancelling() bool { return e.ctx.Err() != nil && e.life.Err() == nil }
-
 // quit makes the code end: its contexts end, and each call of the SDK ends its goroutine. Needs e.mu.
 func (e *execution) quit(cause error) {
 	if !e.quitted {
@@ -188,9 +200,12 @@ func (e *execution) over(cause error) {
 	again := e.ended
 	e.ended = true
 	e.outbox.clear()
+	e.note.stop()
+	e.stopGrace()
 	e.quit(cause)
 	e.mu.Unlock()
 	if !again {
+		e.endStay(cause)
 		e.w.forget(e)
 	}
 }
@@ -227,7 +242,9 @@ func (e *execution) loadHistory() bool {
 	e.history = make(map[string]*kagziv1.Step, len(e.task.GetHistory()))
 	add := func(steps []*kagziv1.Step) {
 		for _, s := range steps {
-			e.history[s.GetName()] = s
+			if !e.verdicts.read(s) {
+				e.history[s.GetName()] = s
+			}
 		}
 	}
 	add(e.task.GetHistory())
@@ -253,8 +270,14 @@ func (e *execution) loadHistory() bool {
 			return false
 		}
 	}
-	e.unread = len(e.history)
 	e.task.History = nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unread = len(e.history)
+	if e.unread == 0 && len(e.verdicts.calls) == 0 {
+		e.goLive()
+	}
+	e.armGrace()
 	return true
 }
 
@@ -279,6 +302,8 @@ func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
 		}
 	case leaseGone(detail):
 		e.lose(detail)
+	case op.refused != nil:
+		op.refused(detail)
 	default:
 		e.refused(op, detail)
 	}
@@ -287,7 +312,11 @@ func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
 // lose drops the run: another worker has it, or it has ended. Nothing that its code does counts any more.
 func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(), "status", d.GetMetadata()["status"])
-	e.over(errLeaseLost)
+	cause := errLeaseLost
+	if d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
+		cause = ErrCancelled
+	}
+	e.over(cause)
 }
 
 // refused handles an operation that the server will never take. A run that could not go on without it

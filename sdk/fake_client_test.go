@@ -80,16 +80,36 @@ func (f *fake) WaitWorkflow(ctx context.Context, req *kagziv1.WaitWorkflowReques
 }
 
 func (f *fake) CancelWorkflow(_ context.Context, req *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
+	if grace := req.GetGrace().AsDuration(); grace > 0 {
+		f.mu.Lock()
+		f.runs[req.GetRunId()].reason = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: req.GetReason()}
+		f.mu.Unlock()
+		f.askCancel(req.GetRunId(), grace)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		r := f.runs[req.GetRunId()]
+		return &kagziv1.CancelWorkflowResponse{Requested: true, Status: r.Status, GraceUntil: r.CancelGraceUntil}, nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.runs[req.GetRunId()]
-	token := r.token
-	r.Status, r.token = kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, ""
-	r.Error = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: req.GetReason()}
-	if token != "" {
-		r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: &kagziv1.CancelTask{
-			RunId: r.RunId, LeaseToken: token, Reason: r.Error}}})
-	}
+	f.cancel(r, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: req.GetReason()})
 	f.pump()
 	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: r.Status}, nil
+}
+
+func (f *fake) SignalWorkflow(_ context.Context, req *kagziv1.SignalWorkflowRequest) (*kagziv1.SignalWorkflowResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.runs[req.GetRunId()]
+	r.signals = append(r.signals, &kagziv1.Signal{Name: req.GetName(), Payload: req.GetPayload(), SignalId: req.GetSignalId()})
+	for _, st := range r.steps {
+		if st.Kind == kagziv1.StepKind_STEP_KIND_SIGNAL && st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING && st.SignalName == req.GetName() {
+			f.consume(r, st)
+			break
+		}
+	}
+	f.wake(r)
+	f.pump()
+	return &kagziv1.SignalWorkflowResponse{}, nil
 }

@@ -45,8 +45,11 @@ func (f *fake) apply(s *fakeSession, req *kagziv1.SessionRequest) *kagziv1.Sessi
 		s.credit += int(op.Credit.GetTasks())
 		resp.Event = &kagziv1.SessionResponse_Ack{Ack: &kagziv1.Ack{}}
 	case *kagziv1.SessionRequest_SetNote:
-		resp.Event = &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Message: "not kept"}}
-		f.log = append(f.log, "note "+op.SetNote.GetNote())
+		if r, lost := f.lookup(op.SetNote.GetRunId(), op.SetNote.GetLeaseToken()); lost == nil {
+			r.Note = op.SetNote.GetNote()
+			f.log = append(f.log, "note "+r.Note)
+		}
+		resp.Event = &kagziv1.SessionResponse_Ack{Ack: &kagziv1.Ack{}}
 	case *kagziv1.SessionRequest_Goodbye:
 		f.log = append(f.log, fmt.Sprintf("goodbye drain=%v", op.Goodbye.GetDrain()))
 		s.credit, s.drained = 0, true
@@ -60,6 +63,8 @@ func (f *fake) apply(s *fakeSession, req *kagziv1.SessionRequest) *kagziv1.Sessi
 		for _, l := range op.Heartbeat.GetHeld() {
 			if r := f.runs[l.GetRunId()]; r == nil || r.token != l.GetLeaseToken() {
 				h.Lost = append(h.Lost, l)
+			} else if r.cancelAsk {
+				h.Cancelling = append(h.Cancelling, r.cancelTask())
 			}
 		}
 		resp.Event = &kagziv1.SessionResponse_Heartbeat{Heartbeat: h}
@@ -117,23 +122,25 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		}
 		st.WakeUpAt = timestamppb.New(due)
 		f.log = append(f.log, fmt.Sprintf("sleep %s hold=%v", st.Name, op.Sleep.GetHold()))
-		f.freeUntil(r, due, op.Sleep.GetHold())
+		f.parkUnless(op.Sleep.GetHold(), r)
 		resp.Event = &kagziv1.SessionResponse_Sleeping{Sleeping: &kagziv1.SleepResponse{}}
 	case *kagziv1.SessionRequest_CompleteWorkflow:
 		r, lost := f.lookup(op.CompleteWorkflow.GetRunId(), op.CompleteWorkflow.GetLeaseToken())
 		if lost != nil {
 			return lost
 		}
-		r.Status, r.Output, r.token = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, op.CompleteWorkflow.GetOutput(), ""
 		f.log = append(f.log, "end "+r.RunId)
-		resp.Event = &kagziv1.SessionResponse_CompletedWorkflow{CompletedWorkflow: &kagziv1.CompleteWorkflowResponse{Status: r.Status}}
+		r.Output = op.CompleteWorkflow.GetOutput()
+		f.complete(r, op.CompleteWorkflow.GetContinueAs())
+		resp.Event = &kagziv1.SessionResponse_CompletedWorkflow{CompletedWorkflow: &kagziv1.CompleteWorkflowResponse{
+			Status: r.Status, ContinuedAsRunId: r.GetContinuedAsRunId()}}
 	case *kagziv1.SessionRequest_FailWorkflow:
 		r, lost := f.lookup(op.FailWorkflow.GetRunId(), op.FailWorkflow.GetLeaseToken())
 		if lost != nil {
 			return lost
 		}
-		r.Status, r.Error, r.token = kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, op.FailWorkflow.GetError(), ""
 		f.log = append(f.log, "fail "+r.RunId)
+		f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, op.FailWorkflow.GetError())
 		resp.Event = &kagziv1.SessionResponse_FailedWorkflow{FailedWorkflow: &kagziv1.FailWorkflowResponse{Status: r.Status}}
 	case *kagziv1.SessionRequest_ReleaseTask:
 		r, lost := f.lookup(op.ReleaseTask.GetRunId(), op.ReleaseTask.GetLeaseToken())
@@ -144,17 +151,9 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		f.release(r, op.ReleaseTask.GetPark())
 		resp.Event = &kagziv1.SessionResponse_ReleasedTask{ReleasedTask: &kagziv1.ReleaseTaskResponse{}}
 	default:
-		resp.Event = &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT}}
+		return f.applyWait(req)
 	}
 	return resp
-}
-
-func (f *fake) release(r *fakeRun, park bool) {
-	r.token, r.Status, r.available = "", kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, f.now()
-	if park && len(r.timers) > 0 {
-		r.Status, r.available = kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING, slices.MinFunc(r.timers, time.Time.Compare)
-	}
-	f.interrupt(r)
 }
 
 // interrupt marks the steps that were running as cut short.
@@ -164,14 +163,6 @@ func (f *fake) interrupt(r *fakeRun) {
 			st.Status, st.Error = kagziv1.StepStatus_STEP_STATUS_FAILED, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CRASHED}
 		}
 	}
-}
-
-func (f *fake) freeUntil(r *fakeRun, due time.Time, hold bool) {
-	if hold {
-		r.timers = append(r.timers, due)
-		return
-	}
-	r.token, r.Status, r.available = "", kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING, due
 }
 
 func (f *fake) failStep(r *fakeRun, req *kagziv1.FailStepRequest) *kagziv1.FailStepResponse {
@@ -199,6 +190,6 @@ func (f *fake) failStep(r *fakeRun, req *kagziv1.FailStepRequest) *kagziv1.FailS
 	}
 	due := f.now().Add(delay)
 	st.Status, st.RetryAt = kagziv1.StepStatus_STEP_STATUS_PENDING, timestamppb.New(due)
-	f.freeUntil(r, due, req.GetHold())
+	f.parkUnless(req.GetHold(), r)
 	return &kagziv1.FailStepResponse{ScheduledRetry: true, RetryAt: st.RetryAt}
 }

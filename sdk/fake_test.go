@@ -14,6 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
@@ -43,7 +44,8 @@ type fake struct {
 	fault            func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail // refuses an operation before it is applied
 	mute             func(r *kagziv1.SessionRequest) bool                 // applies an operation and breaks the stream instead of answering
 	onHello          func(r *kagziv1.RegisterRequest) error
-	stalled          bool // heartbeats get no answer
+	stalled          bool              // heartbeats get no answer
+	traceparents     map[string]string // by run id
 }
 
 type fakeRun struct {
@@ -52,8 +54,16 @@ type fakeRun struct {
 	session   *fakeSession
 	steps     []*kagziv1.Step
 	available time.Time
+	timer     time.Time // for which moment one is set
 	cancelAsk bool
-	timers    []time.Time // recorded with hold
+	reason    *kagziv1.ErrorDetail // of the cancellation
+
+	awaited    map[string]int // by step: 1 alone, more: one of a group
+	groups     int
+	signals    []*kagziv1.Signal
+	parent     *fakeRun
+	parentStep string
+	closing    kagziv1.ParentClosePolicy
 }
 
 type fakeSession struct {
@@ -81,7 +91,8 @@ func newFake(t *testing.T) *fake {
 }
 
 func (f *fake) serve() {
-	f.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	f.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	kagziv1.RegisterWorkerServiceServer(f.server, f)
 	kagziv1.RegisterWorkflowServiceServer(f.server, f)
 	server, listener := f.server, f.listener
@@ -103,13 +114,7 @@ func (f *fake) now() time.Time { return time.Now().Add(f.skew) }
 func (f *fake) start(runID, workflowType, input string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r := &fakeRun{}
-	r.RunId, r.WorkflowType, r.Namespace, r.TaskQueue = runID, workflowType, "default", "default"
-	r.Input = &kagziv1.Payload{Data: []byte(input)}
-	r.Status, r.Attempts = kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, 1
-	r.available = f.now()
-	f.runs[runID] = r
-	f.order = append(f.order, r)
+	f.add(runID, &kagziv1.StartWorkflowRequest{WorkflowType: workflowType, Input: &kagziv1.Payload{Data: []byte(input)}})
 	f.pump()
 }
 
@@ -119,10 +124,14 @@ func (f *fake) pump() {
 	f.notify = make(chan struct{})
 	for _, r := range f.order {
 		waiting := r.Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING || r.Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING
-		if !waiting {
+		if !waiting || r.available.IsZero() {
 			continue
 		}
 		if left := r.available.Sub(f.now()); left > 0 {
+			if r.timer.Equal(r.available) {
+				continue
+			}
+			r.timer = r.available
 			time.AfterFunc(left, func() { f.mu.Lock(); defer f.mu.Unlock(); f.pumpDue() })
 			continue
 		}
@@ -137,7 +146,7 @@ func (f *fake) pump() {
 
 func (f *fake) pumpDue() {
 	for _, r := range f.order {
-		if !r.available.After(f.now()) {
+		if !r.available.IsZero() && !r.available.After(f.now()) {
 			f.pump()
 			return
 		}
@@ -148,22 +157,12 @@ func (f *fake) claim(s *fakeSession, r *fakeRun) {
 	s.credit--
 	f.tokens++
 	r.token, r.session, r.Status = fmt.Sprintf("lease-%d", f.tokens), s, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
-	for _, st := range r.steps {
-		if st.Kind == kagziv1.StepKind_STEP_KIND_SLEEP && st.WakeUpAt != nil && !st.WakeUpAt.AsTime().After(f.now()) {
-			st.Status = kagziv1.StepStatus_STEP_STATUS_COMPLETED
-		}
-	}
-	r.timers = nil
-	for _, st := range r.steps {
-		if st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING && st.WakeUpAt != nil {
-			r.timers = append(r.timers, st.WakeUpAt.AsTime())
-		}
-		if st.Status == kagziv1.StepStatus_STEP_STATUS_PENDING && st.RetryAt != nil {
-			r.timers = append(r.timers, st.RetryAt.AsTime())
-		}
-	}
+	f.lapse(r)
+	clear(r.awaited)
 	t := &kagziv1.Task{Namespace: r.Namespace, RunId: r.RunId, WorkflowType: r.WorkflowType, TaskQueue: r.TaskQueue, Input: r.Input,
-		LeaseToken: r.token, Attempt: r.Attempts, Timeouts: r.Timeouts, CancelRequested: r.cancelAsk, LeaseExpiresAt: timestamppb.New(f.now().Add(f.lease))}
+		LeaseToken: r.token, Attempt: r.Attempts, Timeouts: r.Timeouts, LeaseExpiresAt: timestamppb.New(f.now().Add(f.lease)),
+		CancelRequested: r.cancelAsk, CancelGraceUntil: r.CancelGraceUntil, CancelReason: r.reason, ParentRunId: r.ParentRunId,
+		FailedRunId: r.FailedRunId, ScheduledAt: r.ScheduledAt, Traceparent: f.traceparents[r.RunId]}
 	t.History, t.NextHistoryToken = f.page(r, 0)
 	f.log = append(f.log, "claim "+r.RunId)
 	s.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Task{Task: proto.Clone(t).(*kagziv1.Task)}})
@@ -300,21 +299,6 @@ func (f *fake) take(runID string, tell bool) {
 		s.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: &kagziv1.CancelTask{
 			RunId: runID, LeaseToken: token, Reason: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST}}}})
 	}
-}
-
-// askCancel begins a graceful cancellation.
-func (f *fake) askCancel(runID string, grace time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r := f.runs[runID]
-	r.cancelAsk = true
-	if r.token != "" {
-		r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: &kagziv1.CancelTask{
-			RunId: runID, LeaseToken: r.token, GraceUntil: timestamppb.New(f.now().Add(grace))}}})
-		return
-	}
-	r.available = f.now()
-	f.pump()
 }
 
 // await blocks until a run has ended, and returns it.

@@ -14,6 +14,7 @@ func (w *Worker) accept(t *kagziv1.Task) {
 	old := w.executions[t.GetRunId()]
 	if old != nil && old.task.GetLeaseToken() == t.GetLeaseToken() {
 		w.mu.Unlock()
+		e.span.End()
 		w.session.grant(1)
 		return
 	}
@@ -90,8 +91,9 @@ func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	switch {
 	case e == nil:
 	case c.GetGraceUntil() != nil:
-		w.log.Info("cancellation asked for", "run", c.GetRunId(), "grace", time.Until(c.GetGraceUntil().AsTime()).Round(time.Millisecond))
-		e.askCancel()
+		if until := c.GetGraceUntil().AsTime(); e.askCancel(until) {
+			w.log.Info("cancellation asked for", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace", until.Sub(e.now()).Round(time.Millisecond))
+		}
 	default:
 		e.lose(c.GetReason())
 	}

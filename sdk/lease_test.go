@@ -2,12 +2,9 @@ package kagzi
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // oneLongStep makes a worker whose only workflow has one step that lasts until its context ends.
@@ -137,69 +134,6 @@ func TestLease(t *testing.T) {
 			<-ended
 			_, err = Result[int](t.Context(), run)
 			equal(t, err, error(&RunError{RunID: "run-1", Status: StatusCancelled, Message: "no longer wanted", Code: CodeCancelled}))
-		})
-	})
-
-	t.Run("with a grace the code is told, its step fails for good, and clean-up steps run", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			var cause error
-			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
-				_, err := Step(ctx, "long", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) })
-				cause = context.Cause(ctx)
-				Sleep(ctx, "no-time-for-that", time.Hour)
-				_, clean := Step(ctx, "clean", func(ctx context.Context) (int, error) { return 0, ctx.Err() })
-				if err == nil || clean != nil {
-					t.Errorf("long = %v, clean = %v", err, clean)
-				}
-				return "cleaned", nil
-			})
-			running(t, w)
-			f.start("r", "w", "")
-			f.until(t, func() bool { return len(f.runs["r"].steps) == 1 })
-			asked := time.Now()
-			f.askCancel("r", time.Minute)
-			f.await(t, "r")
-			if took := time.Since(asked); took > time.Second {
-				t.Fatalf("cleaned up after %v", took)
-			}
-			equal(t, cause == ErrCancelled, true)
-			equal(t, f.operations(), []string{"hello ", "claim r", "begin long", "failed long hold=false", "complete clean", "end r"})
-		})
-	})
-
-	t.Run("a step that waits for its retry gives its error to code that is to clean up", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
-				_, err := Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("no") }, Retry{Initial: time.Hour})
-				return err.Error(), nil
-			})
-			running(t, w)
-			f.start("r", "w", "")
-			f.until(t, func() bool { return f.runs["r"].Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING })
-			f.askCancel("r", time.Minute)
-			equal(t, string(f.await(t, "r").Output.GetData()), `"step s: no"`)
-			equal(t, f.operations(), []string{"hello ", "claim r", "failed s hold=false", "claim r", "end r"})
-		})
-	})
-
-	t.Run("a parked run that is woken for its cancellation is told from the start", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			Handle(w, "w", func(ctx Context, _ struct{}) (bool, error) {
-				Sleep(ctx, "s", time.Hour)
-				return ctx.Err() != nil, nil
-			})
-			running(t, w)
-			began := time.Now()
-			f.start("r", "w", "")
-			f.until(t, func() bool { return f.runs["r"].Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING })
-			f.askCancel("r", time.Minute)
-			equal(t, string(f.await(t, "r").Output.GetData()), "true")
-			if took := time.Since(began); took > time.Minute {
-				t.Fatalf("took %v", took)
-			}
 		})
 	})
 }

@@ -27,6 +27,9 @@ func (b *branch) claim(name string, kind kagziv1.StepKind) (string, *kagziv1.Ste
 	if err != nil {
 		e.failAndExit(NonRetryable(err))
 	}
+	if e.replay != nil {
+		e.replay.called(b, claimed, kind)
+	}
 	return claimed, step
 }
 
@@ -49,15 +52,32 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (string, *kagzi
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	}
 	step := e.history[name]
+	if step != nil {
+		e.unread--
+	}
+	if e.unread == 0 || !recordedAs(step, kind) {
+		e.goLive()
+	}
 	if step == nil {
 		return name, nil, nil
 	}
-	e.unread--
 	if step.GetKind() != kind && step.GetKind() != kagziv1.StepKind_STEP_KIND_UNSPECIFIED {
-		return "", nil, &coded{kind: "nondeterministic", text: fmt.Sprintf(
-			"step %s is recorded as %s, and the code now has a %s there: it is not the code that began this run", name, kindName(step.GetKind()), kindName(kind))}
+		return "", nil, &mismatch{step: name, recorded: step.GetKind(), code: kind}
 	}
 	return name, step, nil
+}
+
+// recordedAs reports whether a call of that kind returns by what is recorded. The start of a child does so also while the child runs.
+func recordedAs(s *kagziv1.Step, kind kagziv1.StepKind) bool {
+	switch s.GetStatus() {
+	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
+		return true
+	case kagziv1.StepStatus_STEP_STATUS_FAILED:
+		return s.GetError().GetCode() != kagziv1.ErrorCode_ERROR_CODE_CRASHED || s.GetChildRunId() != ""
+	case kagziv1.StepStatus_STEP_STATUS_RUNNING:
+		return kind == kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW
+	}
+	return false
 }
 
 // repeatedName is the name of the next use of a name: name:2, name:3, .. leaving out those that the code has used in full.

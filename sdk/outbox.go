@@ -17,6 +17,8 @@ type operation struct {
 	index  int64                            // position among the run's operations
 	epoch  int64                            // of the stream that it was last queued on; 0 for none
 	later  bool                             // to be repeated after a delay
+	// refused is called when the server will never take the operation; nil: the run cannot go on without it.
+	refused func(d *kagziv1.ErrorDetail)
 }
 
 func (op *operation) subject() string {
@@ -29,6 +31,12 @@ func (op *operation) subject() string {
 		return "the failure of step " + m.FailStep.GetStepId()
 	case *kagziv1.SessionRequest_Sleep:
 		return "sleep " + m.Sleep.GetStepId()
+	case *kagziv1.SessionRequest_AwaitSignal:
+		return "the wait for signal " + m.AwaitSignal.GetSignalName()
+	case *kagziv1.SessionRequest_StartChild:
+		return "the start of child " + m.StartChild.GetStepName()
+	case *kagziv1.SessionRequest_AwaitChildren:
+		return "the wait for child runs"
 	}
 	return "the run's end"
 }
@@ -50,7 +58,14 @@ type durableWaiter struct {
 }
 
 // send appends an operation and queues it, unless those before it have to be sent first. Needs e.mu.
-func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.SessionResponse)) {
+func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.SessionResponse)) *operation {
+	if e.replay != nil {
+		e.replay.sent(msg)
+		return &operation{msg: msg}
+	}
+	if mayEndLease(msg) {
+		e.flushNote()
+	}
 	e.issued++
 	op := &operation{msg: msg, e: e, answer: answer, index: e.issued}
 	if n := len(e.ops); n > 0 {
@@ -62,6 +77,24 @@ func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.Sessi
 		e.w.session.enqueue(op)
 	}
 	e.ops = append(e.ops, op)
+	return op
+}
+
+// mayEndLease reports an operation after which nothing else may count.
+func mayEndLease(msg *kagziv1.SessionRequest) bool {
+	switch m := msg.Operation.(type) {
+	case *kagziv1.SessionRequest_CompleteWorkflow, *kagziv1.SessionRequest_FailWorkflow, *kagziv1.SessionRequest_ReleaseTask:
+		return true
+	case *kagziv1.SessionRequest_FailStep:
+		return !m.FailStep.GetHold()
+	case *kagziv1.SessionRequest_Sleep:
+		return !m.Sleep.GetHold()
+	case *kagziv1.SessionRequest_AwaitSignal:
+		return !m.AwaitSignal.GetHold()
+	case *kagziv1.SessionRequest_AwaitChildren:
+		return !m.AwaitChildren.GetHold()
+	}
+	return false
 }
 
 // post sends a write that the code does not wait for.
@@ -75,6 +108,7 @@ func (e *execution) post(msg *kagziv1.SessionRequest) {
 func (e *execution) resend() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.flushNote()
 	for _, op := range e.ops {
 		op.later = false
 		e.w.session.enqueue(op)

@@ -1,6 +1,9 @@
 package kagzi
 
 import (
+	"cmp"
+	"context"
+	"slices"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -17,40 +20,54 @@ const (
 	parkAfterNothing = time.Second
 )
 
-// parkedCall is a call that waits for a time which the server has recorded.
+// parkedCall is a call that waits for what the server has recorded: a time to come, a signal, child runs.
 type parkedCall struct {
-	due   time.Time
-	loose bool // its branch's author uses goroutines of his own
+	due    time.Time   // zero when no time ends it
+	loose  bool        // its branch's author uses goroutines of his own
+	number int         // in the order of their parking
+	wait   *serverWait // nil of a call that waits for nothing but due
 }
 
 // Sleep parks the run for d, to the millisecond: no worker is held meanwhile, and restarts do not
 // matter. It is a step of its own, with a name under the same rules. A d of 0 or less does not park. When the run is being
-// cancelled it returns at once.
+// cancelled it returns at once, and the next step returns ErrCancelled.
 func Sleep(ctx Context, name string, d time.Duration) {
 	b := ctx.workflow()
-	b.sleep(name, d, &kagziv1.SleepRequest{Duration: durationpb.New(max(d, time.Millisecond))})
+	b.sleep(ctx.scope(), name, d, &kagziv1.SleepRequest{Duration: durationpb.New(max(d, time.Millisecond))})
 }
 
 // SleepUntil is Sleep until a point of time; one that has passed does not park.
 func SleepUntil(ctx Context, name string, t time.Time) {
 	b := ctx.workflow()
-	b.sleep(name, t.Sub(b.e.now()), &kagziv1.SleepRequest{Until: timestamppb.New(t)})
+	b.sleep(ctx.scope(), name, t.Sub(b.e.now()), &kagziv1.SleepRequest{Until: timestamppb.New(t)})
 }
 
-func (b *branch) sleep(name string, d time.Duration, request *kagziv1.SleepRequest) {
+func (b *branch) sleep(scope context.Context, name string, d time.Duration, request *kagziv1.SleepRequest) {
 	e := b.e
 	name, recorded := b.claim(name, kagziv1.StepKind_STEP_KIND_SLEEP)
 	defer b.release(name)
 	timed := recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING && recorded.WakeUpAt != nil
-	if settledSleep(recorded) || e.cancelling() || !timed && d <= 0 {
+	switch {
+	case e.endedByCancellation(name), recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP), !timed && d <= 0, !timed && e.cancelled(scope):
+		return
+	case e.cancelled(scope):
+		e.endByCancellation(name)
 		return
 	}
 	b.begin()
 	defer b.end()
-	if timed {
-		b.parkUntil(recorded.WakeUpAt.AsTime())
-		return
+	due := when(recorded.GetWakeUpAt())
+	if !timed {
+		due = b.setTimer(name, d, request)
 	}
+	if !b.parkUntil(scope, due) {
+		e.endByCancellation(name)
+	}
+}
+
+// setTimer has the server record a sleep, and returns when it is over. It does not return when the sleep parks the run.
+func (b *branch) setTimer(name string, d time.Duration, request *kagziv1.SleepRequest) time.Time {
+	e := b.e
 	own := onBranchGoroutine()
 	answers := make(chan time.Time, 1)
 	e.lock()
@@ -64,30 +81,21 @@ func (b *branch) sleep(name string, d time.Duration, request *kagziv1.SleepReque
 		answers <- e.now().Add(d)
 	})
 	e.mu.Unlock()
-	b.parkUntil(await(e, answers))
-}
-
-// settledSleep reports a sleep that is over: completed by the server, or set aside by a person.
-func settledSleep(s *kagziv1.Step) bool {
-	switch s.GetStatus() {
-	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
-		return true
-	case kagziv1.StepStatus_STEP_STATUS_FAILED:
-		return s.GetError().GetCode() != kagziv1.ErrorCode_ERROR_CODE_CRASHED
-	}
-	return false
+	return await(e, answers)
 }
 
 // parkUntil waits for a time that the server has recorded. If everything else of the run waits as well, the run is
 // handed back and the call does not return; if a sibling is still at work then, the branch just goes on. It returns false, early,
 // when the run is being cancelled.
-func (b *branch) parkUntil(due time.Time) bool {
+func (b *branch) parkUntil(scope context.Context, due time.Time) bool {
+	left := due.Sub(b.e.now())
+	return left <= 0 || b.park(scope, &parkedCall{due: due}, left)
+}
+
+// park stands still for d, as a parked call; false when the run is being cancelled.
+func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) bool {
 	e := b.e
-	left := due.Sub(e.now())
-	if left <= 0 {
-		return true
-	}
-	if e.cancelling() {
+	if e.cancelled(scope) {
 		return false
 	}
 	own := onBranchGoroutine()
@@ -95,19 +103,20 @@ func (b *branch) parkUntil(due time.Time) bool {
 	if !own {
 		b.loose = true
 	}
-	call := &parkedCall{due, b.loose}
+	e.parkings++
+	call.loose, call.number = b.loose, e.parkings
 	e.parked[call] = struct{}{}
 	b.blocked++
 	b.settle()
 	e.mu.Unlock()
 
-	timer := time.NewTimer(left)
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	reached := false
 	select {
 	case <-timer.C:
 		reached = true
-	case <-e.ctx.Done(): // cancelled, or the code has to end: then lock does not return
+	case <-scope.Done(): // cancelled, or the code has to end: then lock does not return
 	}
 	e.lock()
 	delete(e.parked, call)
@@ -138,13 +147,19 @@ func (e *execution) idle() {
 }
 
 func (e *execution) parkDelay() time.Duration {
-	loose, first := false, time.Duration(1<<62)
+	loose, timed, first := false, false, time.Duration(1<<62)
 	for call := range e.parked {
-		first = min(first, call.due.Sub(e.now()))
 		loose = loose || call.loose
+		if !call.due.IsZero() {
+			timed, first = true, min(first, call.due.Sub(e.now()))
+		}
 	}
 	switch {
-	case e.issued == 0:
+	case e.replay != nil && loose:
+		return replaySettle
+	case e.replay != nil:
+		return 0
+	case timed && e.issued == 0:
 		return parkAfterNothing
 	case loose, first <= parkSettle:
 		return parkSettle
@@ -152,7 +167,31 @@ func (e *execution) parkDelay() time.Duration {
 	return 0
 }
 
+// park tells the server what is waited for, as far as it does not know, and hands the run back until then: should it have come about
+// meanwhile, the run is due at once.
 func (e *execution) park() {
 	e.closing = true
+	var waits []*parkedCall
+	for call := range e.parked {
+		if call.wait != nil && !call.wait.asked {
+			waits = append(waits, call)
+		}
+	}
+	slices.SortFunc(waits, func(a, b *parkedCall) int { return cmp.Compare(a.number, b.number) })
+	var children []*startedChild
+	seen := make(map[*startedChild]bool)
+	for _, call := range waits {
+		one := call.wait.child
+		switch {
+		case one == nil:
+			e.send(call.wait.question(true), nil)
+		case !seen[one]:
+			seen[one] = true
+			children = append(children, one)
+		}
+	}
+	if len(children) > 0 {
+		e.send(awaitChildren(e, children, true, true), nil)
+	}
 	e.sendRelease(true, errSuspended)
 }

@@ -26,10 +26,10 @@ type PayloadInfo struct {
 	Kind PayloadKind
 	// RunID is empty for inputs: when an input is encoded its run does not exist yet.
 	RunID string
-	Step  string // name, for results of steps
+	Step  string // name, for results of steps; of a signal the signal's name
 }
 
-// PayloadKind is one of "input", "output" and "step".
+// PayloadKind is one of "input", "output", "step" and "signal".
 type PayloadKind string
 
 // The kinds of payloads.
@@ -37,6 +37,7 @@ const (
 	PayloadInput  PayloadKind = "input"
 	PayloadOutput PayloadKind = "output"
 	PayloadStep   PayloadKind = "step"
+	PayloadSignal PayloadKind = "signal"
 )
 
 // Codec transforms every payload between its JSON and what the server stores: encryption, compression. Decode

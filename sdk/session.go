@@ -26,8 +26,8 @@ type session struct {
 }
 
 // enqueue sends an operation as soon as possible. Without a stream, or when the operation is on its way already,
-// it does nothing.
-func (s *session) enqueue(op *operation) { s.put(op, false) }
+// it does nothing and returns false.
+func (s *session) enqueue(op *operation) bool { return s.put(op, false) }
 
 // enqueueFirst is for what keeps the worker alive: it goes before all that waits.
 func (s *session) enqueueFirst(op *operation) bool { return s.put(op, true) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -60,7 +61,9 @@ func Start[In any](ctx context.Context, c *Client, workflowType string, in In, o
 	if err != nil {
 		return nil, err
 	}
+	ctx, span := c.traceCall(ctx, "start "+workflowType, attribute.String("kagzi.workflow_type", workflowType))
 	resp, err := c.workflows.StartWorkflow(ctx, req)
+	endCall(ctx, span, err)
 	if err != nil {
 		return nil, callError(ctx, err)
 	}
@@ -89,7 +92,9 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 		}
 		batch.Requests[i] = req
 	}
+	ctx, span := c.traceCall(ctx, "start "+workflowType, attribute.String("kagzi.workflow_type", workflowType), attribute.Int("kagzi.runs", len(ins)))
 	resp, err := c.workflows.StartWorkflows(ctx, batch)
+	endCall(ctx, span, err)
 	if err != nil {
 		return nil, callError(ctx, err)
 	}
@@ -119,8 +124,16 @@ func startRequest[In any](c *Client, workflowType string, in In, o StartOptions)
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: input of workflow type %s: %w", workflowType, err)
 	}
+	if o.RequestID, err = requestID(o.RequestID); err != nil {
+		return nil, err
+	}
+	return newStart(c.options.Namespace, workflowType, input, o, time.Now()), nil
+}
+
+// newStart is the start of a run as it goes to the server.
+func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOptions, now time.Time) *kagziv1.StartWorkflowRequest {
 	req := &kagziv1.StartWorkflowRequest{
-		Namespace:          c.options.Namespace,
+		Namespace:          namespace,
 		ExternalId:         o.ExternalID,
 		ExternalIdReuse:    kagziv1.ExternalIdReuse(o.ExternalIDReuse),
 		TaskQueue:          cmp.Or(o.Queue, "default"),
@@ -137,31 +150,39 @@ func startRequest[In any](c *Client, workflowType string, in In, o StartOptions)
 		DeadlineAt:         timestamp(o.Deadline),
 		StartAt:            timestamp(o.StartAt),
 	}
-	if req.RequestId == "" {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return nil, fmt.Errorf("kagzi: request id: %w", err)
-		}
-		req.RequestId = id.String()
-	}
 	if o.Retry != nil {
 		req.RetryPolicy = o.Retry.policy()
 	}
-	if o.StepTimeout != 0 || o.HeartbeatTimeout != 0 || o.ExecutionTimeout != 0 {
-		req.Timeouts = &kagziv1.TimeoutConfig{
-			StartToCloseTimeoutMs: wholeMs(o.StepTimeout),
-			HeartbeatTimeoutMs:    wholeMs(o.HeartbeatTimeout),
-			ExecutionTimeoutMs:    wholeMs(o.ExecutionTimeout),
-		}
-	}
+	req.Timeouts = timeouts(o.StepTimeout, o.HeartbeatTimeout, o.ExecutionTimeout)
 	if o.StartAt.IsZero() && o.Delay > 0 {
-		req.StartAt = timestamppb.New(time.Now().Add(o.Delay))
+		req.StartAt = timestamppb.New(now.Add(o.Delay))
 	}
 	if o.Priority != 0 {
 		priority := int32(o.Priority)
 		req.Priority = &priority
 	}
-	return req, nil
+	return req
+}
+
+// requestID is the caller's own id of a call, or a fresh one: a call that is repeated has no second effect.
+func requestID(own string) (string, error) {
+	if own != "" {
+		return own, nil
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", fmt.Errorf("kagzi: request id: %w", err)
+	}
+	return id.String(), nil
+}
+
+func timeouts(step, heartbeat, execution time.Duration) *kagziv1.TimeoutConfig {
+	if step == 0 && heartbeat == 0 && execution == 0 {
+		return nil
+	}
+	return &kagziv1.TimeoutConfig{
+		StartToCloseTimeoutMs: wholeMs(step), HeartbeatTimeoutMs: wholeMs(heartbeat), ExecutionTimeoutMs: wholeMs(execution),
+	}
 }
 
 func timestamp(t time.Time) *timestamppb.Timestamp {

@@ -50,7 +50,9 @@ func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 // carry. While a retry is due the run is parked and Step does not return. The error, if any, is a *StepError:
 // the step has failed for good.
 //
-// fn must use its own ctx, which ends with the step's timeout and with the run's lease, and must not call functions that take a Context.
+// fn must use its own ctx, which ends with the step's timeout, with the run's lease, and with ErrCancelled as its cause when the run is being
+// cancelled; it must not call functions that take a Context. A step that fails after that has failed for good, with CANCELLED as its code, and one
+// that had yet to begin does not: errors.Is(err, ErrCancelled) holds for both.
 func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	b := ctx.workflow()
 	call := stepCall{name: name}
@@ -61,14 +63,14 @@ func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, erro
 	call.run = func(ctx context.Context, step string) (any, *kagziv1.Payload, error) {
 		info := info
 		info.Step = step
-		return runTyped(ctx, b.e.w.options.Codec, info, fn)
+		return runTyped(ctx, b.e.w.options.Codec, info, replacedStep(b.e.w, name, fn))
 	}
 	call.read = func(p *kagziv1.Payload, step string) (any, error) {
 		info := info
 		info.Step = step
 		return decode[T](b.e.w.options.Codec, p, info)
 	}
-	v, err := b.step(&call)
+	v, err := b.step(ctx.scope(), &call)
 	if err != nil {
 		var zero T
 		return zero, err
@@ -131,35 +133,56 @@ type stepCall struct {
 }
 
 // step is the whole life of a step within one stay of its run on this worker.
-func (b *branch) step(c *stepCall) (any, error) {
+func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 	name, recorded := b.claim(c.name, kagziv1.StepKind_STEP_KIND_FUNCTION)
 	if v, err, settled := b.recall(c, name, recorded); settled {
 		b.release(name)
 		return v, err
 	}
+	last, number := pendingError(recorded), int(recorded.GetAttemptNumber())+1
+	if b.e.cancelled(scope) {
+		b.release(name)
+		return nil, cancelledError(name, last, number-1)
+	}
 	b.begin()
-	number := int(recorded.GetAttemptNumber()) + 1
-	if recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING && recorded.RetryAt != nil {
-		if !b.parkUntil(recorded.RetryAt.AsTime()) {
-			return b.settleStep(name, nil, newStepError(name, recorded.GetError(), number-1))
-		}
+	if last != nil && !b.parkUntil(scope, when(recorded.RetryAt)) {
+		return b.settleStep(name, nil, cancelledError(name, last, number-1))
 	}
 	for {
-		result, started := b.attempt(c, name, number)
+		b.e.awaitTurn()
+		if b.e.cancelled(scope) {
+			return b.settleStep(name, nil, cancelledError(name, last, number-1))
+		}
+		result, started := b.attempt(scope, c, name, number)
 		if result.err == nil {
 			b.e.post(completeStep(b.e, name, result.payload, started))
 			return b.settleStep(name, result.value, nil)
 		}
 		detail := errorDetail(result.err)
-		if b.e.cancelling() {
-			detail.NonRetryable = true // cleaning up does not wait for retries
+		if b.e.cancelled(scope) {
+			asCancelled(detail)
 		}
 		retryAt := b.failStep(c, name, detail, started)
-		if retryAt.IsZero() || !b.parkUntil(retryAt) {
+		if retryAt.IsZero() {
 			return b.settleStep(name, nil, newStepError(name, detail, number))
 		}
+		if !b.parkUntil(scope, retryAt) {
+			return b.settleStep(name, nil, cancelledError(name, detail, number))
+		}
+		last = detail
 		number++
 	}
+}
+
+// pendingError is the failure of a step that waits for its next attempt, nil of any other.
+func pendingError(s *kagziv1.Step) *kagziv1.ErrorDetail {
+	if s.GetStatus() != kagziv1.StepStatus_STEP_STATUS_PENDING {
+		return nil
+	}
+	if d := s.GetError(); d != nil {
+		return d
+	}
+	return &kagziv1.ErrorDetail{}
 }
 
 func (b *branch) settleStep(name string, v any, err error) (any, error) {
@@ -174,12 +197,15 @@ func (b *branch) recall(c *stepCall, name string, s *kagziv1.Step) (v any, err e
 	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
 		v, err := c.read(s.GetOutput(), name)
 		if err != nil {
-			b.e.failAndExit(fmt.Errorf("recorded result of step %s: %w", name, err))
+			b.e.failAndExit(unreadableResult(name, err))
 		}
 		return v, nil, true
 	case kagziv1.StepStatus_STEP_STATUS_FAILED:
 		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CRASHED {
 			return nil, nil, false // cut short by a lost worker: no verdict on the code
+		}
+		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
+			b.e.arrive() // here the cancellation took effect
 		}
 		return nil, newStepError(name, s.GetError(), int(s.GetAttemptNumber())), true
 	}
@@ -192,15 +218,15 @@ type stepResult struct {
 	err     error
 }
 
-// attempt runs the step's code once, in a goroutine of its own, and waits for its end or its timeout.
-func (b *branch) attempt(c *stepCall, name string, number int) (stepResult, time.Time) {
+// attempt runs the step's code once, in a goroutine of its own, and waits for its end or its timeout. When the run is cancelled the code is
+// told, and may take its time.
+func (b *branch) attempt(scope context.Context, c *stepCall, name string, number int) (stepResult, time.Time) {
 	e := b.e
-	e.awaitTurn()
 	timeout := c.timeout
 	if timeout <= 0 {
 		timeout = e.stepTimeout
 	}
-	ctx, cancel := context.WithTimeoutCause(e.life, timeout, errStepTimeout)
+	ctx, cancel := context.WithTimeoutCause(scope, timeout, errStepTimeout)
 	defer cancel()
 	ctx = context.WithValue(ctx, stepKey{}, &stepInfo{key: e.info.RunID + "/" + name, attempt: number})
 
@@ -209,12 +235,9 @@ func (b *branch) attempt(c *stepCall, name string, number int) (stepResult, time
 	e.w.code.Add(1)
 	go e.w.runStep(ctx, c, name, done)
 
-	announce := time.NewTimer(announceAfter)
+	announce, limit := time.NewTimer(announceAfter), time.NewTimer(timeout)
 	defer announce.Stop()
-	ended, cancelAsked := ctx.Done(), e.ctx.Done()
-	if e.cancelling() {
-		cancelAsked = nil // begun to clean up
-	}
+	defer limit.Stop()
 	for {
 		select {
 		case r := <-done:
@@ -227,13 +250,10 @@ func (b *branch) attempt(c *stepCall, name string, number int) (stepResult, time
 			return r, started
 		case <-announce.C:
 			e.post(beginStep(e, c, name, timeout, started))
-		case <-cancelAsked:
-			cancelAsked, ended = nil, e.life.Done() // the code may take its time; the server ends the grace
-			cancel()
-		case <-ended:
-			if e.dead() {
-				runtime.Goexit()
-			}
+		case <-e.life.Done():
+			runtime.Goexit()
+		case <-limit.C:
+			<-ctx.Done() // by its own deadline, which is the same: the code is to see that as the cause
 			select {
 			case r := <-done:
 				if r.err == nil {
@@ -255,10 +275,12 @@ func timeoutError(name string, d time.Duration) error {
 func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done chan<- stepResult) {
 	defer w.code.Done()
 	r := stepResult{err: &coded{kind: "goexit", text: "the step's code ended its goroutine (runtime.Goexit)"}}
+	ctx, span := w.traceStep(ctx, name)
 	defer func() {
 		if p := recover(); p != nil {
 			r = stepResult{err: panicError(p)}
 		}
+		endStep(ctx, span, r.err)
 		done <- r
 	}()
 	r.value, r.payload, r.err = c.run(ctx, name)

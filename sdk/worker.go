@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/uuid"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/seam"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 )
 
@@ -42,11 +44,14 @@ type WorkerOptions struct {
 	// list that is not nil means none (SIGTERM and SIGINT).
 	HandleSignals []os.Signal
 
-	Logger      *slog.Logger // (slog.Default())
-	Codec       Codec        // (none)
-	APIKey      string       // (KAGZI_API_KEY)
-	TLS         *tls.Config  // (no TLS)
-	DialOptions []grpc.DialOption
+	Logger *slog.Logger // (slog.Default())
+	Codec  Codec        // (none)
+	// TracerProvider gets a span for each stay of a run on the worker, and in it one for each attempt of a step that is made; the
+	// step's context carries it (otel.GetTracerProvider(), which records nothing until it is configured).
+	TracerProvider trace.TracerProvider
+	APIKey         string      // (KAGZI_API_KEY)
+	TLS            *tls.Config // (no TLS)
+	DialOptions    []grpc.DialOption
 }
 
 func (o WorkerOptions) withDefaults() WorkerOptions {
@@ -75,6 +80,8 @@ type Worker struct {
 	log      *slog.Logger
 	instance string
 	handlers map[string]handler
+	tracer   trace.Tracer
+	replaced func(name string) seam.Step // code that a test has put in the place of steps; nil otherwise
 
 	conn     *grpc.ClientConn
 	workers  kagziv1.WorkerServiceClient
@@ -107,6 +114,7 @@ func NewWorker(options WorkerOptions) *Worker {
 		log:        options.Logger,
 		instance:   uuid.NewString(),
 		handlers:   make(map[string]handler),
+		tracer:     tracerOf(options.TracerProvider),
 		ready:      make(chan struct{}),
 		drainReq:   make(chan struct{}, 1),
 		unknown:    make(chan struct{}, 1),
@@ -126,10 +134,15 @@ func Handle[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in
 	if fn == nil {
 		panic("kagzi: Handle: no function for workflow type " + workflowType)
 	}
-	w.handle(workflowType, func(ctx Context, e *execution) (*kagziv1.Payload, error) {
-		in, err := decode[In](w.options.Codec, e.task.GetInput(), PayloadInfo{Kind: PayloadInput})
+	w.handle(workflowType, typed(w, workflowType, fn))
+}
+
+// typed takes the types off a workflow function.
+func typed[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in In) (Out, error)) handler {
+	return func(ctx Context, e *execution) (*kagziv1.Payload, error) {
+		in, err := decode[In](e.inputCodec(), e.task.GetInput(), PayloadInfo{Kind: PayloadInput})
 		if err != nil {
-			return nil, fmt.Errorf("input of workflow type %s: %w", workflowType, err)
+			return nil, &unreadable{what: "input of workflow type " + workflowType, err: err}
 		}
 		out, err := fn(ctx, *in)
 		if err != nil {
@@ -140,7 +153,7 @@ func Handle[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in
 			return nil, fmt.Errorf("output of workflow type %s: %w", workflowType, err)
 		}
 		return p, nil
-	})
+	}
 }
 
 func (w *Worker) handle(workflowType string, h handler) {
@@ -175,9 +188,16 @@ var ErrNoHandlers = errors.New("kagzi: no workflow registered: call Handle befor
 // it holds go on for DrainTimeout, hands back what is left, deregisters and returns. It keeps trying to reach a
 // server that is away, also at the start. It returns nil after an orderly end; an error when the server refuses
 // the worker (the reason is an *Error) or when runs had to be handed back unfinished. It can be called once.
+//
+// In a program that was started with the argument -kagzi-check, or with KAGZI_CHECK=1 in its environment, Run registers nothing
+// and works on nothing: it replays the open runs of the worker's types and queues against this build, writes a line to stdout for each
+// that diverges, and returns a *CheckError if there are any. The program must then exit with a code other than 0, as with log.Fatal.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return err
+	}
+	if checkAsked(os.Args, os.Getenv(checkVariable)) {
+		return w.check(ctx, os.Stdout)
 	}
 	conn, err := dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
 	if err != nil {

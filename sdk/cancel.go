@@ -1,0 +1,210 @@
+package kagzi
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// cancellation is what an execution knows about the graceful cancellation of its run. It takes effect where the code is past
+// all that is recorded: a run that is woken for it first comes back to where it was. But for the contexts, guarded by e.mu.
+type cancellation struct {
+	ctx      context.Context // what workflow code sees: ends with life, and when the cancellation takes effect
+	cancel   context.CancelCauseFunc
+	grace    *graceContext // for cleaning up: ends with life, and when the grace is over
+	endGrace context.CancelCauseFunc
+
+	cancelAsked bool
+	graceUntil  time.Time // end of the grace, by the server's clock; zero for none that is known
+	graceCounts bool      // the grace is measured from here on
+	graceTimer  *time.Timer
+}
+
+// graceContext has the end of the grace as its deadline, from when it is known.
+type graceContext struct {
+	context.Context
+	e *execution
+}
+
+func (g *graceContext) Deadline() (time.Time, bool) {
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
+	return g.e.graceUntil.Add(-g.e.ahead), !g.e.graceUntil.IsZero()
+}
+
+// Cleanup returns a Context for undoing what a cancelled run has done: it does not end with the cancellation but with the grace that
+// Run.CancelGracefully gave, which is its Deadline, and with the lease. Under it steps, sleeps, waits and branches do as always, so that a
+// step may be retried. Without a cancellation it is like ctx.
+//
+//	if errors.Is(err, kagzi.ErrCancelled) {
+//		_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", refund)
+//		return Receipt{}, errors.Join(err, undoErr)
+//	}
+func Cleanup(ctx Context) Context {
+	b := ctx.workflow()
+	b.enter()
+	return &workflowContext{b.e.grace, b}
+}
+
+func (e *execution) prepareCancellation() {
+	e.ctx, e.cancel = context.WithCancelCause(e.life)
+	grace, end := context.WithCancelCause(e.life)
+	e.grace, e.endGrace = &graceContext{grace, e}, end
+}
+
+// askCancel takes note that the run is being cancelled, and until when its code may clean up; true for the first time.
+func (e *execution) askCancel(until time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := !e.cancelAsked
+	e.cancelAsked, e.graceUntil = true, until
+	if e.live {
+		e.cancel(ErrCancelled)
+	}
+	if e.graceCounts {
+		e.armGrace()
+	}
+	return first
+}
+
+// goLive takes note that the code has come to the end of what is recorded. Needs e.mu.
+func (e *execution) goLive() {
+	e.live = true
+	if e.cancelAsked {
+		e.cancel(ErrCancelled)
+	}
+}
+
+// arrive is goLive for a call that has no record of its own.
+func (e *execution) arrive() {
+	e.lock()
+	e.goLive()
+	e.mu.Unlock()
+}
+
+// armGrace sets the grace's end, which in a replay never comes: there it is in the past. Needs e.mu.
+func (e *execution) armGrace() {
+	e.graceCounts = true
+	if e.graceUntil.IsZero() || e.replay != nil || e.ended {
+		return
+	}
+	left := e.graceUntil.Sub(e.now())
+	if e.graceTimer != nil {
+		e.graceTimer.Reset(left)
+		return
+	}
+	e.graceTimer = time.AfterFunc(left, func() { e.endGrace(ErrCancelled) })
+}
+
+func (e *execution) stopGrace() {
+	if e.graceTimer != nil {
+		e.graceTimer.Stop()
+	}
+}
+
+// cancelled reports whether a call with this scope has to end because the run is being cancelled.
+func (e *execution) cancelled(scope context.Context) bool {
+	return scope.Err() != nil && e.life.Err() == nil
+}
+
+// cancelledError is what a call returns that the cancellation has ended. last is the failure of its last attempt, if any.
+func cancelledError(step string, last *kagziv1.ErrorDetail, attempts int) *StepError {
+	text := "the run is being cancelled"
+	if m := last.GetMessage(); m != "" {
+		text += "; last error: " + m
+	}
+	return &StepError{Step: step, Type: last.GetType(), Message: text, Code: CodeCancelled, Attempts: attempts, NonRetryable: true}
+}
+
+// asCancelled makes the failure of a step whose context the cancellation has ended final. One that is final by itself stays as it is.
+func asCancelled(d *kagziv1.ErrorDetail) {
+	if !d.GetNonRetryable() {
+		d.Code, d.NonRetryable, d.RetryAfterMs = kagziv1.ErrorCode_ERROR_CODE_CANCELLED, true, 0
+	}
+}
+
+// verdicts are the ends of calls that have no record of their own for it: that a sleep or a wait was ended by the cancellation,
+// although its time or its signal may come later, and that the server refused to start a child. Each is recorded as a failed step of
+// the SDK's own, so that every replay agrees. A run that is tried again has none of them.
+type verdicts struct {
+	calls map[string]*kagziv1.ErrorDetail // by the name of the call
+	count int
+}
+
+const (
+	verdictName = "kagzi:ended" // kagzi:ended:2, ..
+	verdictStep = "step"        // the key of the call's name in the metadata of the error
+)
+
+// isVerdict reports a step that is a verdict on another call.
+func isVerdict(s *kagziv1.Step) bool {
+	number, ok := strings.CutPrefix(s.GetName(), verdictName)
+	return ok && (number == "" || number[0] == ':')
+}
+
+// read takes a verdict from the history; false when the step is none.
+func (v *verdicts) read(s *kagziv1.Step) bool {
+	if !isVerdict(s) {
+		return false
+	}
+	v.count++
+	if d := s.GetError(); s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED {
+		v.add(d.GetMetadata()[verdictStep], d)
+	}
+	return true
+}
+
+func (v *verdicts) add(call string, d *kagziv1.ErrorDetail) {
+	if v.calls == nil {
+		v.calls = make(map[string]*kagziv1.ErrorDetail)
+	}
+	v.calls[call] = d
+}
+
+// judge records how a call ended. Needs e.mu.
+func (e *execution) judge(call string, d *kagziv1.ErrorDetail) *operation {
+	e.verdicts.add(call, d)
+	e.verdicts.count++
+	name := verdictName
+	if e.verdicts.count > 1 {
+		name += ":" + strconv.Itoa(e.verdicts.count)
+	}
+	return e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
+		StepId: name, Error: d, StartedAt: timestamppb.Now(), Hold: true,
+	}}}, nil)
+}
+
+// endedByCancellation reports whether the record says so of a call, which is where the cancellation took effect.
+func (e *execution) endedByCancellation(call string) bool {
+	e.lock()
+	defer e.mu.Unlock()
+	if e.verdicts.calls[call].GetCode() != kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
+		return false
+	}
+	e.cancelAsked = true
+	e.goLive()
+	return true
+}
+
+// endByCancellation records that the cancellation ends a call that the server has a record of, and which it may still settle. Should it
+// refuse, only a replay could see a difference.
+func (e *execution) endByCancellation(call string) {
+	if e.replay != nil {
+		return
+	}
+	e.lock()
+	defer e.mu.Unlock()
+	if e.verdicts.calls[call] != nil {
+		return
+	}
+	e.judge(call, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
+		Message: call + " was ended by the cancellation of the run", Metadata: map[string]string{verdictStep: call}},
+	).refused = func(d *kagziv1.ErrorDetail) {
+		e.w.log.Debug("end by cancellation not recorded", "run", e.info.RunID, "step", call, "error", d.GetMessage())
+	}
+}

@@ -1,0 +1,389 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// awaitSteps waits until a run has so many steps.
+func (f *fake) awaitSteps(t *testing.T, runID string, n int) {
+	t.Helper()
+	f.until(t, func() bool { return len(f.runs[runID].steps) == n })
+}
+
+func (f *fake) awaitParked(t *testing.T, runID string) {
+	t.Helper()
+	f.until(t, func() bool { return f.runs[runID].Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING })
+}
+
+func isCancelled(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrCancelled) {
+		t.Errorf("%s: %v, want ErrCancelled", what, err)
+	}
+}
+
+func TestGracefulCancel(t *testing.T) {
+	t.Run("the step is told, fails for good, and only what cleans up goes on", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
+				_, err := Step(ctx, "long", func(ctx context.Context) (int, error) {
+					err := wait(ctx, time.Hour)
+					isCancelled(t, "cause of the step's context", context.Cause(ctx))
+					return 0, err
+				})
+				isCancelled(t, "the running step", err)
+				isCancelled(t, "cause of the context", context.Cause(ctx))
+				_, err = Step(ctx, "next", func(context.Context) (int, error) { t.Error("a step began"); return 0, nil })
+				isCancelled(t, "a new step", err)
+				Sleep(ctx, "no-time-for-that", time.Hour)
+				_, err = WaitSignal[int](ctx, "signal", 0)
+				isCancelled(t, "a wait", err)
+				_, err = RunChild[int](ctx, "child", "w", 1, ChildOptions{})
+				isCancelled(t, "a child", err)
+				_, err = ContinueAsNew[int](ctx, 1)
+				isCancelled(t, "a continuation", err)
+				clean := Cleanup(ctx)
+				return Step(clean, "undo", func(ctx context.Context) (string, error) { return "undone", errors.Join(clean.Err(), ctx.Err()) })
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.awaitSteps(t, "r", 1)
+			asked := time.Now()
+			f.askCancel("r", time.Minute)
+			r := f.await(t, "r")
+			if took := time.Since(asked); took > time.Second {
+				t.Fatalf("cleaned up after %v", took)
+			}
+			equal(t, r.Status, cancelled)
+			equal(t, string(r.Output.GetData()), `"undone"`)
+			equal(t, r.steps[0].Error.GetCode(), kagziv1.ErrorCode_ERROR_CODE_CANCELLED)
+			equal(t, r.steps[0].Error.GetNonRetryable(), true)
+			equal(t, f.operations(), []string{"hello ", "claim r", "begin long", "failed long hold=false", "complete undo", "end r"})
+		})
+	})
+
+	t.Run("a failure that is final by itself keeps its words", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				return Step(ctx, "s", func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					return 0, NonRetryable(WithType(errors.New("half done"), "half"))
+				})
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.awaitSteps(t, "r", 1)
+			f.askCancel("r", time.Minute)
+			d := f.await(t, "r").steps[0].Error
+			equal(t, []string{d.GetType(), d.GetMessage(), d.GetCode().String()}, []string{"half", "half done", "ERROR_CODE_UNSPECIFIED"})
+		})
+	})
+
+	t.Run("a parked run that is woken for it first comes back to where it was", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var seen []string
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, _ = Step(ctx, "a", constant(1))
+				before := ctx.Err() == nil
+				_, _ = Step(ctx, "b", constant(1))
+				Sleep(ctx, "s", time.Hour)
+				seen = append(seen, fmt.Sprint(before, context.Cause(ctx)))
+				_, err := Step(ctx, "c", constant(1))
+				return 0, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.awaitParked(t, "r")
+			began := time.Now()
+			f.askCancel("r", time.Minute)
+			r := f.await(t, "r")
+			equal(t, seen, []string{"true kagzi: run cancelled"})
+			equal(t, r.Status, cancelled)
+			if took := time.Since(began); took > time.Second {
+				t.Fatalf("took %v", took)
+			}
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete a", "complete b", "sleep s hold=false", "claim r",
+				"failed kagzi:ended hold=true", "fail r"})
+		})
+	})
+
+	// The sleep, the signal and the child are over by the time of the second pass; it has to do what the first one did.
+	for what, stay := range map[string]func(ctx Context) error{
+		"sleep": func(ctx Context) error {
+			Sleep(ctx, "stay", 2*time.Minute)
+			return context.Cause(ctx)
+		},
+		"wait for a signal": func(ctx Context) error {
+			_, err := WaitSignal[int](ctx, "stay", 0)
+			return err
+		},
+		"child": func(ctx Context) error {
+			_, err := RunChild[int](ctx, "stay", "child", 0, ChildOptions{})
+			return err
+		},
+	} {
+		t.Run("what it has ended stays ended in every replay: a "+what, func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				var errs []error
+				undone := 0
+				Handle(w, "child", func(ctx Context, _ int) (int, error) { Sleep(ctx, "s", 2*time.Minute); return 1, nil })
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					err := stay(ctx)
+					errs = append(errs, err)
+					if err == nil {
+						return Step(ctx, "on", constant(1))
+					}
+					clean := Cleanup(ctx)
+					_, _ = Step(clean, "undo", func(context.Context) (int, error) { undone++; return 1, nil })
+					Sleep(clean, "pause", 3*time.Minute)
+					_, err = Step(clean, "undo-more", constant(1))
+					return 0, err
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				f.awaitParked(t, "r")
+				f.askCancel("r", time.Hour)
+				f.until(t, func() bool { return count(f.log, "sleep pause hold=false") == 1 })
+				if what == "wait for a signal" {
+					if err := Signal(t.Context(), testClient(t, f).Run("r"), "stay", 1, SignalOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r := f.await(t, "r")
+				equal(t, r.Status, cancelled)
+				equal(t, undone, 1)
+				equal(t, count(f.operations(), "complete undo-more"), 1)
+				equal(t, count(f.operations(), "failed kagzi:ended hold=true"), 1)
+				if len(errs) < 2 {
+					t.Fatalf("passes = %d", len(errs))
+				}
+				for _, err := range errs {
+					isCancelled(t, what, err)
+				}
+			})
+		})
+	}
+
+	t.Run("a step that waits for its retry gives up, and says why it failed", func(t *testing.T) {
+		for _, held := range []bool{false, true} {
+			world(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
+					if held {
+						Go(ctx, func(ctx Context) (int, error) {
+							return Step(ctx, "beside", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) })
+						})
+					}
+					_, err := Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("no") }, Retry{Initial: time.Hour})
+					isCancelled(t, "step", err)
+					return err.Error(), nil
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				f.until(t, func() bool { return count(f.log, fmt.Sprintf("failed s hold=%v", held)) == 1 })
+				f.askCancel("r", time.Minute)
+				equal(t, string(f.await(t, "r").Output.GetData()), `"step s: the run is being cancelled; last error: no"`)
+			})
+		}
+	})
+
+	t.Run("cleaning up may retry, sleep, and use branches", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				Sleep(ctx, "s", time.Hour)
+				clean := Cleanup(ctx)
+				outs, err := Map(clean, []int{1, 2}, func(ctx Context, n int) (int, error) {
+					return Step(ctx, fmt.Sprint("undo-", n), func(ctx context.Context) (int, error) {
+						if Attempt(ctx) < 3 {
+							return 0, errors.New("again")
+						}
+						return n, ctx.Err()
+					})
+				})
+				Sleep(clean, "pause", time.Minute)
+				return len(outs), err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.awaitParked(t, "r")
+			f.askCancel("r", time.Hour)
+			r := f.await(t, "r")
+			equal(t, string(r.Output.GetData()), "2")
+			equal(t, r.Status, cancelled)
+		})
+	})
+
+	t.Run("at the end of the grace the clean-up ends too, and had it as its deadline", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			left, cause := make(chan time.Duration, 1), make(chan error, 1)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				Sleep(ctx, "s", time.Hour)
+				return Step(Cleanup(ctx), "undo", func(ctx context.Context) (int, error) {
+					deadline, _ := ctx.Deadline()
+					left <- time.Until(deadline)
+					<-ctx.Done()
+					cause <- context.Cause(ctx)
+					return 0, ctx.Err()
+				})
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.awaitParked(t, "r")
+			asked := time.Now()
+			f.askCancel("r", time.Minute)
+			equal(t, f.await(t, "r").Status, cancelled)
+			equal(t, time.Since(asked), time.Minute)
+			equal(t, <-left, time.Minute)
+			isCancelled(t, "cause", <-cause)
+		})
+	})
+
+	t.Run("the grace is measured here too, should the server be late, and a shorter one counts", func(t *testing.T) {
+		for _, graces := range [][]time.Duration{{time.Minute}, {time.Hour, time.Minute}} {
+			world(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				began, ended := make(chan struct{}), make(chan time.Time, 1)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					_, err := Step(Cleanup(ctx), "undo", func(ctx context.Context) (int, error) {
+						close(began)
+						<-ctx.Done()
+						ended <- time.Now()
+						return 0, ctx.Err()
+					})
+					isCancelled(t, "clean-up", err)
+					return 0, err
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				<-began
+				asked := time.Now()
+				for _, grace := range graces {
+					f.mu.Lock()
+					r := f.runs["r"]
+					r.cancelAsk, r.CancelGraceUntil = true, timestamppb.New(asked.Add(grace))
+					r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: r.cancelTask()}})
+					f.mu.Unlock()
+				}
+				equal(t, (<-ended).Sub(asked), time.Minute)
+				equal(t, f.await(t, "r").Status, cancelled)
+			})
+		}
+	})
+
+	t.Run("branches are told, and waited for while they clean up", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, err := Map(ctx, []string{"a", "b"}, func(ctx Context, name string) (int, error) {
+					_, err := Step(ctx, name, func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) })
+					_, undo := Step(Cleanup(ctx), "undo-"+name, func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Second) })
+					return 0, errors.Join(err, undo)
+				})
+				isCancelled(t, "Map", err)
+				return 0, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.awaitSteps(t, "r", 2)
+			f.askCancel("r", time.Minute)
+			r := f.await(t, "r")
+			equal(t, r.Status, cancelled)
+			equal(t, count(f.operations(), "complete undo-a")+count(f.operations(), "complete undo-b"), 2)
+		})
+	})
+
+	t.Run("a heartbeat tells a worker that was not told otherwise", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w, began, ended := oneLongStep(f)
+			running(t, w)
+			f.start("r", "w", "")
+			at := <-began
+			f.mu.Lock()
+			f.runs["r"].cancelAsk, f.runs["r"].CancelGraceUntil = true, timestamppb.New(at.Add(time.Minute))
+			f.mu.Unlock()
+			if took := (<-ended).Sub(at); took > f.heartbeat {
+				t.Fatalf("told after %v", took)
+			}
+			equal(t, f.await(t, "r").Status, cancelled)
+		})
+	})
+
+	t.Run("a server that does not take note of what was ended changes nothing", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetFailStep() != nil {
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED}
+				}
+				return nil
+			}
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				Sleep(ctx, "s", time.Hour)
+				return Step(Cleanup(ctx), "undo", constant(7))
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.awaitParked(t, "r")
+			f.askCancel("r", time.Minute)
+			equal(t, string(f.await(t, "r").Output.GetData()), "7")
+		})
+	})
+
+	t.Run("through the client, and only with a grace that is one", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { Sleep(ctx, "s", time.Hour); return 1, nil })
+			running(t, w)
+			run, err := Start(t.Context(), testClient(t, f), "w", struct{}{}, StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.awaitParked(t, run.ID())
+			if err := run.CancelGracefully(t.Context(), time.Minute, "changed my mind"); err != nil {
+				t.Fatal(err)
+			}
+			_, err = Result[int](t.Context(), run)
+			equal(t, err, error(&RunError{RunID: run.ID(), Status: StatusCancelled, Message: "changed my mind", Code: CodeCancelled}))
+		})
+	})
+
+	t.Run("without a grace the cause is the same, and nothing cleans up", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			began, cause := make(chan struct{}), make(chan error, 1)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, _ = Step(ctx, "long", func(ctx context.Context) (int, error) {
+					close(began)
+					<-ctx.Done()
+					cause <- context.Cause(ctx)
+					return 0, ctx.Err()
+				})
+				t.Error("the code goes on")
+				return 0, nil
+			})
+			running(t, w)
+			run, err := Start(t.Context(), testClient(t, f), "w", struct{}{}, StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-began
+			if err := run.Cancel(t.Context(), "now"); err != nil {
+				t.Fatal(err)
+			}
+			isCancelled(t, "cause", <-cause)
+		})
+	})
+}

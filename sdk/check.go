@@ -1,0 +1,175 @@
+package kagzi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	checkArgument = "-kagzi-check" // of the worker's program
+	checkVariable = "KAGZI_CHECK"  // "1" means the same
+	checkLimit    = time.Minute    // for the code of one run
+	checkLooks    = 5              // at a run that moves while it is read
+	checkPage     = 200            // runs; their steps come in pages of their own
+)
+
+// CheckError is what Run returns when it was asked for a check and found runs that this build would not go on with.
+type CheckError struct {
+	Checked  int // open runs
+	Diverged int // of these, runs whose record is not what the code does
+	Stuck    int // of these, runs whose code came to no end within a minute
+}
+
+func (e *CheckError) Error() string {
+	text := fmt.Sprintf("kagzi: check: %d of %d open runs diverge", e.Diverged, e.Checked)
+	if e.Stuck > 0 {
+		text += fmt.Sprintf(", %d came to no end", e.Stuck)
+	}
+	return text
+}
+
+// checkAsked reports whether the program was started for a check. It looks for the argument itself, so that a main
+// which parses flags need not know it, as long as it comes to Run.
+func checkAsked(arguments []string, variable string) bool {
+	return variable == "1" || len(arguments) > 1 && slices.Contains(arguments[1:], checkArgument)
+}
+
+// check replays the open runs of the worker's types in its queues, and writes one line for each that diverges, and a summary.
+// Nothing is registered, no code of a step is run, and nothing changes on the server.
+func (w *Worker) check(ctx context.Context, out io.Writer) error {
+	conn, err := dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	c := &checker{w: w, out: out, workflows: kagziv1.NewWorkflowServiceClient(conn), admin: kagziv1.NewAdminServiceClient(conn)}
+	list := &kagziv1.ListWorkflowsRequest{
+		Namespace:     w.options.Namespace,
+		WorkflowTypes: slices.Sorted(maps.Keys(w.handlers)),
+		TaskQueues:    slices.Compact(slices.Sorted(slices.Values(append([]string{w.options.Queue}, w.options.Queues...)))),
+		Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING},
+	}
+	for run, err := range pages(ctx, checkPage, func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
+		list.Page = page
+		resp, err := c.workflows.ListWorkflows(ctx, list)
+		return resp.GetWorkflows(), resp.GetPage(), err
+	}) {
+		if err == nil {
+			err = c.run(ctx, run.GetRunId())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.conclude()
+}
+
+// checker is one check.
+type checker struct {
+	w         *Worker
+	out       io.Writer
+	workflows kagziv1.WorkflowServiceClient
+	admin     kagziv1.AdminServiceClient
+	result    CheckError
+}
+
+// run checks one run. Its pages are not read at one moment, so a verdict against it holds only when a second look finds it at the
+// same place.
+func (c *checker) run(ctx context.Context, runID string) error {
+	var verdict error
+	for last, look := (*runRecord)(nil), 0; look < checkLooks; look++ {
+		r, err := c.read(ctx, runID)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return nil // ended meanwhile
+		}
+		if last != nil && last.same(r) {
+			break
+		}
+		if verdict = c.replay(ctx, r); verdict == nil {
+			break
+		}
+		last = r
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.result.Checked++
+	if verdict == nil {
+		return nil
+	}
+	if d, ok := verdict.(*Divergence); ok {
+		c.result.Diverged++
+		return c.say("%s", d.Error())
+	}
+	c.result.Stuck++
+	return c.say("run %s: %s", printable(runID), printable(verdict.Error()))
+}
+
+func (c *checker) replay(ctx context.Context, r *runRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	return replayRecord(ctx, NewWorker(c.w.options), c.w.handlers[r.run.GetWorkflowType()], r)
+}
+
+// read returns the record of a run, nil when it is not open any more.
+func (c *checker) read(ctx context.Context, runID string) (*runRecord, error) {
+	namespace := c.w.options.Namespace
+	got, err := c.workflows.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: namespace, RunId: runID})
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	var steps []*kagziv1.Step
+	request := &kagziv1.ListStepsRequest{Namespace: namespace, RunId: runID}
+	for s, err := range pages(ctx, 1000, func(page *kagziv1.PageRequest) ([]*kagziv1.Step, *kagziv1.PageInfo, error) {
+		request.Page = page
+		resp, err := c.admin.ListSteps(ctx, request)
+		return resp.GetSteps(), resp.GetPage(), err
+	}) {
+		if gone(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	if statusOf(got.GetWorkflow()).Ended() {
+		return nil, nil
+	}
+	return newRecord(got.GetWorkflow(), steps), nil
+}
+
+// gone reports a run that has been deleted.
+func gone(err error) bool { return err != nil && status.Code(err) == codes.NotFound }
+
+func (c *checker) conclude() error {
+	r := c.result
+	err := c.say("checked %d open runs of %d workflow types in namespace %s: %d diverge, %d came to no end",
+		r.Checked, len(c.w.handlers), printable(c.w.options.Namespace), r.Diverged, r.Stuck)
+	if err == nil && r.Diverged+r.Stuck > 0 {
+		err = &r
+	}
+	return err
+}
+
+func (c *checker) say(format string, args ...any) error {
+	if _, err := fmt.Fprintf(c.out, format+"\n", args...); err != nil {
+		return fmt.Errorf("kagzi: check: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+// Package seam is where package kagzitest reaches into a worker, without the means for it standing in the public API.
+package seam
+
+import "context"
+
+// Step is the code of a step with its types taken off.
+type Step = func(ctx context.Context) (any, error)
+
+// ReplaceSteps makes a *kagzi.Worker run other code for the steps that replaced names: it is given a step's name and answers nil to
+// leave it alone. Package kagzi sets it.
+var ReplaceSteps func(worker any, replaced func(name string) Step)
+
+// AwaitEnds has a *kagzi.Client call await, which returns when the run has ended or ctx is over, before it asks the server whether a run
+// has ended. Package kagzi sets it.
+var AwaitEnds func(client any, await func(ctx context.Context, runID string))

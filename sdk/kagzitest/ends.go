@@ -1,0 +1,52 @@
+package kagzitest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// ends tells who waits for a run that it has ended. A client's wait asks the server again every minute, which would make a month
+// of 43,200 calls; with ends it asks once.
+type ends struct {
+	store engine.Store
+
+	mu      sync.Mutex
+	waiting map[engine.ID][]chan struct{}
+}
+
+func newEnds(store engine.Store) *ends {
+	return &ends{store: store, waiting: map[engine.ID][]chan struct{}{}}
+}
+
+func (e *ends) ring(r engine.Ring) {
+	if r.Kind != engine.RingEnd {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, waiter := range e.waiting[r.ID] {
+		close(waiter)
+	}
+	delete(e.waiting, r.ID)
+}
+
+// await returns when the run has ended, cannot be read, or ctx is over.
+func (e *ends) await(ctx context.Context, runID string) {
+	id, err := engine.ParseID(runID)
+	if err != nil {
+		return
+	}
+	rung := make(chan struct{})
+	e.mu.Lock()
+	e.waiting[id] = append(e.waiting[id], rung)
+	e.mu.Unlock()
+	if run, err := e.store.GetRun(ctx, namespace, id); err != nil || run.Status.Ended() {
+		return
+	}
+	select {
+	case <-rung:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,121 @@
+package kagzitest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+	"github.com/kagzi/kagzi/sdk/kagzitest"
+)
+
+type order struct{ Total int }
+
+type receipt struct {
+	Charge   string
+	Approved bool
+	Took     time.Duration
+}
+
+// trial is a workflow that charges, sleeps for a month and waits for somebody's approval.
+func trial(ctx kagzi.Context, in order) (receipt, error) {
+	begun := kagzi.Now(ctx)
+	charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) {
+		return "", kagzi.NonRetryable(errors.New("no card in a test"))
+	})
+	if err != nil {
+		return receipt{}, err
+	}
+	kagzi.Sleep(ctx, "trial", 30*24*time.Hour)
+	approved, err := kagzi.WaitSignal[bool](ctx, "approval", 48*time.Hour)
+	if err != nil {
+		return receipt{}, err
+	}
+	return receipt{Charge: charge, Approved: approved, Took: kagzi.Now(ctx).Sub(begun)}, nil
+}
+
+func TestAMonthPassesInNoTime(t *testing.T) {
+	real := time.Now()
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		kagzi.Handle(env.Worker, "trial", trial)
+		kagzitest.ReplaceStep(env, "charge", func(context.Context) (string, error) { return "paid", nil })
+		env.Start()
+		begun := time.Now()
+		run, err := kagzi.Start(t.Context(), env.Client, "trial", order{Total: 5}, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Pass(30*24*time.Hour + time.Hour)
+		if err := kagzi.Signal(t.Context(), run, "approval", true, kagzi.SignalOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := kagzi.Result[receipt](t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (receipt{"paid", true, 30*24*time.Hour + time.Hour}); got.Charge != want.Charge || !got.Approved || got.Took.Round(time.Second) != want.Took {
+			t.Errorf("the receipt is %+v, want %+v", got, want)
+		}
+		if took := time.Since(begun); took.Round(time.Second) != 30*24*time.Hour+time.Hour {
+			t.Errorf("%v went by, want 30 days and an hour", took)
+		}
+	})
+	t.Logf("took %v", time.Since(real))
+}
+
+func TestTimeJumpsWhileTheResultIsWaitedFor(t *testing.T) {
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		kagzi.Handle(env.Worker, "trial", trial)
+		kagzitest.ReplaceStep(env, "charge", func(context.Context) (string, error) { return "paid", nil })
+		env.Start()
+		begun := time.Now()
+		run, err := kagzi.Start(t.Context(), env.Client, "trial", order{}, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = kagzi.Result[receipt](t.Context(), run)
+		failed, ok := errors.AsType[*kagzi.RunError](err)
+		if !ok {
+			t.Fatalf("the result is %v, want a RunError: nobody approved", err)
+		}
+		t.Logf("as it must be: %v", failed)
+		if took := time.Since(begun); took.Round(time.Second) != 32*24*time.Hour {
+			t.Errorf("%v went by, want 32 days", took)
+		}
+	})
+}
+
+func TestAStepHasItsOwnCodeBackWhenItsReplacementIsTakenAway(t *testing.T) {
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		kagzi.Handle(env.Worker, "trial", trial)
+		kagzitest.ReplaceStep(env, "charge", func(context.Context) (string, error) { return "paid", nil })
+		kagzitest.ReplaceStep[string](env, "charge", nil)
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "trial", order{}, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = kagzi.Result[receipt](t.Context(), run); err == nil {
+			t.Fatal("the run completed, want it to fail for want of a card")
+		}
+	})
+}
+
+func TestAReplacementOfAnotherTypeFailsTheStepAndSaysSo(t *testing.T) {
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		kagzi.Handle(env.Worker, "trial", trial)
+		kagzitest.ReplaceStep(env, "charge", func(context.Context) (int, error) { return 1, nil })
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "trial", order{}, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = kagzi.Result[receipt](t.Context(), run)
+		failed, ok := errors.AsType[*kagzi.RunError](err)
+		if !ok || !strings.Contains(failed.Error(), "the code in its place returns int") {
+			t.Fatalf("the result is %v, want a RunError that names the types", err)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package kagzi
+
+import (
+	"cmp"
+	"slices"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// runRecord is what is known about a run: itself, and the latest attempt of each of its steps in the order in which they began.
+type runRecord struct {
+	run   *kagziv1.Workflow
+	steps []*kagziv1.Step
+}
+
+// newRecord picks the latest attempts out of all.
+func newRecord(run *kagziv1.Workflow, attempts []*kagziv1.Step) *runRecord {
+	latest := make(map[string]*kagziv1.Step, len(attempts))
+	for _, s := range attempts {
+		if old := latest[s.GetName()]; old == nil || newer(s, old) {
+			latest[s.GetName()] = s
+		}
+	}
+	r := &runRecord{run: run, steps: make([]*kagziv1.Step, 0, len(latest))}
+	for _, s := range latest {
+		r.steps = append(r.steps, s)
+	}
+	slices.SortFunc(r.steps, func(a, b *kagziv1.Step) int {
+		return cmp.Or(cmp.Compare(a.GetSequence(), b.GetSequence()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return r
+}
+
+func newer(a, b *kagziv1.Step) bool {
+	if a.GetIsLatest() != b.GetIsLatest() {
+		return a.GetIsLatest()
+	}
+	return a.GetAttemptNumber() > b.GetAttemptNumber()
+}
+
+// task is the task that a worker would be given for the run.
+func (r *runRecord) task() *kagziv1.Task {
+	w := r.run
+	return &kagziv1.Task{
+		Namespace: w.GetNamespace(), RunId: w.GetRunId(), WorkflowType: w.GetWorkflowType(), TaskQueue: w.GetTaskQueue(),
+		Version: w.GetVersion(), Input: w.GetInput(), Attempt: w.GetAttempts(), DeadlineAt: w.DeadlineAt,
+		RetryPolicy: w.GetRetryPolicy(), Timeouts: w.GetTimeouts(), History: r.steps, ExternalId: w.GetExternalId(),
+		ParentRunId: w.ParentRunId, ScheduleId: w.ScheduleId, Tags: w.GetTags(), ScheduledAt: w.ScheduledAt,
+		CancelRequested: w.CancelRequestedAt != nil, CancelGraceUntil: w.CancelGraceUntil, FailedRunId: w.FailedRunId,
+	}
+}
+
+// patched reports a run that may hold results of steps which its code came to in an earlier life and need not come to again:
+// as a whole retried, or with a result that a person has set.
+func (r *runRecord) patched() bool {
+	return r.run.RetriedFromRunId != nil || r.run.GetRetryPolicy() != nil && r.run.GetAttempts() > 1 ||
+		slices.ContainsFunc(r.steps, func(s *kagziv1.Step) bool { return s.GetOverriddenBy() != "" })
+}
+
+// codeFailed reports that the run's own code made it FAILED, and not the server or the SDK.
+func (r *runRecord) codeFailed() bool {
+	e := r.run.GetError()
+	if r.run.GetStatus() != kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED || e.GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
+		return false
+	}
+	return e.GetType() != "refused" && e.GetType() != kindNondeterministic
+}
+
+// redacted reports that payloads of the record have been taken out.
+func (r *runRecord) redacted() bool {
+	return isRedacted(r.run.GetInput()) || isRedacted(r.run.GetOutput()) ||
+		slices.ContainsFunc(r.steps, func(s *kagziv1.Step) bool { return isRedacted(s.GetOutput()) })
+}
+
+func isRedacted(p *kagziv1.Payload) bool {
+	_, ok := p.GetMetadata()["kagzi-redacted-sha256"]
+	return ok
+}
+
+// same reports whether two looks at a run saw it at the same place.
+func (r *runRecord) same(o *runRecord) bool {
+	return r.run.GetStatus() == o.run.GetStatus() && slices.EqualFunc(r.steps, o.steps, func(a, b *kagziv1.Step) bool {
+		return a.GetName() == b.GetName() && a.GetStatus() == b.GetStatus() && a.GetAttemptNumber() == b.GetAttemptNumber()
+	})
+}

@@ -1,0 +1,185 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// replaySettle is parkSettle for replays, where being hasty would be a wrong verdict.
+const replaySettle = 250 * time.Millisecond
+
+// replay stands in for the server while a run's code is run against its record. What is recorded returns as in production. A
+// call whose result is not recorded stays where it is, and no code of a step is run. When no branch can go on, or the code has
+// ended, the two are compared.
+//
+// All fields are guarded by the execution's mutex.
+type replay struct {
+	e        *execution
+	record   *runRecord
+	codec    Codec
+	calls    []replayedCall // in the order of the code
+	returned bool
+	output   *kagziv1.Payload
+	failure  error // that the code returned, or that the SDK failed it with
+	next     bool  // the code continued as new
+	refused  bool  // the SDK failed it
+	verdict  chan *Divergence
+}
+
+// replayedCall is a call of the code that has a name.
+type replayedCall struct {
+	name string
+	kind kagziv1.StepKind
+}
+
+var errReplayed = errors.New("kagzi: replay over")
+
+// replayRecord runs a handler against a record. It returns nil when they agree, a *Divergence when not, and the context's
+// error when the code comes to no end. The worker is there for its options only; nothing is traced.
+func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error {
+	w.tracer = noop.NewTracerProvider().Tracer(tracerName)
+	e := newExecution(w, r.task())
+	e.replay = &replay{e: e, record: r, codec: w.options.Codec, verdict: make(chan *Divergence, 1)}
+	w.code.Add(1)
+	go branchGoroutine(func() {
+		defer w.code.Done()
+		e.run(h)
+	})
+	defer w.awaitCode()
+	defer e.over(errReplayed)
+	select {
+	case d := <-e.replay.verdict:
+		if d == nil {
+			return nil
+		}
+		return d
+	case <-ctx.Done():
+		return fmt.Errorf("kagzi: run %s of type %s: the code came to no end: %w", r.run.GetRunId(), r.run.GetWorkflowType(), context.Cause(ctx))
+	}
+}
+
+// called takes note of a call that has a name.
+func (r *replay) called(b *branch, name string, kind kagziv1.StepKind) {
+	own := onBranchGoroutine()
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	b.loose = b.loose || !own
+	r.calls = append(r.calls, replayedCall{name, kind})
+}
+
+// halt is where a call ends up whose result is not recorded: it never returns. It counts as blocked, so that the run is
+// found idle when no branch can go on.
+func (b *branch) halt() {
+	e, own := b.e, onBranchGoroutine()
+	e.lock()
+	b.loose = b.loose || !own || b.calls > 0
+	e.parked[&parkedCall{loose: b.loose}] = struct{}{}
+	b.calls++
+	b.blocked++
+	b.settle()
+	e.mu.Unlock()
+	<-e.life.Done()
+	runtime.Goexit()
+}
+
+// ended takes what the workflow function has returned, and waits like halt for the branches that it has left behind: what
+// they did before was dropped by luck of time, and is in the record or not.
+func (r *replay) ended(main *branch, output *kagziv1.Payload, err error) {
+	next := r.e.continuation(err) != nil
+	if next {
+		err = nil
+	}
+	r.e.mu.Lock()
+	r.returned, r.output, r.failure, r.next = true, output, err, next
+	r.e.mu.Unlock()
+	main.halt()
+}
+
+// failed takes the error with which the SDK itself fails the run.
+func (r *replay) failed(err error) {
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	if r.failure == nil {
+		r.failure, r.refused = err, true
+	}
+}
+
+// sent takes an operation that would go to the server: the release of an idle run, or its failure. Any other comes from a
+// call that could not be answered, and ends the replay like a release. Needs e.mu.
+func (r *replay) sent(msg *kagziv1.SessionRequest) {
+	if fail := msg.GetFailWorkflow(); fail != nil && r.failure == nil {
+		d := fail.GetError()
+		r.returned, r.failure = true, &coded{code: d.GetCode(), kind: d.GetType(), text: d.GetMessage(), stack: d.GetStack()}
+	}
+	select {
+	case r.verdict <- r.compare():
+	default: // given already
+	}
+}
+
+// compare finds the first divergence. Needs e.mu.
+func (r *replay) compare() *Divergence {
+	var (
+		other *mismatch
+		alien *unreadable
+	)
+	switch {
+	case errors.As(r.failure, &other):
+		return r.diverged(other.step, kindName(other.recorded)+" "+other.step, kindName(other.code)+" "+other.step)
+	case errors.As(r.failure, &alien):
+		return r.diverged(alien.step, "a value that the code can read", alien.Error())
+	case r.refused:
+		return r.diverged("", "a run that the SDK takes", r.failure.Error())
+	}
+	if missed := r.missed(); missed != nil {
+		return r.diverged(missed.GetName(), kindName(missed.GetKind())+" "+missed.GetName(), r.instead())
+	}
+	return r.compareEnds()
+}
+
+// missed is the first step of the record that the code has not come to, but should have.
+func (r *replay) missed() *kagziv1.Step {
+	if r.e.unread == 0 {
+		return nil
+	}
+	patched := r.record.patched()
+	for _, s := range r.record.steps {
+		if r.e.history[s.GetName()] == nil || r.e.names[s.GetName()] != nil {
+			continue // of the SDK's own, or come to
+		}
+		if !patched || !hasResult(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// hasResult reports that a step has its result for good.
+func hasResult(s *kagziv1.Step) bool { return recordedAs(s, kagziv1.StepKind_STEP_KIND_UNSPECIFIED) }
+
+// instead says what the code did in place of a step that it missed.
+func (r *replay) instead() string {
+	waits := ""
+	for _, c := range r.calls {
+		s := r.e.history[c.name]
+		switch {
+		case s == nil:
+			return kindName(c.kind) + " " + c.name
+		case waits == "" && !hasResult(s):
+			waits = "nothing beyond " + kindName(c.kind) + " " + c.name
+		}
+	}
+	switch {
+	case r.returned:
+		return r.end()
+	case waits != "":
+		return waits
+	}
+	return "nothing"
+}

@@ -1,0 +1,111 @@
+package kagzi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+const maxPreview = 200 // bytes of a payload or an error in a report
+
+// compareEnds compares how the code and the run have ended, if the run was ended by its code.
+func (r *replay) compareEnds() *Divergence {
+	w := r.record.run
+	completed, next := w.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, w.ContinuedAsRunId != nil
+	if !completed && !r.record.codeFailed() {
+		return nil
+	}
+	same := r.returned && completed == (r.failure == nil) && next == r.next
+	switch {
+	case same && completed && !next:
+		same = r.sameOutput(w.GetOutput())
+	case same && !completed:
+		same = sameFailure(errorDetail(r.failure), w.GetError())
+	}
+	if same {
+		return nil
+	}
+	expected := "the run to have failed: " + preview([]byte(w.GetError().GetMessage()))
+	switch {
+	case next:
+		expected = "the run to have continued as new"
+	case completed:
+		expected = "the run to have completed with " + r.preview(w.GetOutput())
+	}
+	if !r.returned {
+		return r.diverged(r.firstOpen(), expected, r.instead())
+	}
+	return r.diverged("", expected, r.end())
+}
+
+// firstOpen is the first call for which there is no result.
+func (r *replay) firstOpen() string {
+	for _, c := range r.calls {
+		if !hasResult(r.e.history[c.name]) {
+			return c.name
+		}
+	}
+	return ""
+}
+
+func (r *replay) end() string {
+	switch {
+	case r.failure != nil:
+		return "the run failed: " + preview([]byte(r.failure.Error()))
+	case r.next:
+		return "the run continued as new"
+	}
+	return "the run completed with " + r.preview(r.output)
+}
+
+func (r *replay) sameOutput(recorded *kagziv1.Payload) bool {
+	a, errA := r.plain(recorded)
+	b, errB := r.plain(r.output)
+	if errA != nil || errB != nil || bytes.Equal(a, b) {
+		return errA == nil && errB == nil
+	}
+	var av, bv any
+	return json.Unmarshal(a, &av) == nil && json.Unmarshal(b, &bv) == nil && reflect.DeepEqual(av, bv)
+}
+
+// plain is a payload's JSON, without its codec.
+func (r *replay) plain(p *kagziv1.Payload) ([]byte, error) {
+	data, err := unpack(r.codec, p, PayloadInfo{Kind: PayloadOutput, RunID: r.e.info.RunID})
+	return bytes.TrimSpace(data), err
+}
+
+func (r *replay) preview(p *kagziv1.Payload) string {
+	data, err := r.plain(p)
+	if err != nil {
+		return "an output that cannot be decoded: " + preview([]byte(err.Error()))
+	}
+	if len(data) == 0 {
+		return "no output"
+	}
+	return preview(data)
+}
+
+func preview(data []byte) string {
+	if len(data) > maxPreview {
+		return strings.ToValidUTF8(string(data[:maxPreview]), "") + "…"
+	}
+	return string(data)
+}
+
+// sameFailure compares what the code decides about a failure. The text of a panic may hold addresses.
+func sameFailure(got, recorded *kagziv1.ErrorDetail) bool {
+	return got.GetType() == recorded.GetType() && (got.GetType() == "panic" || got.GetMessage() == recorded.GetMessage())
+}
+
+func (r *replay) diverged(step, expected, got string) *Divergence {
+	d := &Divergence{RunID: r.e.info.RunID, WorkflowType: r.e.info.WorkflowType, Step: step, Expected: expected, Got: got}
+	var own *coded
+	if errors.As(r.failure, &own) {
+		d.Stack = own.stack
+	}
+	return d
+}

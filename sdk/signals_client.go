@@ -1,0 +1,33 @@
+package kagzi
+
+import (
+	"context"
+	"fmt"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// SignalOptions say how a signal is delivered. Every zero field means the default in brackets.
+type SignalOptions struct {
+	// ID names this one delivery: a run takes each id once (a fresh UUIDv7, which makes the SDK's own repetitions safe).
+	ID string
+}
+
+// Signal delivers v to a run, for WaitSignal under the same name. When it returns, the signal is on the server's disk,
+// and is kept until the run takes it: signals of one name are taken in the order in which they came. A run that
+// has ended takes none: PRECONDITION_FAILED.
+func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalOptions) error {
+	c := run.c
+	payload, err := encode(c.options.Codec, v, PayloadInfo{Kind: PayloadSignal, RunID: run.id, Step: name})
+	if err != nil {
+		return fmt.Errorf("kagzi: value of signal %q: %w", name, err)
+	}
+	id, err := requestID(opts.ID)
+	if err != nil {
+		return err
+	}
+	_, err = c.workflows.SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{
+		Namespace: c.options.Namespace, RunId: run.id, Name: name, Payload: payload, SignalId: id,
+	})
+	return callError(ctx, err)
+}
