@@ -87,6 +87,7 @@ func Dial(o DialOptions) (*Conn, error) {
 	}
 	return &Conn{conn: conn, API: clients{
 		kagziv1.NewWorkflowServiceClient(conn),
+		kagziv1.NewWorkflowScheduleServiceClient(conn),
 		kagziv1.NewAdminServiceClient(conn),
 		kagziv1.NewNamespaceServiceClient(conn),
 	}}, nil

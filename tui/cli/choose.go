@@ -107,35 +107,18 @@ func (c *client) compile(f filter.Filter) (filter.Query, error) {
 	return q, nil
 }
 
-// maxPage is the server's limit of one page.
-const maxPage = 1000
-
 // eachPage asks for runs page by page, until limit of them (negative: all) have been seen or there are no more, and
-// returns the token of what is left, empty when nothing is.
-func (c *client) eachPage(ctx context.Context, q filter.Query, limit int, token string, see func([]*kagziv1.Workflow) error) (string, error) {
-	for limit != 0 {
-		size := maxPage
-		if limit > 0 {
-			size = min(limit, maxPage)
-		}
-		q.Request.Page = &kagziv1.PageRequest{PageSize: int32(size), PageToken: token}
+// returns the tokens of what lies before and behind them.
+func (c *client) eachPage(ctx context.Context, q filter.Query, limit int, token string, see func([]*kagziv1.Workflow) error) (pageTokens, error) {
+	return eachPage(limit, token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		q.Request.Page = page
 		answer, err := c.ListWorkflows(ctx, q.Request)
 		if err != nil {
-			return "", err
+			return 0, nil, err
 		}
 		runs := kept(q, answer.GetWorkflows())
-		if err := see(runs); err != nil {
-			return "", err
-		}
-		token = answer.GetPage().GetNextPageToken()
-		if token == "" {
-			return "", nil
-		}
-		if limit > 0 {
-			limit -= len(runs)
-		}
-	}
-	return token, nil
+		return len(runs), answer.GetPage(), see(runs)
+	})
 }
 
 func kept(q filter.Query, runs []*kagziv1.Workflow) []*kagziv1.Workflow {

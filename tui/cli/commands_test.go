@@ -28,17 +28,35 @@ func sampleServer() *fake {
 			{TaskQueue: "orders", Pending: 12, Running: 3, Sleeping: 1, OldestPendingSeconds: 75.4, OnlineWorkers: 1, UnservedByType: map[string]int64{"refund": 2, "mail": 1}},
 			{TaskQueue: "default", Running: 1, OnlineWorkers: 2},
 		},
-		info: &kagziv1.GetServerInfoResponse{Version: "1.2.4", ApiVersion: "v1", Backend: "sqlite", BackendVersion: "3.51", Database: "kagzi.db", StartedAt: at(-time.Hour), DatabaseBytes: 3 << 20, SchemaVersion: 1},
+		info:      &kagziv1.GetServerInfoResponse{Version: "1.2.4", ApiVersion: "v1", Backend: "sqlite", BackendVersion: "3.51", Database: "kagzi.db", StartedAt: at(-time.Hour), DatabaseBytes: 3 << 20, SchemaVersion: 1},
+		schedules: sampleSchedules(), namespaces: sampleNamespaces(),
+		signals: []*kagziv1.Signal{
+			{Sequence: 1, Name: "approval", SignalId: "ticket-4", Payload: &kagziv1.Payload{Data: []byte(`{"by":"ada"}`)}, ReceivedAt: at(-time.Minute), StepName: new("approval")},
+			{Sequence: 2, Name: "note", ReceivedAt: at(-time.Second)},
+		},
+		explained: &kagziv1.ExplainWorkflowResponse{
+			Summary: "waits for timer cool-off until 2026-11-21T10:00:00Z", Details: []string{"attempt 1", "2 online workers could take it"},
+			Blocker: kagziv1.ExplainWorkflowResponse_BLOCKER_TIMER, Since: at(-2 * time.Hour), NextAt: at(22 * time.Hour),
+		},
 	}
 }
 
 func TestOutputs_are_golden_in_every_format(t *testing.T) {
-	failed := "01936b2e-0000-7000-8000-000000000003"
+	failed, sleeping := "01936b2e-0000-7000-8000-000000000003", "01936b2e-0000-7000-8000-000000000002"
 	for name, args := range map[string][]string{
 		"workflow-list": {"workflow", "list"}, "workflow-show": {"workflow", "show", failed}, "workflow-count": {"wf", "count"},
 		"workflow-start": {"run", "start", "order"}, "workflow-wait": {"wf", "wait", "01936b2e-0000-7000-8000-000000000001"},
 		"worker-list": {"worker", "list"}, "worker-show": {"worker", "show", "w1"}, "worker-drain": {"worker", "drain", "w1"}, "worker-offline": {"worker", "offline", "w1"},
 		"queue-list": {"queue", "list"}, "queue-show": {"queue", "show", "orders"}, "workflow-cancel": {"wf", "cancel", "a", "b"},
+		"workflow-pause": {"wf", "pause", sleeping}, "workflow-resume": {"wf", "resume", sleeping}, "workflow-pin": {"wf", "pin", failed}, "workflow-unpin": {"wf", "unpin", failed},
+		"workflow-retry": {"wf", "retry", failed}, "workflow-signal": {"wf", "signal", sleeping, "approval"}, "workflow-explain": {"wf", "explain", sleeping},
+		"workflow-override": {"wf", "override", failed, "charge", "--result", `{"id":"ch_7"}`, "--reason", "by hand"},
+		"schedule-create":   {"schedule", "create", "report", "--cron", "0 * * * *", "--name", "hourly"}, "schedule-list": {"schedule", "list"}, "schedule-show": {"schedule", "show", "daily"},
+		"schedule-update": {"schedule", "update", "daily", "--cron", "@daily"}, "schedule-delete": {"schedule", "delete", "daily"}, "schedule-pause": {"schedule", "pause", "daily"},
+		"schedule-resume": {"schedule", "resume", "daily"}, "schedule-trigger": {"schedule", "trigger", "daily"}, "schedule-runs": {"schedule", "runs", "daily"},
+		"schedule-preview": {"schedule", "preview", "0 * * * *", "--zone", "Europe/Berlin", "--count", "2"},
+		"namespace-create": {"namespace", "create", "stage", "--retention", "36h"}, "namespace-list": {"namespace", "list"}, "namespace-show": {"namespace", "show", "payments"},
+		"namespace-update": {"namespace", "update", "payments", "--description", "cards"}, "namespace-enable": {"namespace", "enable", "default"}, "namespace-disable": {"namespace", "disable", "payments"},
 	} {
 		for _, format := range []string{"table", "json", "jsonl", "yaml"} {
 			t.Run(name+" as "+format, func(t *testing.T) {
@@ -112,8 +130,17 @@ func TestList(t *testing.T) {
 	t.Run("goes on from a token", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, msg := s.want(t, ExitOK, "wf", "list", "--page-token", "2")
-		if strings.Count(out, "\n") != 2 || msg != "" {
+		if strings.Count(out, "\n") != 2 || msg != "the runs before these: --page-token <2\n" {
 			t.Fatalf("stdout %q, stderr %q", out, msg)
+		}
+	})
+	t.Run("goes back to what stands before", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		out, _ := s.want(t, ExitOK, "wf", "list", "--page-token", "<2", "--limit", "1", "-o", "json")
+		for _, want := range []string{`"next_page_token": "2"`, `"prev_page_token": "<1"`, s.server.runs[1].RunId} {
+			if !strings.Contains(out, want) {
+				t.Errorf("stdout lacks %s:\n%s", want, out)
+			}
 		}
 	})
 	t.Run("with a local check never shows more than the limit and loses none", func(t *testing.T) {
@@ -220,6 +247,8 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"workflow show 01": "01936b2e-0000-7000-8000-000000000003\torder FAILED", "workflow start ot": "other", "queue show o": "orders",
 		"worker show ": "w1\tONLINE box", "workflow list --status F": "FAILED", "workflow list --queue d": "default", "workflow list -o j": "jsonl",
+		"workflow override 01936b2e-0000-7000-8000-000000000003 ch": "charge\tFAILED", "workflow retry 01936b2e-0000-7000-8000-000000000003 --from-step ch": "charge",
+		"schedule show d": "daily\treport 0 9 * * 1-5", "schedule pause 01936b2e": scheduleID, "namespace show p": "payments\tPayments", "schedule create x --overlap b": "buffer-one",
 	} {
 		if out, _ := s.want(t, ExitOK, append([]string{"__complete"}, strings.Split(line, " ")...)...); !strings.Contains(out, want) {
 			t.Errorf("%s: %q lacks %q", line, out, want)

@@ -100,10 +100,60 @@ func completeWorkers(ctx context.Context, c *client, typed string) []cobra.Compl
 }
 
 func completeNamespaces(ctx context.Context, c *client, typed string) []cobra.Completion {
-	answer, _ := c.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{})
+	answer, _ := c.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{Page: &kagziv1.PageRequest{PageSize: maxPage}})
 	var list []cobra.Completion
 	for _, n := range answer.GetNamespaces() {
 		list = suggest(list, typed, n.GetNamespace(), n.GetDisplayName())
 	}
 	return list
+}
+
+func completeSchedules(ctx context.Context, c *client, typed string) []cobra.Completion {
+	answer, _ := c.ListWorkflowSchedules(ctx, &kagziv1.ListWorkflowSchedulesRequest{Namespace: c.namespace, Page: &kagziv1.PageRequest{PageSize: maxPage}})
+	var list []cobra.Completion
+	for _, s := range answer.GetSchedules() {
+		about := s.GetWorkflowType() + " " + s.GetCronExpr()
+		list = suggest(list, typed, s.GetName(), about)
+		if s.GetName() == "" || typed != "" { // ids are for those who have begun to type one
+			list = suggest(list, typed, s.GetScheduleId(), about)
+		}
+	}
+	return list
+}
+
+// stepsOf completes the names of the steps of a run.
+func stepsOf(runID string) completer {
+	return func(ctx context.Context, c *client, typed string) []cobra.Completion {
+		answer, _ := c.ListSteps(ctx, &kagziv1.ListStepsRequest{Namespace: c.namespace, RunId: runID, Page: &kagziv1.PageRequest{PageSize: maxPage}})
+		var list []cobra.Completion
+		for _, s := range answer.GetSteps() {
+			if s.GetIsLatest() {
+				list = suggest(list, typed, s.GetName(), render.StepStatus(s.GetStatus()))
+			}
+		}
+		return list
+	}
+}
+
+// completeStep completes a flag that names a step of the run that is the first argument.
+func (e *env) completeStep() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return e.complete(stepsOf(args[0]))(cmd, args, typed)
+	}
+}
+
+// completeRunAndStep completes a run and then one of its steps.
+func (e *env) completeRunAndStep() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		switch len(args) {
+		case 0:
+			return e.complete(completeRuns)(cmd, args, typed)
+		case 1:
+			return e.completeStep()(cmd, args, typed)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 }

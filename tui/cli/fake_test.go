@@ -2,21 +2,23 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -42,6 +44,15 @@ type fake struct {
 	waits    []func() (*kagziv1.WaitWorkflowResponse, error)
 	streams  []*stream
 	dialled  tui.DialOptions
+
+	signals    []*kagziv1.Signal
+	audit      []*kagziv1.AuditEvent
+	progress   []*kagziv1.BulkWorkflowsProgress
+	explained  *kagziv1.ExplainWorkflowResponse
+	capsule    [][]byte
+	imported   []byte
+	schedules  []*kagziv1.WorkflowSchedule
+	namespaces []*kagziv1.Namespace
 }
 
 func (f *fake) note(method string, request any) error {
@@ -75,7 +86,7 @@ func (f *fake) find(id string) (*kagziv1.Workflow, error) {
 }
 
 func notFound(id string) error {
-	s, _ := status.New(codes.NotFound, "not found").WithDetails(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Subject: "run", SubjectId: id})
+	s, _ := status.New(codes.NotFound, "not found").WithDetails(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Subject: "run", SubjectId: strings.ToValidUTF8(id, "?")})
 	return s.Err()
 }
 
@@ -92,23 +103,69 @@ func (f *fake) GetWorkflowByExternalId(_ context.Context, r *kagziv1.GetWorkflow
 	return &kagziv1.GetWorkflowByExternalIdResponse{Workflow: run}, err
 }
 
-// ListWorkflows pages through the runs; its tokens are positions.
+// ListWorkflows pages through the runs that the request's filters choose.
 func (f *fake) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkflowsResponse, error) {
-	if err := f.note("ListWorkflows", r); err != nil {
+	if err := f.note("ListWorkflows", proto.CloneOf(r)); err != nil {
 		return nil, err
 	}
-	begin := 0
-	if t := r.GetPage().GetPageToken(); t != "" {
-		if _, err := fmt.Sscan(t, &begin); err != nil {
-			return nil, status.Error(codes.InvalidArgument, "page_token: malformed")
+	var chosen []*kagziv1.Workflow
+	for _, run := range f.runs {
+		if chooses(r, run) {
+			chosen = append(chosen, run)
 		}
 	}
-	end := min(begin+int(r.GetPage().GetPageSize()), len(f.runs))
-	page := &kagziv1.PageInfo{TotalCount: int64(len(f.runs))}
-	if end < len(f.runs) {
+	runs, page, err := pageOf(chosen, r.GetPage())
+	return &kagziv1.ListWorkflowsResponse{Workflows: runs, Page: page}, err
+}
+
+// chooses says whether every filter of a request holds for a run.
+func chooses(r *kagziv1.ListWorkflowsRequest, run *kagziv1.Workflow) bool {
+	created := run.GetCreatedAt().AsTime()
+	switch {
+	case len(r.Statuses) > 0 && !slices.Contains(r.Statuses, run.Status),
+		len(r.WorkflowTypes) > 0 && !slices.Contains(r.WorkflowTypes, run.WorkflowType),
+		len(r.TaskQueues) > 0 && !slices.Contains(r.TaskQueues, run.TaskQueue),
+		r.ParentRunId != nil && run.GetParentRunId() != r.GetParentRunId(),
+		r.Search != nil && !strings.HasPrefix(run.RunId, r.GetSearch()) && !strings.HasPrefix(run.ExternalId, r.GetSearch()),
+		r.CreatedAfter != nil && !created.After(r.CreatedAfter.AsTime()),
+		r.CreatedBefore != nil && !created.Before(r.CreatedBefore.AsTime()):
+		return false
+	}
+	for k, v := range r.Tags {
+		if has, ok := run.Tags[k]; !ok || has != v {
+			return false
+		}
+	}
+	return true
+}
+
+// pageOf cuts one page out of a list. Tokens are positions: "2" begins there, "<2" ends there.
+func pageOf[T any](list []T, r *kagziv1.PageRequest) ([]T, *kagziv1.PageInfo, error) {
+	size, begin := int(r.GetPageSize()), 0
+	if size == 0 {
+		size = 50
+	}
+	token, back := strings.CutPrefix(r.GetPageToken(), "<")
+	if token != "" {
+		if _, err := fmt.Sscan(token, &begin); err != nil {
+			return nil, nil, status.Error(codes.InvalidArgument, "page_token: malformed")
+		}
+	}
+	end := min(begin+size, len(list))
+	if back {
+		begin, end = max(begin-size, 0), begin
+	}
+	page := &kagziv1.PageInfo{}
+	if r.GetIncludeTotalCount() {
+		page.TotalCount = int64(len(list))
+	}
+	if end < len(list) {
 		page.NextPageToken, page.HasMore = fmt.Sprint(end), true
 	}
-	return &kagziv1.ListWorkflowsResponse{Workflows: f.runs[begin:end], Page: page}, nil
+	if begin > 0 {
+		page.PrevPageToken = fmt.Sprintf("<%d", begin)
+	}
+	return list[begin:end], page, nil
 }
 
 func (f *fake) WaitWorkflow(_ context.Context, r *kagziv1.WaitWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.WaitWorkflowResponse, error) {
@@ -150,8 +207,11 @@ func (s *stream) Recv() (*kagziv1.WatchWorkflowEvent, error) {
 }
 
 func (f *fake) CancelWorkflow(_ context.Context, r *kagziv1.CancelWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.CancelWorkflowResponse, error) {
-	if err := errors.Join(f.note("CancelWorkflow", r), f.fail["CancelWorkflow "+r.RunId]); err != nil {
-		return nil, f.fail["CancelWorkflow "+r.RunId]
+	if err := cmp.Or(f.note("CancelWorkflow", r), f.fail["CancelWorkflow "+r.RunId]); err != nil {
+		return nil, err
+	}
+	if r.Grace != nil {
+		return &kagziv1.CancelWorkflowResponse{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, Requested: true, GraceUntil: at(r.Grace.AsDuration())}, nil
 	}
 	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED}, nil
 }
@@ -161,7 +221,13 @@ func (f *fake) TerminateWorkflow(_ context.Context, r *kagziv1.TerminateWorkflow
 }
 
 func (f *fake) ListSteps(_ context.Context, r *kagziv1.ListStepsRequest, _ ...grpc.CallOption) (*kagziv1.ListStepsResponse, error) {
-	return &kagziv1.ListStepsResponse{Steps: f.stepList}, f.note("ListSteps", r)
+	var steps []*kagziv1.Step
+	for _, s := range f.stepList {
+		if s.RunId == r.RunId {
+			steps = append(steps, s)
+		}
+	}
+	return &kagziv1.ListStepsResponse{Steps: steps}, f.note("ListSteps", r)
 }
 
 func (f *fake) ListWorkers(_ context.Context, r *kagziv1.ListWorkersRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
@@ -213,7 +279,7 @@ func (s *session) env() *env {
 		now:    func() time.Time { return noon },
 		newID:  func() string { return "new-id" },
 		streams: func(cmd *cobra.Command) streams {
-			return streams{in: strings.NewReader(s.stdin), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), inTTY: s.tty, outTTY: s.tty, width: s.width}
+			return streams{in: strings.NewReader(s.stdin), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), inTTY: s.tty, outTTY: s.tty, errTTY: s.tty, width: s.width}
 		},
 	}
 }
@@ -255,7 +321,7 @@ func golden(t *testing.T, name, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	if diff := gocmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s: -want +got\n%s", path, diff)
 	}
 }

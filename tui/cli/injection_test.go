@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -41,6 +42,8 @@ func poison(m protoreflect.Message, s string) {
 		switch {
 		case f.IsMap() && f.MapValue().Kind() == protoreflect.StringKind:
 			m.Mutable(f).Map().Set(value.MapKey(), value)
+		case f.IsMap() && f.MapValue().Kind() == protoreflect.MessageKind:
+			m.Mutable(f).Map().Mutable(value.MapKey())
 		case f.IsMap() && f.MapKey().Kind() == protoreflect.StringKind:
 			m.Mutable(f).Map().Set(value.MapKey(), protoreflect.ValueOfInt64(7))
 		case f.IsList() && f.Kind() == protoreflect.StringKind:
@@ -79,35 +82,67 @@ func TestNo_control_character_of_user_text_reaches_the_output(t *testing.T) {
 	if n := len(hostile()); n < 60 {
 		t.Fatalf("corpus has %d strings, want at least 60", n)
 	}
-	for _, s := range hostile() {
-		ended := kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED
-		for _, st := range []kagziv1.WorkflowStatus{ended, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING} {
+	for i, s := range hostile() {
+		other := []string{"json", "jsonl", "yaml"}[i%3] // the encodings have tests of their own
+		for _, st := range []kagziv1.WorkflowStatus{completed, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING} {
 			run := poisoned(&kagziv1.Workflow{Status: st}, s)
-			if st != ended {
+			commands := reads(s)
+			switch single := strings.HasPrefix(s, "c0") || strings.HasPrefix(s, "c1"); { // they need no commands of their own
+			case st != completed && single:
+				continue
+			case st != completed:
 				run.Error, run.Note = nil, ""
+			case !single:
+				commands = append(commands, changes(s)...)
 			}
-			server := &fake{
-				runs: []*kagziv1.Workflow{run}, stepList: []*kagziv1.Step{poisoned(&kagziv1.Step{}, s), {Name: s, Output: run.Output}},
-				workers: []*kagziv1.Worker{poisoned(&kagziv1.Worker{}, s)}, queues: []*kagziv1.QueueDepth{poisoned(&kagziv1.QueueDepth{}, s)},
-				info: poisoned(&kagziv1.GetServerInfoResponse{}, s),
-			}
-			for _, args := range [][]string{
-				{"wf", "list"}, {"wf", "list", "--time", "iso"}, {"wf", "show", s}, {"wf", "show", s, "--payloads", "full"}, {"wf", "wait", s}, {"wf", "watch", s}, {"wf", "cancel", s},
-				{"wf", "list", "--type", s}, {"wf", "list", "-q", "type = " + s}, {"wf", "start", "a", "--input", s}, {"wf", s}, {s}, {"wf", "list", "--" + s},
-				{"worker", "list"}, {"worker", "show", s}, {"worker", "drain", s}, {"worker", "offline", s}, {"queue", "list"}, {"queue", "show", s}, {"version", "--server"},
-			} {
+			server := poisonedServer(run, s)
+			for _, args := range commands {
 				formats := []string{"table"}
 				if len(args) > 1 && (args[1] == "show" || args[1] == "watch") {
-					formats = []string{"table", "json", "jsonl", "yaml"}
+					formats = append(formats, other)
 				}
 				for _, format := range formats {
-					server.streams = []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run, Steps: server.stepList}, {Workflow: &kagziv1.Workflow{Status: ended}}}, end: io.EOF}}
+					server.streams = []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run, Steps: server.stepList}, {Workflow: &kagziv1.Workflow{Status: completed}}}, end: io.EOF}}
 					out, msg, _ := (&session{server: server}).run(t, append(append([]string{}, args[0]), append([]string{"-o", format}, args[1:]...)...)...)
 					assertHarmless(t, strings.Join(args[:1], " ")+" "+format, s, out)
 					assertHarmless(t, strings.Join(args[:1], " ")+" stderr", s, msg)
 				}
 			}
 		}
+	}
+}
+
+// poisonedServer has s wherever a server has text.
+func poisonedServer(run *kagziv1.Workflow, s string) *fake {
+	return &fake{
+		runs: []*kagziv1.Workflow{run}, stepList: []*kagziv1.Step{poisoned(&kagziv1.Step{}, s), {RunId: s, Name: s, Output: run.Output}},
+		workers: []*kagziv1.Worker{poisoned(&kagziv1.Worker{}, s)}, queues: []*kagziv1.QueueDepth{poisoned(&kagziv1.QueueDepth{}, s)},
+		info:    poisoned(&kagziv1.GetServerInfoResponse{}, s),
+		signals: []*kagziv1.Signal{poisoned(&kagziv1.Signal{}, s)}, audit: []*kagziv1.AuditEvent{poisoned(&kagziv1.AuditEvent{}, s)},
+		explained: poisoned(&kagziv1.ExplainWorkflowResponse{}, s), namespaces: []*kagziv1.Namespace{poisoned(&kagziv1.Namespace{}, s)},
+		schedules: []*kagziv1.WorkflowSchedule{poisoned(&kagziv1.WorkflowSchedule{Enabled: true}, s)},
+		progress:  []*kagziv1.BulkWorkflowsProgress{poisoned(&kagziv1.BulkWorkflowsProgress{Failed: 1}, s)},
+	}
+}
+
+// reads are commands that show runs, or that s makes wrong.
+func reads(s string) [][]string {
+	return [][]string{
+		{"wf", "list"}, {"wf", "list", "--time", "iso"}, {"wf", "show", s}, {"wf", "show", s, "--payloads", "full"}, {"wf", "show", s, "--tree"}, {"wf", "wait", s}, {"wf", "watch", s},
+		{"wf", "list", "--type", s}, {"wf", "list", "-q", "type = " + s}, {"wf", "start", "a", "--input", s}, {"wf", s}, {s}, {"wf", "list", "--" + s},
+	}
+}
+
+// changes are the other commands; s is as much of them as can be.
+func changes(s string) [][]string {
+	return [][]string{
+		{"worker", "list"}, {"worker", "show", s}, {"worker", "drain", s}, {"worker", "offline", s}, {"queue", "list"}, {"queue", "show", s}, {"version", "--server"},
+		{"wf", "cancel", s}, {"wf", "cancel", s, "--grace", "1s"}, {"wf", "explain", s}, {"wf", "pause", s, "no" + s}, {"wf", "pin", s}, {"wf", "retry", s}, {"wf", "signal", s, s},
+		{"wf", "override", s, s, "--error", s, "--reason", s}, {"wf", "terminate", "-q", "status = COMPLETED", "-y"}, {"wf", "retry", "-q", "status = COMPLETED", "--from-step", s, "-y"},
+		{"wf", "cancel", "-q", "type = " + strconv.Quote(s), "-y"}, {"wf", "export", s, "-f", s + "/none/" + s}, {"wf", "import", "none" + s},
+		{"schedule", "list"}, {"schedule", "show", s}, {"schedule", "runs", s}, {"schedule", "pause", s}, {"schedule", "delete", s, "no" + s}, {"schedule", "trigger", s},
+		{"schedule", "preview", s, "--zone", s}, {"schedule", "update", s, "--queue", s}, {"schedule", "create", s, "--cron", s},
+		{"namespace", "list"}, {"namespace", "show", s}, {"namespace", "disable", s}, {"namespace", "create", s, "--keep", s}, {"namespace", "update", s, "--description", s}, {"check", "none" + s},
 	}
 }
 

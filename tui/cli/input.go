@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spf13/pflag"
+
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -17,19 +19,52 @@ import (
 // maxInput is where reading an input stops; the server's own limit lies below it and has the better message.
 const maxInput = 8 << 20
 
-// readInput is the input that the flags name, checked to be JSON; nil when they name none.
-func (o *startOptions) readInput(changed func(string) bool, in io.Reader) (*kagziv1.Payload, error) {
+// inputFlags are where a run's input comes from.
+type inputFlags struct {
+	input string
+	file  string
+}
+
+func (f *inputFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.input, "input", "", "the run's input: JSON, @FILE that holds JSON, or - for stdin")
+	fs.StringVar(&f.file, "input-file", "", "file that holds the input as JSON; - is stdin")
+}
+
+// stdin says that the input is read from stdin.
+func (f *inputFlags) stdin() bool { return f.file == "-" || f.input == "-" || f.input == "@-" }
+
+// given says that the flags name an input.
+func (f *inputFlags) given(changed func(string) bool) bool {
+	return changed("input") || changed("input-file")
+}
+
+// read is the input that the flags name, checked to be JSON; nil when they name none.
+func (f *inputFlags) read(changed func(string) bool, in io.Reader) (*kagziv1.Payload, error) {
 	switch {
-	case o.inputFile != "":
-		data, err := readAll(o.inputFile, in, maxInput)
-		if err != nil {
-			return nil, &usageError{err: fmt.Errorf("--input-file: %w", err)}
-		}
-		return jsonPayload("--input-file", data)
+	case changed("input") && changed("input-file"):
+		return nil, usagef("--input and --input-file are both given; want one")
+	case changed("input-file"):
+		return readPayload("--input-file", "@"+f.file, in)
 	case changed("input"):
-		return jsonPayload("--input", []byte(o.input))
+		return readPayload("--input", f.input, in)
 	}
 	return nil, nil
+}
+
+// readPayload is the payload that a flag's value means: JSON, @FILE that holds JSON, or - for stdin.
+func readPayload(flag, value string, in io.Reader) (*kagziv1.Payload, error) {
+	path, named := strings.CutPrefix(value, "@")
+	if value == "-" {
+		path, named = "-", true
+	}
+	if !named {
+		return jsonPayload(flag, []byte(value))
+	}
+	data, err := readAll(path, in, maxInput)
+	if err != nil {
+		return nil, &usageError{err: fmt.Errorf("%s: %w", flag, err)}
+	}
+	return jsonPayload(flag, data)
 }
 
 // readAll reads a file, or stdin for "-", up to a limit.

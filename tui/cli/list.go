@@ -11,44 +11,6 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// pageFlags say how much of a list to show.
-type pageFlags struct {
-	limit int
-	token string
-	all   bool
-}
-
-func (f *pageFlags) register(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&f.limit, "limit", 50, "show at most this many")
-	cmd.Flags().StringVar(&f.token, "page-token", "", "go on where an earlier list ended")
-	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
-}
-
-// most is how many to show, negative for all.
-func (f *pageFlags) most() (int, error) {
-	switch {
-	case f.all:
-		return -1, nil
-	case f.limit < 1:
-		return 0, usagef("--limit is %d; want at least 1, or --all", f.limit)
-	}
-	return f.limit, nil
-}
-
-// sayMore tells people how to get what a list left out.
-func (o *output) sayMore(what, token string) {
-	if token != "" {
-		o.say("there are more %s: go on with --page-token %s, or show all with --all", what, token)
-	}
-}
-
-// pageDocument is a list as one document: the items under their proto name, and the page's token.
-func pageDocument(name string, items []any, token string) render.Object {
-	return render.Object{{Name: name, Value: items}, {Name: "page", Value: render.Object{
-		{Name: "next_page_token", Value: token}, {Name: "has_more", Value: token != ""},
-	}}}
-}
-
 type listOptions struct {
 	choose chooseFlags
 	page   pageFlags
@@ -86,9 +48,7 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 		return err
 	}
 	var runs []*kagziv1.Workflow
-	shown := 0
-	token, err := c.eachPage(ctx, q, limit, page.token, func(more []*kagziv1.Workflow) error {
-		shown += len(more)
+	tokens, err := c.eachPage(ctx, q, limit, page.token, func(more []*kagziv1.Workflow) error {
 		if c.out.format == "jsonl" { // as they come: a list of millions needs no memory
 			return c.out.print(result{items: render.Documents(more)})
 		}
@@ -98,22 +58,14 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 	if err != nil {
 		return err
 	}
-	switch {
-	case c.out.format == "jsonl":
-		c.out.sayMore("runs", token)
-		return nil
-	case shown == 0 && c.out.format == "table":
-		c.out.say("no runs%s in namespace %s", matching(f), c.namespace)
+	if c.out.format == "jsonl" {
+		c.out.sayMore("runs", tokens)
 		return nil
 	}
-	if err := c.out.print(result{
-		human:    func() []string { return c.out.table(render.RunsTable(runs, c.view())) },
-		document: pageDocument("workflows", render.Documents(runs), token),
-	}); err != nil {
-		return err
-	}
-	c.out.sayMore("runs", token)
-	return nil
+	return c.out.printList(listed{
+		name: "workflows", noun: "runs", none: fmt.Sprintf("no runs%s in namespace %s", matching(f), c.namespace), items: render.Documents(runs),
+		table: func() render.Table { return render.RunsTable(runs, c.view()) },
+	}, tokens)
 }
 
 func matching(f filter.Filter) string {

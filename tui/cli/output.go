@@ -18,6 +18,7 @@ type streams struct {
 	out, err io.Writer
 	inTTY    bool
 	outTTY   bool
+	errTTY   bool
 	width    int // of the terminal that out is; 0 when it is none
 }
 
@@ -31,6 +32,9 @@ func streamsOf(cmd *cobra.Command) streams {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			s.width = width
 		}
+	}
+	if f, ok := s.err.(interface{ Fd() uintptr }); ok {
+		s.errTTY = term.IsTerminal(int(f.Fd()))
 	}
 	return s
 }

@@ -45,7 +45,7 @@ func world(version string) *env {
 // adds the commands of other rooms and hands it to Execute.
 func Root(version string) *cobra.Command { return root(world(version)) }
 
-// Commands are the client's commands by themselves: workflow, worker, queue and version.
+// Commands are the client's commands by themselves: workflow, schedule, worker, queue, namespace, check and version.
 func Commands(version string) []*cobra.Command { return commands(world(version)) }
 
 func root(e *env) *cobra.Command {
@@ -64,7 +64,7 @@ One binary is the server, the workers' coordinator and this command line. Start 
 }
 
 func commands(e *env) []*cobra.Command {
-	return []*cobra.Command{newWorkflow(e), newWorker(e), newQueue(e), newVersion(e, &versionOptions{})}
+	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newCheck(e), newVersion(e, &versionOptions{})}
 }
 
 func newWorkflow(e *env) *cobra.Command {
@@ -80,8 +80,18 @@ func newWorkflow(e *env) *cobra.Command {
 		newWatch(e, &watchOptions{}),
 		newWait(e, &waitOptions{}),
 		newCount(e, &countOptions{}),
-		newCancel(e, &stopOptions{}),
-		newTerminate(e, &stopOptions{}),
+		newExplain(e, &explainOptions{}),
+		newCancel(e, &cancelOptions{}),
+		newTerminate(e, &terminateOptions{}),
+		newRetry(e, &retryOptions{}),
+		newPause(e, &runOptions{}),
+		newResume(e, &runOptions{}),
+		newSignal(e, &signalOptions{}),
+		newOverride(e, &overrideOptions{}),
+		newExport(e, &exportOptions{}),
+		newImport(e, &importOptions{}),
+		newPin(e, &runOptions{}),
+		newUnpin(e, &runOptions{}),
 	)
 	e.register(cmd)
 	return cmd

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -10,30 +11,47 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/render"
 )
 
 type showOptions struct {
 	id       string
 	external bool
 	payloads payloadSize
+	tree     bool
+	depth    int
 }
 
 func newShow(e *env, o *showOptions) *cobra.Command {
 	o.payloads = 2048
 	cmd := &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show a run with its steps, error, input and output",
-		Example:           "  kagzi workflow show 01936b2e-…\n  kagzi workflow show --external order-17 --payloads full",
+		Use:   "show ID",
+		Short: "Show a run with its steps, error, input and output, or with --tree all runs that belong to it",
+		Long: `Show a run: where it stands, its error, input, output, steps and signals, which steps were overridden by whom and why, and what
+people did to it.
+
+With --tree show its lineage: its steps, below them the child runs with theirs, the runs that handle its failure, and those that it
+continued as.`,
+		Example:           "  kagzi workflow show 01936b2e-…\n  kagzi workflow show --external order-17 --payloads full\n  kagzi workflow show 01936b2e-… --tree",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.complete(completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.id = args[0]
-			return e.run(cmd, func(ctx context.Context, c *client) error { return runShow(ctx, c, o) })
+			work := runShow
+			switch {
+			case o.tree && o.depth < 0:
+				return usagef("--depth is %d; want at least 0", o.depth)
+			case o.tree:
+				work = runShowTree
+			case cmd.Flags().Changed("depth"):
+				return usagef("--depth goes with --tree only")
+			}
+			return e.run(cmd, func(ctx context.Context, c *client) error { return work(ctx, c, o) })
 		},
 	}
 	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id: show its newest run")
 	cmd.Flags().Var(&o.payloads, "payloads", "show so many bytes of each payload: a number, none or full (JSON and YAML always hold all)")
+	cmd.Flags().BoolVar(&o.tree, "tree", false, "show the run with its children and all other runs that belong to it")
+	cmd.Flags().IntVar(&o.depth, "depth", defaultTreeDepth, "with --tree: show so many generations of children")
 	_ = cmd.RegisterFlagCompletionFunc("payloads", words("none", "full")) // fails only for a flag that is not there
 	return cmd
 }
@@ -43,14 +61,19 @@ func runShow(ctx context.Context, c *client, o *showOptions) error {
 	if err != nil {
 		return err
 	}
-	steps, err := c.steps(ctx, run.GetRunId())
-	if err != nil {
+	shown := shownRun{run: run}
+	if shown.steps, err = c.steps(ctx, run.GetRunId()); err != nil {
 		return err
 	}
-	document := render.Object{{Name: "workflow", Value: render.Document(run)}, {Name: "steps", Value: render.Documents(steps)}}
+	if shown.signals, err = c.signals(ctx, run.GetRunId()); err != nil {
+		return err
+	}
+	if shown.audit, err = c.audit(ctx, run.GetRunId()); err != nil {
+		return err
+	}
 	return c.out.print(result{
-		human:    func() []string { return showLines(c, run, steps, int(o.payloads)) },
-		document: document,
+		human:    func() []string { return shown.lines(c, int(o.payloads)) },
+		document: shown.document(),
 	})
 }
 
@@ -75,56 +98,42 @@ func (c *client) externalHint(err error) error {
 // steps gets every attempt of a run's steps.
 func (c *client) steps(ctx context.Context, runID string) ([]*kagziv1.Step, error) {
 	var steps []*kagziv1.Step
-	token := ""
-	for {
-		answer, err := c.ListSteps(ctx, &kagziv1.ListStepsRequest{
-			Namespace: c.namespace, RunId: runID, Page: &kagziv1.PageRequest{PageSize: maxPage, PageToken: token},
-		})
-		if err != nil {
-			return nil, err
-		}
+	_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		answer, err := c.ListSteps(ctx, &kagziv1.ListStepsRequest{Namespace: c.namespace, RunId: runID, Page: page})
 		steps = append(steps, answer.GetSteps()...)
-		if token = answer.GetPage().GetNextPageToken(); token == "" {
-			return steps, nil
-		}
-	}
+		return len(answer.GetSteps()), answer.GetPage(), err
+	})
+	return steps, err
 }
 
-func showLines(c *client, run *kagziv1.Workflow, steps []*kagziv1.Step, payloads int) []string {
-	v := c.view()
-	lines := render.PairLines(render.RunPairs(run, v), c.out.colour)
-	section := func(title string, body []string) {
-		if len(body) > 0 {
-			lines = append(append(lines, "", c.out.paint(title, render.Strong)), body...)
-		}
+// signals gets every signal of a run in the order of their arrival; nil from a server that does not list them.
+func (c *client) signals(ctx context.Context, runID string) ([]*kagziv1.Signal, error) {
+	signals := []*kagziv1.Signal{}
+	_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		answer, err := c.ListSignals(ctx, &kagziv1.ListSignalsRequest{Namespace: c.namespace, RunId: runID, Page: page})
+		signals = append(signals, answer.GetSignals()...)
+		return len(answer.GetSignals()), answer.GetPage(), err
+	})
+	if status.Code(err) == codes.Unimplemented {
+		return nil, nil
 	}
-	v.Payloads = payloads
-	if run.GetError() != nil {
-		section("Error", indent(render.ErrorLines(run.GetError(), v)))
-	}
-	if payloads != 0 && len(run.GetInput().GetData()) > 0 {
-		section("Input", indent(render.PayloadLines(run.GetInput(), payloads)))
-	}
-	if payloads != 0 && len(run.GetOutput().GetData()) > 0 {
-		section("Output", indent(render.PayloadLines(run.GetOutput(), payloads)))
-	}
-	if len(steps) > 0 {
-		section("Steps", c.out.table(render.StepsTable(steps, c.view())))
-	}
-	for _, s := range steps {
-		if s.GetError().GetStack() != "" && payloads != 0 {
-			title := fmt.Sprintf("Error of %s, attempt %d", render.Safe(s.GetName()), s.GetAttemptNumber())
-			section(title, indent(render.ErrorLines(s.GetError(), v)))
-		}
-	}
-	return lines
+	return signals, err
 }
 
-func indent(lines []string) []string {
-	for i, line := range lines {
-		lines[i] = "  " + line
+// audit gets what people did to a run, the first first; nil where the server does not say or the caller may not know.
+func (c *client) audit(ctx context.Context, runID string) ([]*kagziv1.AuditEvent, error) {
+	events := []*kagziv1.AuditEvent{}
+	_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		answer, err := c.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: c.namespace, SubjectId: &runID, Page: page})
+		events = append(events, answer.GetEvents()...)
+		return len(answer.GetEvents()), answer.GetPage(), err
+	})
+	switch status.Code(err) {
+	case codes.Unimplemented, codes.PermissionDenied:
+		return nil, nil
 	}
-	return lines
+	slices.Reverse(events)
+	return events, err
 }
 
 // payloadSize is a flag for how many bytes of a payload to show; negative means all.

@@ -16,8 +16,7 @@ import (
 
 type startOptions struct {
 	workflowType string
-	input        string
-	inputFile    string
+	input        inputFlags
 	queue        string
 	version      string
 	externalID   string
@@ -30,18 +29,7 @@ type startOptions struct {
 	startAt      string
 	deadline     string
 
-	retryAttempts    int32
-	retryInitial     time.Duration
-	retryCoefficient float64
-	retryMaximum     time.Duration
-	retryJitter      float64
-	retryNot         []string
-	stepTimeout      time.Duration
-	heartbeatTimeout time.Duration
-	executionTimeout time.Duration
-
-	onFailure        string
-	onFailureQueue   string
+	policy           policyFlags
 	concurrencyKey   string
 	concurrencyLimit int32
 
@@ -90,8 +78,7 @@ With --wait the command ends when the run does: exit code 0 completed, 2 failed,
 
 func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&o.input, "input", "", "the run's input, as JSON")
-	fs.StringVar(&o.inputFile, "input-file", "", "file that holds the input as JSON; - is stdin")
+	o.input.register(fs)
 	fs.StringVar(&o.queue, "queue", "", `queue to put the run in (default "default")`)
 	fs.StringVar(&o.version, "workflow-version", "", "version of the workflow's code that the run is meant for")
 	fs.StringVar(&o.externalID, "external-id", "", "your own id of the run: a second start with it returns the first run")
@@ -103,17 +90,7 @@ func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	fs.Var(duration(&o.delay), "delay", "start so much later: 90s, 2h, 7d")
 	fs.StringVar(&o.startAt, "start-at", "", "start at this time: 2026-11-20T12:00:00Z")
 	fs.StringVar(&o.deadline, "deadline", "", "time by which the run must have ended: 2026-11-20T12:00:00Z or +2h")
-	fs.Int32Var(&o.retryAttempts, "retry-attempts", 0, "attempts, the first included; -1 without end (default 3 for steps, 1 for the run)")
-	fs.Var(duration(&o.retryInitial), "retry-initial", "delay after the first failure (default 1s)")
-	fs.Float64Var(&o.retryCoefficient, "retry-coefficient", 0, "how the delay grows with each failure (default 2)")
-	fs.Var(duration(&o.retryMaximum), "retry-max-interval", "longest delay (default 1m)")
-	fs.Float64Var(&o.retryJitter, "retry-jitter", 0, "random part on top of a delay, 0 to 1; negative for none (default 0.1)")
-	fs.StringArrayVar(&o.retryNot, "retry-not", nil, "error type, or beginning of an error's message, that is not retried; may be repeated")
-	fs.Var(duration(&o.stepTimeout), "step-timeout", "limit of one attempt of one step (default 10m)")
-	fs.Var(duration(&o.heartbeatTimeout), "heartbeat-timeout", "how long the run's worker may be silent (default: the server's setting)")
-	fs.Var(duration(&o.executionTimeout), "execution-timeout", "limit of the whole run (default: none)")
-	fs.StringVar(&o.onFailure, "on-failure", "", "workflow type to start when the run fails or times out")
-	fs.StringVar(&o.onFailureQueue, "on-failure-queue", "", "queue of that run (default: the run's own)")
+	o.policy.register(fs)
 	fs.StringVar(&o.concurrencyKey, "concurrency-key", "", "runs of the type that share this key run one at a time, or so many as --concurrency-limit says")
 	fs.Int32Var(&o.concurrencyLimit, "concurrency-limit", 0, "how many runs with the key may run at a time (default 1)")
 	fs.StringVar(&o.batch, "batch", "", "start the runs that this file of JSON lines describes; - is stdin")
@@ -160,14 +137,14 @@ func (o *startOptions) request(changed func(string) bool, in io.Reader, now time
 	if err := o.check(changed); err != nil {
 		return nil, err
 	}
-	input, err := o.readInput(changed, in)
+	input, err := o.input.read(changed, in)
 	if err != nil {
 		return nil, err
 	}
 	r := &kagziv1.StartWorkflowRequest{
 		WorkflowType: o.workflowType, TaskQueue: o.queue, Version: o.version, ExternalId: o.externalID, RequestId: o.requestID, Input: input,
-		Tags: o.tags, Requirements: o.requirements, OnFailureWorkflow: o.onFailure, OnFailureTaskQueue: o.onFailureQueue,
-		ConcurrencyKey: o.concurrencyKey, ConcurrencyLimit: o.concurrencyLimit, RetryPolicy: o.retryPolicy(), Timeouts: o.timeouts(),
+		Tags: o.tags, Requirements: o.requirements, OnFailureWorkflow: o.policy.onFailure, OnFailureTaskQueue: o.policy.onFailureQueue,
+		ConcurrencyKey: o.concurrencyKey, ConcurrencyLimit: o.concurrencyLimit, RetryPolicy: o.policy.retryPolicy(changed, nil), Timeouts: o.policy.timeouts(changed, nil),
 		ExternalIdReuse: map[string]kagziv1.ExternalIdReuse{
 			"never": kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER, "reject": kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT,
 		}[o.idReuse],
@@ -192,14 +169,12 @@ func (o *startOptions) check(changed func(string) bool) error {
 	switch {
 	case o.workflowType == "" && o.batch == "":
 		return &usageError{err: errors.New("which workflow type? none is given"), hint: []string{"usage: kagzi workflow start TYPE"}}
-	case o.input != "" && o.inputFile != "":
-		return usagef("--input and --input-file are both given; want one")
 	case o.delay > 0 && o.startAt != "":
 		return usagef("--delay and --start-at are both given; want one")
 	case o.batch != "" && o.wait:
 		return usagef("--wait waits for one run and does not go with --batch")
-	case o.batch == "-" && o.inputFile == "-":
-		return usagef("--batch and --input-file cannot both read stdin")
+	case o.batch == "-" && o.input.stdin():
+		return usagef("--batch and the input cannot both read stdin")
 	case o.batch != "" && (changed("external-id") || changed("request-id")):
 		return usagef("--external-id and --request-id name one run; in a batch they stand in its lines")
 	}
@@ -215,23 +190,4 @@ func timeFlag(flag, text string, now time.Time, otherwise *timestamppb.Timestamp
 		return nil, usagef("--%s %q: want a time such as 2026-11-20T12:00:00Z or +2h", flag, text)
 	}
 	return timestamppb.New(t), nil
-}
-
-func (o *startOptions) retryPolicy() *kagziv1.RetryPolicy {
-	if o.retryAttempts == 0 && o.retryInitial == 0 && o.retryCoefficient == 0 && o.retryMaximum == 0 && o.retryJitter == 0 && len(o.retryNot) == 0 {
-		return nil
-	}
-	return &kagziv1.RetryPolicy{
-		MaximumAttempts: o.retryAttempts, InitialIntervalMs: o.retryInitial.Milliseconds(), BackoffCoefficient: o.retryCoefficient,
-		MaximumIntervalMs: o.retryMaximum.Milliseconds(), Jitter: o.retryJitter, NonRetryableErrors: o.retryNot,
-	}
-}
-
-func (o *startOptions) timeouts() *kagziv1.TimeoutConfig {
-	if o.stepTimeout == 0 && o.heartbeatTimeout == 0 && o.executionTimeout == 0 {
-		return nil
-	}
-	return &kagziv1.TimeoutConfig{
-		StartToCloseTimeoutMs: o.stepTimeout.Milliseconds(), HeartbeatTimeoutMs: o.heartbeatTimeout.Milliseconds(), ExecutionTimeoutMs: o.executionTimeout.Milliseconds(),
-	}
 }

@@ -3,23 +3,46 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestStop(t *testing.T) {
+// requestsOf are the requests of one kind that a server got.
+func requestsOf[R any](f *fake) []R {
+	var list []R
+	for _, r := range f.requests {
+		if r, ok := r.(R); ok {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func TestStop_by_ids(t *testing.T) {
 	t.Run("goes on after a run that cannot be stopped and says so with its code", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"CancelWorkflow b": status.Error(codes.FailedPrecondition, "run is COMPLETED")}}}
 		out, _ := s.want(t, ExitConflict, "wf", "cancel", "a", "b", "c", "--reason", "r")
 		if want := "a  CANCELLED\nb  error: run is COMPLETED\nc  CANCELLED\n"; out != want {
 			t.Errorf("stdout %q, want %q", out, want)
 		}
-		r := s.server.requests[0].(*kagziv1.CancelWorkflowRequest)
-		if r.Reason != "r" {
+		r := requestsOf[*kagziv1.CancelWorkflowRequest](s.server)[0]
+		if r.Reason != "r" || r.Grace != nil {
 			t.Errorf("request %v", r)
+		}
+	})
+	t.Run("with different problems ends with the general code and each hint once", func(t *testing.T) {
+		s := &session{server: &fake{fail: map[string]error{
+			"CancelWorkflow a": notFound("a"), "CancelWorkflow b": notFound("b"), "CancelWorkflow c": status.Error(codes.FailedPrecondition, "run is COMPLETED"),
+		}}}
+		_, msg := s.want(t, ExitError, "wf", "cancel", "a", "b", "c")
+		if strings.Count(msg, "looked in namespace default") != 1 {
+			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("ends at once when the server is gone", func(t *testing.T) {
@@ -28,36 +51,180 @@ func TestStop(t *testing.T) {
 			t.Errorf("%d calls, want 1", len(s.server.requests))
 		}
 	})
-	t.Run("by filter refuses without a terminal and without -y", func(t *testing.T) {
-		s := &session{server: sampleServer()}
-		_, msg := s.want(t, ExitUsage, "wf", "terminate", "-q", "type = order")
-		if !strings.Contains(msg, "-y") || len(s.server.requests) != 0 {
-			t.Errorf("stderr %q, %d calls", msg, len(s.server.requests))
+	t.Run("with a grace asks the code and says until when it has time", func(t *testing.T) {
+		s := &session{server: &fake{}}
+		out, _ := s.want(t, ExitOK, "wf", "cancel", "a", "--grace", "90s")
+		if out != "a  RUNNING  cancel requested, grace ends in 1m\n" {
+			t.Errorf("stdout %q", out)
+		}
+		if r := requestsOf[*kagziv1.CancelWorkflowRequest](s.server)[0]; r.Grace.AsDuration() != 90*time.Second {
+			t.Errorf("request %v", r)
+		}
+		out, _ = s.want(t, ExitOK, "wf", "cancel", "a", "--grace", "90s", "-o", "jsonl")
+		if want := `{"run_id":"a","status":"RUNNING","requested":true,"grace_until":"2026-11-20T12:01:30Z","error":null}` + "\n"; out != want {
+			t.Errorf("stdout %q, want %q", out, want)
 		}
 	})
-	t.Run("by filter asks with the count and takes no for an answer", func(t *testing.T) {
+	t.Run("finds runs by their external ids", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		out, _ := s.want(t, ExitOK, "wf", "terminate", "--external", "order-17")
+		if r := requestsOf[*kagziv1.TerminateWorkflowRequest](s.server)[0]; r.RunId != s.server.runs[0].RunId || out != "order-17  TERMINATED\n" {
+			t.Errorf("request %v, stdout %q", r, out)
+		}
+	})
+}
+
+func TestBulk(t *testing.T) {
+	open := []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING}
+	server := func() *fake {
+		f := &fake{progress: []*kagziv1.BulkWorkflowsProgress{{Matched: 3, Done: 1}, {Matched: 3, Done: 3}}}
+		for _, id := range []string{"a", "b", "c"} {
+			f.runs = append(f.runs, &kagziv1.Workflow{RunId: id, WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING}, &kagziv1.Workflow{RunId: id + "-failed", WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED})
+		}
+		return f
+	}
+	t.Run("refuses without a terminal and without -y before it asks the server anything", func(t *testing.T) {
+		for _, verb := range []string{"cancel", "terminate", "retry"} {
+			s := &session{server: server()}
+			_, msg := s.want(t, ExitUsage, "wf", verb, "-q", "type = order")
+			if !strings.Contains(msg, "-y") || len(s.server.requests) != 0 {
+				t.Errorf("stderr %q, %d calls", msg, len(s.server.requests))
+			}
+		}
+	})
+	t.Run("asks with the count and takes no for an answer", func(t *testing.T) {
 		for _, answer := range []string{"n\n", "\n", "", "nay\n"} {
-			s := &session{server: sampleServer(), tty: true, stdin: answer}
+			s := &session{server: server(), tty: true, stdin: answer}
 			out, msg := s.want(t, ExitError, "wf", "cancel", "-q", "type = order")
-			if out != "" || !strings.Contains(msg, "cancel 3 runs matching") {
+			if out != "" || !strings.Contains(msg, "cancel 3 runs matching") || len(requestsOf[*kagziv1.BulkWorkflowsRequest](s.server)) != 0 {
 				t.Errorf("stdout %q, stderr %q", out, msg)
 			}
 		}
+		s := &session{server: server(), tty: true, stdin: "n\n"}
+		if _, msg := s.want(t, ExitError, "wf", "cancel", "-q", "type = order", "--limit", "2"); !strings.Contains(msg, "cancel 2 runs") {
+			t.Errorf("stderr %q", msg)
+		}
 	})
-	t.Run("by filter stops what the filter chooses among the runs that have not ended", func(t *testing.T) {
-		for _, s := range []*session{{tty: true, stdin: "y\n"}, {}} {
-			s.server = sampleServer()
-			args := []string{"wf", "terminate", "-q", "type = order"}
-			if !s.tty {
-				args = append(args, "-y")
+	t.Run("has the server act on what the filter chooses among the runs that can be meant", func(t *testing.T) {
+		for verb, want := range map[string]*kagziv1.BulkWorkflowsRequest{
+			"cancel":    {Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
+			"terminate": {Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
+			"retry": {Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{
+				Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
+			}},
+		} {
+			want.Reason, want.Limit = "why", 2
+			want.Filter.Namespace, want.Filter.WorkflowTypes = "default", []string{"order"}
+			for _, s := range []*session{{tty: true, stdin: "y\n"}, {}} {
+				s.server = server()
+				args := []string{"wf", verb, "-q", "type = order", "--limit", "2", "--reason", "why"}
+				if !s.tty {
+					args = append(args, "-y")
+				}
+				s.want(t, ExitOK, args...)
+				if diff := cmp.Diff([]*kagziv1.BulkWorkflowsRequest{want}, requestsOf[*kagziv1.BulkWorkflowsRequest](s.server), protocmp.Transform()); diff != "" {
+					t.Errorf("%s: %s", verb, diff)
+				}
 			}
-			out, _ := s.want(t, ExitOK, args...)
-			if strings.Count(out, "TERMINATED") != 3 {
-				t.Errorf("stdout %q", out)
-			}
-			if r := s.server.requests[0].(*kagziv1.ListWorkflowsRequest); len(r.Statuses) != 3 || r.WorkflowTypes[0] != "order" {
-				t.Errorf("request %v", r)
-			}
+		}
+	})
+	t.Run("chooses the statuses that the filter names", func(t *testing.T) {
+		s := &session{server: server()}
+		s.want(t, ExitOK, "wf", "terminate", "-q", "status = SLEEPING", "-y")
+		if r := requestsOf[*kagziv1.ListWorkflowsRequest](s.server)[0]; len(r.Statuses) != 1 || r.Statuses[0] != kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING {
+			t.Errorf("request %v", r)
+		}
+	})
+	t.Run("of nothing says so and calls no action", func(t *testing.T) {
+		s := &session{server: server()}
+		out, msg := s.want(t, ExitOK, "wf", "cancel", "-q", "type = none", "-y")
+		if out != "" || !strings.Contains(msg, "no runs match") || len(requestsOf[*kagziv1.BulkWorkflowsRequest](s.server)) != 0 {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+		if out, _ := s.want(t, ExitOK, "wf", "cancel", "-q", "type = none", "-y", "-o", "json"); !strings.Contains(out, `"matched": 0`) {
+			t.Errorf("stdout %q", out)
+		}
+	})
+	t.Run("reports each failure and ends with 1", func(t *testing.T) {
+		s := &session{server: server()}
+		s.server.progress = []*kagziv1.BulkWorkflowsProgress{
+			{Matched: 2, Done: 1}, {Matched: 3, Done: 1, Failed: 1, LastRunId: "b", LastError: &kagziv1.ErrorDetail{Message: "has ended\x1b"}}, {Matched: 3, Done: 2, Failed: 1},
+		}
+		out, msg := s.want(t, ExitError, "wf", "cancel", "-q", "type = order", "-y")
+		if out != "cancel: 2 of 3 done, 1 failed\n" || msg != "run b: has ended\\x1b\n" {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+		out, _ = s.want(t, ExitError, "wf", "cancel", "-q", "type = order", "-y", "-o", "json")
+		golden(t, "workflow-cancel-bulk.json", out)
+		assertParses(t, "json", out)
+	})
+	t.Run("says what was done when the server goes away halfway", func(t *testing.T) {
+		s := &session{server: server()}
+		s.server.progress, s.server.fail = s.server.progress[:1], map[string]error{"BulkWorkflows end": unavailable}
+		out, msg := s.want(t, ExitUnavailable, "wf", "cancel", "-q", "type = order", "-y")
+		if out != "" || !strings.Contains(msg, "cancel: 1 of 3 done, 0 failed before it ended early") {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+	})
+}
+
+func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another(t *testing.T) {
+	server := func() *fake {
+		f := &fake{fail: map[string]error{"CancelWorkflow c": status.Error(codes.FailedPrecondition, "has ended")}}
+		for _, id := range []string{"a", "b", "c"} {
+			f.runs = append(f.runs, &kagziv1.Workflow{RunId: id, ExternalId: "o-" + id, WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED})
+		}
+		return f
+	}
+	t.Run("with a grace", func(t *testing.T) {
+		s := &session{server: server()}
+		out, msg := s.want(t, ExitError, "wf", "cancel", "-q", "status = FAILED", "-y", "--grace", "1m")
+		if r := requestsOf[*kagziv1.CancelWorkflowRequest](s.server); len(r) != 3 || r[0].Grace == nil || out != "cancel: 2 of 3 done, 1 failed\n" || msg != "run c: has ended\n" {
+			t.Errorf("%d requests, stdout %q, stderr %q", len(r), out, msg)
+		}
+	})
+	t.Run("with an external id, of which the server only knows the beginning", func(t *testing.T) {
+		s := &session{server: server()}
+		s.server.runs[1].ExternalId = "o-a-too"
+		s.want(t, ExitOK, "wf", "retry", "-q", `external_id = "o-a"`, "-y")
+		if r := requestsOf[*kagziv1.RetryWorkflowRequest](s.server); len(r) != 1 || r[0].RunId != "a" {
+			t.Errorf("requests %v", r)
+		}
+	})
+	t.Run("from a step, up to the limit", func(t *testing.T) {
+		s := &session{server: server()}
+		out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "--from-step", "charge", "--limit", "2", "-y")
+		if r := requestsOf[*kagziv1.RetryWorkflowRequest](s.server); len(r) != 2 || r[1].FromStep != "charge" || out != "retry: 2 of 2 done, 0 failed\n" {
+			t.Errorf("requests %v, stdout %q", r, out)
+		}
+	})
+}
+
+func TestProgress(t *testing.T) {
+	three := []*kagziv1.BulkWorkflowsProgress{{Done: 9, Matched: 20}, {Done: 10, Matched: 20}, {Done: 20, Matched: 20}}
+	show := func(tty bool, step time.Duration) string {
+		var b strings.Builder
+		now := noon
+		p := &progress{out: &output{streams: streams{err: &b, errTTY: tty}}, verb: "cancel", total: 20, now: func() time.Time { return now }}
+		for _, event := range three {
+			p.show(event)
+			now = now.Add(step)
+		}
+		p.end()
+		return b.String()
+	}
+	t.Run("is one line that is written again in a terminal", func(t *testing.T) {
+		want := "\rcancel: 9 of 20 done, 0 failed\rcancel: 10 of 20 done, 0 failed\rcancel: 20 of 20 done, 0 failed\r" + strings.Repeat(" ", 31) + "\r"
+		if got := show(true, 0); got != want {
+			t.Errorf("stderr %q, want %q", got, want)
+		}
+	})
+	t.Run("is a line now and then elsewhere", func(t *testing.T) {
+		if got := show(false, time.Second); got != "" {
+			t.Errorf("stderr %q", got)
+		}
+		if got, want := show(false, sparse), "cancel: 10 of 20 done, 0 failed\ncancel: 20 of 20 done, 0 failed\n"; got != want {
+			t.Errorf("stderr %q, want %q", got, want)
 		}
 	})
 }

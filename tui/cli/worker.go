@@ -61,37 +61,21 @@ func runWorkerList(ctx context.Context, c *client, o *workerListOptions) error {
 	if err != nil {
 		return err
 	}
-	request, token := o.request(c.namespace), o.page.token
+	request := o.request(c.namespace)
 	var workers []*kagziv1.Worker
-	for limit < 0 || len(workers) < limit {
-		size := maxPage
-		if limit > 0 {
-			size = min(limit-len(workers), maxPage)
-		}
-		request.Page = &kagziv1.PageRequest{PageSize: int32(size), PageToken: token}
+	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		request.Page = page
 		answer, err := c.ListWorkers(ctx, request)
-		if err != nil {
-			return err
-		}
 		workers = append(workers, answer.GetWorkers()...)
-		if token = answer.GetPage().GetNextPageToken(); token == "" {
-			break
-		}
-	}
-	if len(workers) == 0 && c.out.format == "table" {
-		c.out.say("no workers in namespace %s", c.namespace)
-		return nil
-	}
-	items := render.Documents(workers)
-	if err := c.out.print(result{
-		human:    func() []string { return c.out.table(render.WorkersTable(workers, c.view())) },
-		document: pageDocument("workers", items, token),
-		items:    items,
-	}); err != nil {
+		return len(answer.GetWorkers()), answer.GetPage(), err
+	})
+	if err != nil {
 		return err
 	}
-	c.out.sayMore("workers", token)
-	return nil
+	return c.out.printList(listed{
+		name: "workers", noun: "workers", none: "no workers in namespace " + c.namespace, items: render.Documents(workers),
+		table: func() render.Table { return render.WorkersTable(workers, c.view()) },
+	}, tokens)
 }
 
 type workerOptions struct{ id string }

@@ -122,6 +122,24 @@ const (
 
 func pad(s string, cells int) string { return s + strings.Repeat(" ", max(0, cells-render.Width(s))) }
 
+// fold breaks a text at its blanks into lines of at most so many cells, but for words that are longer; 0 is no limit.
+func fold(s string, cells int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		switch {
+		case line == "":
+			line = word
+		case cells > 0 && render.Width(line)+1+render.Width(word) > cells:
+			lines = append(lines, line)
+			line = word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
 // draw writes all lines over those that were drawn last. Needs mu.
 func (b *board) draw() {
 	table := render.Table{Columns: []render.Column{

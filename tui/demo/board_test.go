@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,4 +51,52 @@ func TestATerminalsBoardDrawsItsLinesInPlace(t *testing.T) {
 			t.Errorf("user text reached the terminal as it was: %q", out.String())
 		}
 	})
+}
+
+func TestATextIsFoldedAtItsBlanks(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		cells int
+		want  []string
+	}{
+		{"card refunded, then stock", 14, []string{"card refunded,", "then stock"}},
+		{"card refunded, then stock", 13, []string{"card", "refunded,", "then stock"}},
+		{"card refunded, then stock", 0, []string{"card refunded, then stock"}},
+		{"an unbreakable word", 5, []string{"an", "unbreakable", "word"}},
+		{"größer größer", 6, []string{"größer", "größer"}},
+		{"", 5, []string{""}},
+	} {
+		if got := fold(c.text, c.cells); !slices.Equal(got, c.want) {
+			t.Errorf("fold(%q, %d) = %q, want %q", c.text, c.cells, got, c.want)
+		}
+	}
+}
+
+func TestTheBoardOfAllScenesAndTheirSummaryFitATerminalOf80By24(t *testing.T) {
+	const width, height = 80, 24
+	before := 3 + len(scenes) + 1 // what starts and where, what is shown, a blank
+	if board := len(scenes) + 1; before+board+1 > height {
+		t.Errorf("%d lines before the board, %d of it, and the cursor's: more than %d", before, board, height)
+	}
+	var verdicts []verdict
+	var out strings.Builder
+	for _, s := range scenes {
+		if line := "  " + pad(s.title, titleWidth) + "  " + s.about; render.Width(line) > width || render.Width(s.title) > titleWidth {
+			t.Errorf("%q is too long", line)
+		}
+		verdicts = append(verdicts, verdict{title: s.title, status: "COMPLETED", took: 1234 * time.Millisecond, note: strings.Repeat("checked ", 10)})
+	}
+	summarize(screen{out: &out, terminal: true, width: width}, verdicts, time.Second)
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) > height {
+		t.Errorf("the summary has %d lines, want at most %d:\n%s", len(lines), height, out.String())
+	}
+	for _, line := range lines {
+		if render.Width(line) >= width {
+			t.Errorf("a line has %d cells, want less than %d: %q", render.Width(line), width, line)
+		}
+	}
+	if got := strings.Count(out.String(), "checked"); got != 10*len(scenes) {
+		t.Errorf("%d words of notes are left, want %d:\n%s", got, 10*len(scenes), out.String())
+	}
 }

@@ -58,6 +58,17 @@ func (c *check) ran(want ...string) {
 	}
 }
 
+// each makes a check of each of the runs that belong to the scene, and says which of them it is that differs.
+func (c *check) each(name func(i int) string, look func(i int, c *check)) {
+	for i, run := range c.runs {
+		one := check{facts: run}
+		look(i, &one)
+		for _, d := range one.differs {
+			c.differ("%s: %s", name(i), d)
+		}
+	}
+}
+
 // find returns the last attempt of a step; false, and a difference, when there is none.
 func (c *check) find(name string) (attempt, bool) {
 	for _, s := range slices.Backward(c.steps) {
@@ -154,8 +165,8 @@ func checkNap(c *check) (note string) {
 	ended(c, "rested")
 	c.attempts("before COMPLETED", "nap COMPLETED", "after COMPLETED")
 	c.ran("before", "after")
-	if !c.slept {
-		c.differ("the run was never seen SLEEPING")
+	if !slices.Contains(c.waits, waitForNap) {
+		c.differ("the run was never seen SLEEPING for %s", waitForNap)
 	}
 	if c.took < napLength {
 		c.differ("the run took %s, want at least %s", c.took, napLength)

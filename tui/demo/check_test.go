@@ -63,7 +63,7 @@ func napFacts() facts {
 	nap := did("nap", 1, "")
 	nap.kind, nap.wakeUp = "sleep", epoch.Add(3*time.Second)
 	return facts{
-		status: kagzi.StatusCompleted, output: json.RawMessage(`"rested"`), slept: true, took: 3010 * time.Millisecond,
+		status: kagzi.StatusCompleted, output: json.RawMessage(`"rested"`), waits: []string{waitForNap}, took: 3010 * time.Millisecond,
 		steps: []attempt{did("before", 0, `""`), nap, did("after", 3002, `""`)}, ledger: ran("before", "after"),
 	}
 }
@@ -99,6 +99,14 @@ func (f facts) clone() facts {
 		k := *f.killed
 		f.killed = &k
 	}
+	if f.schedule != nil {
+		s := *f.schedule
+		f.schedule = &s
+	}
+	f.signals, f.waits, f.runs = slices.Clone(f.signals), slices.Clone(f.waits), slices.Clone(f.runs)
+	for i := range f.runs {
+		f.runs[i] = f.runs[i].clone()
+	}
 	return f
 }
 
@@ -109,6 +117,7 @@ func TestFactsThatAreAsTheyMustBePass(t *testing.T) {
 	}{
 		"saga": {sagaFacts(), checkSaga}, "fan-out": {fanFacts(), checkFanOut}, "flaky": {flakyFacts(), checkFlaky},
 		"nap": {napFacts(), checkNap}, "kill": {tenFacts(), checkTenSteps},
+		"approval": {approvalFacts(), checkApproval}, "schedule": {scheduleFacts(), checkSchedule},
 	} {
 		k := check{facts: c.facts}
 		if note := c.check(&k); len(k.differs) > 0 || note == "" {
@@ -126,14 +135,17 @@ func TestTheStepInFlightAtTheKillMayAlsoRunOnce(t *testing.T) {
 	}
 }
 
+// tampering is something that must not be and that a check must find.
+type tampering struct {
+	name   string
+	facts  facts
+	check  func(*check) string
+	tamper func(f *facts)
+	says   string
+}
+
 func TestTamperedFactsAreFound(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		facts  facts
-		check  func(*check) string
-		tamper func(f *facts)
-		says   string
-	}{
+	for _, c := range slices.Concat([]tampering{
 		{"saga: the run failed", sagaFacts(), checkSaga, func(f *facts) { f.status, f.err = kagzi.StatusFailed, "boom" }, "boom"},
 		{"saga: the parcel was shipped", sagaFacts(), checkSaga, func(f *facts) { f.output = json.RawMessage(`{"shipped":true}`) }, "result is"},
 		{"saga: undone in the order done", sagaFacts(), checkSaga, func(f *facts) { f.steps[3], f.steps[4] = f.steps[4], f.steps[3] }, "recorded steps"},
@@ -159,7 +171,7 @@ func TestTamperedFactsAreFound(t *testing.T) {
 		{"flaky: no delay", flakyFacts(), checkFlaky, func(f *facts) { f.steps[2].started = f.steps[1].started }, "want at least 500ms"},
 
 		{"nap: too short", napFacts(), checkNap, func(f *facts) { f.took = 2 * time.Second }, "took 2s"},
-		{"nap: never parked", napFacts(), checkNap, func(f *facts) { f.slept = false }, "SLEEPING"},
+		{"nap: never parked", napFacts(), checkNap, func(f *facts) { f.waits = nil }, "SLEEPING"},
 		{"nap: woken early", napFacts(), checkNap, func(f *facts) { f.steps[2].started = epoch.Add(time.Second) }, "after the sleep's end"},
 		{"nap: woken late", napFacts(), checkNap, func(f *facts) { f.steps[2].started = epoch.Add(time.Minute) }, "after the sleep's end"},
 		{"nap: a step ran again", napFacts(), checkNap, func(f *facts) { f.ledger = ran("before", "before", "after") }, "ran as"},
@@ -177,7 +189,7 @@ func TestTamperedFactsAreFound(t *testing.T) {
 		{"kill: a step has failed", tenFacts(), checkTenSteps, func(f *facts) { f.steps[9].status = "FAILED" }, "step-10 is FAILED"},
 		{"kill: the caller got other stamps", tenFacts(), checkTenSteps, func(f *facts) { f.output = json.RawMessage(`[]`) }, "result is []"},
 		{"kill: the killed worker did all", tenFacts(), checkTenSteps, func(f *facts) { f.killed.worker = "worker-9" }, "of the killed worker"},
-	} {
+	}, approvalTamperings(), scheduleTamperings()) {
 		t.Run(c.name, func(t *testing.T) {
 			k := check{facts: c.facts.clone()}
 			c.tamper(&k.facts)

@@ -41,15 +41,16 @@ func TestBinary(t *testing.T) {
 			t.Fatalf("demo: %v\n%s%s", err, output, d.stderr)
 		}
 		for _, want := range []string{
-			"5 of 5 results are what they must be", "killed with 5 steps recorded", "nap         SLEEPING",
-			"another did", "50 steps", "refund-card COMPLETED",
+			"7 of 7 results are what they must be", "killed with 5 steps recorded", "nap         SLEEPING",
+			"another did", "50 steps", "refund-card COMPLETED", "approval    waits for signal approval", "quote-5 COMPLETED",
+			"taken once", "schedule    ENABLED", "schedule    PAUSED", "one run each",
 		} {
 			if !strings.Contains(output, want) {
 				t.Errorf("the output does not say %q:\n%s", want, output)
 			}
 		}
 		for _, s := range scenes {
-			if !regexp.MustCompile(`(?m)^` + s.title + ` +COMPLETED  right `).MatchString(output) {
+			if !regexp.MustCompile(`(?m)^` + s.title + ` +(COMPLETED|PAUSED) +right `).MatchString(output) {
 				t.Errorf("the summary has no good line for %s:\n%s", s.title, output)
 			}
 		}
@@ -78,12 +79,23 @@ func TestBinary(t *testing.T) {
 		if _, err := child.Ask(t.Context(), tui.DialOptions{Address: address}, 5*time.Second); err != nil {
 			t.Errorf("the server does not answer: %v", err)
 		}
-		for line := range strings.Lines(output) {
-			if command, ok := strings.CutPrefix(line, "  kagzi workflow list"); ok {
-				try := exec.CommandContext(t.Context(), binary, append([]string{"workflow", "list"}, strings.Fields(command)...)...)
-				if listed, err := try.CombinedOutput(); err != nil || !strings.Contains(string(listed), sagaType) {
-					t.Errorf("what it said to try: %v\n%s", err, listed)
-				}
+		for _, try := range []struct{ command, says string }{ // in this order
+			{"workflow list", sagaType},
+			{"workflow show --external", purchaseType},
+			{"workflow signal", "delivered"},
+			{"schedule show", tickCron},
+			{"schedule trigger", "-"},
+			{"schedule resume", "ENABLED"},
+			{"schedule runs", "schedule:"},
+		} {
+			args := regexp.MustCompile(`(?m)^  kagzi (` + try.command + `.*)$`).FindStringSubmatch(output)
+			if args == nil {
+				t.Errorf("it does not say to try %q:\n%s", try.command, output)
+				continue
+			}
+			said, err := exec.CommandContext(t.Context(), binary, strings.Fields(args[1])...).CombinedOutput()
+			if err != nil || !strings.Contains(string(said), try.says) {
+				t.Errorf("kagzi %s: %v, want one that says %q:\n%s", args[1], err, try.says, said)
 			}
 		}
 		d.interrupt()

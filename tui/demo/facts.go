@@ -13,22 +13,33 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// facts are all that a check goes by: what the caller got, what the server has recorded, and what the steps left on disk.
+// facts are all that a check goes by: what the caller got, what the server has recorded, and what the steps left on disk. They are
+// about a run and the runs that belong to it; those of a schedule have no run of their own.
 type facts struct {
-	status kagzi.Status
-	output json.RawMessage // as Result gave it to the caller; empty when the run ended without one
-	err    string          // of a run that ended without a result
-	took   time.Duration   // from its creation to its end, by the server's clock
-	steps  []attempt       // every attempt, in the order in which the run began its steps
-	ledger []execution     // in the order in which they began
-	slept  bool            // the run was seen SLEEPING
-	killed *kill           // of the run whose worker was killed
+	status     kagzi.Status
+	output     json.RawMessage // as Result gave it to the caller; empty when the run ended without one
+	err        string          // of a run that ended without a result
+	externalID string
+	created    time.Time     // by the server's clock
+	took       time.Duration // from its creation to its end, by the server's clock
+	steps      []attempt     // every attempt, in the order in which the run began its steps
+	ledger     []execution   // in the order in which they began
+	signals    []signal      // in the order in which they came
+	waits      []string      // all that the run was seen SLEEPING for: "timer nap"
+
+	runs   []facts // the children in the order in which they were started, or a schedule's runs in the order of their ticks
+	killed *kill   // of the run whose worker was killed
+	sent   int     // signals that the run was sent
+
+	tick     time.Time              // of a run that a schedule fired
+	schedule *kagzi.ScheduleDetails // at the end
+	fired    int                    // runs that the schedule had when it was paused
 }
 
 // attempt is one attempt of a step as the server has recorded it.
 type attempt struct {
 	name     string
-	kind     string // function or sleep
+	kind     string // function, sleep, signal or child_workflow
 	status   string
 	number   int
 	output   string // JSON
@@ -36,7 +47,8 @@ type attempt struct {
 	errText  string
 	started  time.Time
 	finished time.Time // zero when it has not
-	wakeUp   time.Time // of a sleep
+	wakeUp   time.Time // of a sleep, or a wait with a limit
+	childID  string    // run id of a child
 }
 
 // kill is what was known when a worker was killed.
@@ -47,28 +59,64 @@ type kill struct {
 
 func (a attempt) completed() bool { return a.status == "COMPLETED" }
 
-// collect gathers the facts about a run when it has ended.
-func collect(ctx context.Context, s *stage, run *kagzi.Run) (facts, error) {
-	var f facts
+// signal is a signal that a run got.
+type signal struct {
+	name    string
+	id      string
+	payload string // JSON
+	step    string // that consumed it
+}
+
+// collect gathers the facts about a run when it has ended, and about its children.
+func collect(ctx context.Context, s *stage, run *kagzi.Run, f *facts) error {
 	output, err := kagzi.Result[json.RawMessage](ctx, run)
 	var failed *kagzi.RunError
 	switch {
 	case errors.As(err, &failed):
 		f.err = failed.Error()
 	case err != nil:
-		return f, fmt.Errorf("result: %w", err)
+		return fmt.Errorf("result: %w", err)
 	}
 	f.output = output
 	details, err := run.Describe(ctx)
 	if err != nil {
-		return f, fmt.Errorf("run: %w", err)
+		return fmt.Errorf("run: %w", err)
 	}
-	f.status, f.took = details.Status, details.FinishedAt.Sub(details.CreatedAt)
+	f.status, f.externalID, f.tick = details.Status, details.ExternalID, details.ScheduledAt
+	f.created, f.took = details.CreatedAt, details.FinishedAt.Sub(details.CreatedAt)
 	if f.steps, err = listSteps(ctx, s.api, run.ID()); err != nil {
-		return f, err
+		return err
 	}
-	f.ledger, err = s.ledger.read(run.ID())
-	return f, err
+	if f.signals, err = listSignals(ctx, s.api, run.ID()); err != nil {
+		return err
+	}
+	if f.ledger, err = s.ledger.read(run.ID()); err != nil {
+		return err
+	}
+	for _, step := range f.steps {
+		if step.childID == "" {
+			continue
+		}
+		var child facts
+		if err := collect(ctx, s, s.client.Run(step.childID), &child); err != nil {
+			return fmt.Errorf("child %s: %w", step.name, err)
+		}
+		f.runs = append(f.runs, child)
+	}
+	return nil
+}
+
+// listSignals asks the server for the signals of a run, of which no run of the demo has more than a page.
+func listSignals(ctx context.Context, api tui.API, runID string) ([]signal, error) {
+	answer, err := api.ListSignals(ctx, &kagziv1.ListSignalsRequest{Namespace: namespace, RunId: runID})
+	if err != nil {
+		return nil, fmt.Errorf("signals: %w", err)
+	}
+	var all []signal
+	for _, s := range answer.GetSignals() {
+		all = append(all, signal{name: s.GetName(), id: s.GetSignalId(), payload: string(s.GetPayload().GetData()), step: s.GetStepName()})
+	}
+	return all, nil
 }
 
 // listSteps asks the server for every attempt of a run's steps.
@@ -94,7 +142,7 @@ func attemptOf(s *kagziv1.Step) attempt {
 	a := attempt{
 		name: s.GetName(), kind: render.StepKind(s.GetKind()), status: render.StepStatus(s.GetStatus()), number: int(s.GetAttemptNumber()),
 		output: string(s.GetOutput().GetData()), errType: s.GetError().GetType(), errText: s.GetError().GetMessage(),
-		started: s.GetStartedAt().AsTime(),
+		started: s.GetStartedAt().AsTime(), childID: s.GetChildRunId(),
 	}
 	if s.FinishedAt != nil {
 		a.finished = s.FinishedAt.AsTime()

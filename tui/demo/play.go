@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,45 +57,54 @@ type player struct {
 	board *board
 	index int
 
-	status kagziv1.WorkflowStatus
-	slept  bool
+	status string // of the run or the schedule, as it was last shown
+	style  render.Style
 	done   int
-	seen   map[string]string // status of an attempt by its id
+	seen   map[string]string // status of an attempt, or of a tick's run, by its id
+
+	mu    sync.Mutex
+	waits []string // all that the run was seen SLEEPING for
+	over  bool     // nothing more will be seen
 }
 
 func (p *player) play(ctx context.Context) verdict {
 	began := time.Now()
 	c := check{}
-	note, err := p.perform(ctx, &c)
+	var note string
+	var err error
+	if c.facts, err = p.perform(ctx, p); err == nil {
+		note = p.check(&c)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("not over after %s", render.Duration(time.Since(began)))
+	}
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("not over after %s", render.Duration(time.Since(began)))
-		}
 		c.differ("%v", err)
 	}
 	if len(c.differs) > 0 {
 		note = c.differs[0]
 	}
-	return verdict{
-		title: p.title, status: render.RunStatus(p.status), style: render.RunStyle(p.status),
-		note: note, took: time.Since(began), differs: c.differs,
-	}
+	return verdict{title: p.title, status: p.status, style: p.style, note: note, took: time.Since(began), differs: c.differs}
 }
 
-func (p *player) perform(ctx context.Context, c *check) (note string, err error) {
-	run, err := p.start(ctx, p.stage.client)
-	if err != nil {
-		return "", fmt.Errorf("start: %w", err)
-	}
+// become shows the status that a run or a schedule has come to.
+func (p *player) become(status string, style render.Style) {
+	p.status, p.style = status, style
+	p.board.status(p.index, status, style)
+}
+
+// say shows what the demo itself has done.
+func (p *player) say(event string) { p.board.detail(p.index, event, event) }
+
+// follow sees a run through to its end, while it is meddled with, and gathers the facts about it.
+func (p *player) follow(ctx context.Context, run *kagzi.Run, meddle meddler) (f facts, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var meddling sync.WaitGroup
-	var killed *kill
 	var meddled error
-	if p.meddle != nil {
+	if meddle != nil {
 		meddling.Go(func() {
-			say := func(event string) { p.board.detail(p.index, event, event) }
-			if killed, meddled = p.meddle(ctx, p.stage, run, say); meddled != nil {
+			if meddled = meddle(ctx, p, run, &f); meddled != nil {
 				cancel() // or the rest would wait for what does not come
 			}
 		})
@@ -101,25 +112,24 @@ func (p *player) perform(ctx context.Context, c *check) (note string, err error)
 	err = p.watch(ctx, run)
 	meddling.Wait()
 	if err := errors.Join(meddled, err); err != nil {
-		return "", err
+		return f, err
 	}
-	if c.facts, err = collect(ctx, p.stage, run); err != nil {
-		return "", err
-	}
-	c.slept, c.killed = p.slept, killed
-	return p.check(c), nil
+	f.waits = p.waits
+	return f, collect(ctx, p.stage, run, &f)
 }
 
 // watch shows what happens to the run until it has ended.
 func (p *player) watch(ctx context.Context, run *kagzi.Run) error {
+	defer p.see("", true)
 	events, err := p.stage.api.WatchWorkflow(ctx, &kagziv1.WatchWorkflowRequest{Namespace: namespace, RunId: run.ID()})
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
+	var last kagziv1.WorkflowStatus
 	for {
 		event, err := events.Recv()
 		switch {
-		case errors.Is(err, io.EOF) && render.Ended(p.status):
+		case errors.Is(err, io.EOF) && render.Ended(last):
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -131,12 +141,45 @@ func (p *player) watch(ctx context.Context, run *kagzi.Run) error {
 		for _, s := range event.GetSteps() {
 			p.showStep(s)
 		}
-		if w := event.GetWorkflow(); w != nil && w.GetStatus() != p.status {
-			p.status = w.GetStatus()
-			p.slept = p.slept || p.status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING
-			p.board.status(p.index, render.RunStatus(p.status), render.RunStyle(p.status))
+		if w := event.GetWorkflow(); w != nil {
+			if w.GetStatus() != last {
+				last = w.GetStatus()
+				p.become(render.RunStatus(last), render.RunStyle(last))
+			}
+			p.showWait(w)
 		}
 	}
+}
+
+// showWait shows what a parked run waits for, the first time that it does.
+func (p *player) showWait(w *kagziv1.Workflow) {
+	kind, name, _ := strings.Cut(w.GetWaitingFor(), ":")
+	wait := kind + " " + name
+	if kind == "child" {
+		wait = "children" // it waits for all of them, and their ids say nothing
+	}
+	if known, _ := p.waitsFor(wait); kind == "" || known {
+		return
+	}
+	p.see(wait, false)
+	p.board.detail(p.index, p.progress("waits for "+wait), "waits for "+wait)
+}
+
+// see keeps what the run waits for, if anything, and whether it is over.
+func (p *player) see(wait string, over bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wait != "" {
+		p.waits = append(p.waits, wait)
+	}
+	p.over = over
+}
+
+// waitsFor reports whether the run was seen to wait for something, and whether nothing more will be seen of it.
+func (p *player) waitsFor(wait string) (seen, over bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.waits, wait), p.over
 }
 
 // manySteps is from how many steps on only every so many of them are worth a line.
@@ -165,9 +208,14 @@ func (p *player) showStep(s *kagziv1.Step) {
 			event = ""
 		}
 	}
-	detail := fmt.Sprintf("%d of %d steps", p.done, p.total)
+	p.board.detail(p.index, p.progress(event), event)
+}
+
+// progress is how far the run is, and what happened last if that is worth to be told.
+func (p *player) progress(event string) string {
+	progress := fmt.Sprintf("%d of %d steps", p.done, p.total)
 	if event != "" {
-		detail += ", " + event
+		progress += ", " + event
 	}
-	p.board.detail(p.index, detail, event)
+	return progress
 }

@@ -19,6 +19,7 @@ const (
 	namespace  = "default"
 	queue      = "demo"
 	crashQueue = "demo-crash" // of the run whose worker is killed, so that no other run has to do with it
+	slotQueue  = "demo-slot"  // of the runs that share a worker's only slot
 )
 
 // serverFlags make a lost worker show after seconds, not half a minute.
@@ -36,8 +37,8 @@ type stage struct {
 	workers map[string]*child.Process // by name
 }
 
-// build makes the directory, starts the server and the workers, each named and with the queue it works on, and waits until all are ready.
-func build(ctx context.Context, workers map[string]string) (*stage, error) {
+// build makes the directory, starts the server and the workers, by name, and waits until all are ready.
+func build(ctx context.Context, workers map[string]post) (*stage, error) {
 	dir, err := os.MkdirTemp("", "kagzi-demo-")
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func build(ctx context.Context, workers map[string]string) (*stage, error) {
 	return s, nil
 }
 
-func (s *stage) start(ctx context.Context, workers map[string]string) error {
+func (s *stage) start(ctx context.Context, workers map[string]post) error {
 	data := filepath.Join(s.dir, "data")
 	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(string(s.ledger), 0o700)); err != nil {
 		return err
@@ -65,8 +66,8 @@ func (s *stage) start(ctx context.Context, workers map[string]string) error {
 	if s.client, err = kagzi.NewClient(kagzi.ClientOptions{Address: s.server.Address, Namespace: namespace, Logger: quiet}); err != nil {
 		return err
 	}
-	for name, worksOn := range workers {
-		if s.workers[name], err = (workerSpec{name: name, address: s.server.Address, queue: worksOn, ledger: s.ledger}).start(); err != nil {
+	for name, at := range workers {
+		if s.workers[name], err = (workerSpec{name: name, address: s.server.Address, post: at, ledger: s.ledger}).start(); err != nil {
 			delete(s.workers, name)
 			return err
 		}
@@ -89,12 +90,18 @@ func (s *stage) kill(worker string) error {
 	return nil
 }
 
-// dismiss stops a worker in good order.
-func (s *stage) dismiss(worker string) error {
-	if p := s.take(worker); p != nil {
-		return p.Stop(stopGrace)
+// dismiss stops all workers but one in good order.
+func (s *stage) dismiss(but string) error {
+	var errs []error
+	for name := range posts {
+		if name == but {
+			continue
+		}
+		if p := s.take(name); p != nil {
+			errs = append(errs, p.Stop(stopGrace))
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (s *stage) take(worker string) *child.Process {

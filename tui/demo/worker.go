@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,13 +25,14 @@ const (
 type workerSpec struct {
 	name    string
 	address string
-	queue   string
 	ledger  ledger
+	post
 }
 
 func (s workerSpec) start() (*child.Process, error) {
 	return child.Start(child.Spec{Args: []string{
-		"demo", "worker", "--name", s.name, "--address", s.address, "--queue", s.queue, "--ledger", string(s.ledger),
+		"demo", "worker", "--name", s.name, "--address", s.address, "--ledger", string(s.ledger),
+		"--queue", s.queue, "--slots", strconv.Itoa(s.slots),
 	}})
 }
 
@@ -45,6 +47,7 @@ func newWorker() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := kagzi.NewWorker(kagzi.WorkerOptions{
 				Address: s.address, Namespace: namespace, Queue: s.queue, WorkerID: s.name,
+				MaxConcurrent: s.slots,
 				DrainTimeout:  drainLimit,
 				HandleSignals: []os.Signal{}, // the parent ends the context
 				Logger:        slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
@@ -68,6 +71,7 @@ func newWorker() *cobra.Command {
 	cmd.Flags().StringVar(&s.name, "name", "", "id of the worker")
 	cmd.Flags().StringVar(&s.address, "address", "", "host:port of the server")
 	cmd.Flags().StringVar(&s.queue, "queue", "", "queue to work on")
+	cmd.Flags().IntVar(&s.slots, "slots", 0, "runs in hand at once; 0: the SDK's default")
 	cmd.Flags().StringVar((*string)(&s.ledger), "ledger", "", "directory in which steps leave a line each time they run")
 	for _, flag := range []string{"name", "address", "queue", "ledger"} {
 		_ = cmd.MarkFlagRequired(flag) // fails only for a flag that is not there

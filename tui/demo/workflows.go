@@ -17,6 +17,7 @@ const (
 	flakyType = "flaky-step"
 	napType   = "nap"
 	tenType   = "ten-steps"
+	tickType  = "tick"
 
 	fanWidth     = 50
 	fanWork      = 200 * time.Millisecond
@@ -24,6 +25,7 @@ const (
 	flakyInitial = 250 * time.Millisecond
 	napSeconds   = 3
 	napLength    = napSeconds * time.Second
+	waitForNap   = "timer nap"
 	tenSteps     = 10
 	tenWork      = 200 * time.Millisecond
 )
@@ -40,6 +42,9 @@ func (a *author) handle(w *kagzi.Worker) {
 	kagzi.Handle(w, flakyType, a.flaky)
 	kagzi.Handle(w, napType, a.nap)
 	kagzi.Handle(w, tenType, a.tenSteps)
+	kagzi.Handle(w, tickType, a.tick)
+	kagzi.Handle(w, purchaseType, a.purchase)
+	kagzi.Handle(w, quoteType, a.quote)
 }
 
 // do makes a step out of some work: before anything else each execution of it is written to the ledger.
@@ -173,6 +178,12 @@ func (a *author) tenSteps(ctx kagzi.Context, steps int) ([]stamp, error) {
 
 // stepName is the name of the n-th of the ten steps, from 1.
 func stepName(n int) string { return fmt.Sprintf("step-%02d", n) }
+
+// tick records which tick of its schedule fired it.
+func (a *author) tick(ctx kagzi.Context, _ struct{}) (time.Time, error) {
+	at := kagzi.Info(ctx).ScheduledAt
+	return do(a, ctx, "record", func(context.Context) (time.Time, error) { return at, nil })
+}
 
 // pause stands for work that takes a while.
 func pause(ctx context.Context, d time.Duration) error {

@@ -96,13 +96,20 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	p.number("Workers lost", int64(r.GetLeaseLosses()))
 	p.text("Tags", keyValues(r.GetTags()))
 	p.text("Requires", keyValues(r.GetRequirements()))
-	p.text("Concurrency", r.GetConcurrencyKey())
+	p.text("Concurrency", concurrency(r))
 	p.text("Parent", r.GetParentRunId())
 	p.text("Schedule", r.GetScheduleId())
 	p.text("Retried from", r.GetRetriedFromRunId())
 	p.text("Handles", r.GetFailedRunId())
 	p.text("Continued as", r.GetContinuedAsRunId())
-	p.text("On failure", r.GetOnFailureWorkflow())
+	p.text("Continued from", r.GetContinuedFromRunId())
+	p.text("On failure", handler(r.GetOnFailureWorkflow(), r.GetOnFailureTaskQueue()))
+	p.text("Retry", retryLine(r.GetRetryPolicy()))
+	p.text("Timeouts", timeoutsLine(r.GetTimeouts()))
+	if r.GetPinned() {
+		p.text("Pinned", "kept, whatever the retention")
+	}
+	p.time("Scheduled for", r.GetScheduledAt(), v)
 	p.time("Created", r.GetCreatedAt(), v)
 	p.time("Started", r.GetStartedAt(), v)
 	p.time("Ended", r.GetFinishedAt(), v)
@@ -111,10 +118,21 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 		p.time("Deadline", r.GetDeadlineAt(), v)
 	}
 	p.time("Cancel asked", r.GetCancelRequestedAt(), v)
+	if !Ended(r.GetStatus()) {
+		p.time("Grace until", r.GetCancelGraceUntil(), v)
+	}
 	if r.GetStartedAt() != nil {
 		p.text("Took", v.Took(r.GetStartedAt(), r.GetFinishedAt()))
 	}
 	return p
+}
+
+// concurrency is the key that a run shares and how many may run with it, as raw text.
+func concurrency(r *kagziv1.Workflow) string {
+	if r.GetConcurrencyKey() == "" || r.GetConcurrencyLimit() == 0 {
+		return r.GetConcurrencyKey()
+	}
+	return r.GetConcurrencyKey() + ", at most " + strconv.Itoa(int(r.GetConcurrencyLimit())) + " at a time"
 }
 
 // keyValues joins a map as "a=1 b=2", sorted.

@@ -29,10 +29,16 @@ func StepResult(s *kagziv1.Step, v View) string {
 		return ErrorLine(s.GetError()) + ", again " + v.Time(s.GetRetryAt())
 	case s.GetError() != nil:
 		return ErrorLine(s.GetError())
+	case s.GetSignalTimedOut():
+		return "no signal " + s.GetSignalName() + " came in time"
 	case s.GetOutput() != nil:
 		return PayloadLine(s.GetOutput(), v.Payloads)
 	case s.GetChildRunId() != "":
 		return "run " + s.GetChildRunId()
+	case s.GetSignalName() != "" && s.GetFinishedAt() == nil && s.GetWakeUpAt() == nil:
+		return "waits for signal " + s.GetSignalName()
+	case s.GetSignalName() != "" && s.GetFinishedAt() == nil:
+		return "waits for signal " + s.GetSignalName() + ", gives up " + v.Time(s.GetWakeUpAt())
 	case s.GetWakeUpAt() != nil && s.GetFinishedAt() == nil:
 		return "due " + v.Time(s.GetWakeUpAt())
 	}

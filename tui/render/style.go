@@ -44,6 +44,11 @@ func StepKind(k kagziv1.StepKind) string {
 	return strings.ToLower(strings.TrimPrefix(k.String(), "STEP_KIND_"))
 }
 
+// Blocker is what keeps a run from going on, as short lower-case words: "no worker", "retry delay".
+func Blocker(b kagziv1.ExplainWorkflowResponse_Blocker) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(b.String(), "BLOCKER_")), "_", " ")
+}
+
 // WorkerStatus is a worker's status as a short word.
 func WorkerStatus(s kagziv1.WorkerStatus) string {
 	return strings.TrimPrefix(s.String(), "WORKER_STATUS_")

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// checkFlag is what a worker's build is started with to replay the open runs instead of working.
+const checkFlag = "-kagzi-check"
+
+// checkPatience is how long an interrupted check may take to end by itself.
+const checkPatience = 10 * time.Second
+
+func newCheck(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check COMMAND [ARG...]",
+		Short: "Say whether a new build of a worker would go on with the open runs",
+		Long: `Start a build of your worker with the extra last argument ` + checkFlag + `: it replays the history of every open run of its workflow
+types on the server without running a step's body, and reports the runs that would diverge, and at which step. The server, namespace and
+key of the flags reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE and KAGZI_API_KEY.
+
+Exit code: 0 when all open runs would go on, 1 when runs would diverge; any other code is the build's own.`,
+		Example: `  kagzi check ./worker
+  kagzi check --address prod:50051 --namespace orders ./worker --config worker.toml
+  kagzi check go run ./cmd/worker`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := e.flags.Resolve(cmd.Flags(), e.lookup); err != nil {
+				return err
+			}
+			return runCheck(cmd.Context(), e, e.streams(cmd), args)
+		},
+	}
+	e.register(cmd)
+	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
+	return cmd
+}
+
+func runCheck(ctx context.Context, e *env, s streams, args []string) error {
+	if limit := e.flags.Timeout; limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		ctx = limited
+	}
+	build := exec.CommandContext(ctx, args[0], append(args[1:len(args):len(args)], checkFlag)...)
+	build.Env = checkEnvironment(os.Environ(), e.flags)
+	build.Stdout, build.Stderr = s.out, s.err
+	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
+	build.WaitDelay = checkPatience
+	err := build.Run()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &timeoutError{limit: e.flags.Timeout, err: err}
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) {
+		return &usageError{err: fmt.Errorf("%s does not start: %w", args[0], err), hint: []string{"usage: kagzi check COMMAND [ARG...]"}}
+	}
+	if ended.ExitCode() == ExitError {
+		return codeError(ExitError) // it has said which runs would diverge
+	}
+	return &checkError{command: args[0], state: ended.ProcessState}
+}
+
+// checkEnvironment is the environment of a build that is checked: this process's own, with the server that the flags name.
+func checkEnvironment(own []string, f *ClientFlags) []string {
+	given := map[string]string{"KAGZI_ADDRESS": f.Address, "KAGZI_NAMESPACE": f.Namespace, "KAGZI_API_KEY": f.APIKey}
+	var environment []string
+	for _, variable := range own {
+		name, _, _ := strings.Cut(variable, "=")
+		if _, replaced := given[name]; !replaced {
+			environment = append(environment, variable)
+		}
+	}
+	for _, name := range []string{"KAGZI_ADDRESS", "KAGZI_NAMESPACE", "KAGZI_API_KEY"} {
+		if given[name] != "" {
+			environment = append(environment, name+"="+given[name])
+		}
+	}
+	return environment
+}
+
+// checkError says that a build ended otherwise than a check does.
+type checkError struct {
+	command string
+	state   *os.ProcessState
+}
+
+func (e *checkError) Error() string {
+	return fmt.Sprintf("%s could not be checked: it ended with %s; its main must call the worker's Run with %s left for it", e.command, e.state, checkFlag)
+}
+
+// ExitCode is the build's own, or as a shell's for one that a signal killed.
+func (e *checkError) ExitCode() int {
+	if code := e.state.ExitCode(); code > 0 {
+		return code
+	}
+	if s, ok := e.state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return ExitError
+}

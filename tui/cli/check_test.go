@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// asWorker in the environment makes the test binary a worker's build that behaves as the variable says.
+const asWorker = "KAGZI_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if behaviour := os.Getenv(asWorker); behaviour != "" {
+		os.Exit(work(behaviour))
+	}
+	os.Exit(m.Run())
+}
+
+func work(behaviour string) int {
+	switch behaviour {
+	case "diverges":
+		fmt.Println("order 01936b2e: step charge expected, ship got")
+		return 1
+	case "knows no check":
+		fmt.Fprintln(os.Stderr, "flag provided but not defined: -kagzi-check")
+		return 2
+	case "dies":
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil && self.Kill() == nil {
+			select {}
+		}
+	case "waits":
+		interrupted := make(chan os.Signal, 1)
+		signal.Notify(interrupted, os.Interrupt)
+		fmt.Println("waiting")
+		<-interrupted
+		return 3
+	}
+	fmt.Println(strings.Join(os.Args[1:], " "))
+	for _, name := range []string{"KAGZI_ADDRESS", "KAGZI_NAMESPACE", "KAGZI_API_KEY", "OTHER"} {
+		value, ok := os.LookupEnv(name)
+		fmt.Println(name, value, ok)
+	}
+	return 0
+}
+
+func TestCheck(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("starts the build with the flag as its last argument and the server in its environment", func(t *testing.T) {
+		t.Setenv(asWorker, "fine")
+		t.Setenv("KAGZI_ADDRESS", "old:1")
+		t.Setenv("OTHER", "kept")
+		s := &session{server: &fake{}, environ: map[string]string{"KAGZI_API_KEY": "secret"}}
+		out, msg := s.want(t, ExitOK, "check", "--address", "box:1", "-n", "stage", self, "--output", "x", "-n", "mine", "--", "a b")
+		want := "--output x -n mine -- a b -kagzi-check\nKAGZI_ADDRESS box:1 true\nKAGZI_NAMESPACE stage true\nKAGZI_API_KEY secret true\nOTHER kept true\n"
+		if diff := cmp.Diff(want, out); diff != "" || msg != "" {
+			t.Errorf("stderr %q, stdout %s", msg, diff)
+		}
+	})
+	t.Run("ends with 1 where runs would diverge, and adds nothing to what the build says", func(t *testing.T) {
+		t.Setenv(asWorker, "diverges")
+		if out, msg := (&session{}).want(t, ExitError, "check", self); out != "order 01936b2e: step charge expected, ship got\n" || msg != "" {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+	})
+	t.Run("of a build that knows no check says what is missing and ends with its code", func(t *testing.T) {
+		t.Setenv(asWorker, "knows no check")
+		if _, msg := (&session{}).want(t, 2, "check", self); !strings.Contains(msg, "not defined") || !strings.Contains(msg, "could not be checked: it ended with exit status 2") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("of a build that is killed ends as a shell would", func(t *testing.T) {
+		t.Setenv(asWorker, "dies")
+		if _, msg := (&session{}).want(t, 128+9, "check", self); !strings.Contains(msg, "signal: killed") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("of what cannot be started is a usage error", func(t *testing.T) {
+		if _, msg := (&session{}).want(t, ExitUsage, "check", "./no-such-worker"); !strings.Contains(msg, "./no-such-worker does not start") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("hands an interrupt on and ends with 130", func(t *testing.T) {
+		t.Setenv(asWorker, "waits")
+		ctx, interrupt := context.WithCancel(t.Context())
+		s := &session{server: &fake{}}
+		if code := Execute(ctx, root(s.env()), []string{"check", self}, strings.NewReader(""), onWrite(interrupt), discard{}); code != ExitInterrupted {
+			t.Errorf("exit code %d", code)
+		}
+	})
+	t.Run("gives up after --timeout", func(t *testing.T) {
+		t.Setenv(asWorker, "waits")
+		if _, msg := (&session{}).want(t, ExitError, "check", "--timeout", "300ms", self); !strings.Contains(msg, "gave up after 300ms") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+}
+
+// onWrite is an output that calls a function when something is written.
+type onWrite func()
+
+func (f onWrite) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+func TestCheck_environment_leaves_out_a_key_that_is_not_given(t *testing.T) {
+	got := checkEnvironment([]string{"A=1", "KAGZI_API_KEY=stale", "KAGZI_NAMESPACE=x"}, &ClientFlags{Address: "a:1", Namespace: "n", Timeout: time.Second})
+	if want := []string{"A=1", "KAGZI_ADDRESS=a:1", "KAGZI_NAMESPACE=n"}; !slices.Equal(got, want) {
+		t.Errorf("environment %q, want %q", got, want)
+	}
+}

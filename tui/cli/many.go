@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// manyOptions are those of the commands whose runs are named by ids or chosen by a filter: cancel, terminate, retry.
+type manyOptions struct {
+	runOptions
+	verb     string // "cancel"
+	action   action
+	server   kagziv1.BulkAction // the same action as the server does it to all that a filter chooses
+	oneByOne func() bool        // the flags ask for more than the server's action can do
+	statuses []string           // that a filter chooses when it names none
+
+	ids    []string
+	query  string
+	choose filter.Filter
+	limit  int64
+	yes    bool
+}
+
+func (o *manyOptions) command(e *env, short, long, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   o.verb + " ID... | -q FILTER",
+		Short: short,
+		Long: short + ".\n\n" + long + fmt.Sprintf(`
+
+Runs are named by their ids, or chosen with -q. Unless the filter names a status it chooses runs that are %s.
+With -q the command asks first, naming how many there are; -y answers yes, and without a terminal it is required. It says how far
+it is on stderr, and ends with exit code 1 when it could not %s all.
+
+`, strings.Join(o.statuses, ", "), o.verb) + filterHelp,
+		Example:           fmt.Sprintf("  kagzi workflow %[1]s 01936b2e-… %[2]s\n  kagzi workflow %[1]s -q 'type = \"order\" and tag.customer = \"x\"' --limit 100 -y", o.verb, example),
+		ValidArgsFunction: e.complete(completeRuns),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(args, cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return e.run(cmd, func(ctx context.Context, c *client) error {
+				if len(o.ids) > 0 {
+					return c.act(ctx, o.action, o.ids)
+				}
+				return runMany(ctx, c, o)
+			})
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringVarP(&o.query, "query", "q", "", queryHelp)
+	cmd.Flags().Int64Var(&o.limit, "limit", 0, "with -q: stop after so many runs (default: all)")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "with -q: do not ask")
+	return cmd
+}
+
+func (o *manyOptions) parse(args []string, changed func(string) bool) error {
+	o.ids = args
+	switch {
+	case (len(args) == 0) == (strings.TrimSpace(o.query) == ""):
+		return usagef("which runs? want their ids, or a filter with -q")
+	case len(args) > 0 && changed("limit"):
+		return usagef("--limit goes with -q only")
+	case len(args) == 0 && o.external:
+		return usagef(`--external is about IDs; a filter has: external_id = "x"`)
+	case changed("limit") && o.limit < 1:
+		return usagef("--limit is %d; want at least 1", o.limit)
+	}
+	f, err := filter.Parse(o.query)
+	if err != nil {
+		return filterError(err)
+	}
+	if f != nil && !f.Has(filter.Status) {
+		f = append(f, filter.Condition{Field: filter.Status, Op: filter.In, Values: o.statuses})
+	}
+	o.choose = f
+	return nil
+}
+
+// runMany acts on all runs that the filter chooses.
+func runMany(ctx context.Context, c *client, o *manyOptions) error {
+	q, err := c.compile(o.choose)
+	if err != nil {
+		return err
+	}
+	if !o.yes && !c.out.inTTY {
+		return &usageError{err: errors.New("there is no terminal to ask on"), hint: []string{"-y goes ahead without asking; see first what is chosen: kagzi workflow list -q …"}}
+	}
+	total, err := c.countRuns(ctx, q)
+	if err != nil {
+		return err
+	}
+	if o.limit > 0 {
+		total = min(total, o.limit)
+	}
+	p := &progress{out: c.out, verb: o.verb, total: total, now: c.now}
+	switch {
+	case total == 0:
+		c.out.say("no runs%s in namespace %s", matching(o.choose), c.namespace)
+	default:
+		if err := o.confirm(ctx, c, total); err != nil {
+			return err
+		}
+		q.Request.Page = nil
+		if q.Keep != nil || o.oneByOne() {
+			err = o.byOne(ctx, c, q, p)
+		} else {
+			err = o.byServer(ctx, c, q, p)
+		}
+	}
+	p.end()
+	if err != nil && p.last != nil {
+		c.out.say("%s before it ended early; what is left is found by the same filter", p.line())
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.out.print(result{human: func() []string {
+		if total == 0 {
+			return nil
+		}
+		return []string{p.line()}
+	}, document: p.document()}); err != nil {
+		return err
+	}
+	if p.last.GetFailed() > 0 {
+		return codeError(ExitError)
+	}
+	return nil
+}
+
+// confirm asks whether the runs that the filter chooses are meant.
+func (o *manyOptions) confirm(ctx context.Context, c *client, total int64) error {
+	if o.yes {
+		return nil
+	}
+	_, _ = fmt.Fprint(c.out.err, render.Safe(fmt.Sprintf("%s %s matching %s? [y/N] ", o.verb, counted(total, "run"), o.choose)))
+	answer, err := bufio.NewReader(c.out.in).ReadString('\n')
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	} // any other end of input means no
+	if reply := strings.ToLower(strings.TrimSpace(answer)); reply != "y" && reply != "yes" {
+		c.out.say("nothing done")
+		return codeError(ExitError)
+	}
+	return nil
+}
+
+// errEnough ends a walk over pages when the limit is reached.
+var errEnough = errors.New("enough")
+
+// byOne acts from here, for what the server's bulk action cannot express. Pages go from the newest run back, so runs
+// that start meanwhile are not touched and ended ones do not shift the rest.
+func (o *manyOptions) byOne(ctx context.Context, c *client, q filter.Query, p *progress) error {
+	so := &kagziv1.BulkWorkflowsProgress{}
+	_, err := c.eachPage(ctx, q, -1, "", func(runs []*kagziv1.Workflow) error {
+		for _, r := range runs {
+			if o.limit > 0 && so.Matched == o.limit {
+				return errEnough
+			}
+			so.Matched++
+			_, err := o.action.do(ctx, c, r.GetRunId())
+			switch {
+			case err == nil:
+				so.Done++
+			case ofOne(err):
+				lines, _ := explain(c.placed(err))
+				so.Failed, so.LastError, so.LastRunId = so.Failed+1, &kagziv1.ErrorDetail{Message: lines[0]}, r.GetRunId()
+			default:
+				return err
+			}
+			p.show(so)
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}

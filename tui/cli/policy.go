@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// policyFlags say how runs are retried, how long they may take, and what follows when they fail.
+type policyFlags struct {
+	retryAttempts    int32
+	retryInitial     time.Duration
+	retryCoefficient float64
+	retryMaximum     time.Duration
+	retryJitter      float64
+	retryNot         []string
+	stepTimeout      time.Duration
+	heartbeatTimeout time.Duration
+	executionTimeout time.Duration
+	onFailure        string
+	onFailureQueue   string
+}
+
+func (f *policyFlags) register(fs *pflag.FlagSet) {
+	fs.Int32Var(&f.retryAttempts, "retry-attempts", 0, "attempts, the first included; -1 without end (default 3 for steps, 1 for the run)")
+	fs.Var(duration(&f.retryInitial), "retry-initial", "delay after the first failure (default 1s)")
+	fs.Float64Var(&f.retryCoefficient, "retry-coefficient", 0, "how the delay grows with each failure (default 2)")
+	fs.Var(duration(&f.retryMaximum), "retry-max-interval", "longest delay (default 1m)")
+	fs.Float64Var(&f.retryJitter, "retry-jitter", 0, "random part on top of a delay, 0 to 1; negative for none (default 0.1)")
+	fs.StringArrayVar(&f.retryNot, "retry-not", nil, "error type, or beginning of an error's message, that is not retried; may be repeated")
+	fs.Var(duration(&f.stepTimeout), "step-timeout", "limit of one attempt of one step (default 10m)")
+	fs.Var(duration(&f.heartbeatTimeout), "heartbeat-timeout", "how long the run's worker may be silent (default: the server's setting)")
+	fs.Var(duration(&f.executionTimeout), "execution-timeout", "limit of the whole run (default: none)")
+	fs.StringVar(&f.onFailure, "on-failure", "", "workflow type to start when the run fails or times out")
+	fs.StringVar(&f.onFailureQueue, "on-failure-queue", "", "queue of that run (default: the run's own)")
+}
+
+// retryPolicy is what the flags change of a policy, which may be nil; nil when they change nothing.
+func (f *policyFlags) retryPolicy(changed func(string) bool, old *kagziv1.RetryPolicy) *kagziv1.RetryPolicy {
+	p := &kagziv1.RetryPolicy{}
+	if old != nil {
+		p = proto.CloneOf(old)
+	}
+	given := false
+	for flag, set := range map[string]func(){
+		"retry-attempts":     func() { p.MaximumAttempts = f.retryAttempts },
+		"retry-initial":      func() { p.InitialIntervalMs = f.retryInitial.Milliseconds() },
+		"retry-coefficient":  func() { p.BackoffCoefficient = f.retryCoefficient },
+		"retry-max-interval": func() { p.MaximumIntervalMs = f.retryMaximum.Milliseconds() },
+		"retry-jitter":       func() { p.Jitter = f.retryJitter },
+		"retry-not":          func() { p.NonRetryableErrors = f.retryNot },
+	} {
+		if changed(flag) {
+			given = true
+			set()
+		}
+	}
+	if !given {
+		return nil
+	}
+	return p
+}
+
+// timeouts is what the flags change of timeouts, which may be nil; nil when they change nothing.
+func (f *policyFlags) timeouts(changed func(string) bool, old *kagziv1.TimeoutConfig) *kagziv1.TimeoutConfig {
+	t := &kagziv1.TimeoutConfig{}
+	if old != nil {
+		t = proto.CloneOf(old)
+	}
+	given := false
+	for flag, set := range map[string]func(){
+		"step-timeout":      func() { t.StartToCloseTimeoutMs = f.stepTimeout.Milliseconds() },
+		"heartbeat-timeout": func() { t.HeartbeatTimeoutMs = f.heartbeatTimeout.Milliseconds() },
+		"execution-timeout": func() { t.ExecutionTimeoutMs = f.executionTimeout.Milliseconds() },
+	} {
+		if changed(flag) {
+			given = true
+			set()
+		}
+	}
+	if !given {
+		return nil
+	}
+	return t
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// byDefault is the word for giving a setting back to who decides it otherwise.
+const byDefault = "default"
+
+// retentionValue is a flag for how long ended runs are kept.
+type retentionValue struct{ d time.Duration }
+
+func (v *retentionValue) Type() string { return "duration" }
+
+func (v *retentionValue) String() string {
+	if v.d == 0 {
+		return "" // pflag then shows no default
+	}
+	return render.Days(v.d)
+}
+
+func (v *retentionValue) Set(s string) error {
+	d, err := parseRetention(s)
+	v.d = d
+	return err
+}
+
+// duration is nil for the server's setting.
+func (v *retentionValue) duration() *durationpb.Duration {
+	if v.d == 0 {
+		return nil
+	}
+	return durationpb.New(v.d)
+}
+
+// parseRetention reads how long runs are kept; 0 stands for "default".
+func parseRetention(s string) (time.Duration, error) {
+	if s == byDefault {
+		return 0, nil
+	}
+	d, err := filter.ParseDuration(s)
+	switch {
+	case err != nil:
+		return 0, err
+	case d < 0:
+		return 0, fmt.Errorf("%q is negative", s)
+	}
+	return d, nil
+}
+
+// outcomes are the ends of a run that may have a retention of their own.
+var outcomes = []string{"completed", "failed", "cancelled", "timed_out", "terminated"}
+
+// keepValue is a flag for retentions by outcome: completed=3d,failed=90d. It may be given several times.
+type keepValue map[string]time.Duration
+
+func (v *keepValue) Type() string { return "outcome=duration,…" }
+
+func (v *keepValue) String() string {
+	var parts []string
+	for _, outcome := range slices.Sorted(maps.Keys(*v)) {
+		parts = append(parts, outcome+"="+render.Days((*v)[outcome]))
+	}
+	return strings.Join(parts, ",")
+}
+
+func (v *keepValue) Set(s string) error {
+	for part := range strings.SplitSeq(s, ",") {
+		name, length, ok := strings.Cut(strings.TrimSpace(part), "=")
+		name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+		if !ok || !slices.Contains(outcomes, name) {
+			return fmt.Errorf("%q is not outcome=duration; outcomes are %s", part, strings.Join(outcomes, ", "))
+		}
+		d, err := parseRetention(length)
+		if err != nil {
+			return err
+		}
+		if old, taken := (*v)[name]; taken && old != d {
+			return fmt.Errorf("%s is given twice", name)
+		}
+		if *v == nil {
+			*v = keepValue{}
+		}
+		(*v)[name] = d
+	}
+	return nil
+}
+
+// over lays the retentions over older ones; what is given back to the default is left out.
+func (v *keepValue) over(old map[string]*durationpb.Duration) map[string]*durationpb.Duration {
+	keep := maps.Clone(old)
+	for outcome, d := range *v {
+		if d == 0 {
+			delete(keep, outcome)
+			continue
+		}
+		if keep == nil {
+			keep = map[string]*durationpb.Duration{}
+		}
+		keep[outcome] = durationpb.New(d)
+	}
+	return keep
+}

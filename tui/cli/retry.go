@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+type retryOptions struct {
+	manyOptions
+	fromStep  string
+	restart   bool
+	requestID string
+	input     inputFlags
+	payload   *kagziv1.Payload
+}
+
+func newRetry(e *env, o *retryOptions) *cobra.Command {
+	o.verb, o.server, o.statuses = "retry", kagziv1.BulkAction_BULK_ACTION_RETRY, []string{"FAILED", "TIMED_OUT"}
+	o.oneByOne = func() bool { return o.fromStep != "" || o.restart }
+	o.action = o.runOptions.action([]string{"new_run_id", "already_running"}, func(ctx context.Context, c *client, runID string) (outcome, error) {
+		return retryRun(ctx, c, o, runID)
+	})
+	cmd := o.command(e, "Start ended runs again, keeping what their completed steps came to",
+		`A run that has FAILED, TIMED_OUT or was CANCELLED or TERMINATED starts again as a new run with the same input. The new run keeps the
+results of all completed steps; with --from-step that step and all begun after it run again, with --restart every step does.`, "--from-step charge")
+	work := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(args, cmd.Flags().Changed); err != nil {
+			return err
+		}
+		var err error
+		if o.payload, err = o.input.read(cmd.Flags().Changed, e.streams(cmd).in); err != nil {
+			return err
+		}
+		return work(cmd, args)
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.fromStep, "from-step", "", "this step and all begun after it run again")
+	fs.BoolVar(&o.restart, "restart", false, "keep no step at all")
+	fs.StringVar(&o.requestID, "request-id", "", "id of this very retry, to repeat it safely (default: a new one)")
+	o.input.register(fs)
+	_ = cmd.RegisterFlagCompletionFunc("from-step", e.completeStep()) // fails only for a flag that is not there
+	return cmd
+}
+
+// check refuses flags that do not go together.
+func (o *retryOptions) check(args []string, changed func(string) bool) error {
+	switch {
+	case o.fromStep != "" && o.restart:
+		return usagef("--from-step and --restart are both given; want one")
+	case o.input.given(changed) && !o.restart:
+		return usagef("a new input needs --restart: kept steps have seen the old one")
+	case o.requestID != "" && len(args) != 1:
+		return usagef("--request-id names one retry; give it with one ID")
+	}
+	return nil
+}
+
+func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (outcome, error) {
+	request := &kagziv1.RetryWorkflowRequest{
+		Namespace: c.namespace, RunId: runID, FromStep: o.fromStep, Restart: o.restart, Input: o.payload, RequestId: o.requestID, Reason: o.reason,
+	}
+	if request.RequestId == "" {
+		request.RequestId = c.newID()
+	}
+	answer, err := c.RetryWorkflow(ctx, request)
+	if err != nil {
+		return outcome{}, hintedUncertain(err, "to repeat it without a second run add: --request-id "+request.GetRequestId())
+	}
+	line := "retried as " + render.Safe(answer.GetNewRunId())
+	if answer.GetAlreadyRunning() {
+		line = "runs again already, as " + render.Safe(answer.GetNewRunId())
+	}
+	return outcome{line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()}}, nil
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+func newSchedule(e *env) *cobra.Command {
+	cmd := &cobra.Command{Use: "schedule", Aliases: []string{"schedules"}, Short: "Start runs at the times of a cron expression"}
+	cmd.AddCommand(
+		newScheduleCreate(e, &scheduleCreateOptions{}),
+		newScheduleList(e, &scheduleListOptions{}),
+		newScheduleShow(e),
+		newScheduleUpdate(e, &scheduleUpdateOptions{}),
+		newScheduleDelete(e, &scheduleActOptions{}),
+		newSchedulePause(e, &scheduleActOptions{}),
+		newScheduleResume(e, &scheduleActOptions{}),
+		newScheduleTrigger(e, &scheduleTriggerOptions{}),
+		newSchedulePreview(e, &schedulePreviewOptions{}),
+		newScheduleRuns(e, &scheduleRunsOptions{}),
+	)
+	e.register(cmd)
+	return cmd
+}
+
+// schedule gets a schedule by its id or its name.
+func (c *client) schedule(ctx context.Context, id string) (*kagziv1.WorkflowSchedule, error) {
+	answer, err := c.GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id})
+	return answer.GetSchedule(), err
+}
+
+// scheduleID is the id of the schedule that an argument names by its id or its name.
+func (c *client) scheduleID(ctx context.Context, id string) (string, error) {
+	if _, err := uuid.Parse(id); err == nil {
+		return id, nil
+	}
+	s, err := c.schedule(ctx, id)
+	return s.GetScheduleId(), err
+}
+
+// nextFires is how many of its next moments a schedule is shown with.
+const nextFires = 5
+
+// next are the moments at which a schedule fires next; none when it will not.
+func (c *client) next(ctx context.Context, s *kagziv1.WorkflowSchedule) ([]*timestamppb.Timestamp, error) {
+	if !s.GetEnabled() || s.GetBroken() != "" {
+		return nil, nil
+	}
+	answer, err := c.PreviewSchedule(ctx, &kagziv1.PreviewScheduleRequest{CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: nextFires})
+	return answer.GetTicks(), err
+}
+
+// printSchedule prints a schedule with the moments at which it fires next. It may have just been changed: that these cannot
+// be had is no reason to fail.
+func (c *client) printSchedule(ctx context.Context, s *kagziv1.WorkflowSchedule) error {
+	next, err := c.next(ctx, s)
+	if err != nil {
+		lines, _ := explain(c.placed(err))
+		c.out.say("when it fires next is not known: %s", lines[0])
+	}
+	return c.out.print(result{
+		human: func() []string {
+			lines := render.PairLines(render.SchedulePairs(s, c.view()), c.out.colour)
+			if len(s.GetInput().GetData()) > 0 {
+				lines = append(append(lines, "", c.out.paint("Input", render.Strong)), indent(render.PayloadLines(s.GetInput(), 2048))...)
+			}
+			if len(next) > 0 {
+				lines = append(append(lines, "", c.out.paint("Next", render.Strong)), c.out.table(render.TicksTable(next, s.GetTimeZone(), c.view()))...)
+			}
+			return lines
+		},
+		document: render.Object{{Name: "schedule", Value: render.Document(s)}, {Name: "next_fires", Value: render.Documents(next)}},
+	})
+}
+
+func newScheduleShow(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show ID|NAME",
+		Short:             "Show a schedule and when it fires next",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.completeOne(completeSchedules),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.run(cmd, func(ctx context.Context, c *client) error {
+				s, err := c.schedule(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return c.printSchedule(ctx, s)
+			})
+		},
+	}
+}
+
+type scheduleListOptions struct {
+	queue string
+	page  pageFlags
+}
+
+func newScheduleList(e *env, o *scheduleListOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List schedules, newest first",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runScheduleList(ctx, c, o) })
+		},
+	}
+	cmd.Flags().StringVar(&o.queue, "queue", "", "schedules of this queue")
+	o.page.register(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // fails only for a flag that is not there
+	return cmd
+}
+
+func runScheduleList(ctx context.Context, c *client, o *scheduleListOptions) error {
+	limit, err := o.page.most()
+	if err != nil {
+		return err
+	}
+	request := &kagziv1.ListWorkflowSchedulesRequest{Namespace: c.namespace}
+	if o.queue != "" {
+		request.TaskQueue = &o.queue
+	}
+	var schedules []*kagziv1.WorkflowSchedule
+	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		request.Page = page
+		answer, err := c.ListWorkflowSchedules(ctx, request)
+		schedules = append(schedules, answer.GetSchedules()...)
+		return len(answer.GetSchedules()), answer.GetPage(), err
+	})
+	if err != nil {
+		return err
+	}
+	return c.out.printList(listed{
+		name: "schedules", noun: "schedules", none: "no schedules in namespace " + c.namespace, items: render.Documents(schedules),
+		table: func() render.Table { return render.SchedulesTable(schedules, c.view()) },
+	}, tokens)
+}
+
+type scheduleRunsOptions struct{ page pageFlags }
+
+func newScheduleRuns(e *env, o *scheduleRunsOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "runs ID|NAME",
+		Short:             "List the runs that a schedule started, newest first",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.completeOne(completeSchedules),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runScheduleRuns(ctx, c, o, args[0]) })
+		},
+	}
+	o.page.register(cmd)
+	return cmd
+}
+
+func runScheduleRuns(ctx context.Context, c *client, o *scheduleRunsOptions, schedule string) error {
+	limit, err := o.page.most()
+	if err != nil {
+		return err
+	}
+	id, err := c.scheduleID(ctx, schedule)
+	if err != nil {
+		return err
+	}
+	var runs []*kagziv1.Workflow
+	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		answer, err := c.ListScheduleRuns(ctx, &kagziv1.ListScheduleRunsRequest{Namespace: c.namespace, ScheduleId: id, Page: page})
+		runs = append(runs, answer.GetRuns()...)
+		return len(answer.GetRuns()), answer.GetPage(), err
+	})
+	if err != nil {
+		return err
+	}
+	return c.out.printList(listed{
+		name: "runs", noun: "runs", none: "schedule " + schedule + " has started no runs that are still kept", items: render.Documents(runs),
+		table: func() render.Table { return render.RunsTable(runs, c.view()) },
+	}, tokens)
+}

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"maps"
+
+	"github.com/spf13/cobra"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// scheduleFlags are what create and update say of a schedule.
+type scheduleFlags struct {
+	cron       string
+	zone       string
+	queue      string
+	name       string
+	version    string
+	maxCatchup int32
+	overlap    string
+	tags       map[string]string
+	input      inputFlags
+	policy     policyFlags
+}
+
+func (f *scheduleFlags) register(e *env, cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.cron, "cron", "", `when: five fields ("0 9 * * 1-5"), six or seven with seconds first, or @hourly and the like`)
+	fs.StringVar(&f.zone, "zone", "", "time zone of the expression, such as Europe/Berlin (default UTC)")
+	fs.StringVar(&f.queue, "queue", "", `queue to put the runs in (default "default")`)
+	fs.StringVar(&f.name, "name", "", "name to find the schedule by, unique within the namespace")
+	fs.StringVar(&f.version, "workflow-version", "", "version of the workflow's code that the runs are meant for")
+	fs.Int32Var(&f.maxCatchup, "max-catchup", 0, "missed ticks that are made up for after a standstill; 0 none (default 100)")
+	fs.Var(choice(&f.overlap, "allow", "skip", "buffer-one"), "overlap", "when a tick comes while the last run is active: allow starts another, skip leaves the tick out, buffer-one lets one wait")
+	fs.Var(keyValue(&f.tags), "tag", "tag of the runs; may be repeated")
+	f.input.register(fs)
+	f.policy.register(fs)
+	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // these fail only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("on-failure", e.complete(completeTypes))
+	_ = cmd.RegisterFlagCompletionFunc("overlap", words("allow", "skip", "buffer-one"))
+}
+
+func (f *scheduleFlags) overlapPolicy() kagziv1.OverlapPolicy {
+	return map[string]kagziv1.OverlapPolicy{
+		"allow": kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW, "skip": kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP, "buffer-one": kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
+	}[f.overlap]
+}
+
+type scheduleCreateOptions struct {
+	scheduleFlags
+	disabled  bool
+	requestID string
+}
+
+func newScheduleCreate(e *env, o *scheduleCreateOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create TYPE --cron EXPR",
+		Short: "Make a schedule that starts runs of a workflow type, and print when it fires next",
+		Example: `  kagzi schedule create report --cron "0 9 * * 1-5" --zone Europe/Berlin --name daily-report
+  kagzi schedule create sync --cron "*/30 * * * * *" --overlap skip --max-catchup 0 --input '{"full": false}'`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.completeOne(completeTypes),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := o.request(e, cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runScheduleCreate(ctx, c, request) })
+		},
+	}
+	o.scheduleFlags.register(e, cmd)
+	cmd.Flags().BoolVar(&o.disabled, "disabled", false, "make it paused: nothing fires before kagzi schedule resume")
+	cmd.Flags().StringVar(&o.requestID, "request-id", "", "id of this very call, to repeat it safely (default: a new one)")
+	return cmd
+}
+
+func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command, workflowType string) (*kagziv1.CreateWorkflowScheduleRequest, error) {
+	if o.cron == "" {
+		return nil, &usageError{err: usagef("when? --cron is missing"), hint: []string{`such as: --cron "0 9 * * 1-5"; see when that is: kagzi schedule preview "0 9 * * 1-5"`}}
+	}
+	changed := cmd.Flags().Changed
+	input, err := o.input.read(changed, e.streams(cmd).in)
+	if err != nil {
+		return nil, err
+	}
+	r := &kagziv1.CreateWorkflowScheduleRequest{
+		WorkflowType: workflowType, TaskQueue: o.queue, CronExpr: o.cron, TimeZone: o.zone, Name: o.name, Input: input, Tags: o.tags, RequestId: o.requestID,
+		RetryPolicy: o.policy.retryPolicy(changed, nil), Timeouts: o.policy.timeouts(changed, nil),
+		OnFailureWorkflow: o.policy.onFailure, OnFailureTaskQueue: o.policy.onFailureQueue,
+	}
+	if changed("max-catchup") {
+		r.MaxCatchup = &o.maxCatchup
+	}
+	if changed("overlap") {
+		r.OverlapPolicy = o.overlapPolicy()
+	}
+	if changed("workflow-version") {
+		r.Version = &o.version
+	}
+	if changed("disabled") {
+		r.Enabled = new(!o.disabled)
+	}
+	return r, nil
+}
+
+func runScheduleCreate(ctx context.Context, c *client, request *kagziv1.CreateWorkflowScheduleRequest) error {
+	request.Namespace = c.namespace
+	if request.RequestId == "" {
+		request.RequestId = c.newID()
+	}
+	answer, err := c.CreateWorkflowSchedule(ctx, request)
+	if err != nil {
+		return hintedUncertain(err, "to repeat it without a second schedule add: --request-id "+request.GetRequestId())
+	}
+	return c.printSchedule(ctx, answer.GetSchedule())
+}
+
+type scheduleUpdateOptions struct {
+	scheduleFlags
+	workflowType string
+	untag        []string
+	enabled      bool
+	nextFireAt   string
+	reason       string
+}
+
+func newScheduleUpdate(e *env, o *scheduleUpdateOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "update ID|NAME",
+		Short: "Change what is named of a schedule; all else stays",
+		Example: `  kagzi schedule update daily-report --cron "0 8 * * 1-5"
+  kagzi schedule update daily-report --retry-attempts 5 --tag team=a --untag old --reason "moved"`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.completeOne(completeSchedules),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			changed := cmd.Flags().Changed
+			request, err := o.request(changed, e, cmd)
+			if err != nil {
+				return err
+			}
+			return e.run(cmd, func(ctx context.Context, c *client) error {
+				return runScheduleUpdate(ctx, c, o, request, changed, args[0])
+			})
+		},
+	}
+	o.scheduleFlags.register(e, cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&o.workflowType, "type", "", "workflow type of the runs")
+	fs.StringSliceVar(&o.untag, "untag", nil, "take the tag with this key away; may be repeated")
+	fs.BoolVar(&o.enabled, "enabled", false, "whether it fires: --enabled or --enabled=false")
+	fs.StringVar(&o.nextFireAt, "next-fire-at", "", "fire at this time next: 2026-11-20T12:00:00Z or +2h")
+	fs.StringVar(&o.reason, "reason", "", "why, for whoever looks at the schedule later")
+	_ = cmd.RegisterFlagCompletionFunc("type", e.complete(completeTypes)) // fails only for a flag that is not there
+	return cmd
+}
+
+// scheduleChanges are the flags of update that change something.
+var scheduleChanges = []string{
+	"cron", "zone", "queue", "name", "workflow-version", "max-catchup", "overlap", "tag", "input", "input-file", "type", "untag", "enabled", "next-fire-at",
+	"retry-attempts", "retry-initial", "retry-coefficient", "retry-max-interval", "retry-jitter", "retry-not", "step-timeout", "heartbeat-timeout", "execution-timeout",
+	"on-failure", "on-failure-queue",
+}
+
+// request is what the flags say without knowing the schedule.
+func (o *scheduleUpdateOptions) request(changed func(string) bool, e *env, cmd *cobra.Command) (*kagziv1.UpdateWorkflowScheduleRequest, error) {
+	if !anyOf(changed, scheduleChanges) {
+		return nil, &usageError{err: usagef("nothing to change is named"), hint: []string{"see: " + cmd.CommandPath() + " --help"}}
+	}
+	r := &kagziv1.UpdateWorkflowScheduleRequest{Reason: o.reason}
+	for flag, set := range map[string]func(){
+		"cron": func() { r.CronExpr = &o.cron }, "zone": func() { r.TimeZone = &o.zone }, "queue": func() { r.TaskQueue = &o.queue }, "name": func() { r.Name = &o.name },
+		"workflow-version": func() { r.Version = &o.version }, "max-catchup": func() { r.MaxCatchup = &o.maxCatchup }, "overlap": func() { r.OverlapPolicy = new(o.overlapPolicy()) },
+		"type": func() { r.WorkflowType = &o.workflowType }, "enabled": func() { r.Enabled = &o.enabled },
+		"on-failure": func() { r.OnFailureWorkflow = &o.policy.onFailure }, "on-failure-queue": func() { r.OnFailureTaskQueue = &o.policy.onFailureQueue },
+	} {
+		if changed(flag) {
+			set()
+		}
+	}
+	var err error
+	if r.Input, err = o.input.read(changed, e.streams(cmd).in); err != nil {
+		return nil, err
+	}
+	r.NextFireAt, err = timeFlag("next-fire-at", o.nextFireAt, e.now(), nil)
+	return r, err
+}
+
+func anyOf(changed func(string) bool, flags []string) bool {
+	for _, flag := range flags {
+		if changed(flag) {
+			return true
+		}
+	}
+	return false
+}
+
+func runScheduleUpdate(ctx context.Context, c *client, o *scheduleUpdateOptions, request *kagziv1.UpdateWorkflowScheduleRequest, changed func(string) bool, id string) error {
+	old, err := c.schedule(ctx, id)
+	if err != nil {
+		return err
+	}
+	request.Namespace, request.ScheduleId = c.namespace, old.GetScheduleId()
+	// These go over the wire whole: what is not named stays because it is sent as it was.
+	request.RetryPolicy = o.policy.retryPolicy(changed, old.GetRetryPolicy())
+	request.Timeouts = o.policy.timeouts(changed, old.GetTimeouts())
+	if changed("tag") || changed("untag") {
+		tags := maps.Clone(old.GetTags())
+		for _, key := range o.untag {
+			delete(tags, key)
+		}
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		maps.Copy(tags, o.tags)
+		request.Tags = &kagziv1.ScheduleTags{Tags: tags}
+	}
+	answer, err := c.UpdateWorkflowSchedule(ctx, request)
+	if err != nil {
+		return err
+	}
+	return c.printSchedule(ctx, answer.GetSchedule())
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// Bounds of a tree; what they leave out is said.
+const (
+	defaultTreeDepth = 10
+	maxTreeRuns      = 2000
+)
+
+// globalHandler is the reserved workflow type that handles failures of a whole namespace.
+const globalHandler = "__kagzi_failure_handler"
+
+func runShowTree(ctx context.Context, c *client, o *showOptions) error {
+	run, err := c.find(ctx, o.id, o.external)
+	if err != nil {
+		return err
+	}
+	g := &grower{client: c, depth: o.depth, left: maxTreeRuns, seen: map[string]bool{}}
+	lineage, err := g.grow(ctx, run, 0)
+	if err != nil {
+		return err
+	}
+	return c.out.print(result{
+		human:    func() []string { return c.out.table(render.LineageTable(lineage, c.view())) },
+		document: render.LineageDocument(lineage),
+	})
+}
+
+// grower gathers a lineage. Each run is gathered once, so that it ends whatever the runs say of each other.
+type grower struct {
+	*client
+	depth int             // how many generations below the first run
+	left  int             // how many more runs are gathered
+	seen  map[string]bool // by run id
+}
+
+// grow gathers what belongs to a run, and the runs that it went on as.
+func (g *grower) grow(ctx context.Context, run *kagziv1.Workflow, depth int) (*render.Lineage, error) {
+	l, err := g.one(ctx, run, depth)
+	for last := l; err == nil && g.left > 0 && last.Run.GetContinuedAsRunId() != "" && !g.seen[last.Run.GetContinuedAsRunId()]; {
+		var next *kagziv1.Workflow
+		if next, err = g.lookUp(ctx, last.Run.GetContinuedAsRunId()); next == nil {
+			break
+		}
+		if last, err = g.one(ctx, next, depth); err == nil {
+			l.Continued = append(l.Continued, last)
+		}
+	}
+	return l, err
+}
+
+// lookUp gets a run that another names; nil when retention has deleted it.
+func (g *grower) lookUp(ctx context.Context, id string) (*kagziv1.Workflow, error) {
+	answer, err := g.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: g.namespace, RunId: id})
+	if status.Code(err) == codes.NotFound {
+		return nil, nil
+	}
+	return answer.GetWorkflow(), err
+}
+
+// one gathers a run's steps, children and handlers.
+func (g *grower) one(ctx context.Context, run *kagziv1.Workflow, depth int) (*render.Lineage, error) {
+	l := &render.Lineage{Run: run}
+	if g.seen[run.GetRunId()] {
+		l.Omitted = "stands in this tree already"
+		return l, nil
+	}
+	g.seen[run.GetRunId()] = true
+	g.left--
+	var err error
+	if l.Steps, err = g.steps(ctx, run.GetRunId()); err != nil {
+		return nil, err
+	}
+	children, err := g.children(ctx, run, l.Steps)
+	if err != nil {
+		return nil, err
+	}
+	handlers, err := g.handlers(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(children) + len(handlers); n > 0 && depth == g.depth {
+		l.Omitted = counted(int64(n), "run") + " below, deeper than --depth"
+		return l, nil
+	}
+	var more, moreHandlers int
+	if l.Children, more, err = g.all(ctx, children, depth+1); err != nil {
+		return nil, err
+	}
+	if l.Handlers, moreHandlers, err = g.all(ctx, handlers, depth+1); err != nil {
+		return nil, err
+	}
+	if more += moreHandlers; more > 0 {
+		l.Omitted = counted(int64(more), "run") + " more, too many for one tree; see: kagzi workflow list --parent " + run.GetRunId()
+	}
+	return l, nil
+}
+
+// all gathers runs that stand beside each other, and counts those that were too many. A run that another of them went
+// on as stands with that one.
+func (g *grower) all(ctx context.Context, runs []*kagziv1.Workflow, depth int) (list []*render.Lineage, more int, err error) {
+	continued := map[string]bool{}
+	for i, r := range runs {
+		if continued[r.GetRunId()] {
+			continue
+		}
+		if g.left == 0 {
+			return list, len(runs) - i, nil
+		}
+		l, err := g.grow(ctx, r, depth)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, next := range l.Continued {
+			continued[next.Run.GetRunId()] = true
+		}
+		list = append(list, l)
+	}
+	return list, 0, nil
+}
+
+// children are the runs that a run started, the oldest first: those that name it as their parent, and those that its steps name.
+func (g *grower) children(ctx context.Context, run *kagziv1.Workflow, steps []*kagziv1.Step) ([]*kagziv1.Workflow, error) {
+	id := run.GetRunId()
+	children, err := g.list(ctx, &kagziv1.ListWorkflowsRequest{Namespace: g.namespace, ParentRunId: &id})
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{"": true}
+	for _, child := range children {
+		known[child.GetRunId()] = true
+	}
+	for _, s := range steps {
+		if known[s.GetChildRunId()] {
+			continue
+		}
+		known[s.GetChildRunId()] = true
+		child, err := g.lookUp(ctx, s.GetChildRunId())
+		if err != nil {
+			return nil, err
+		}
+		if child != nil {
+			children = append(children, child)
+		}
+	}
+	return children, nil
+}
+
+// handlers are the runs that handle a run's failure. They come into being in the commit that ends it, and so at its end.
+func (g *grower) handlers(ctx context.Context, run *kagziv1.Workflow) ([]*kagziv1.Workflow, error) {
+	failed := run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED || run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT
+	if !failed || run.GetFinishedAt() == nil || run.FailedRunId != nil {
+		return nil, nil
+	}
+	types := []string{globalHandler}
+	if run.GetOnFailureWorkflow() != "" {
+		types = append(types, run.GetOnFailureWorkflow())
+	}
+	end := run.GetFinishedAt().AsTime()
+	runs, err := g.list(ctx, &kagziv1.ListWorkflowsRequest{
+		Namespace: g.namespace, WorkflowTypes: types,
+		CreatedAfter: timestamppb.New(end.Add(-time.Millisecond)), CreatedBefore: timestamppb.New(end.Add(time.Millisecond)),
+	})
+	return slices.DeleteFunc(runs, func(r *kagziv1.Workflow) bool { return r.GetFailedRunId() != run.GetRunId() }), err
+}
+
+// list gets all runs of a request, the oldest first.
+func (g *grower) list(ctx context.Context, request *kagziv1.ListWorkflowsRequest) ([]*kagziv1.Workflow, error) {
+	var runs []*kagziv1.Workflow
+	_, err := g.eachPage(ctx, filter.Query{Request: request}, -1, "", func(more []*kagziv1.Workflow) error {
+		runs = append(runs, more...)
+		return nil
+	})
+	slices.Reverse(runs)
+	return runs, err
+}

@@ -1,0 +1,83 @@
+package render
+
+import (
+	"strconv"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// SignalsTable lists the signals of a run in the order of their arrival.
+func SignalsTable(signals []*kagziv1.Signal, v View) Table {
+	t := Table{Columns: []Column{
+		{Title: "#", Right: true}, {Title: "SIGNAL", Flex: true}, {Title: "RECEIVED"}, {Title: "TAKEN BY", Flex: true}, {Title: "SIGNAL ID", Flex: true, Spare: 1}, {Title: "PAYLOAD", Flex: true},
+	}}
+	for _, s := range signals {
+		taken := s.GetStepName()
+		if s.StepName == nil {
+			taken = "-"
+		}
+		t.Rows = append(t.Rows, []Cell{
+			{Text: strconv.FormatInt(s.GetSequence(), 10)}, Text(s.GetName()), {Text: v.Time(s.GetReceivedAt())}, Text(taken), Text(s.GetSignalId()),
+			Text(PayloadLine(s.GetPayload(), v.Payloads)),
+		})
+	}
+	return t
+}
+
+// AuditTable lists who did what, in the order that is given.
+func AuditTable(events []*kagziv1.AuditEvent, v View) Table {
+	t := Table{Columns: []Column{
+		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "OUTCOME", Flex: true}, {Title: "DETAIL", Flex: true}, {Title: "REASON", Flex: true},
+	}}
+	for _, e := range events {
+		outcome := Text(e.GetOutcome())
+		if e.GetOutcome() != "ok" {
+			outcome.Style = Bad
+		}
+		t.Rows = append(t.Rows, []Cell{{Text: v.Time(e.GetAt())}, Text(e.GetActor()), Text(e.GetMethod()), outcome, Text(e.GetDetail()), Text(e.GetReason())})
+	}
+	return t
+}
+
+// OverridesTable lists the steps whose record people set by hand, with what the record was before. The steps are all
+// attempts of a run's steps in the order in which they began.
+func OverridesTable(steps []*kagziv1.Step, v View) Table {
+	t := Table{Columns: []Column{
+		{Title: "STEP", Flex: true}, {Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHY", Flex: true}, {Title: "NOW", Flex: true}, {Title: "BEFORE", Flex: true},
+	}}
+	before := map[string]*kagziv1.Step{} // by name
+	for _, s := range steps {
+		if s.GetOverriddenBy() != "" {
+			at := s.GetFinishedAt()
+			if at == nil {
+				at = s.GetCreatedAt()
+			}
+			t.Rows = append(t.Rows, []Cell{
+				Text(s.GetName()), {Text: v.Time(at)}, Text(s.GetOverriddenBy()), Text(s.GetOverrideReason()), Text(record(s, v)), Text(record(before[s.GetName()], v)),
+			})
+		}
+		before[s.GetName()] = s
+	}
+	return t
+}
+
+// record is how a step's attempt stands and what it came to, as raw text; "-" when there is none.
+func record(s *kagziv1.Step, v View) string {
+	if s == nil {
+		return "-"
+	}
+	text := StepStatus(s.GetStatus())
+	if result := StepResult(s, v); result != "" {
+		text += ": " + result
+	}
+	return text
+}
+
+// ExplainPairs are the facts of an explanation behind its sentence.
+func ExplainPairs(e *kagziv1.ExplainWorkflowResponse, v View) []Pair {
+	var p pairs
+	p.text("Blocker", Blocker(e.GetBlocker()))
+	p.time("Since", e.GetSince(), v)
+	p.time("Next", e.GetNextAt(), v)
+	return p
+}

@@ -1,0 +1,130 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Lineage is a run with what belongs to it. The one who gathers it sees to it that no run stands in it twice with all that
+// is below it, so that it ends.
+type Lineage struct {
+	Run       *kagziv1.Workflow
+	Steps     []*kagziv1.Step // every attempt, in the order in which the steps began
+	Children  []*Lineage
+	Handlers  []*Lineage // the runs that handle its failure
+	Continued []*Lineage // the runs that it went on as, in their order
+	Omitted   string     // raw text: what is left out below, and why; empty when nothing is
+}
+
+// LineageTable shows a lineage as a tree: a row for each run and for the latest attempt of each step, children below
+// their step.
+func LineageTable(l *Lineage, v View) Table {
+	t := Table{Columns: []Column{
+		{Title: "RUN, STEP", Flex: true}, {Title: "STATUS"}, {Title: "ATTEMPT", Right: true, Spare: 2}, {Title: "TOOK", Right: true, Spare: 1}, {Title: "RUN ID"}, {Title: "NOTE", Flex: true},
+	}}
+	for _, n := range runBranches(l, "", v) {
+		n.rows(&t, "", "")
+	}
+	return t
+}
+
+// LineageDocument is a lineage for programs; what lies below a run is nested in it.
+func LineageDocument(l *Lineage) Object {
+	below := func(list []*Lineage) []any {
+		documents := make([]any, len(list))
+		for i, one := range list {
+			documents[i] = LineageDocument(one)
+		}
+		return documents
+	}
+	return Object{
+		{"workflow", Document(l.Run)}, {"steps", Documents(l.Steps)}, {"children", below(l.Children)}, {"handlers", below(l.Handlers)},
+		{"continued_as", below(l.Continued)}, {"omitted", l.Omitted},
+	}
+}
+
+// branch is a row of the tree and the rows below it.
+type branch struct {
+	cells []Cell
+	below []branch
+}
+
+// rows adds the branch's rows; its own line begins with lead, those below it with indent.
+func (b branch) rows(t *Table, lead, indent string) {
+	cells := append([]Cell{{Text: lead + b.cells[0].Text, Style: b.cells[0].Style}}, b.cells[1:]...)
+	t.Rows = append(t.Rows, cells)
+	for i, n := range b.below {
+		if i == len(b.below)-1 {
+			n.rows(t, indent+"└─ ", indent+"   ")
+		} else {
+			n.rows(t, indent+"├─ ", indent+"│  ")
+		}
+	}
+}
+
+// runBranches are a run and, beside it, the runs that it went on as.
+func runBranches(l *Lineage, role string, v View) []branch {
+	r := l.Run
+	name := Text(r.GetWorkflowType())
+	name.Text, name.Style = Safe(role)+name.Text, Strong
+	b := branch{cells: []Cell{
+		name, RunStatusCell(r), {Text: strconv.Itoa(int(r.GetAttempts()))}, {Text: v.Took(r.GetStartedAt(), r.GetFinishedAt())}, Text(r.GetRunId()), Text(RunNote(r, v)),
+	}}
+	placed := map[*Lineage]bool{}
+	for _, s := range latest(l.Steps) {
+		b.below = append(b.below, stepBranch(s, l.Children, placed, v))
+	}
+	for _, child := range l.Children {
+		if !placed[child] {
+			b.below = append(b.below, runBranches(child, "child: ", v)...)
+		}
+	}
+	for _, h := range l.Handlers {
+		b.below = append(b.below, runBranches(h, "failure handler: ", v)...)
+	}
+	if l.Omitted != "" {
+		b.below = append(b.below, branch{cells: []Cell{{Text: "… " + Safe(l.Omitted), Style: Dim}, {}, {}, {}, {}, {}}})
+	}
+	branches := []branch{b}
+	for _, next := range l.Continued {
+		branches = append(branches, runBranches(next, "continued as: ", v)...)
+	}
+	return branches
+}
+
+// stepBranch is a step and below it the children that it started.
+func stepBranch(s *kagziv1.Step, children []*Lineage, placed map[*Lineage]bool, v View) branch {
+	note := StepResult(s, v)
+	if s.GetOverriddenBy() != "" {
+		note = strings.TrimSpace(note + " (set by " + s.GetOverriddenBy() + ")")
+	}
+	b := branch{cells: []Cell{
+		Text(s.GetName()), {Text: StepStatus(s.GetStatus()), Style: StepStyle(s.GetStatus())}, {Text: strconv.Itoa(int(s.GetAttemptNumber()))},
+		{Text: v.Took(s.GetStartedAt(), s.GetFinishedAt())}, {}, Text(note),
+	}}
+	for _, child := range children {
+		if placed[child] || s.GetChildRunId() != child.Run.GetRunId() && s.GetStepId() != child.Run.GetParentStepId() {
+			continue
+		}
+		placed[child] = true
+		b.below = append(b.below, runBranches(child, "child: ", v)...)
+	}
+	return b
+}
+
+// latest keeps the last attempt of each step, where the step began.
+func latest(steps []*kagziv1.Step) []*kagziv1.Step {
+	var list []*kagziv1.Step
+	place := map[string]int{}
+	for _, s := range steps {
+		if i, known := place[s.GetName()]; known {
+			list[i] = s
+			continue
+		}
+		place[s.GetName()] = len(list)
+		list = append(list, s)
+	}
+	return list
+}

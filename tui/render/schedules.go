@@ -1,0 +1,150 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// SchedulesTable lists schedules, one a row.
+func SchedulesTable(schedules []*kagziv1.WorkflowSchedule, v View) Table {
+	t := Table{Columns: []Column{
+		{Title: "SCHEDULE ID"}, {Title: "NAME", Flex: true}, {Title: "TYPE", Flex: true}, {Title: "CRON", Flex: true}, {Title: "ZONE", Flex: true, Spare: 3}, {Title: "STATE"},
+		{Title: "NEXT"}, {Title: "LAST", Spare: 1}, {Title: "RUNS", Right: true}, {Title: "OK", Right: true, Spare: 5}, {Title: "FAILED", Right: true, Spare: 2},
+		{Title: "SKIPPED", Right: true, Spare: 4}, {Title: "NOTE", Flex: true},
+	}}
+	for _, s := range schedules {
+		t.Rows = append(t.Rows, []Cell{
+			Text(s.GetScheduleId()), Text(s.GetName()), Text(s.GetWorkflowType()), Text(s.GetCronExpr()), Text(zoneOf(s)), ScheduleState(s),
+			{Text: nextFire(s, v)}, {Text: v.Time(s.GetLastFiredAt())}, count(s.GetTotalRuns()), count(s.GetSuccessfulRuns()), count(s.GetFailedRuns()),
+			count(s.GetSkippedTicks()), Text(s.GetBroken()),
+		})
+	}
+	return t
+}
+
+// ScheduleState is whether a schedule fires: "ENABLED", "PAUSED", or "BROKEN" when it cannot.
+func ScheduleState(s *kagziv1.WorkflowSchedule) Cell {
+	switch {
+	case s.GetBroken() != "":
+		return Cell{Text: "BROKEN", Style: Bad}
+	case s.GetEnabled():
+		return Cell{Text: "ENABLED", Style: Good}
+	}
+	return Cell{Text: "PAUSED", Style: Waiting}
+}
+
+func zoneOf(s *kagziv1.WorkflowSchedule) string {
+	if s.GetTimeZone() == "" {
+		return "UTC"
+	}
+	return s.GetTimeZone()
+}
+
+// nextFire leaves the next tick out where it will not come to pass.
+func nextFire(s *kagziv1.WorkflowSchedule, v View) string {
+	if !s.GetEnabled() || s.GetBroken() != "" {
+		return "-"
+	}
+	return v.Time(s.GetNextFireAt())
+}
+
+// SchedulePairs are a schedule's properties that are set, in the order in which people ask.
+func SchedulePairs(s *kagziv1.WorkflowSchedule, v View) []Pair {
+	var p pairs
+	p.text("Schedule", s.GetScheduleId())
+	p.text("Name", s.GetName())
+	p.cell("State", ScheduleState(s))
+	p.cell("Broken", Cell{Text: Safe(s.GetBroken()), Style: Bad})
+	p.text("Cron", s.GetCronExpr())
+	p.text("Zone", zoneOf(s))
+	p.text("Type", s.GetWorkflowType())
+	p.text("Queue", s.GetTaskQueue())
+	p.text("Namespace", s.GetNamespace())
+	p.text("Version", s.GetVersion())
+	p.text("Overlap", Overlap(s.GetOverlapPolicy()))
+	p.text("Catch-up", strconv.Itoa(int(s.GetMaxCatchup()))+" ticks at most")
+	p.text("Tags", keyValues(s.GetTags()))
+	p.text("Retry", retryLine(s.GetRetryPolicy()))
+	p.text("Timeouts", timeoutsLine(s.GetTimeouts()))
+	p.text("On failure", handler(s.GetOnFailureWorkflow(), s.GetOnFailureTaskQueue()))
+	p.text("Runs", strconv.FormatInt(s.GetTotalRuns(), 10)+" started, "+strconv.FormatInt(s.GetSuccessfulRuns(), 10)+" completed, "+strconv.FormatInt(s.GetFailedRuns(), 10)+" failed")
+	p.number("Skipped ticks", s.GetSkippedTicks())
+	p.time("Waiting tick", s.GetBufferedTick(), v)
+	p.time("Last fired", s.GetLastFiredAt(), v)
+	p.time("Created", s.GetCreatedAt(), v)
+	p.time("Updated", s.GetUpdatedAt(), v)
+	return p
+}
+
+// Overlap is an overlap policy as the command line takes it: "allow", "skip", "buffer-one".
+func Overlap(o kagziv1.OverlapPolicy) string {
+	if o == kagziv1.OverlapPolicy_OVERLAP_POLICY_UNSPECIFIED {
+		o = kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW
+	}
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(o.String(), "OVERLAP_POLICY_")), "_", "-")
+}
+
+func handler(workflowType, queue string) string {
+	if workflowType != "" && queue != "" {
+		return workflowType + " in queue " + queue
+	}
+	return workflowType
+}
+
+func retryLine(p *kagziv1.RetryPolicy) string {
+	if p == nil {
+		return ""
+	}
+	var parts []string
+	add := func(set bool, text string) {
+		if set {
+			parts = append(parts, text)
+		}
+	}
+	add(p.GetMaximumAttempts() > 0, strconv.Itoa(int(p.GetMaximumAttempts()))+" attempts")
+	add(p.GetMaximumAttempts() < 0, "without end")
+	add(p.GetInitialIntervalMs() != 0, "first after "+milliseconds(p.GetInitialIntervalMs()))
+	add(p.GetBackoffCoefficient() != 0, "times "+strconv.FormatFloat(p.GetBackoffCoefficient(), 'g', -1, 64))
+	add(p.GetMaximumIntervalMs() != 0, "at most "+milliseconds(p.GetMaximumIntervalMs()))
+	add(p.GetJitter() != 0, "jitter "+strconv.FormatFloat(max(p.GetJitter(), 0), 'g', -1, 64))
+	add(len(p.GetNonRetryableErrors()) > 0, "not for "+strings.Join(p.GetNonRetryableErrors(), ", "))
+	return strings.Join(parts, ", ")
+}
+
+func timeoutsLine(t *kagziv1.TimeoutConfig) string {
+	var parts []string
+	for _, one := range []struct {
+		what string
+		ms   int64
+	}{{"step", t.GetStartToCloseTimeoutMs()}, {"heartbeat", t.GetHeartbeatTimeoutMs()}, {"run", t.GetExecutionTimeoutMs()}} {
+		if one.ms != 0 {
+			parts = append(parts, one.what+" "+milliseconds(one.ms))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func milliseconds(n int64) string { return Duration(time.Duration(n) * time.Millisecond) }
+
+// TicksTable lists the moments at which a schedule fires, on the clocks of its zone where this machine knows it, and in UTC.
+func TicksTable(ticks []*timestamppb.Timestamp, zone string, v View) Table {
+	location, err := time.LoadLocation(zone)
+	local := err == nil && location != time.UTC && zone != "UTC"
+	t := Table{Columns: []Column{{Title: "FIRES (UTC)"}, {Title: "IN"}}}
+	if local {
+		t.Columns = append([]Column{{Title: "FIRES (" + Safe(zone) + ")"}}, t.Columns...)
+	}
+	for _, tick := range ticks {
+		row := []Cell{{Text: tick.AsTime().UTC().Format(time.RFC3339)}, {Text: strings.TrimPrefix(Ago(v.Now.Sub(tick.AsTime())), "in ")}}
+		if local {
+			row = append([]Cell{{Text: tick.AsTime().In(location).Format("Mon 2006-01-02 15:04:05 MST")}}, row...)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}

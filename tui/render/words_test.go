@@ -1,0 +1,63 @@
+package render
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestDays_says_a_length_exactly(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		24 * time.Hour: "1d", 720 * time.Hour: "30d", 36 * time.Hour: "36h", 90 * time.Minute: "1h30m", 25*time.Hour + time.Second: "25h0m1s", time.Second: "1s", 10 * time.Minute: "10m",
+	} {
+		if got := Days(d); got != want {
+			t.Errorf("Days(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestScheduleState_of_one_that_cannot_fire_is_broken_whatever_it_is_set_to(t *testing.T) {
+	for want, s := range map[string]*kagziv1.WorkflowSchedule{"ENABLED": {Enabled: true}, "PAUSED": {}, "BROKEN": {Enabled: true, Broken: "zone is gone"}} {
+		if got := ScheduleState(s).Text; got != want {
+			t.Errorf("state = %q, want %q", got, want)
+		}
+	}
+}
+
+func TestRetryLine_says_what_is_set(t *testing.T) {
+	for want, p := range map[string]*kagziv1.RetryPolicy{
+		"":                      nil,
+		"without end, jitter 0": {MaximumAttempts: -1, Jitter: -1},
+		"5 attempts, first after 2s, times 1.5, at most 1m0s, jitter 0.5, not for A, B": {MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5, MaximumIntervalMs: 60000, Jitter: 0.5, NonRetryableErrors: []string{"A", "B"}},
+	} {
+		if got := retryLine(p); got != want {
+			t.Errorf("retryLine(%v) = %q, want %q", p, got, want)
+		}
+	}
+}
+
+func TestStepResult_of_a_wait(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for want, s := range map[string]*kagziv1.Step{
+		"waits for signal go":                 {SignalName: "go"},
+		"waits for signal go, gives up in 1h": {SignalName: "go", WakeUpAt: timestamppb.New(now.Add(time.Hour))},
+		"no signal go came in time":           {SignalName: "go", SignalTimedOut: true, FinishedAt: timestamppb.New(now)},
+		`{"by":"ada"}`:                        {SignalName: "go", Output: &kagziv1.Payload{Data: []byte(`{"by": "ada"}`)}, FinishedAt: timestamppb.New(now)},
+	} {
+		if got := StepResult(s, View{Now: now, Payloads: 100}); got != want {
+			t.Errorf("result of %v = %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestTicksTable_of_a_zone_that_is_not_known_here_is_in_UTC_alone(t *testing.T) {
+	tick := []*timestamppb.Timestamp{timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}
+	for zone, columns := range map[string]int{"": 2, "UTC": 2, "Mars/Base": 2, "../etc": 2} {
+		if table := TicksTable(tick, zone, View{}); len(table.Columns) != columns || table.Rows[0][0].Text != "2026-11-20T12:00:00Z" {
+			t.Errorf("zone %q: %v", zone, table)
+		}
+	}
+}
