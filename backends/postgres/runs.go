@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,13 +20,15 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 	if len(starts) == 0 {
 		return nil, nil
 	}
-	c := &startCall{starts: starts, lanes: make([]int64, len(starts))}
+	c := &startCall{starts: slices.Clone(starts), lanes: make([]int64, len(starts))}
 	if err := s.prepareStarts(c); err != nil {
 		return nil, err
 	}
 	size := 0
-	for i := range starts {
-		size += starts[i].Input.Size()
+	for i := range c.starts {
+		n := starts[i].Input.Size()
+		c.starts[i].Bytes = int64(n)
+		size += n
 	}
 	waiting := &call{start: c, size: size}
 	if err := s.laneOf(starts[0].ID).gather(waiting); err != nil {

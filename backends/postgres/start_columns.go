@@ -34,7 +34,7 @@ func (c *startColumns) add(number int, call *startCall) {
 		c.types = append(c.types, r.Type)
 		c.versions = append(c.versions, r.Version)
 		c.priorities = append(c.priorities, int32(r.Priority))
-		c.bytes = append(c.bytes, int64(r.Input.Size()))
+		c.bytes = append(c.bytes, r.Bytes)
 		c.createdAt = append(c.createdAt, micros(r.CreatedAt))
 		c.availableAt = append(c.availableAt, micros(r.AvailableAt))
 		c.deadlineAt = append(c.deadlineAt, microsOrZero(r.DeadlineAt))

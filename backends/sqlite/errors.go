@@ -91,12 +91,6 @@ func explain(verb string, err error) error {
 	return fmt.Errorf("%s: %w", verb, err)
 }
 
-// runConflict is the answer to a second, different end of a run under the same lease.
-func runConflict(run engine.ID, status engine.RunStatus) error {
-	return &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: run.String(), Status: status,
-		Message: "run " + run.String() + " was already reported otherwise under this lease: it is " + status.String()}
-}
-
 func workerTaken(id string) error {
 	return &engine.Error{Kind: engine.KindExists, Subject: "worker", SubjectID: id, Message: fmt.Sprintf("worker id %q is taken by another worker", id)}
 }

@@ -201,6 +201,17 @@ func TestWait(t *testing.T) {
 			s.want(t, code, "wf", "watch", "run-1")
 		}
 	})
+	t.Run("follows a run that continues as new", func(t *testing.T) {
+		next := "run-2"
+		s := &session{server: &fake{runs: []*kagziv1.Workflow{
+			{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, ContinuedAsRunId: &next},
+			{RunId: "run-2", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED},
+		}}}
+		out, msg := s.want(t, ExitRunFailed, "wf", "wait", "run-1")
+		if !strings.HasPrefix(out, "run-2  ") || !strings.Contains(msg, "it goes on as run run-2") {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+	})
 	t.Run("of several ends with the first bad one", func(t *testing.T) {
 		s := &session{server: &fake{runs: []*kagziv1.Workflow{
 			{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}, {RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},

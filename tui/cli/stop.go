@@ -59,8 +59,10 @@ func (c *client) stopped(s kagziv1.WorkflowStatus, requested bool, graceUntil *t
 	if requested {
 		line += "  cancel requested"
 	}
-	if graceUntil != nil {
+	if graceUntil != nil && requested {
 		line += ", grace ends " + c.view().Time(graceUntil)
+	}
+	if graceUntil != nil {
 		until = render.Document(graceUntil)
 	}
 	return outcome{line: line, values: []any{render.RunStatus(s), requested, until}}

@@ -44,7 +44,8 @@ func newWait(e *env, o *waitOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait ID...",
 		Short: "Wait until runs have ended; the exit code says how",
-		Long: `Wait until every named run has ended and print how each ended, in the order of the arguments.
+		Long: `Wait until every named run has ended and print how each ended, in the order of the arguments. A run that continues as new ends with
+the last of its line.
 
 Exit code: 0 when all completed; otherwise that of the first that did not: 2 failed, 3 timed out, 4 cancelled or terminated.`,
 		Args:              cobra.MinimumNArgs(1),
@@ -96,7 +97,8 @@ func (c *client) wait(ctx context.Context, id string, external bool) (*kagziv1.W
 // longPoll is how long one call waits at the server.
 const longPoll = 30 * time.Second
 
-// waitEnd waits until a run has ended. Once the server has answered it outlasts losing it.
+// waitEnd waits until a run has ended, and of one that continues as new until the last has. Once the server has answered it outlasts
+// losing it.
 func (c *client) waitEnd(ctx context.Context, runID string) (*kagziv1.Workflow, error) {
 	patience := patience{out: c.out}
 	for {
@@ -104,6 +106,10 @@ func (c *client) waitEnd(ctx context.Context, runID string) (*kagziv1.Workflow, 
 		answer, err := c.WaitWorkflow(call, &kagziv1.WaitWorkflowRequest{Namespace: c.namespace, RunId: runID, Wait: durationpb.New(longPoll)})
 		cancel()
 		switch {
+		case err == nil && answer.GetFinished() && answer.GetWorkflow().GetContinuedAsRunId() != "":
+			runID = answer.GetWorkflow().GetContinuedAsRunId()
+			patience.answered()
+			c.out.say("it goes on as run %s", render.Safe(runID))
 		case err == nil && answer.GetFinished():
 			return answer.GetWorkflow(), nil
 		case err == nil:

@@ -49,7 +49,8 @@ insert into runs (
     scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from, tied
 )
 select run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, 1, priority, bytes,
-       created_at, available_at, nullif(deadline_at, 0), nullif(deadline_at, 0), retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,
+       created_at, available_at, nullif(deadline_at, 0), nullif(deadline_at, 0), retry_policy,
+       start_to_close_us, heartbeat_us, execution_us, tags, requirements,
        on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
        nullif(parent_run_id, '00000000-0000-0000-0000-000000000000'), nullif(parent_step_id, '00000000-0000-0000-0000-000000000000'), parent_close, traceparent,
        nullif(scheduled_at, 0), origin, schedule_id, nullif(failed_run_id, '00000000-0000-0000-0000-000000000000'), nullif(retried_from, '00000000-0000-0000-0000-000000000000'), nullif(continued_from, '00000000-0000-0000-0000-000000000000'), tied
