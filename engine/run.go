@@ -112,7 +112,7 @@ type Run struct {
 
 // Tied says that the end of the run concerns others than its starter, so that ending it takes a look at them.
 func (r *Run) Tied() bool {
-	return r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != ""
+	return r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.CancelRequestedAt.IsZero()
 }
 
 // ExpiresAt is when Kagzi ends the run by itself: at its deadline or at the end of the grace, whichever is first.

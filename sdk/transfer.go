@@ -14,7 +14,7 @@ const capsuleChunk = 1 << 20
 
 // ExportOptions say what a capsule holds.
 type ExportOptions struct {
-	RedactPayloads bool // only their sizes and hashes; such a capsule can be read and imported, but not replayed
+	RedactPayloads bool // only their sizes and hashes; such a capsule can be read, but neither imported nor replayed
 }
 
 // Export writes the run with its children, steps, payloads and signals to w as one zip file, a capsule, for ReplayCapsule and

@@ -269,7 +269,7 @@ var scheduleCases = []testCase{
 		s.sameTime("next", next, ahead.NextFireAt)
 		equal(s, "broken", s.schedule(broken.ID).Broken, "no such zone")
 		s.sameTime("next of the one that is over", s.schedule(over.ID).NextFireAt, time.Time{})
-		due, next, err = s.store.DueSchedules(s.ctx, s.now, 1)
+		due, _, err = s.store.DueSchedules(s.ctx, s.now, 1)
 		s.must(err, "DueSchedules")
 		equal(s, "due within the limit", len(due), 1)
 	}},

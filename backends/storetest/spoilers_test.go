@@ -13,7 +13,7 @@ import (
 )
 
 // Each of these stores is sound but for one promise. They wrap a real one and use nothing but its methods.
-var sabotages = []sabotage{
+var sabotages = append(aroundSabotages, []sabotage{
 	{"the current token wins", func(s engine.Store) engine.Store { return dropsTheFence{s} }, []string{"fence", "race"}},
 	{"the zero token opens nothing", func(s engine.Store) engine.Store { return trustsNobody{s} }, []string{"fence"}},
 	{"a run is handed out once", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"claim"}},
@@ -49,7 +49,7 @@ var sabotages = []sabotage{
 	{"prune leaves live runs alone", func(s engine.Store) engine.Store { return prunesTheLiving{s} }, []string{"upkeep"}},
 	{"timeouts are swept", func(s engine.Store) engine.Store { return neverTimesOut{s} }, []string{"upkeep"}},
 	{"the model notices a run handed out twice", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"model"}},
-}
+}...)
 
 // dropsTheFence writes under whatever token is the current one.
 type dropsTheFence struct{ engine.Store }

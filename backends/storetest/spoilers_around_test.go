@@ -1,0 +1,177 @@
+package storetest_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// aroundSabotages break promises about what stands around a run.
+var aroundSabotages = []sabotage{
+	{"a signal id is delivered once", func(s engine.Store) engine.Store { return forgetsSignalIDs{s} }, []string{"signal"}},
+	{"a wait for a signal has its limit", func(s engine.Store) engine.Store { return waitsForEver{s} }, []string{"signal"}},
+	{"a held wait keeps the lease", func(s engine.Store) engine.Store { return holdsNothing{s} }, []string{"signal", "child"}},
+	{"children end as their policy says", func(s engine.Store) engine.Store { return abandonsChildren{s} }, []string{"child"}},
+	{"a wait for all is no wait for any", func(s engine.Store) engine.Store { return wakesAtTheFirst{s} }, []string{"child"}},
+	{"a deadline ends a run", func(s engine.Store) engine.Store { return neverExpires{s} }, []string{"deadline"}},
+	{"a grace is given", func(s engine.Store) engine.Store { return givesNoGrace{s} }, []string{"grace"}},
+	{"a failure has its handler", func(s engine.Store) engine.Store { return forgetsHandlers{s} }, []string{"handler"}},
+	{"a continuation goes on", func(s engine.Store) engine.Store { return endsLoops{s} }, []string{"continue"}},
+	{"a key has its limit", func(s engine.Store) engine.Store { return forgetsKeys{s} }, []string{"key"}},
+	{"a paused run rests", func(s engine.Store) engine.Store { return pausesInWords{s} }, []string{"pause"}},
+	{"a retry keeps results", func(s engine.Store) engine.Store { return retriesFromScratch{s} }, []string{"repair"}},
+	{"an override says why", func(s engine.Store) engine.Store { return overridesInSilence{s} }, []string{"repair"}},
+	{"a pinned run is kept", func(s engine.Store) engine.Store { return pinsNothing{s} }, []string{"repair"}},
+	{"a tick fires once", func(s engine.Store) engine.Store { return firesTwice{s} }, []string{"schedule"}},
+	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store { return overwrites{s} }, []string{"schedule"}},
+	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
+	{"a disabled namespace rests", func(s engine.Store) engine.Store { return disablesInWords{s} }, []string{"namespace"}},
+}
+
+type forgetsSignalIDs struct{ engine.Store }
+
+func (d forgetsSignalIDs) SignalRun(ctx context.Context, p engine.SignalRunParams) (engine.Signalled, error) {
+	p.SignalID = ""
+	return d.Store.SignalRun(ctx, p)
+}
+
+type waitsForEver struct{ engine.Store }
+
+func (d waitsForEver) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	p.Timeout = 0
+	return d.Store.AwaitSignal(ctx, p)
+}
+
+type holdsNothing struct{ engine.Store }
+
+func (d holdsNothing) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	p.Hold = false
+	return d.Store.AwaitSignal(ctx, p)
+}
+
+type abandonsChildren struct{ engine.Store }
+
+func (d abandonsChildren) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
+	p.Child.ParentClose = engine.CloseAbandon
+	return d.Store.StartChild(ctx, p)
+}
+
+type wakesAtTheFirst struct{ engine.Store }
+
+func (d wakesAtTheFirst) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
+	p.Any = true
+	return d.Store.AwaitChildren(ctx, p)
+}
+
+type neverExpires struct{ engine.Store }
+
+func (d neverExpires) EndExpired(context.Context, engine.EndExpiredParams) (int, time.Time, error) {
+	return 0, time.Time{}, nil
+}
+
+type givesNoGrace struct{ engine.Store }
+
+func (d givesNoGrace) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
+	p.Grace = 0
+	return d.Store.CancelRun(ctx, p)
+}
+
+type forgetsHandlers struct{ engine.Store }
+
+func (d forgetsHandlers) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	for i := range starts {
+		starts[i].OnFailureWorkflow = ""
+	}
+	return d.Store.StartRuns(ctx, starts)
+}
+
+type endsLoops struct{ engine.Store }
+
+func (d endsLoops) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+	p.ContinueAs = nil
+	return d.Store.CompleteRun(ctx, p)
+}
+
+type forgetsKeys struct{ engine.Store }
+
+func (d forgetsKeys) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	for i := range starts {
+		starts[i].ConcurrencyKey = ""
+	}
+	return d.Store.StartRuns(ctx, starts)
+}
+
+type pausesInWords struct{ engine.Store }
+
+func (d pausesInWords) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+	r, err := d.GetRun(ctx, p.Namespace, p.RunID)
+	r.Paused = true
+	return r, err
+}
+
+type retriesFromScratch struct{ engine.Store }
+
+func (d retriesFromScratch) RetryRun(ctx context.Context, p engine.RetryRunParams) (engine.Started, error) {
+	p.Restart, p.FromStep = true, ""
+	return d.Store.RetryRun(ctx, p)
+}
+
+type overridesInSilence struct{ engine.Store }
+
+func (d overridesInSilence) OverrideStep(ctx context.Context, p engine.OverrideStepParams) (engine.Step, error) {
+	p.Reason = ""
+	return d.Store.OverrideStep(ctx, p)
+}
+
+type pinsNothing struct{ engine.Store }
+
+func (d pinsNothing) PinRun(ctx context.Context, p engine.PinRunParams) (engine.Run, error) {
+	r, err := d.GetRun(ctx, p.Namespace, p.RunID)
+	r.Pinned = p.Pinned
+	return r, err
+}
+
+// firesTwice starts each tick's run once more, beside the schedule.
+type firesTwice struct{ engine.Store }
+
+func (d firesTwice) FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error) {
+	fired, err := d.Store.FireSchedule(ctx, p)
+	if err != nil || !fired.Stale || len(p.Ticks) == 0 {
+		return fired, err
+	}
+	plans, _, err := d.ListSchedules(ctx, engine.ScheduleFilter{Namespace: "default"}, engine.Page{Limit: 1})
+	if err != nil || len(plans) == 0 {
+		return fired, err
+	}
+	_, err = d.StartRuns(ctx, []engine.StartRun{plans[0].Start(p.Ticks[0].RunID, p.Ticks[0].At, p.Now)})
+	return engine.Fired{Runs: 1}, err
+}
+
+// overwrites takes whoever comes last for the one who has read last.
+type overwrites struct{ engine.Store }
+
+func (d overwrites) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
+	now, err := d.GetSchedule(ctx, p.Schedule.Namespace, p.Schedule.ID.String())
+	if err != nil {
+		return engine.Schedule{}, err
+	}
+	p.Schedule.Revision = now.Revision
+	return d.Store.UpdateSchedule(ctx, p)
+}
+
+type countsNothing struct{ engine.Store }
+
+func (d countsNothing) FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error) {
+	p.Skipped = 0
+	return d.Store.FireSchedule(ctx, p)
+}
+
+type disablesInWords struct{ engine.Store }
+
+func (d disablesInWords) UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
+	p.Namespace.Enabled = true
+	n, err := d.Store.UpdateNamespace(ctx, p)
+	n.Enabled = false
+	return n, err
+}
