@@ -3315,9 +3315,9 @@ func (x *BulkWorkflowsRequest) GetLimit() int64 {
 
 type BulkWorkflowsProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Matched       int64                  `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"`
-	Done          int64                  `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
-	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	Matched       int64                  `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"` // at the beginning; in the last message done + failed
+	Done          int64                  `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`       // changed, those that failed not among them
+	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`   // refused, such as runs that ended meanwhile
 	LastError     *ErrorDetail           `protobuf:"bytes,4,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	LastRunId     string                 `protobuf:"bytes,100,opt,name=last_run_id,json=lastRunId,proto3" json:"last_run_id,omitempty"` // the run that last_error is about
 	unknownFields protoimpl.UnknownFields
