@@ -43,8 +43,8 @@ type Future[T any] struct {
 	err   error
 }
 
-// Go runs fn beside the calling code, as a branch of the run with a Context of its own, for cleaning up if ctx is one of Cleanup. Branches are how a run does
-// several things at once: the SDK knows of them, and parks the run exactly when none can go on.
+// Go runs fn beside the calling code, as a branch of the run with a Context of its own, for cleaning up if ctx is one of Cleanup.
+// Branches are how a run does several things at once: the SDK knows of them, and parks the run exactly when none can go on.
 //
 // Names of steps are unique over all branches that could run at the same time, so name a branch's steps after
 // what it works on. What is still under way when the workflow function returns is dropped. A panic in fn fails the run.

@@ -94,9 +94,9 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 	return &Child[Out]{c}, nil
 }
 
-// Wait returns the child's result, waiting for it as long as it takes; meanwhile the run is parked. A child that ended without a result is a *RunError
-// with the child's run id and status; one that continued as new gives the result of its last run. When this run is being cancelled
-// errors.Is(err, ErrCancelled) holds. It may be called more than once.
+// Wait returns the child's result, waiting for it as long as it takes; meanwhile the run is parked. A child that ended without a
+// result is a *RunError with the child's run id and status; one that continued as new gives the result of its last run. When this
+// run is being cancelled errors.Is(err, ErrCancelled) holds. It may be called more than once.
 //
 // To wait for many children use WaitAll, which wakes the run once. Beside a sibling that is at work the end of a child is noticed within 10 s.
 func (c *Child[Out]) Wait(ctx Context) (Out, error) {

@@ -138,7 +138,8 @@ func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
 	})
 }
 
-// Result waits for the run's end like Run.Wait, over all the runs that it continues as, and returns the output of the last. A run that ended without one is a *RunError.
+// Result waits for the run's end like Run.Wait, over all the runs that it continues as, and returns the output of the last. A run
+// that ended without one is a *RunError.
 func Result[Out any](ctx context.Context, run *Run) (Out, error) {
 	var zero Out
 	d, err := run.Wait(ctx)

@@ -36,9 +36,10 @@
 // # Failures
 //
 // A step that fails is run again by its Retry; meanwhile the run is parked. When it has failed for good, Step
-// returns a *StepError, which the code may handle, for instance by compensating, or return. A run fails when its function returns an error or panics; it
-// is run again only if it was started with a Retry of its own. NonRetryable, RetryAfter and WithType say more about an error. StartOptions.OnFailure names a
-// workflow that handles the failure of a run, with a WorkflowFailedEvent as its input; GlobalFailureHandler is the type of the one that handles all.
+// returns a *StepError, which the code may handle, for instance by compensating, or return. A run fails when its function returns
+// an error or panics; it is run again only if it was started with a Retry of its own. NonRetryable, RetryAfter and WithType say
+// more about an error. StartOptions.OnFailure names a workflow that handles the failure of a run, with a WorkflowFailedEvent as its
+// input; GlobalFailureHandler is the type of the one that handles all.
 //
 // # Several things at once
 //
@@ -53,9 +54,9 @@
 //
 // # Cancellation
 //
-// Run.Cancel ends a run at once. Run.CancelGracefully tells its code first: the Context and that of the running step end with ErrCancelled, which every
-// call then returns that would do something new, while Sleep just returns. The code undoes what it has to under Cleanup, and returns; the run is CANCELLED then,
-// whatever it returns, or when the grace is over.
+// Run.Cancel ends a run at once. Run.CancelGracefully tells its code first: the Context and that of the running step end with
+// ErrCancelled, which every call then returns that would do something new, while Sleep just returns. The code undoes what it has to
+// under Cleanup, and returns; the run is CANCELLED then, whatever it returns, or when the grace is over.
 //
 //	shipped, err := kagzi.Step(ctx, "ship", ship)
 //	if errors.Is(err, kagzi.ErrCancelled) {
@@ -68,8 +69,8 @@
 //
 // # Long lives
 //
-// A run has at most 10,000 steps. One that goes on for ever returns ContinueAsNew from time to time: the next run begins with an empty history. Result and
-// Run.Wait follow it.
+// A run has at most 10,000 steps. One that goes on for ever returns ContinueAsNew from time to time: the next run begins with an
+// empty history. Result and Run.Wait follow it.
 //
 // # Suspension
 //

@@ -26,7 +26,8 @@ type Tx interface {
 	// written too.
 	SaveRun(r *Run) error
 	SaveOutput(run engine.ID, output engine.Payload) error
-	// InsertRun makes the run with its input, tags, lane and, when it is new, its namespace. The caller has made sure that its external id and request id are free.
+	// InsertRun makes the run with its input, tags, lane and, when it is new, its namespace. The caller has made sure that its
+	// external id and request id are free.
 	InsertRun(start *engine.StartRun) error
 	// ImportRun makes the run as it stands, with its input and output.
 	ImportRun(r *engine.Run) error
@@ -51,8 +52,8 @@ type Tx interface {
 	// from is over by now, and when the next will be.
 	HeldPastHeartbeat(now time.Time) ([]engine.ID, time.Time, error)
 
-	// Attempt is the attempt with the ref's id or, when there is none, the latest of that name; nil when the run has not begun it. ByID alone is meant when
-	// the name is empty.
+	// Attempt is the attempt with the ref's id or, when there is none, the latest of that name; nil when the run has not begun it.
+	// ByID alone is meant when the name is empty.
 	Attempt(run engine.ID, ref engine.StepRef) (*engine.Step, error)
 	// AttemptOf is the newest attempt of the step whose Token is this one; nil when there is none.
 	AttemptOf(run engine.ID, name string, token engine.Token) (*engine.Step, error)

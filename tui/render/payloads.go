@@ -13,7 +13,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// PayloadLines are a payload as people read it: JSON indented, text as it is, anything else as hexadecimal, cut after limit bytes (negative: not cut).
+// PayloadLines are a payload as people read it: JSON indented, text as it is, anything else as hexadecimal, cut after limit bytes
+// (negative: not cut).
 func PayloadLines(p *kagziv1.Payload, limit int) []string {
 	limit = limitOf(limit)
 	var lines []string

@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"context"
+)
+
+// Bell tells whoever listens that something may have changed. The store that commits rings it, after the commit. A ring is a
+// hint: it may be lost, repeated or merged, and nothing is ever sent in it but a name.
+type Bell interface {
+	// Listen calls ring for each hint until ctx ends, from one goroutine at a time and without waiting for anything but ring,
+	// which must not block. After a gap in listening it rings RingAll once.
+	Listen(ctx context.Context, ring func(Ring)) error
+}
+
+// RingKind says what a ring is about.
+type RingKind uint8
+
+const (
+	RingAll    RingKind = iota // anything may have changed
+	RingQueue                  // Namespace, Name: the queue has a run that is, or will be, due
+	RingSlot                   // Namespace, Name: a lease of the queue has ended, which may free a slot under a limit
+	RingRun                    // ID: the run or one of its steps changed
+	RingEnd                    // ID: the run has ended; rung besides RingRun, for those whom nothing else concerns
+	RingWorker                 // Name: the worker registered, lost leases, or is to drain
+	RingTimer                  // upkeep has something new to wait for: an attempt with a timeout, a deadline, a schedule
+)
+
+// Ring is one hint.
+type Ring struct {
+	Kind      RingKind
+	Namespace string
+	Name      string
+	ID        ID
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Schedules is the templates of runs that time fires.
+type Schedules interface {
+	// CreateSchedule makes a schedule, its namespace too if that is new, and rings RingTimer. A Name that is taken is
+	// ErrExists; a RequestID that is known answers the schedule that it made (whatever has become of it). A disabled namespace
+	// is NamespaceDisabled.
+	CreateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
+	// UpdateSchedule replaces all of a schedule that a person decides about: every field of p.Schedule but its counters,
+	// LastFiredAt, Buffered (which it drops unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is the one that
+	// was read; another one is ErrConflict, unless the schedule stands exactly so already. The revision grows, Broken is
+	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled.
+	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
+	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. Gone already is ErrNotFound.
+	DeleteSchedule(ctx context.Context, p DeleteScheduleParams) error
+	// FireSchedule decides about ticks: it starts the runs of p.Ticks, in their order, counts p.Skipped, and sets NextFireAt,
+	// all only while the schedule is enabled, has p.Revision and its NextFireAt is p.Expect; otherwise it answers Stale and
+	// nothing changes, so that of several servers one fires a tick, once. No two ticks of a schedule are the same: a tick that
+	// has its record already is passed over.
+	//
+	// Of each tick, with a run of the schedule open: OverlapSkip counts it as skipped; OverlapBufferOne makes it Buffered, or
+	// counts it as skipped when one is. Broken, when set, is kept and takes the schedule out of DueSchedules until it is
+	// updated.
+	FireSchedule(ctx context.Context, p FireScheduleParams) (Fired, error)
+	// TriggerSchedule starts one run now, beside the ticks and whatever Overlap says. A known RequestID answers the same run
+	// again. A disabled namespace is NamespaceDisabled.
+	TriggerSchedule(ctx context.Context, p TriggerScheduleParams) (Started, error)
+}
+
+// ScheduleParams is a schedule as a person wants it.
+type ScheduleParams struct {
+	Schedule Schedule
+	Method   string // for the audit: "PauseWorkflowSchedule", …
+	Reason   string
+	By       Actor
+	AuditID  ID
+	Now      time.Time
+}
+
+// DeleteScheduleParams names a schedule, by id or name.
+type DeleteScheduleParams struct {
+	Namespace string
+	Ref       string
+	Reason    string
+	By        Actor
+	AuditID   ID
+	Now       time.Time
+}
+
+// Tick is one that is to fire, and the id of its run.
+type Tick struct {
+	At    time.Time
+	RunID ID
+}
+
+// FireScheduleParams is what was decided about the ticks from Expect up to Next.
+type FireScheduleParams struct {
+	ScheduleID ID
+	Revision   int64
+	Expect     time.Time
+	Ticks      []Tick
+	Skipped    int64
+	Next       time.Time // unset: no tick comes any more
+	Broken     string
+	Now        time.Time
+}
+
+// Fired answers FireSchedule.
+type Fired struct {
+	Stale   bool
+	Runs    int   // started
+	Skipped int64 // counted as skipped, p.Skipped included
+}
+
+// TriggerScheduleParams fires by hand. RunID is the run's.
+type TriggerScheduleParams struct {
+	Namespace string
+	Ref       string
+	RunID     ID
+	RequestID string
+	By        Actor
+	AuditID   ID
+	Now       time.Time
+}
+
+// Namespaces is the boundaries between users.
+type Namespaces interface {
+	// CreateNamespace makes one that nothing has used yet; taken is ErrExists, unless it stands exactly so, which is fine
+	// again.
+	CreateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
+	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included, and rings RingAll.
+	// ErrNotFound.
+	UpdateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
+}
+
+// NamespaceParams is a namespace as a person wants it; ID and times are the store's own.
+type NamespaceParams struct {
+	Namespace Namespace
+	Method    string // for the audit
+	Reason    string
+	By        Actor
+	AuditID   ID
+	Now       time.Time
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Upkeep is what the passing of time needs. Every method may run on several servers at once.
+type Upkeep interface {
+	// LiveWorkers is every worker that is not OFFLINE, with when it was heard from.
+	LiveWorkers(ctx context.Context) ([]LiveWorker, error)
+	// FreeLost frees, as AfterLeaseLost says, the runs of workers taken OFFLINE as lost whose own Timeouts.Heartbeat is over by
+	// now. It returns how many, and when the next will be (zero: none).
+	FreeLost(ctx context.Context, now time.Time) (int, time.Time, error)
+	// TimeoutSteps fails attempts that are RUNNING with TimeoutAt <= p.Now as FailStep would with StepTimedOutFailure and Hold:
+	// with a retry the attempt is PENDING until RetryAt, the run's lease is over and the run is parked; without, the attempt is
+	// FAILED and the lease is over too, the run due at once, so that another worker takes the error into the code. At most
+	// p.Limit, oldest first; it returns how many, and when the next is due (zero: none). The worker is rung.
+	TimeoutSteps(ctx context.Context, p TimeoutStepsParams) (int, time.Time, error)
+	// EndExpired ends runs whose ExpiresAt is not after Now, wherever they stand: as CANCELLED with EndedByFailure when that is
+	// their GraceUntil, else as TIMED_OUT with DeadlineFailure. Their workers are rung. At most p.Limit, earliest first; it
+	// returns how many, and when the next expires (zero: none).
+	EndExpired(ctx context.Context, p EndExpiredParams) (int, time.Time, error)
+	// DueSchedules is the enabled schedules of enabled namespaces, not Broken, whose NextFireAt is not after now, earliest
+	// first and then by id, at most limit, with their inputs left out; and when the next of the others fires (zero: none).
+	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, time.Time, error)
+	// Prune deletes runs of p.Namespace that ended with p.Status before p.Before, with everything of theirs, oldest first, at
+	// most p.Limit. A run stays that is Pinned, or that an open run refers to (its child, parent, handler, retry or
+	// continuation), or that is the child of an open run. It returns how many.
+	Prune(ctx context.Context, p PruneParams) (int, error)
+	// PruneRecords deletes workers that went OFFLINE before p.Workers and records of fired ticks from before p.Fires, at most
+	// p.Limit of each.
+	PruneRecords(ctx context.Context, p PruneRecordsParams) error
+}
+
+// EndExpiredParams bounds one sweep.
+type EndExpiredParams struct {
+	Now   time.Time
+	Limit int
+}
+
+// LiveWorker is what the look for lost workers needs.
+type LiveWorker struct {
+	ID      string
+	HeardAt time.Time
+}
+
+// TimeoutStepsParams bounds one sweep. Roll serves all of it.
+type TimeoutStepsParams struct {
+	Now   time.Time
+	Limit int
+	Roll  float64
+}
+
+// PruneParams bounds one sweep.
+type PruneParams struct {
+	Namespace string
+	Status    RunStatus
+	Before    time.Time
+	Limit     int
+}
+
+// PruneRecordsParams bounds one sweep; a zero time spares its kind.
+type PruneRecordsParams struct {
+	Workers time.Time
+	Fires   time.Time
+	Limit   int
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Workers is the register of workers. Their leases live and die with them.
+type Workers interface {
+	// RegisterWorker makes the worker known and ONLINE, its namespace too if that is new, rings it, and returns it as it
+	// stands. w.ID is what it asks for or, with Chosen false, a fresh one; InstanceID decides:
+	//
+	//   - the same instance is in the register: it gets its id back (whatever w.ID says), with its profile renewed and its
+	//     leases kept; ONLINE, or DRAINING if it was.
+	//   - the id is taken by another instance that is not OFFLINE: ErrExists.
+	//   - the id belonged to an instance that is OFFLINE: the new one takes it over with its totals at zero; runs that the old
+	//     one still held are freed as lost (AfterLeaseLost).
+	RegisterWorker(ctx context.Context, p RegisterWorkerParams) (Worker, error)
+	// Heartbeat notes that the worker lives, in one row, and says which of the leases that it names it does not hold. With
+	// Whole, leases of the worker that it does not name, claimed at least NameWithin before Now, are freed: due at once, no
+	// loss counted. A worker that is unknown or OFFLINE is WorkerNotFound, and nothing changes. Repeating it adds the deltas
+	// again.
+	Heartbeat(ctx context.Context, p HeartbeatParams) (Beat, error)
+	// DrainWorker makes an ONLINE worker DRAINING and rings it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound.
+	DrainWorker(ctx context.Context, workerID string, now time.Time) error
+	// OfflineWorker makes a worker OFFLINE, with the reason, and frees its runs. OfflineDeregistered and OfflineForced: due at
+	// once, no loss counted. OfflineLost: as AfterLeaseLost says, but a run whose own Timeouts.Heartbeat since the last
+	// heartbeat is not yet over keeps its lease (FreeLost comes for it), and nothing happens at all when the worker was heard
+	// from after HeardAt (the second look failed). It returns how many runs were freed. OFFLINE already is fine (0 freed);
+	// unknown is WorkerNotFound.
+	OfflineWorker(ctx context.Context, p OfflineWorkerParams) (int, error)
+}
+
+// RegisterWorkerParams is a registration. Of Worker the fields from Status on that the store keeps itself are ignored.
+type RegisterWorkerParams struct {
+	Worker Worker
+	Chosen bool // the worker chose its id itself
+	Now    time.Time
+}
+
+// HeartbeatParams is a sign of life.
+type HeartbeatParams struct {
+	WorkerID   string
+	Active     int
+	Completed  int // since the last accepted heartbeat
+	Failed     int
+	Stats      *WorkerStats // nil: as before
+	Held       []Lease
+	Whole      bool // Held names every run that the worker holds
+	NameWithin time.Duration
+	Now        time.Time
+}
+
+// Beat answers Heartbeat.
+type Beat struct {
+	Status     WorkerStatus
+	Lost       []Lease // of Held, those that are the worker's no longer
+	Cancelling []Held  // of Held, those whose code is to be told
+}
+
+// Held is a lease with what its worker may have to be told.
+type Held struct {
+	Lease        Lease
+	GraceUntil   time.Time // set: cancellation was asked for
+	CancelReason string
+}
+
+// OfflineWorkerParams takes a worker off.
+type OfflineWorkerParams struct {
+	WorkerID string
+	Reason   OfflineReason
+	HeardAt  time.Time // with OfflineLost: the last heartbeat that the first look saw
+	Now      time.Time
+}
