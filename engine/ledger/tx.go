@@ -17,8 +17,6 @@ import (
 type Tx interface {
 	// Run is the run with its lease, without its payloads; nil when there is none. An empty namespace is any.
 	Run(namespace string, id engine.ID) (*Run, error)
-	// HeldBy is the ids of the runs whose leases the worker has, in their order.
-	HeldBy(worker string) ([]engine.ID, error)
 	// Payloads is a run's input and output.
 	Payloads(run engine.ID) (input, output engine.Payload, err error)
 	// SaveRun writes what can change of a run: all of engine.Run from Status on but its payloads and what a start decided, with ExpiresAt,
@@ -117,9 +115,6 @@ type Tx interface {
 	SaveNamespace(n *engine.Namespace) error
 	// HandlerQueue is the first queue of the first ONLINE worker of the namespace, by id, that serves the type; empty when none does.
 	HandlerQueue(namespace, workflowType string) (string, error)
-
-	// Worker is the worker; nil when it is unknown.
-	Worker(id string) (*engine.Worker, error)
 
 	InsertAudit(e engine.AuditEvent) error
 	// Ring is heard after the commit.
