@@ -23,17 +23,21 @@ type arrow struct {
 
 var arrows = []arrow{
 	{"engine", nil, "the language knows nobody; everything else translates to it"},
+	{"engine/cron", nil, "when an expression fires is arithmetic"},
+	{"engine/ledger", []string{"engine"}, "the verbs that look before they write, over statements that a backend brings"},
 	{"engine/dispatch", []string{"engine"}, "matching runs and workers needs no wire and no database"},
-	{"engine/coordinator", []string{"engine"}, "upkeep needs no wire and no database"},
-	{"engine/server", []string{"engine", "engine/dispatch", "proto/kagzi/v1"}, "the door sees the store as an interface only"},
+	{"engine/coordinator", []string{"engine", "engine/cron"}, "upkeep needs no wire and no database"},
+	{"engine/server", []string{"engine", "engine/cron", "engine/dispatch", "proto/kagzi/v1"}, "the door sees the store as an interface only"},
 	{"engine/daemon", []string{"engine", "engine/...", "proto/kagzi/v1"}, "the store comes as a function, so that the switch on dialect stays in one place"},
-	{"backends/sqlite", []string{"engine", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
-	{"backends/postgres", []string{"engine", "migrations"}, "likewise"},
-	{"backends", []string{"engine", "migrations", "backends/..."}, "the one switch on dialect"},
+	{"backends/sqlite", []string{"engine", "engine/ledger", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
+	{"backends/postgres", []string{"engine", "engine/ledger", "migrations"}, "likewise"},
+	{"backends", []string{"engine", "engine/ledger", "migrations", "backends/..."}, "the one switch on dialect"},
 	{"proto/kagzi/v1", nil, "the wire is everybody's"},
 	{"migrations", nil, "the schema is data"},
-	{"sdk", []string{"proto/kagzi/v1"}, "what users link into their programs holds no engine and no database"},
-	{"tui", []string{"tui", "tui/...", "sdk", "proto/kagzi/v1"}, "outsiders come in by the front door"},
+	{"sdk", []string{"proto/kagzi/v1", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
+	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
+	{"sdk/kagzitest", []string{"sdk", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "migrations", "proto/kagzi/v1"}, "the real engine, in the tests of users alone"},
+	{"tui", []string{"tui", "tui/...", "sdk", "sdk/internal/seam", "proto/kagzi/v1"}, "outsiders come in by the front door"},
 	{"proto/gen", nil, "a tool that makes proto/kagzi/v1"},
 	{"proto", []string{"proto/kagzi/v1"}, "holds the directive that makes it"},
 	{"backends/storetest", []string{"engine"}, "the contract as tests is written against the contract"},
@@ -41,10 +45,16 @@ var arrows = []arrow{
 	{"engine/enginetest", []string{"engine", "engine/...", "proto/kagzi/v1"}, "the whole server, for tests"},
 }
 
-// sdkImports is all that the SDK may pull into a user's worker from elsewhere: gRPC, protobuf, a UUID, and what those need.
+// engineImports is all that the engine may pull in from elsewhere, but for the door, which needs gRPC.
+var engineImports = []string{"github.com/adhocore/gronx"}
+
+// sdkImports is all that the SDK may pull into a user's worker from elsewhere: gRPC, protobuf, a UUID, the API of OpenTelemetry,
+// which records nothing until the user configures it, and what those need.
 var sdkImports = []string{
 	"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc", "github.com/google/uuid",
 	"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text",
+	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/auto/sdk",
+	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/cespare/xxhash/v2",
 }
 
 // dependency is one package as go list tells it.
@@ -133,15 +143,21 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 	}
 }
 
-func TestTheLanguageNeedsTheStandardLibraryOnly(t *testing.T) {
+func TestTheEngineNeedsTheStandardLibraryAndACronParserOnly(t *testing.T) {
 	t.Parallel()
-	for _, from := range []string{"engine", "engine/dispatch", "engine/coordinator", "migrations"} {
+	used := map[string]bool{}
+	for _, from := range []string{"engine", "engine/cron", "engine/ledger", "engine/dispatch", "engine/coordinator", "migrations"} {
 		for path, dep := range list(t, module+from) {
-			if !dep.Standard && !strings.HasPrefix(path, module) {
-				t.Errorf("%s pulls in %s", from, path)
+			if dep.Standard || dep.Module == nil || strings.HasPrefix(path, module) {
+				continue
+			}
+			used[dep.Module.Path] = true
+			if !slices.Contains(engineImports, dep.Module.Path) {
+				t.Errorf("%s pulls in %s, of %s", from, path, dep.Module.Path)
 			}
 		}
 	}
+	wantAllUsed(t, "the engine", engineImports, used)
 }
 
 func TestTheSDKPullsInNothingElse(t *testing.T) {
@@ -156,9 +172,14 @@ func TestTheSDKPullsInNothingElse(t *testing.T) {
 			t.Errorf("the SDK pulls in %s, of %s", path, dep.Module.Path)
 		}
 	}
-	for _, name := range sdkImports {
+	wantAllUsed(t, "the SDK", sdkImports, used)
+}
+
+func wantAllUsed(t *testing.T, who string, listed []string, used map[string]bool) {
+	t.Helper()
+	for _, name := range listed {
 		if !used[name] {
-			t.Errorf("the SDK does not need %s any more: take it off the list", name)
+			t.Errorf("%s does not need %s any more: take it off the list", who, name)
 		}
 	}
 }
@@ -167,7 +188,8 @@ func TestTheProgramShipsNoTests(t *testing.T) {
 	t.Parallel()
 	for path := range list(t, "github.com/kagzi/kagzi") {
 		switch path {
-		case "testing", "testing/synctest", module + "engine/enginetest", module + "backends/storetest", module + "backends/postgres/pgtest":
+		case "testing", "testing/synctest", module + "engine/enginetest", module + "backends/storetest", module + "backends/postgres/pgtest",
+			module + "sdk/kagzitest":
 			t.Errorf("the program holds %s", path)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
@@ -68,6 +70,9 @@ func within(t testing.TB, d time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// hour is an hour on the wire.
+var hour = durationpb.New(time.Hour)
 
 var quiet = slog.New(slog.DiscardHandler)
 

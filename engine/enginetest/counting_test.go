@@ -49,6 +49,41 @@ func (c *counting) TerminateRun(ctx context.Context, p engine.EndRunParams) (eng
 	return c.store.TerminateRun(ctx, p)
 }
 
+func (c *counting) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+	c.calls.Add(1)
+	return c.store.PauseRun(ctx, p)
+}
+
+func (c *counting) ResumeRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+	c.calls.Add(1)
+	return c.store.ResumeRun(ctx, p)
+}
+
+func (c *counting) PinRun(ctx context.Context, p engine.PinRunParams) (engine.Run, error) {
+	c.calls.Add(1)
+	return c.store.PinRun(ctx, p)
+}
+
+func (c *counting) SignalRun(ctx context.Context, p engine.SignalRunParams) (engine.Signalled, error) {
+	c.calls.Add(1)
+	return c.store.SignalRun(ctx, p)
+}
+
+func (c *counting) RetryRun(ctx context.Context, p engine.RetryRunParams) (engine.Started, error) {
+	c.calls.Add(1)
+	return c.store.RetryRun(ctx, p)
+}
+
+func (c *counting) OverrideStep(ctx context.Context, p engine.OverrideStepParams) (engine.Step, error) {
+	c.calls.Add(1)
+	return c.store.OverrideStep(ctx, p)
+}
+
+func (c *counting) ImportRuns(ctx context.Context, p engine.ImportRunsParams) (engine.Started, error) {
+	c.calls.Add(1)
+	return c.store.ImportRuns(ctx, p)
+}
+
 func (c *counting) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	c.calls.Add(1)
 	return c.store.Claim(ctx, p)
@@ -74,12 +109,32 @@ func (c *counting) Sleep(ctx context.Context, p engine.SleepParams) error {
 	return c.store.Sleep(ctx, p)
 }
 
-func (c *counting) CompleteRun(ctx context.Context, p engine.CompleteRunParams) error {
+func (c *counting) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	c.calls.Add(1)
+	return c.store.AwaitSignal(ctx, p)
+}
+
+func (c *counting) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
+	c.calls.Add(1)
+	return c.store.StartChild(ctx, p)
+}
+
+func (c *counting) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
+	c.calls.Add(1)
+	return c.store.AwaitChildren(ctx, p)
+}
+
+func (c *counting) SetNote(ctx context.Context, p engine.SetNoteParams) error {
+	c.calls.Add(1)
+	return c.store.SetNote(ctx, p)
+}
+
+func (c *counting) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	c.calls.Add(1)
 	return c.store.CompleteRun(ctx, p)
 }
 
-func (c *counting) FailRun(ctx context.Context, p engine.FailRunParams) (engine.Verdict, error) {
+func (c *counting) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
 	c.calls.Add(1)
 	return c.store.FailRun(ctx, p)
 }
@@ -87,6 +142,41 @@ func (c *counting) FailRun(ctx context.Context, p engine.FailRunParams) (engine.
 func (c *counting) Release(ctx context.Context, p engine.ReleaseParams) error {
 	c.calls.Add(1)
 	return c.store.Release(ctx, p)
+}
+
+func (c *counting) CreateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
+	c.calls.Add(1)
+	return c.store.CreateSchedule(ctx, p)
+}
+
+func (c *counting) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
+	c.calls.Add(1)
+	return c.store.UpdateSchedule(ctx, p)
+}
+
+func (c *counting) DeleteSchedule(ctx context.Context, p engine.DeleteScheduleParams) error {
+	c.calls.Add(1)
+	return c.store.DeleteSchedule(ctx, p)
+}
+
+func (c *counting) FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error) {
+	c.calls.Add(1)
+	return c.store.FireSchedule(ctx, p)
+}
+
+func (c *counting) TriggerSchedule(ctx context.Context, p engine.TriggerScheduleParams) (engine.Started, error) {
+	c.calls.Add(1)
+	return c.store.TriggerSchedule(ctx, p)
+}
+
+func (c *counting) CreateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
+	c.calls.Add(1)
+	return c.store.CreateNamespace(ctx, p)
+}
+
+func (c *counting) UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
+	c.calls.Add(1)
+	return c.store.UpdateNamespace(ctx, p)
 }
 
 func (c *counting) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
@@ -144,9 +234,54 @@ func (c *counting) CurrentLease(ctx context.Context, namespace string, run engin
 	return c.store.CurrentLease(ctx, namespace, run)
 }
 
-func (c *counting) HeldBy(ctx context.Context, workerID string) ([]engine.Lease, error) {
+func (c *counting) HeldBy(ctx context.Context, workerID string) ([]engine.Held, error) {
 	c.calls.Add(1)
 	return c.store.HeldBy(ctx, workerID)
+}
+
+func (c *counting) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal, engine.PageInfo, error) {
+	c.calls.Add(1)
+	return c.store.ListSignals(ctx, namespace, run, p)
+}
+
+func (c *counting) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
+	c.calls.Add(1)
+	return c.store.ListHandlers(ctx, namespace, run)
+}
+
+func (c *counting) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
+	c.calls.Add(1)
+	return c.store.ListRetries(ctx, namespace, run)
+}
+
+func (c *counting) Circumstances(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
+	c.calls.Add(1)
+	return c.store.Circumstances(ctx, namespace, run)
+}
+
+func (c *counting) GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error) {
+	c.calls.Add(1)
+	return c.store.GetSchedule(ctx, namespace, ref)
+}
+
+func (c *counting) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule, engine.PageInfo, error) {
+	c.calls.Add(1)
+	return c.store.ListSchedules(ctx, f, p)
+}
+
+func (c *counting) GetNamespace(ctx context.Context, name string) (engine.Namespace, error) {
+	c.calls.Add(1)
+	return c.store.GetNamespace(ctx, name)
+}
+
+func (c *counting) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+	c.calls.Add(1)
+	return c.store.ListNamespaces(ctx, p)
+}
+
+func (c *counting) ListAudit(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+	c.calls.Add(1)
+	return c.store.ListAudit(ctx, f, p)
 }
 
 func (c *counting) GetWorker(ctx context.Context, id string) (engine.Worker, error) {
@@ -189,9 +324,24 @@ func (c *counting) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams
 	return c.store.TimeoutSteps(ctx, p)
 }
 
+func (c *counting) EndExpired(ctx context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
+	c.calls.Add(1)
+	return c.store.EndExpired(ctx, p)
+}
+
+func (c *counting) DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error) {
+	c.calls.Add(1)
+	return c.store.DueSchedules(ctx, now, limit)
+}
+
 func (c *counting) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 	c.calls.Add(1)
 	return c.store.Prune(ctx, p)
+}
+
+func (c *counting) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) error {
+	c.calls.Add(1)
+	return c.store.PruneRecords(ctx, p)
 }
 
 func (c *counting) Listen(ctx context.Context, ring func(engine.Ring)) error {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -21,6 +22,23 @@ func (s *Server) workflows() kagziv1.WorkflowServiceClient {
 }
 func (s *Server) workers() kagziv1.WorkerServiceClient { return kagziv1.NewWorkerServiceClient(s.Conn) }
 func (s *Server) admin() kagziv1.AdminServiceClient    { return kagziv1.NewAdminServiceClient(s.Conn) }
+func (s *Server) schedules() kagziv1.WorkflowScheduleServiceClient {
+	return kagziv1.NewWorkflowScheduleServiceClient(s.Conn)
+}
+func (s *Server) namespaces() kagziv1.NamespaceServiceClient {
+	return kagziv1.NewNamespaceServiceClient(s.Conn)
+}
+
+// fine is the answer of a call that has to succeed: fine(s.admin().GetWorker(ctx, request))(t).
+func fine[T any](answer T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+}
 
 // start starts a run of type "t", changed as told.
 func (s *Server) start(t testing.TB, change ...func(*kagziv1.StartWorkflowRequest)) string {
@@ -80,6 +98,29 @@ func (s *Server) until(t testing.TB, run string, what string, want func(w *kagzi
 		}
 		if w != nil && want(w, steps) {
 			return
+		}
+	}
+}
+
+// find is the runs that a filter selects, at most a page of them, newest first.
+func (s *Server) find(t testing.TB, filter *kagziv1.ListWorkflowsRequest) []*kagziv1.Workflow {
+	t.Helper()
+	filter.Page = &kagziv1.PageRequest{PageSize: 1000}
+	return fine(s.workflows().ListWorkflows(within(t, 20*time.Second), filter))(t).Workflows
+}
+
+// steps is all attempts of a run's steps, in the order in which they began.
+func (s *Server) steps(t testing.TB, run string) []*kagziv1.Step {
+	t.Helper()
+	return fine(s.admin().ListSteps(within(t, 20*time.Second), &kagziv1.ListStepsRequest{RunId: run, Page: &kagziv1.PageRequest{PageSize: 1000}}))(t).Steps
+}
+
+// eventually waits until something is so that nothing tells of.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !so(); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came to this: %s", what)
 		}
 	}
 }
@@ -357,3 +398,17 @@ func wantEmpty[T any](t testing.TB, what string, c <-chan T) {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// finished is a run that has completed.
+func (s *Server) finished(t testing.TB) string {
+	t.Helper()
+	run := s.start(t, ofQueue("finished"))
+	w := s.register(t, func(r *kagziv1.RegisterRequest) { r.TaskQueue = "finished" })
+	w.complete(t, w.take(t), "")
+	return run
+}
+
+// ahead is a moment from now, by the clock of the server.
+func (s *Server) ahead(d time.Duration) *timestamppb.Timestamp {
+	return timestamppb.New(s.Store.Now().Add(d))
+}

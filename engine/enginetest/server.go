@@ -37,6 +37,7 @@ type Server struct {
 	Store   engine.Store
 
 	clock *clock
+	ring  func(engine.Ring) // to every part
 	stop  context.CancelFunc
 	group sync.WaitGroup
 	over  sync.Once
@@ -100,13 +101,12 @@ func (s *Server) run(l net.Listener, o Options) {
 			}
 		})
 	}
-	part("the bell", behind, func(ctx context.Context) error {
-		return s.Store.Listen(ctx, func(r engine.Ring) {
-			dispatcher.Ring(r)
-			door.Ring(r)
-			upkeep.Ring(r)
-		})
-	})
+	s.ring = func(r engine.Ring) {
+		dispatcher.Ring(r)
+		door.Ring(r)
+		upkeep.Ring(r)
+	}
+	part("the bell", behind, func(ctx context.Context) error { return s.Store.Listen(ctx, s.ring) })
 	part("the coordinator", behind, upkeep.Run)
 	part("the dispatcher", behind, dispatcher.Run)
 	part("the door", ctx, func(ctx context.Context) error {
@@ -138,8 +138,11 @@ func (s *Server) Stop() {
 	})
 }
 
-// Jump sets the clock of the server ahead.
-func (s *Server) Jump(d time.Duration) { s.clock.ahead.Add(int64(d)) }
+// Jump sets the clock of the server ahead, and has everything looked at anew: the coordinator as often as its interval allows.
+func (s *Server) Jump(d time.Duration) {
+	s.clock.ahead.Add(int64(d))
+	s.ring(engine.Ring{Kind: engine.RingAll})
+}
 
 // clock is a store whose time can be set ahead.
 type clock struct {

@@ -290,6 +290,9 @@ func TestARunThatLosesTenWorkersFails(t *testing.T) {
 			s.until(t, run, fmt.Sprintf("lost %d times", loss), func(r *kagziv1.Workflow, _ map[string]*kagziv1.Step) bool {
 				return int(r.LeaseLosses) == loss
 			})
+			if loss == 6 { // the next attempt is then some seconds away
+				explained{s, t}.check(plight{run: run, blocker: blockedByRetry, summary: "lost 6 workers in a row, is handed out again in ", detail: "after 10 in a row it fails", next: nextDue})
+			}
 			s.Jump(5 * time.Minute)
 		}
 		got := s.await(t, run)

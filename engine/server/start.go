@@ -111,10 +111,11 @@ func (s *Server) continuationOf(ctx context.Context, namespace string, r *kagziv
 	if err != nil {
 		return engine.StartRun{}, err
 	}
-	start.Namespace, start.RequestID = namespace, ""
+	start.Namespace = namespace
 	if err := start.ValidateContinuation(); err != nil {
 		return engine.StartRun{}, err
 	}
+	start.RequestID = ""
 	return settled(start), nil
 }
 

@@ -91,6 +91,9 @@ func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (
 	if r.Child.ParentRunId == "" {
 		return nil, engine.Invalid("child.parent_run_id", "must name the run that starts the child")
 	}
+	if _, err := idOf("child.parent_run_id", r.Child.ParentRunId); err != nil {
+		return nil, err
+	}
 	lease, err := s.leaseOf(ctx, childsLease{r})
 	if err != nil {
 		return nil, err
