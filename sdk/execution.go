@@ -309,6 +309,14 @@ func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
 	}
 }
 
+// leaving says that the operation which ends the lease is on its way. Its answer says how the lease ended, and whether the run's end
+// counted; that the lease is over may be heard sooner, from a heartbeat that met its end.
+func (e *execution) leaving() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closing
+}
+
 // lose drops the run: another worker has it, or it has ended. Nothing that its code does counts any more.
 func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(), "status", d.GetMetadata()["status"])

@@ -37,17 +37,20 @@ func (w *Worker) beat() {
 	w.mu.Unlock()
 	completed, failed, stats := w.counters.report()
 	sentAt := time.Now()
-	w.session.enqueueFirst(&operation{
+	sent := w.session.enqueueFirst(&operation{
 		msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{
 			WorkerId: id, ActiveCount: int32(len(held)), CompletedDelta: completed, FailedDelta: failed,
 			Stats: stats, Held: held, HeldIsWhole: true,
 		}}},
 		answer: func(r *kagziv1.SessionResponse) {
-			if w.beaten(r, sentAt) {
-				w.counters.reported(completed, failed)
+			if !w.beaten(r, sentAt) {
+				w.counters.unreported(completed, failed)
 			}
 		},
 	})
+	if !sent {
+		w.counters.unreported(completed, failed)
+	}
 }
 
 // beaten handles the answer to a heartbeat; true when it was accepted.
@@ -68,7 +71,7 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	h := r.GetHeartbeat()
 	w.lease.confirm(sentAt)
 	for _, l := range h.GetLost() {
-		if e := w.held(l.GetRunId(), l.GetLeaseToken()); e != nil {
+		if e := w.held(l.GetRunId(), l.GetLeaseToken()); e != nil && !e.leaving() {
 			e.lose(&kagziv1.ErrorDetail{Message: "not renewed by the server"})
 		}
 	}
@@ -100,7 +103,7 @@ func (w *Worker) expired() {
 // counters are what heartbeats report beside the leases.
 type counters struct {
 	mu                sync.Mutex
-	completed, failed int32 // since the last accepted report
+	completed, failed int32 // that no report counts yet
 	runs              int64
 	spent             time.Duration
 	usage             usage
@@ -118,6 +121,8 @@ func (c *counters) finished(completed bool, took time.Duration) {
 	c.spent += took
 }
 
+// report is what is to be counted by the server now. The next report, which may go out before this one is answered, does not count it
+// again.
 func (c *counters) report() (completed, failed int32, s *kagziv1.WorkerStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,13 +130,15 @@ func (c *counters) report() (completed, failed int32, s *kagziv1.WorkerStats) {
 	if c.runs > 0 {
 		s.AverageRunMs = float64(c.spent.Microseconds()) / 1000 / float64(c.runs)
 	}
-	return c.completed, c.failed, s
+	completed, failed = c.completed, c.failed
+	c.completed, c.failed = 0, 0
+	return completed, failed, s
 }
 
-// reported takes off what the server has counted.
-func (c *counters) reported(completed, failed int32) {
+// unreported takes back what the server has not counted.
+func (c *counters) unreported(completed, failed int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.completed -= completed
-	c.failed -= failed
+	c.completed += completed
+	c.failed += failed
 }

@@ -94,7 +94,7 @@ func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 		if until := c.GetGraceUntil().AsTime(); e.askCancel(until) {
 			w.log.Info("cancellation asked for", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace", until.Sub(e.now()).Round(time.Millisecond))
 		}
-	default:
+	case !e.leaving():
 		e.lose(c.GetReason())
 	}
 }

@@ -197,6 +197,11 @@ func TestAnSDKWorkerReportsWhatItDid(t *testing.T) {
 			fine(kagzi.Start(ctx, c, kind, 0, kagzi.StartOptions{}))(t)
 		}
 		var got *kagziv1.Worker
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the worker is %v", got)
+			}
+		})
 		eventually(t, "the worker has reported three that completed and one that failed", func() bool {
 			got = fine(s.admin().GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: w.ID()}))(t).Worker
 			return got.TotalCompleted == 3 && got.TotalFailed == 1 && got.ActiveWorkflowCount == 0
