@@ -16,7 +16,7 @@ import (
 
 func TestAThousandChildrenOfOneParentWithOneWorkerOfTenSlots(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		const children = 1000
+		const children = 1000 / slowness // which takes the race detector as long
 		var most, now atomic.Int64
 		s.work(t, kagzi.WorkerOptions{MaxConcurrent: 10}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "parent", func(ctx kagzi.Context, n int) (int, error) {

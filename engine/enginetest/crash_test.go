@@ -118,6 +118,7 @@ func (p *process) keep(path string) {
 			return
 		}
 		cmd.Stdout, cmd.Stderr = p.log, p.log
+		said := p.log.Len()
 		err := cmd.Start()
 		p.current = cmd
 		p.mu.Unlock()
@@ -128,10 +129,16 @@ func (p *process) keep(path string) {
 		err = cmd.Wait()
 		p.mu.Lock()
 		ending := p.ending
-		if !ending {
+		taken := !ending && strings.Contains(p.log.String()[said:], "address already in use")
+		if !ending && !taken {
 			p.deaths++
 		}
 		p.mu.Unlock()
+		if taken { // for a moment, by somebody's connection: the port was free when it was chosen
+			<-time.After(50 * time.Millisecond)
+			life--
+			continue
+		}
 		if ending {
 			if err != nil {
 				p.t.Errorf("a server that was asked to stop ended with %v", err)

@@ -166,7 +166,7 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 			})
 		}
 		ctx, c := within(t, time.Minute), one.client(t)
-		keys := make([]string, 45)
+		keys := make([]string, 27)
 		for i := range keys {
 			keys[i] = fmt.Sprint(i % 3)
 		}

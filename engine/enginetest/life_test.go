@@ -134,6 +134,38 @@ func TestAFailedStepIsTriedAgainAndARunFails(t *testing.T) {
 	})
 }
 
+func TestEachStepHasABudgetOfItsOwnThatSleepsAndHandOversLeaveAlone(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) {
+			r.RetryPolicy = &kagziv1.RetryPolicy{MaximumAttempts: 3, InitialIntervalMs: 1, Jitter: -1}
+		})
+		w := s.register(t)
+		task := w.take(t)
+		for _, step := range []string{"a", "b"} {
+			for failure := 1; failure <= 2; failure++ {
+				verdict := fine(s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: run, StepId: step, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "x"}}))(t)
+				if !verdict.ScheduledRetry {
+					t.Fatalf("failure %d of step %s is the last", failure, step)
+				}
+				task = w.take(t)
+				fine(s.workers().ReleaseTask(ctx, &kagziv1.ReleaseTaskRequest{RunId: run, LeaseToken: task.LeaseToken}))(t)
+				task = w.take(t)
+				nap := fmt.Sprintf("nap-%s-%d", step, failure)
+				fine(s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, StepId: nap, Duration: durationpb.New(time.Millisecond), LeaseToken: task.LeaseToken}))(t)
+				task = w.take(t)
+			}
+			if got := w.completeStep(t, task, step, "at last"); got.AttemptNumber != 3 {
+				t.Errorf("step %s completes in attempt %d, want its third", step, got.AttemptNumber)
+			}
+		}
+		w.complete(t, task, "done")
+		if got := s.get(t, run); got.Status != completed || got.Attempts != 5 {
+			t.Errorf("the run is %v, want COMPLETED with four failures counted", got)
+		}
+	})
+}
+
 func TestSleepsLastToTheMillisecond(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)

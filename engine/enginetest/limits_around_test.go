@@ -42,7 +42,7 @@ func cronOf(n int) string {
 	return strings.Repeat("0", n-len(expr)) + expr
 }
 
-func TestEachLimitOfASchedulesHoldsAtItsEdge(t *testing.T) {
+func TestEachLimitOfAScheduleHoldsAtItsEdge(t *testing.T) {
 	type create = kagziv1.CreateWorkflowScheduleRequest
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)

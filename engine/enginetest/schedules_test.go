@@ -323,12 +323,13 @@ func TestWithoutCatchupEveryMissedTickIsCounted(t *testing.T) {
 	})
 }
 
-func TestADisabledNamespaceAndADisabledScheduleDoNotFire(t *testing.T) {
+func TestWhatIsDisabledOrDeletedDoesNotFire(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		s.toMinute()
 		ctx := within(t, time.Minute)
 		quiet := s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) })
-		loud := s.schedule(t)
+		loud, gone := s.schedule(t), s.schedule(t)
+		fine(s.schedules().DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{ScheduleId: gone.ScheduleId}))(t)
 		fine(s.namespaces().CreateNamespace(ctx, &kagziv1.CreateNamespaceRequest{Namespace: "closed"}))(t)
 		closed := s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) { r.Namespace, r.Name = "closed", "n" })
 		fine(s.namespaces().DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: "closed"}))(t)
@@ -336,6 +337,9 @@ func TestADisabledNamespaceAndADisabledScheduleDoNotFire(t *testing.T) {
 		s.awaitFired(t, loud.ScheduleId, 1) // a tick of the others would have fired in the same turn
 		if n := len(s.fired(t, quiet.ScheduleId)); n != 0 {
 			t.Errorf("a schedule that was made disabled has fired %d times", n)
+		}
+		if n := len(s.find(t, &kagziv1.ListWorkflowsRequest{ScheduleId: ptr(gone.ScheduleId)})); n != 0 {
+			t.Errorf("a deleted schedule has fired %d times", n)
 		}
 		if got := s.look(t, quiet.ScheduleId); got.Enabled || !got.NextFireAt.AsTime().Equal(quiet.NextFireAt.AsTime()) {
 			t.Errorf("the disabled schedule is %v", got)

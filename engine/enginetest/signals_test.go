@@ -93,12 +93,14 @@ func TestAWaitForASignalHasALimitThatARestartKeeps(t *testing.T) {
 			})
 		})
 		ctx, c := within(t, time.Minute), s.client(t)
-		const limit = 700 * time.Millisecond * slowness
-		run := fine(kagzi.Start(ctx, c, "patience", limit, kagzi.StartOptions{}))(t)
+		run := fine(kagzi.Start(ctx, c, "patience", time.Hour, kagzi.StartOptions{}))(t)
 		s.parked(t, run.ID())
 		due := s.get(t, run.ID()).WakeUpAt.AsTime()
 		s.Stop()
-		s = New(t, openStore(t, url), Options{Address: s.Address})
+		again := jumpy
+		again.Address = s.Address
+		s = New(t, openStore(t, url), again)
+		s.Jump(time.Hour)
 		if got := fine(kagzi.Result[string](ctx, run))(t); got != "gave up" {
 			t.Errorf("without a signal it returns %q", got)
 		}
@@ -120,7 +122,7 @@ func TestAWaitForASignalHasALimitThatARestartKeeps(t *testing.T) {
 
 func TestManySignalsFromManySendersAreAllTakenOnce(t *testing.T) {
 	eachPair(t, patient, func(t *testing.T, one, other *Server) {
-		const senders, each = 8, 10
+		const senders, each = 6, 6
 		one.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "collect", func(ctx kagzi.Context, n int) ([]int, error) {
 				var got []int
