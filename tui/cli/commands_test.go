@@ -212,6 +212,13 @@ func TestWait(t *testing.T) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
+	t.Run("does not go round in a circle", func(t *testing.T) {
+		self := "run-1"
+		s := &session{server: &fake{runs: []*kagziv1.Workflow{
+			{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, ContinuedAsRunId: &self},
+		}}}
+		s.want(t, ExitOK, "wf", "wait", "run-1")
+	})
 	t.Run("of several ends with the first bad one", func(t *testing.T) {
 		s := &session{server: &fake{runs: []*kagziv1.Workflow{
 			{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}, {RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},

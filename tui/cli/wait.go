@@ -100,14 +100,15 @@ const longPoll = 30 * time.Second
 // waitEnd waits until a run has ended, and of one that continues as new until the last has. Once the server has answered it outlasts
 // losing it.
 func (c *client) waitEnd(ctx context.Context, runID string) (*kagziv1.Workflow, error) {
-	patience := patience{out: c.out}
+	patience, followed := patience{out: c.out}, map[string]bool{runID: true}
 	for {
 		call, cancel := context.WithTimeout(ctx, longPoll+defaultCallTimeout)
 		answer, err := c.WaitWorkflow(call, &kagziv1.WaitWorkflowRequest{Namespace: c.namespace, RunId: runID, Wait: durationpb.New(longPoll)})
 		cancel()
+		next := answer.GetWorkflow().GetContinuedAsRunId()
 		switch {
-		case err == nil && answer.GetFinished() && answer.GetWorkflow().GetContinuedAsRunId() != "":
-			runID = answer.GetWorkflow().GetContinuedAsRunId()
+		case err == nil && answer.GetFinished() && next != "" && !followed[next]: // a server that answers in circles is not followed
+			runID, followed[next] = next, true
 			patience.answered()
 			c.out.say("it goes on as run %s", render.Safe(runID))
 		case err == nil && answer.GetFinished():
