@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,6 +29,28 @@ func TestAnSQLiteURLOpensThatFile(t *testing.T) {
 	}
 	if findings, err := Check(t.Context(), url); err != nil || len(findings) != 0 {
 		t.Fatalf("findings = %v (%v), want none beside a server at work", findings, err)
+	}
+}
+
+func TestOnlyAnSQLiteDatabaseIsOpenedForLooking(t *testing.T) {
+	url := "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db")
+	if s, err := Open(t.Context(), url, engine.OpenOptions{ReadOnly: true}); err == nil || s != nil {
+		t.Fatalf("a file that is not there: %v (%v), want an error", s, err)
+	}
+	if err := Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), url, engine.OpenOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.DrainWorker(t.Context(), "w1", s.Now()); !errors.Is(err, engine.ErrReadOnly) {
+		t.Errorf("DrainWorker: %v, want ErrReadOnly", err)
+	}
+	_, err = Open(t.Context(), "postgres://me:secret@localhost:1/kagzi", engine.OpenOptions{ReadOnly: true})
+	if err == nil || !strings.Contains(err.Error(), "kagzi tui --address") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error = %v, want what to do instead", err)
 	}
 }
 

@@ -53,6 +53,9 @@ var (
 	ErrUnavailable  = &Error{Kind: KindUnavailable}
 )
 
+// ErrReadOnly refuses to change a database that was opened with OpenOptions.ReadOnly.
+var ErrReadOnly = &Error{Kind: KindPrecondition, Message: "the database was opened for looking only; to change it start `kagzi server` on it"}
+
 // KindOf is the kind of err, KindInternal when it is not one of ours.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -52,4 +52,11 @@ type Description struct {
 	Bytes         int64
 	Schema        int    // number of the newest migration applied
 	Notifications string // how servers wake each other: "in-process", "listen", "polling"
+	Facts         []Fact // what else an operator may want to know, in an order to be shown
+}
+
+// Fact is one line about a part of the system, for people: "write-ahead log", "4.1 MiB". It never holds a secret.
+type Fact struct {
+	Name  string
+	Value string
 }

@@ -16,13 +16,15 @@ type Bell interface {
 type RingKind uint8
 
 const (
-	RingAll    RingKind = iota // anything may have changed
-	RingQueue                  // Namespace, Name: the queue has a run that is, or will be, due
-	RingSlot                   // Namespace, Name: a lease of the queue has ended, which may free a slot under a limit
-	RingRun                    // ID: the run or one of its steps changed
-	RingEnd                    // ID: the run has ended; rung besides RingRun, for those whom nothing else concerns
-	RingWorker                 // Name: the worker registered, lost leases, or is to drain
-	RingTimer                  // upkeep has something new to wait for: an attempt with a timeout, a deadline, a schedule
+	RingAll       RingKind = iota // anything may have changed
+	RingQueue                     // Namespace, Name: the queue has a run that is, or will be, due
+	RingSlot                      // Namespace, Name: a lease of the queue has ended, which may free a slot under a limit
+	RingRun                       // ID: the run or one of its steps changed
+	RingEnd                       // ID: the run has ended; rung besides RingRun, for those whom nothing else concerns
+	RingWorker                    // Name: the worker registered, changed its status, lost leases, or is to drain
+	RingSchedule                  // Namespace, Name: the schedule with that id was made, changed, deleted, or has fired
+	RingNamespace                 // Name: a person made the namespace or changed it
+	RingTimer                     // upkeep has something new to wait for: an attempt with a timeout, a deadline, a schedule
 )
 
 // Ring is one hint.

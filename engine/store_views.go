@@ -9,6 +9,8 @@ import (
 // were asked. Payloads of runs are left out of lists.
 type Views interface {
 	GetRun(ctx context.Context, namespace string, id ID) (Run, error) // RunNotFound
+	// GetRuns is those of the runs that are in the namespace, in no order, without payloads; it asks for at most MaxPage.
+	GetRuns(ctx context.Context, namespace string, ids []ID) ([]Run, error)
 	// GetRunByExternalID is the newest run with that id, ended or not; ErrNotFound.
 	GetRunByExternalID(ctx context.Context, namespace, externalID string) (Run, error)
 	// ListRuns is newest first, by ID.

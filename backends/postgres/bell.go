@@ -112,6 +112,10 @@ func encodeRing(r engine.Ring) string {
 		return "e" + base64.RawURLEncoding.EncodeToString(r.ID[:])
 	case engine.RingWorker:
 		return "w" + r.Name
+	case engine.RingSchedule:
+		return "c" + r.Namespace + "/" + r.Name
+	case engine.RingNamespace:
+		return "n" + r.Name
 	case engine.RingTimer:
 		return "t"
 	}
@@ -141,8 +145,12 @@ func decodeRing(line string) engine.Ring {
 		return engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: name}
 	case 's':
 		return engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: name}
+	case 'c':
+		return engine.Ring{Kind: engine.RingSchedule, Namespace: namespace, Name: name}
 	case 'w':
 		return engine.Ring{Kind: engine.RingWorker, Name: rest}
+	case 'n':
+		return engine.Ring{Kind: engine.RingNamespace, Name: rest}
 	case 't':
 		return engine.Ring{Kind: engine.RingTimer}
 	case 'r', 'e':

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,16 @@ type clock struct {
 
 // reading says that the database's clock showed remote when the local one showed local.
 type reading struct {
-	local  time.Time
-	remote time.Time
+	local    time.Time
+	remote   time.Time
+	measured time.Time // by the local clock; before local where the database did not answer since
+}
+
+// text is by how much the database's clock is ahead of this machine's, for people.
+func (c *clock) text() string {
+	r := c.reading.Load()
+	offset := r.remote.Sub(r.local.Round(0)).Round(100 * time.Microsecond)
+	return fmt.Sprintf("%+.1f ms, measured %s", float64(offset)/float64(time.Millisecond), moment(r.measured))
 }
 
 func (r *reading) at(local time.Time) time.Time { return r.remote.Add(local.Sub(r.local)) }
@@ -49,7 +58,7 @@ func (c *clock) now() time.Time {
 			defer cancel()
 			if err := c.read(ctx); err != nil {
 				// The old offset serves on; ask again in a minute, not at every call.
-				c.reading.CompareAndSwap(r, &reading{local: local, remote: r.at(local)})
+				c.reading.CompareAndSwap(r, &reading{local: local, remote: r.at(local), measured: r.measured})
 			}
 		})
 	}
@@ -68,7 +77,8 @@ func (c *clock) read(ctx context.Context) error {
 		after := time.Now()
 		if took := after.Sub(before); best < 0 || took < best {
 			best = took
-			c.reading.Store(&reading{local: before.Add(took / 2), remote: remote})
+			middle := before.Add(took / 2)
+			c.reading.Store(&reading{local: middle, remote: remote, measured: middle})
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ type bell struct {
 	place   int64 // of the schema, in notifications and locks; 0 until it is known
 	channel string
 
-	listening atomic.Bool
+	listening atomic.Pointer[listening]
 	others    atomic.Bool // another server listens, as far as is known
 	counted   atomic.Int64
 	probe     chan struct{} // capacity one: our own hello has come back
@@ -57,14 +57,37 @@ type bell struct {
 func newBell(log *slog.Logger, pool *pgxpool.Pool, config *pgx.ConnConfig) *bell {
 	var id [6]byte
 	rand.Read(id[:])
-	return &bell{
+	b := &bell{
 		log: log, pool: pool, config: config, sender: hex.EncodeToString(id[:]), probe: make(chan struct{}, 1),
 		pending: map[engine.Ring]struct{}{}, wake: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
+	b.setListening(false)
+	return b
 }
 
 //go:embed sql/listen_place.sql
 var listenPlaceSQL string
+
+// listening says whether notifications are heard, and since when it has been so.
+type listening struct {
+	on    bool
+	since time.Time
+}
+
+func (b *bell) setListening(on bool) { b.listening.Store(&listening{on, time.Now()}) }
+
+// state is whether notifications are heard, and since when it has been so.
+func (b *bell) state() (on bool, since time.Time) {
+	l := b.listening.Load()
+	return l.on, l.since
+}
+
+func (b *bell) mode() string {
+	if on, _ := b.state(); on {
+		return "listen"
+	}
+	return "polling"
+}
 
 // start listens, if the database lets it, and keeps trying if not.
 func (b *bell) start(ctx context.Context) error {
@@ -88,13 +111,6 @@ func (b *bell) close() {
 	b.cancel()
 	close(b.closed)
 	b.group.Wait()
-}
-
-func (b *bell) mode() string {
-	if b.listening.Load() {
-		return "listen"
-	}
-	return "polling"
 }
 
 // ring tells everybody here at once, and has other servers told soon.
@@ -177,7 +193,7 @@ func (b *bell) count(ctx context.Context) {
 	var n int
 	err := b.pool.QueryRow(ctx, countListenersSQL, args{"class": int32(listenerClass), "place": b.lockPlace()}).Scan(&n)
 	own := 0
-	if b.listening.Load() {
+	if on, _ := b.state(); on {
 		own = 1
 	}
 	b.others.Store(err != nil || n > own)
@@ -202,7 +218,7 @@ func (b *bell) listen(ctx context.Context) (*pgx.Conn, error) {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	b.listening.Store(true)
+	b.setListening(true)
 	b.count(ctx)
 	return conn, nil
 }
@@ -248,7 +264,7 @@ func (b *bell) keepListening(ctx context.Context, conn *pgx.Conn) {
 		if conn != nil {
 			wait = minReconnect
 			err := b.hear(ctx, conn)
-			b.listening.Store(false)
+			b.setListening(false)
 			conn.Close(context.WithoutCancel(ctx))
 			if ctx.Err() != nil {
 				return

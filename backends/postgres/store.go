@@ -23,6 +23,8 @@ type Store struct {
 	bell  *bell
 	lanes [writerLanes]*lane
 
+	commits engine.CommitTally
+
 	database   string // host/database, for people
 	schema     int
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
@@ -39,11 +41,17 @@ type Store struct {
 	fatal chan struct{} // never closed: a database of its own judges its own disk
 }
 
-var _ engine.Store = (*Store)(nil)
+var (
+	_ engine.Store   = (*Store)(nil)
+	_ engine.Commits = (*Store)(nil)
+)
 
 // Open connects to the database of a postgres:// URL, waiting up to half a minute for one that is still starting, and migrates it
-// unless o.KeepSchema is set. The schema that the URL's search_path names is used.
+// unless o.KeepSchema is set. The schema that the URL's search_path names is used. o.ReadOnly is refused.
 func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error) {
+	if o.ReadOnly {
+		return nil, engine.Invalid("db", "a Postgres database cannot be opened for looking only; look at its running server with `kagzi tui --address HOST:PORT`")
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -155,6 +163,9 @@ func (s *Store) Health(ctx context.Context) error {
 	return s.health.err
 }
 
+// CommitSizes tells how many writes shared a commit.
+func (s *Store) CommitSizes() engine.CommitSizes { return s.commits.Sizes() }
+
 //go:embed sql/health.sql
 var healthSQL string
 
@@ -169,19 +180,6 @@ func (s *Store) askHealth(ctx context.Context) error {
 		return unavailable("the database accepts no writes: it is a read-only standby")
 	}
 	return nil
-}
-
-//go:embed sql/describe.sql
-var describeSQL string
-
-// Describe tells what the store is and where.
-func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
-	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
-	err := s.view(ctx, "describe the database", func(ctx context.Context) error {
-		return s.views.QueryRow(ctx, describeSQL).Scan(&d.Version, &d.Bytes)
-	})
-	d.Notifications = s.bell.mode()
-	return d, err
 }
 
 // view runs one reading on behalf of a caller, who may give up.

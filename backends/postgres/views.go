@@ -21,6 +21,17 @@ func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (eng
 	return s.oneRun(ctx, engine.RunNotFound(id), getRunSQL, args{"namespace": namespace, "run_id": [16]byte(id)})
 }
 
+//go:embed sql/get_runs.sql
+var getRunsSQL string
+
+// GetRuns has each run once, however often its id is given.
+func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return s.someRuns(ctx, "read runs", getRunsSQL, args{"namespace": namespace, "run_ids": idArray(ids)})
+}
+
 //go:embed sql/get_run_by_external_id.sql
 var getRunByExternalIDSQL string
 
@@ -193,7 +204,7 @@ var listHandlersSQL string
 
 // ListHandlers is by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
-	return s.related(ctx, listHandlersSQL, namespace, run)
+	return s.someRuns(ctx, "list the handlers of a run", listHandlersSQL, args{"namespace": namespace, "run_id": [16]byte(run)})
 }
 
 //go:embed sql/list_retries.sql
@@ -201,12 +212,12 @@ var listRetriesSQL string
 
 // ListRetries is by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
-	return s.related(ctx, listRetriesSQL, namespace, run)
+	return s.someRuns(ctx, "list the retries of a run", listRetriesSQL, args{"namespace": namespace, "run_id": [16]byte(run)})
 }
 
-func (s *Store) related(ctx context.Context, statement, namespace string, run engine.ID) (runs []engine.Run, err error) {
-	err = s.view(ctx, "list related runs", func(ctx context.Context) error {
-		rows, err := s.views.Query(ctx, statement, args{"namespace": namespace, "run_id": [16]byte(run)})
+func (s *Store) someRuns(ctx context.Context, doing, statement string, a args) (runs []engine.Run, err error) {
+	err = s.view(ctx, doing, func(ctx context.Context) error {
+		rows, err := s.views.Query(ctx, statement, a)
 		if err != nil {
 			return err
 		}

@@ -78,6 +78,7 @@ func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error)
 		return err
 	}
 	engine.Failpoint("postgres.after_commit")
+	s.commits.Add(1)
 	s.remember(t)
 	s.bell.ring(t.rings)
 	return nil
@@ -209,6 +210,7 @@ func (s *Store) writeGroup(group []*call) {
 	err := s.pool.SendBatch(ctx, batch).Close()
 	if err == nil {
 		engine.Failpoint("postgres.after_commit")
+		s.commits.Add(len(answers.settled))
 		for _, c := range answers.settled {
 			c.settled = true
 		}

@@ -44,6 +44,9 @@ func (b *bell) ring(rings []engine.Ring) {
 
 // Listen rings RingAll first, because whoever begins to listen has missed what was before.
 func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
+	if s.looking() {
+		return s.listenLooking(ctx, ring)
+	}
 	b := &s.bell
 	l := &listener{rings: []engine.Ring{{Kind: engine.RingAll}}, wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}

@@ -41,7 +41,7 @@ func busy(t *testing.T) *Store {
 // behindItsBack changes the file over another connection.
 func behindItsBack(t *testing.T, path, script string) {
 	t.Helper()
-	c, err := connect(dsn(path, "full"))
+	c, err := connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,16 +24,12 @@ type arg = driver.NamedValue
 type conn struct {
 	driver   driver.Conn
 	prepared map[*string]*statement
+	sight    sight // of one that only looks
 }
 
-// dsn names the database file with what every connection to it needs. More is added by role.
-func dsn(path, synchronous string, pragmas ...string) string {
-	q := url.Values{}
-	for _, pragma := range append([]string{
-		"busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(" + synchronous + ")",
-	}, pragmas...) {
-		q.Add("_pragma", pragma)
-	}
+// dsn names the database file with the settings of a connection, in their order.
+func dsn(path string, pragmas ...string) string {
+	q := url.Values{"_pragma": pragmas}
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a drive letter

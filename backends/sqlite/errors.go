@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -61,6 +62,9 @@ var (
 	errExhausted   = &engine.Error{Kind: engine.KindExhausted, Message: "no room is left on the disk of the database; it passes when there is room again"}
 	errUnavailable = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot write"}
 	errBusy        = &engine.Error{Kind: engine.KindUnavailable, Message: "another process keeps the database locked"}
+	errUnreadable  = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot be read"}
+	errGone        = &engine.Error{Kind: engine.KindUnavailable, Message: "the database file is not there any more"}
+	errMoving      = &engine.Error{Kind: engine.KindUnavailable, Message: "another process keeps changing what lies beside the database"}
 	errClosed      = &engine.Error{Kind: engine.KindUnavailable, Message: "the database is closed"}
 	errGaveUp      = &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting; the call may or may not have counted"}
 )
@@ -89,6 +93,22 @@ func explain(verb string, err error) error {
 		return errUnavailable
 	}
 	return fmt.Errorf("%s: %w", verb, err)
+}
+
+// explainLook is explain for who only looks. A damaged file is no reason to end then: what is whole may still be looked at.
+func explainLook(verb string, err error) error {
+	failure := fatal(err, false)
+	switch {
+	case isRefusal(err):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return errGone
+	case failure != nil && failure.Corrupt:
+		return &engine.Error{Kind: engine.KindInternal, Message: failure.Error()}
+	case failure != nil:
+		return errUnreadable
+	}
+	return explain(verb, err)
 }
 
 func workerTaken(id string) error {

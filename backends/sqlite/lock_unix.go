@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// lockless is SQLite's way to a file without locks.
+const lockless = "unix-none"
+
 // tryLock takes the lock unless another open file has it.
 func tryLock(file *os.File) (bool, error) {
 	for {

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// lockless is SQLite's way to a file without locks.
+const lockless = "win32-none"
+
 // tryLock takes the lock unless another open file has it. It locks one byte far behind the text, which others may read.
 func tryLock(file *os.File) (bool, error) {
 	err := windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,

@@ -45,7 +45,7 @@ func migrate(ctx context.Context, c *conn, keep bool) (int, error) {
 	case err != nil:
 		return 0, err
 	case number > len(list):
-		return 0, fmt.Errorf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, len(list))
+		return 0, newerSchema(number, len(list))
 	case number < len(list) && keep:
 		return 0, fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
 	}
@@ -57,6 +57,10 @@ func migrate(ctx context.Context, c *conn, keep bool) (int, error) {
 		}
 	}
 	return len(list), nil
+}
+
+func newerSchema(number, newest int) error {
+	return fmt.Errorf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)
 }
 
 // Migrate brings the database up to date. No server may be at work on it.

@@ -18,6 +18,9 @@ type room struct {
 	short  bool
 }
 
+// lacksRoom says that no new run may come from outside. A store for looking only has a better reason to refuse one.
+func (s *Store) lacksRoom() bool { return !s.looking() && s.room.low() }
+
 // low says that there is too little room for new runs. A disk that does not tell has room.
 func (r *room) low() bool {
 	r.mu.Lock()

@@ -11,7 +11,7 @@ import (
 // StartRuns is one call of the writer however many runs it makes. It is refused while the disk is nearly full, so that
 // what is at work can come to its end.
 func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	if s.room.low() {
+	if s.lacksRoom() {
 		return nil, errExhausted
 	}
 	size := 0

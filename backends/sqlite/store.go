@@ -24,6 +24,7 @@ import (
 const (
 	readerCount  = 4
 	readDeadline = 5 * time.Second
+	maxLooks     = 10 // at a file that others open and close meanwhile, for one answer
 	// minVersion is the first SQLite in which a checkpoint beside a write cannot corrupt the file.
 	minVersion = 3_051_003
 )
@@ -37,7 +38,7 @@ type Store struct {
 	schema  int
 	room    room
 	bell    bell
-	writer  *writer
+	writer  *writer    // nil: for looking only
 	readers chan *conn // nil: yet to be connected
 
 	closing sync.RWMutex  // held for reading while a call is handed to the writer
@@ -46,16 +47,29 @@ type Store struct {
 	fatal   chan struct{} // closed with failure, once
 	failure atomic.Pointer[FatalError]
 	trouble atomic.Pointer[string] // why the last group of writes was not made durable
+
+	cached  atomic.Int64 // bytes of the writer's page cache
+	commits engine.CommitTally
+	folded  atomic.Int64 // when the whole log was last folded into the file, in microseconds; 0: not since the start
 }
 
-var _ engine.Store = (*Store)(nil)
+var (
+	_ engine.Store   = (*Store)(nil)
+	_ engine.Commits = (*Store)(nil)
+)
 
 // Open opens the database file at path, which comes into being if it is not there, in a directory that does so too. The path
-// stays locked against other processes until Close.
+// stays locked against other processes until Close. With o.ReadOnly it is opened for looking only, see looking.go.
 func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error) {
 	s := &Store{
 		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), readers: make(chan *conn, readerCount),
 		closed: make(chan struct{}), fatal: make(chan struct{}),
+	}
+	if o.ReadOnly {
+		if err := s.openLooking(ctx, path); err != nil {
+			return nil, err
+		}
+		return s, nil
 	}
 	if err := s.open(ctx, path, o); err != nil {
 		if s.lock != nil {
@@ -108,8 +122,8 @@ func connectWriter(path string, log *slog.Logger) (*conn, error) {
 	} else if level != "" {
 		return nil, fmt.Errorf("KAGZI_UNSAFE_SYNCHRONOUS=%q is not known, want normal or nothing", level)
 	}
-	return connect(dsn(path, synchronous, "journal_mode(wal)", fmt.Sprintf("journal_size_limit(%d)", maxWAL),
-		"wal_autocheckpoint(0)", "cache_size(-65536)") + "&_txlock=immediate")
+	return connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous("+synchronous+")", "journal_mode(wal)",
+		fmt.Sprintf("journal_size_limit(%d)", maxWAL), "wal_autocheckpoint(0)", "cache_size(-65536)") + "&_txlock=immediate")
 }
 
 func connectReader(path string) (*conn, error) {
@@ -117,7 +131,7 @@ func connectReader(path string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connect(dsn(path, "full", "query_only(1)"))
+	return connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)", "query_only(1)"))
 }
 
 //go:embed sql/version.sql
@@ -125,19 +139,27 @@ var versionSQL string
 
 // prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version and the schema's number.
 func prepareSchema(ctx context.Context, c *conn, o engine.OpenOptions) (version string, number int, err error) {
+	if version, err = soundVersion(ctx, c); err != nil {
+		return "", 0, err
+	}
+	number, err = migrate(ctx, c, o.KeepSchema)
+	return version, number, err
+}
+
+// soundVersion is SQLite's version, which must not be one that corrupts files.
+func soundVersion(ctx context.Context, c *conn) (version string, err error) {
 	err = c.query(ctx, &versionSQL, func(r *row) error {
 		version = r.text()
 		return nil
 	})
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || major*1_000_000+minor*1000+patch < minVersion {
-		return "", 0, fmt.Errorf("SQLite %s has a defect that corrupts files, 3.51.3 or later is needed", version)
+		return "", fmt.Errorf("SQLite %s has a defect that corrupts files, 3.51.3 or later is needed", version)
 	}
-	number, err = migrate(ctx, c, o.KeepSchema)
-	return version, number, err
+	return version, nil
 }
 
 // prepareFile makes the directory and returns where the file really is, so that a link to it is the same database.
@@ -152,11 +174,16 @@ func prepareFile(path string) (string, error) {
 	if path, err = resolve(path); err != nil {
 		return "", fmt.Errorf("database %s: %w", path, err)
 	}
+	return path, refuseNetwork(path)
+}
+
+// refuseNetwork is an error where a server and others cannot share the file safely.
+func refuseNetwork(path string) error {
 	if kind := networkFilesystem(filepath.Dir(path)); kind != "" && os.Getenv("KAGZI_ALLOW_NETWORK_FS") != "1" {
-		return "", fmt.Errorf("database %s lies on a network filesystem (%s), whose locks SQLite cannot rely on; "+
+		return fmt.Errorf("database %s lies on a network filesystem (%s), whose locks SQLite cannot rely on; "+
 			"put it on a local disk, or set KAGZI_ALLOW_NETWORK_FS=1 at your own risk", path, kind)
 	}
-	return path, nil
+	return nil
 }
 
 // resolve follows symbolic links, also one to a file that is not there yet.
@@ -192,12 +219,17 @@ func createPrivately(path string) error {
 
 // SetHolder adds a line about this process, such as its address, to what a second server is told that finds the
 // database locked.
-func (s *Store) SetHolder(text string) error { return s.lock.describe(text) }
+func (s *Store) SetHolder(text string) error {
+	if s.looking() {
+		return engine.ErrReadOnly
+	}
+	return s.lock.describe(text)
+}
 
 // Now is the wall clock.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
-// Health asks nothing of the disk: the last group of writes has told.
+// Health asks nothing of the disk: the last group of writes has told. A store for looking only is well until it is closed.
 func (s *Store) Health(context.Context) error {
 	select {
 	case <-s.closed:
@@ -209,6 +241,9 @@ func (s *Store) Health(context.Context) error {
 	}
 	return nil
 }
+
+// CommitSizes tells how many writes shared a commit.
+func (s *Store) CommitSizes() engine.CommitSizes { return s.commits.Sizes() }
 
 // Fatal is closed when the disk failed a write or the file is damaged.
 func (s *Store) Fatal() <-chan struct{} { return s.fatal }
@@ -230,44 +265,29 @@ func (s *Store) die(failure *FatalError) {
 	}
 }
 
-//go:embed sql/database_size.sql
-var databaseSizeSQL string
-
-// Describe tells the file's name and size, the log beside it left out.
-func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
-	return read(ctx, s, "Describe", func(r session) (engine.Description, error) {
-		d := engine.Description{
-			Backend: "sqlite", Version: s.version, Database: s.path, Schema: s.schema, Notifications: "in-process",
-		}
-		err := r.query(&databaseSizeSQL, func(row *row) error {
-			d.Bytes = row.num()
-			return nil
-		})
-		return d, err
-	})
-}
-
 // Close waits for the writes that have begun.
 func (s *Store) Close() error {
 	s.closing.Lock()
 	select {
 	case <-s.closed:
 		s.closing.Unlock()
-		<-s.writer.done
+		if !s.looking() {
+			<-s.writer.done
+		}
 		return nil
 	default:
 	}
 	close(s.closed)
+	if s.looking() {
+		s.closing.Unlock()
+		s.closeReaders()
+		return nil
+	}
 	close(s.writer.calls)
 	s.closing.Unlock()
 	<-s.writer.done
-
-	for range readerCount { // each comes back within its deadline
-		if c := <-s.readers; c != nil {
-			c.close()
-		}
-	}
-	err := s.writer.tx.conn.close() // folds the log into the file
+	s.closeReaders()
+	err := s.writer.close()
 	s.lock.release()
 	if err != nil {
 		return fmt.Errorf("close the database: %w", err)
@@ -275,77 +295,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// session is a connection within a transaction.
-type session struct {
-	conn *conn
-	ctx  context.Context
-}
-
-func (s session) query(text *string, each func(*row) error, args ...arg) error {
-	return s.conn.query(s.ctx, text, each, args...)
-}
-
-// found is query for a statement that has one row at most.
-func (s session) found(text *string, one func(*row) error, args ...arg) (found bool, err error) {
-	err = s.conn.query(s.ctx, text, func(r *row) error {
-		found = true
-		return one(r)
-	}, args...)
-	return found, err
-}
-
-// read calls do on a snapshot of the database. What do returns is nobody's but the caller's.
-func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readDeadline)
-	defer cancel()
-	var c *conn
-	select {
-	case <-s.closed:
-		return out, errClosed
-	default:
-	}
-	select {
-	case c = <-s.readers:
-	case <-s.closed:
-		return out, errClosed
-	case <-ctx.Done():
-		return out, explain(verb, ctx.Err())
-	}
-	sound := false // a connection that failed is not used again
-	defer func() {
-		if !sound && c != nil {
+// closeReaders waits for those who read; each comes back within its deadline.
+func (s *Store) closeReaders() {
+	for range readerCount {
+		if c := <-s.readers; c != nil {
 			c.close()
-			c = nil
-		}
-		s.readers <- c
-	}()
-	if c == nil {
-		if c, err = connectReader(s.path); err != nil {
-			return out, s.failedRead(verb, err)
 		}
 	}
-	if _, err := c.exec(ctx, &beginReadSQL); err != nil {
-		return out, s.failedRead(verb, err)
-	}
-	var value V
-	value, err = do(session{conn: c, ctx: ctx})
-	if _, ending := c.exec(context.WithoutCancel(ctx), &commitSQL); ending == nil {
-		sound = err == nil || isRefusal(err)
-	} else if err == nil {
-		err = ending
-	}
-	if err != nil {
-		return out, s.failedRead(verb, err)
-	}
-	return value, nil
-}
-
-//go:embed sql/begin_read.sql
-var beginReadSQL string
-
-func (s *Store) failedRead(verb string, err error) error {
-	if failure := fatal(err, true); failure != nil {
-		s.die(failure)
-	}
-	return explain(verb, err)
 }

@@ -27,22 +27,57 @@ func fileSize(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// TestMain makes the test binary a server that has the database of an environment variable, for the tests of the lock.
+// TestMain makes the test binary another process, where an environment variable names a database: a server that has it, or one who looks at it.
 func TestMain(m *testing.M) {
-	path := os.Getenv("KAGZI_TEST_HOLD")
-	if path == "" {
-		os.Exit(m.Run())
+	if path := os.Getenv("KAGZI_TEST_HOLD"); path != "" {
+		holdAt(path)
+		return
 	}
-	s, err := Open(context.Background(), path, engine.OpenOptions{})
-	if err == nil {
-		err = s.SetHolder("listening on [::1]:50051\x1b[31m")
+	if path := os.Getenv("KAGZI_TEST_LOOK"); path != "" {
+		fmt.Println(lookAt(path))
+		return
 	}
-	fmt.Println("held", err)
-	io.Copy(io.Discard, os.Stdin) // until it is killed, or its parent is gone
+	os.Exit(m.Run())
+}
+
+// holdAt does what it is told, line by line, until it is killed or its parent is gone.
+func holdAt(path string) {
+	var s *Store
+	do := map[string]func() error{
+		"open": func() (err error) {
+			if s, err = Open(context.Background(), path, engine.OpenOptions{}); err == nil {
+				err = s.SetHolder("listening on [::1]:50051\x1b[31m")
+			}
+			return err
+		},
+		"start": func() error {
+			_, err := s.StartRuns(context.Background(), []engine.StartRun{startOf("t", s)})
+			return err
+		},
+		"checkpoint": func() error {
+			_, err := write(context.Background(), s, "checkpoint", 0, func(*tx) (none struct{}, err error) {
+				s.writer.log = checkpointPages // when this is committed
+				return none, nil
+			})
+			return err
+		},
+		"close": func() error { return s.Close() },
+	}
+	fmt.Println("open", do["open"]())
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		fmt.Println(lines.Text(), do[lines.Text()]())
+	}
+}
+
+// otherProcess is a server in another process.
+type otherProcess struct {
+	*exec.Cmd
+	in  io.Writer
+	out *bufio.Reader
 }
 
 // otherServer starts a process that has the database and returns when it has.
-func otherServer(t *testing.T, path string) *exec.Cmd {
+func otherServer(t *testing.T, path string) *otherProcess {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "KAGZI_TEST_HOLD="+path)
@@ -62,11 +97,31 @@ func otherServer(t *testing.T, path string) *exec.Cmd {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || line != "held <nil>\n" {
-		t.Fatalf("the other server said %q (%v)", line, err)
+	other := &otherProcess{Cmd: cmd, in: stdin, out: bufio.NewReader(out)}
+	other.answers(t, "open")
+	return other
+}
+
+// tell has the other process do something, and returns when it is done.
+func (o *otherProcess) tell(t *testing.T, what string) {
+	t.Helper()
+	if _, err := fmt.Fprintln(o.in, what); err != nil {
+		t.Fatal(err)
 	}
-	return cmd
+	o.answers(t, what)
+}
+
+func (o *otherProcess) answers(t *testing.T, what string) {
+	t.Helper()
+	if line, err := o.out.ReadString('\n'); err != nil || line != what+" <nil>\n" {
+		t.Fatalf("the other server was told to %s and said %q (%v)", what, line, err)
+	}
+}
+
+// kill ends the other process as a power cut would.
+func (o *otherProcess) kill() {
+	o.Process.Kill()
+	o.Wait()
 }
 
 func TestASecondServerIsRefusedWithinASecondAndToldWhoIsThere(t *testing.T) {

@@ -22,7 +22,7 @@ func silent[P any](do func(ledger.Tx, P) error) func(ledger.Tx, P) (struct{}, er
 
 // newRun is verb for those by which new runs come from outside, which a nearly full disk has no room for.
 func newRun[P, V any](ctx context.Context, s *Store, name string, size int, do func(ledger.Tx, P) (V, error), p P) (V, error) {
-	if s.room.low() {
+	if s.lacksRoom() {
 		var none V
 		return none, errExhausted
 	}

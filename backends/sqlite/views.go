@@ -20,6 +20,17 @@ func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (eng
 	})
 }
 
+//go:embed sql/get_runs.sql
+var getRunsSQL string
+
+// GetRuns has each run once, however often its id is given.
+func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return s.someRuns(ctx, "GetRuns", &getRunsSQL, text("namespace", namespace), text("run_ids", encodeIDs(ids)))
+}
+
 //go:embed sql/get_run_by_external_id.sql
 var getRunByExternalIDSQL string
 
@@ -128,7 +139,7 @@ var listHandlersSQL string
 
 // ListHandlers is by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
-	return s.related(ctx, "ListHandlers", &listHandlersSQL, namespace, run)
+	return s.someRuns(ctx, "ListHandlers", &listHandlersSQL, text("namespace", namespace), idArg("run_id", run))
 }
 
 //go:embed sql/list_retries.sql
@@ -136,16 +147,16 @@ var listRetriesSQL string
 
 // ListRetries is by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
-	return s.related(ctx, "ListRetries", &listRetriesSQL, namespace, run)
+	return s.someRuns(ctx, "ListRetries", &listRetriesSQL, text("namespace", namespace), idArg("run_id", run))
 }
 
-func (s *Store) related(ctx context.Context, verb string, statement *string, namespace string, run engine.ID) ([]engine.Run, error) {
+func (s *Store) someRuns(ctx context.Context, verb string, statement *string, args ...arg) ([]engine.Run, error) {
 	return read(ctx, s, verb, func(r session) (runs []engine.Run, err error) {
 		err = r.query(statement, func(r *row) error {
 			run, err := readRun(r)
 			runs = append(runs, run)
 			return err
-		}, text("namespace", namespace), idArg("run_id", run))
+		}, args...)
 		return runs, err
 	})
 }

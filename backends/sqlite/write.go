@@ -132,6 +132,9 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 		return errClosed
 	default:
 	}
+	if s.looking() {
+		return engine.ErrReadOnly
+	}
 	select {
 	case s.writer.calls <- c:
 		return nil
@@ -192,6 +195,7 @@ func (w *writer) carryOut(group []*call) {
 		w.failed(group, err)
 	default:
 		w.store.trouble.Store(nil)
+		w.store.commits.Add(len(group))
 	}
 	for i, c := range group {
 		close(c.done)
@@ -293,7 +297,11 @@ var checkpointTruncateSQL string
 // checkpoint folds the log into the file when it has grown, between two groups, where nobody waits for it. What it cannot do now,
 // because of a reader, it does after the next pages.
 func (w *writer) checkpoint() {
-	pages, _, err := w.tx.conn.driver.(sqlite.DBStatus).Status(sqlite.DBStatusCacheWrite, true)
+	status := w.tx.conn.driver.(sqlite.DBStatus)
+	if cached, _, err := status.Status(sqlite.DBStatusCacheUsed, false); err == nil {
+		w.store.cached.Store(int64(cached))
+	}
+	pages, _, err := status.Status(sqlite.DBStatusCacheWrite, true)
 	if err != nil || w.store.failure.Load() != nil {
 		return
 	}
@@ -301,12 +309,15 @@ func (w *writer) checkpoint() {
 		return
 	}
 	w.log = 0
-	var frames int64
+	var frames, folded int64
 	err = w.tx.query(&checkpointSQL, func(r *row) error {
 		r.num() // whether it was kept from finishing
-		frames = r.num()
+		frames, folded = r.num(), r.num()
 		return nil
 	})
+	if err == nil && folded == frames {
+		w.store.folded.Store(w.store.Now().UnixMicro())
+	}
 	if err == nil && frames*4096 > maxWAL {
 		err = w.truncate()
 	}
@@ -315,6 +326,17 @@ func (w *writer) checkpoint() {
 	} else if err != nil && code(err) != 0 && !isFull(err) {
 		w.store.log.Warn("checkpoint", "error", err)
 	}
+}
+
+// close folds the log into the file and deletes it. Where another process looks at the file SQLite leaves the log alone, so that is
+// done before: who copies the file has all of it.
+func (w *writer) close() error {
+	if w.store.failure.Load() == nil {
+		if err := w.truncate(); err != nil && code(err) != 0 && !isFull(err) {
+			w.store.log.Warn("checkpoint", "error", err)
+		}
+	}
+	return w.tx.conn.close()
 }
 
 // truncate also cuts the log short. It waits for readers, but not for long: writes wait for it.

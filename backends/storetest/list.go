@@ -86,6 +86,21 @@ func (s *stage) listed(f engine.RunFilter) []engine.ID {
 	return ids
 }
 
+// gotten is the runs of these ids, which must come once each.
+func (s *stage) gotten(ids ...engine.ID) map[engine.ID]engine.Run {
+	s.Helper()
+	runs, err := s.store.GetRuns(s.ctx, space, ids)
+	s.must(err, "GetRuns")
+	all := map[engine.ID]engine.Run{}
+	for _, r := range runs {
+		if _, twice := all[r.ID]; twice {
+			s.Fatalf("run %s comes twice", r.ID)
+		}
+		all[r.ID] = r
+	}
+	return all
+}
+
 var listCases = []testCase{
 	{"runs are listed newest first, once each, in both directions, with pages of any size", func(s *stage) {
 		var want []engine.ID
@@ -102,6 +117,37 @@ var listCases = []testCase{
 				got = append(got, r.ID)
 			}
 			s.sameIDs(fmt.Sprintf("pages of %d", limit), got, want)
+		}
+	}},
+	{"runs are got by their ids, each once and without payloads, whatever else is asked for", func(s *stage) {
+		l := s.held(tagged("customer", "x"), withExternal("order-1"))
+		s.complete(l, "pay", "paid")
+		elsewhere := s.start(inSpace("other"))
+		want := []engine.Run{s.run(l.RunID), s.run(s.start(dueAt(s.now.Add(time.Hour))))}
+		got := s.gotten(want[1].ID, s.id(), want[0].ID, elsewhere, want[1].ID, want[0].ID, engine.ID{})
+		equal(s, "runs", len(got), len(want))
+		for _, w := range want {
+			w.Input, w.Output = engine.Payload{}, engine.Payload{}
+			s.sameRun(got[w.ID], w)
+		}
+		equal(s, "runs of no ids", len(s.gotten()), 0)
+		equal(s, "runs of unknown ids", len(s.gotten(s.id(), elsewhere)), 0)
+		others, err := s.store.GetRuns(s.ctx, "other", []engine.ID{elsewhere, l.RunID})
+		s.must(err, "GetRuns")
+		equal(s, "runs of the other namespace", len(others), 1)
+	}},
+	{"as many runs as a page holds are got at once", func(s *stage) {
+		starts := make([]engine.StartRun, engine.MaxPage)
+		ids := make([]engine.ID, engine.MaxPage)
+		for i := range starts {
+			starts[i] = s.newRun()
+			ids[i] = starts[i].ID
+		}
+		s.startAll(starts...)
+		got := s.gotten(ids...)
+		equal(s, "runs", len(got), engine.MaxPage)
+		for _, id := range ids {
+			equal(s, "id of the run", got[id].ID, id)
 		}
 	}},
 	{"runs that come or end while a list is read move nothing that was there", func(s *stage) {

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -26,6 +27,11 @@ var aroundSabotages = []sabotage{
 	{"a tick fires once", func(s engine.Store) engine.Store { return firesTwice{s} }, []string{"schedule"}},
 	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store { return overwrites{s} }, []string{"schedule"}},
 	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
+	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingSchedule} }, []string{"bell"}},
+	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingNamespace} }, []string{"bell"}},
+	{"an update rings the schedule", func(s engine.Store) engine.Store { return &ringsAtBirth{Store: s} }, []string{"bell"}},
+	{"runs got by ids are those of the namespace", func(s engine.Store) engine.Store { return knowsNoBorders{s} }, []string{"list"}},
+	{"a run got by its id comes once", func(s engine.Store) engine.Store { return gotTwice{s} }, []string{"list"}},
 	{"a disabled namespace rests", func(s engine.Store) engine.Store { return disablesInWords{s} }, []string{"namespace"}},
 }
 
@@ -174,4 +180,47 @@ func (d disablesInWords) UpdateNamespace(ctx context.Context, p engine.Namespace
 	n, err := d.Store.UpdateNamespace(ctx, p)
 	n.Enabled = false
 	return n, err
+}
+
+// ringsAtBirth rings a schedule when it is made and never again.
+type ringsAtBirth struct {
+	engine.Store
+	rung sync.Map
+}
+
+func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Ring)) error {
+	return d.Store.Listen(ctx, func(r engine.Ring) {
+		if r.Kind == engine.RingSchedule {
+			if _, again := d.rung.LoadOrStore(r, true); again {
+				return
+			}
+		}
+		ring(r)
+	})
+}
+
+// knowsNoBorders takes a run's id for all that it takes to see it.
+type knowsNoBorders struct{ engine.Store }
+
+func (d knowsNoBorders) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
+	here, err := d.Store.GetRuns(ctx, namespace, ids)
+	if err != nil {
+		return nil, err
+	}
+	elsewhere, err := d.Store.GetRuns(ctx, "other", ids)
+	return append(here, elsewhere...), err
+}
+
+// gotTwice answers each id, also one that is repeated.
+type gotTwice struct{ engine.Store }
+
+func (d gotTwice) GetRuns(ctx context.Context, namespace string, ids []engine.ID) (all []engine.Run, err error) {
+	for _, id := range ids {
+		one, err := d.Store.GetRuns(ctx, namespace, []engine.ID{id})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
 }

@@ -21,6 +21,16 @@ var storeCases = []testCase{
 		if d.Backend != "sqlite" && d.Backend != "postgres" || d.Version == "" || d.Database == "" || d.Bytes <= 0 || d.Schema < 1 {
 			s.Fatalf("description = %+v, want every field", d)
 		}
+		told := map[string]bool{}
+		for _, f := range d.Facts {
+			if f.Name == "" || f.Value == "" || told[f.Name] {
+				s.Fatalf("facts = %+v, want names that differ and values", d.Facts)
+			}
+			told[f.Name] = true
+		}
+		if len(told) == 0 {
+			s.Fatalf("a store tells nothing about itself")
+		}
 		switch d.Notifications {
 		case "in-process", "listen", "polling":
 		default:

@@ -69,7 +69,7 @@ func chapters() []chapter {
 		{"limits", limitsCases},
 		{"list", listCases},
 		{"text", textCases},
-		{"bell", bellCases},
+		{"bell", slices.Concat(bellCases, bellAroundCases)},
 		{"upkeep", upkeepCases},
 		{"race", raceCases},
 		{"model", modelCases()},

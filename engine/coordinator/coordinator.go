@@ -42,9 +42,37 @@ type Options struct {
 	CatchupRate       int           // missed ticks that fire in a second, over all schedules; 0: 100
 	// Net is how often everything is looked at although nobody rang, for stores whose rings can be lost on the way from
 	// another server; 0: never.
-	Net time.Duration
-	Log *slog.Logger // nil: none
+	Net      time.Duration
+	Log      *slog.Logger // nil: none
+	Observer Observer     // nil: nobody
 }
+
+// Observer hears what the coordinator did that nobody asked for in a call. It is called from the goroutine of Run and must not wait.
+type Observer interface {
+	// RunsExpired tells that n runs have ended by their deadline, or by the end of their grace.
+	RunsExpired(n int)
+	// RunsDeleted tells that n runs are gone because they ended long ago.
+	RunsDeleted(n int)
+	// StepsTimedOut tells that n attempts have run for too long.
+	StepsTimedOut(n int)
+	// WorkerLost tells that a worker was taken off because it was not heard from.
+	WorkerLost()
+	// LeasesLost tells that n runs were freed whose workers had been lost.
+	LeasesLost(n int)
+	// ScheduleFired tells what became of the ticks of a schedule. missed is how many of those that were to fire had been missed, and late
+	// how late the newest of the others was when its run had been started; negative: there was none.
+	ScheduleFired(s *engine.Schedule, f engine.Fired, missed int, late time.Duration)
+}
+
+// nobody is the Observer of a coordinator that has none.
+type nobody struct{}
+
+func (nobody) RunsExpired(int)                                                  {}
+func (nobody) RunsDeleted(int)                                                  {}
+func (nobody) StepsTimedOut(int)                                                {}
+func (nobody) WorkerLost()                                                      {}
+func (nobody) LeasesLost(int)                                                   {}
+func (nobody) ScheduleFired(*engine.Schedule, engine.Fired, int, time.Duration) {}
 
 func (o Options) withDefaults() Options {
 	o.Interval = cmp.Or(o.Interval, 5*time.Second)
@@ -54,6 +82,9 @@ func (o Options) withDefaults() Options {
 	o.CatchupRate = cmp.Or(o.CatchupRate, 100)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Observer == nil {
+		o.Observer = nobody{}
 	}
 	return o
 }
@@ -65,8 +96,9 @@ type Coordinator struct {
 	log     *slog.Logger
 	bell    chan struct{} // capacity one
 
-	mu   sync.Mutex
-	rung rings
+	mu    sync.Mutex
+	rung  rings
+	looks Looks
 
 	// The rest belongs to the goroutine of Run.
 	net, workers, probe, lost, timeouts, expiry, schedules, prune *duty
@@ -168,10 +200,15 @@ func (c *Coordinator) lookAtEverything(_ context.Context, now time.Time) (time.T
 func (c *Coordinator) turn(ctx context.Context) {
 	c.checkClock()
 	c.heed()
+	at, begun, looked := c.store.Now(), time.Now(), false
 	for _, d := range c.duties {
 		if ctx.Err() == nil && d.isDue(c.store.Now(), time.Now()) {
 			c.do(ctx, d)
+			looked = true
 		}
+	}
+	if looked {
+		c.looked(at, time.Since(begun))
 	}
 }
 
@@ -213,5 +250,6 @@ func (c *Coordinator) wait() (wait time.Duration, found bool) {
 			wait, found = left, true
 		}
 	}
+	c.planned(now, wait, found)
 	return min(wait, c.options.Interval), found
 }

@@ -69,6 +69,9 @@ func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Ti
 		if err != nil && (ctx.Err() != nil || engine.KindOf(err) == engine.KindUnavailable) {
 			return time.Time{}, err
 		}
+		if err == nil && !fired.Stale {
+			c.options.Observer.ScheduleFired(s, fired, late, c.lateness(params, late))
+		}
 		c.logFired(s, params, fired, late, err)
 		switch {
 		case err != nil:
@@ -135,6 +138,14 @@ func (c *Coordinator) missed(s *engine.Schedule, ticks *cron.Schedule, onTime ti
 		c.backlogs[s.ID] = backlog{s.Revision, replay[0]}
 	}
 	return replay, skipped
+}
+
+// lateness is how late the newest tick is that was not missed; negative when there is none.
+func (c *Coordinator) lateness(p *engine.FireScheduleParams, missed int) time.Duration {
+	if len(p.Ticks) <= missed {
+		return -1
+	}
+	return max(0, c.store.Now().Sub(p.Ticks[len(p.Ticks)-1].At))
 }
 
 func (c *Coordinator) logFired(s *engine.Schedule, p *engine.FireScheduleParams, fired engine.Fired, late int, err error) {

@@ -29,6 +29,7 @@ func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Tim
 	n, next, err := c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{Now: now, Limit: c.options.BatchSize, Roll: rand.Float64()})
 	if n > 0 {
 		c.log.Info("steps timed out", "attempts", n)
+		c.options.Observer.StepsTimedOut(n)
 	}
 	return after(n, next, now), err
 }
@@ -38,6 +39,7 @@ func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time,
 	n, next, err := c.store.EndExpired(ctx, engine.EndExpiredParams{Now: now, Limit: c.options.BatchSize})
 	if n > 0 {
 		c.log.Info("runs expired", "runs", n)
+		c.options.Observer.RunsExpired(n)
 	}
 	return after(n, next, now), err
 }
@@ -96,6 +98,7 @@ func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, n
 		}
 		if deleted > 0 {
 			c.log.Info("old runs deleted", "namespace", n.Name, "status", status.String(), "runs", deleted)
+			c.options.Observer.RunsDeleted(deleted)
 		}
 		full = full || deleted >= c.options.BatchSize
 	}

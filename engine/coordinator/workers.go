@@ -86,6 +86,8 @@ func (c *Coordinator) takeOff(ctx context.Context, w engine.LiveWorker, now time
 		return err
 	}
 	c.log.Warn("worker lost", "worker", w.ID, "heard_at", w.HeardAt, "runs_freed", freed)
+	c.options.Observer.WorkerLost()
+	c.options.Observer.LeasesLost(freed)
 	c.lost.noLaterThan(now)
 	return nil
 }
@@ -108,6 +110,7 @@ func (c *Coordinator) freeLost(ctx context.Context, now time.Time) (time.Time, e
 	n, next, err := c.store.FreeLost(ctx, now)
 	if n > 0 {
 		c.log.Info("runs of lost workers freed", "runs", n)
+		c.options.Observer.LeasesLost(n)
 	}
 	return after(n, next, now), err
 }

@@ -1,8 +1,11 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -10,33 +13,62 @@ import (
 
 // Commands are `kagzi server` and `kagzi db`. version is the program's.
 func Commands(version string, b Backends) []*cobra.Command {
-	return []*cobra.Command{newServer(version, b), newDatabase(b)}
+	return []*cobra.Command{newServer(version, b, func(Ready) {}), newDatabase(b)}
 }
 
-func newServer(version string, b Backends) *cobra.Command {
+// Serve is `kagzi server` with these arguments, until ctx ends. It prints what the command prints to os.Stdout and os.Stderr as they are
+// now, and calls ready once it serves.
+func Serve(ctx context.Context, version string, b Backends, args []string, ready func(Ready)) error {
+	cmd := newServer(version, b, ready)
+	cmd.SetArgs(args)
+	cmd.SetOut(os.Stdout)
+	cmd.SetErr(os.Stderr)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
+	return cmd.ExecuteContext(ctx)
+}
+
+func newServer(version string, b Backends, ready func(Ready)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run a server",
 		Long: `Run a server: on an embedded database in the data directory, or with --db on Postgres, which several servers can share.
 
-Each flag has an environment variable, named in brackets; a flag goes before a variable. SIGTERM and Ctrl-C stop the server in
-good order, a second one at once.`,
+Each flag has an environment variable, named in brackets, and a key of the same name in table [server] of kagzi.toml. A flag goes
+before a variable, and that before the file. --print-config writes such a file, with where each value comes from. SIGTERM and Ctrl-C stop
+the server in good order, a second one at once. SIGHUP has it read its settings again and take up the log level.`,
 		Example: `  kagzi server
   kagzi server --db postgres://kagzi@localhost/kagzi
-  kagzi server --listen 127.0.0.1:0 --data-dir /var/lib/kagzi`,
+  kagzi server --listen 127.0.0.1:0 --data-dir /var/lib/kagzi
+  kagzi server --print-config > kagzi.toml`,
 		Args: cobra.NoArgs,
 	}
 	register(cmd.Flags(), serverSettings)
+	printOnly := cmd.Flags().Bool("print-config", false, "print the settings, with where each comes from, and do nothing else")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, warnings, err := resolve(cmd.Flags(), serverSettings, os.LookupEnv)
+		read := func() (Config, []string, error) { return resolve(cmd.Flags(), serverSettings, system()) }
+		c, warnings, err := read()
 		if err != nil {
 			return err
 		}
-		c.Version, c.Log = version, newLog(cmd.ErrOrStderr(), c.LogLevel, c.LogFormat)
+		level := &slog.LevelVar{}
+		level.Set(c.LogLevel)
+		c.Version, c.Log = version, newLog(cmd.ErrOrStderr(), level, c.LogFormat)
 		for _, w := range warnings {
 			c.Log.Warn(w)
 		}
-		return Run(cmd.Context(), c, b, func(r Ready) { announce(cmd.OutOrStdout(), r) })
+		if *printOnly {
+			return errors.Join(printConfig(cmd.OutOrStdout(), &c), c.check())
+		}
+		ctx, stop := context.WithCancel(cmd.Context())
+		defer stop()
+		heard, lost, deaf := hangups()
+		defer deaf()
+		r := &reloading{heard: heard, lost: lost, stop: stop, read: read, level: level}
+		return run(ctx, c, b, r, func(r Ready) {
+			announce(cmd.OutOrStdout(), r)
+			ready(r)
+		})
 	}
 	return cmd
 }
@@ -47,6 +79,9 @@ func announce(w io.Writer, r Ready) {
   address   %s
   database  %s %s
   version   %s
-  next      kagzi workflow list --address %s
-`, r.Address, r.Database.Backend, plain(r.Database.Database), plain(r.Version), r.Client)
+`, r.Address, r.Database.Backend, plain(r.Database.Database), plain(r.Version))
+	if r.HTTP != "" {
+		fmt.Fprintf(w, "  metrics   http://%s/metrics\n", r.HTTP)
+	}
+	fmt.Fprintf(w, "  next      kagzi workflow list --address %s\n", r.Client)
 }

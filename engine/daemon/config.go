@@ -16,6 +16,8 @@ type Config struct {
 	DB      string // URL of the database; empty: sqlite:<DataDir>/kagzi.db
 	DataDir string // empty: the system's place for a user's data
 	Listen  string // host:port of the gRPC door; port 0 picks a free one
+	HTTP    string // host:port of metrics and health, done without if it is taken and not in Sources; port 0 picks a free one; empty: none
+	File    string // that settings were read from; empty: none
 
 	WorkerLease            time.Duration // how long a worker may be silent, at least two heartbeats
 	HeartbeatInterval      time.Duration
@@ -34,12 +36,17 @@ type Config struct {
 
 	Version string       // of the program
 	Log     *slog.Logger // nil: none; `kagzi server` makes one of LogLevel and LogFormat
+
+	// Sources says where settings come from, by their names as flags: "flag", "environment KAGZI_LISTEN", "file /etc/kagzi/kagzi.toml:3".
+	// Those left out are defaults, or were set by a program.
+	Sources map[string]string
 }
 
 // Defaults is the Config of a server that is told nothing.
 func Defaults() Config {
 	return Config{
 		Listen:                 "127.0.0.1:50051",
+		HTTP:                   "127.0.0.1:50052",
 		WorkerLease:            30 * time.Second,
 		HeartbeatInterval:      10 * time.Second,
 		PollTimeout:            engine.MaxPollWait,

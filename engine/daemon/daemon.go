@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -35,6 +37,7 @@ type Backends struct {
 type Ready struct {
 	Address  string // host:port as it was bound
 	Client   string // the same for a client on this machine
+	HTTP     string // host:port of metrics and health for one on this machine; empty: none
 	Database engine.Description
 	Version  string
 }
@@ -43,18 +46,22 @@ type Ready struct {
 // a method ExitCode() int says what the process is to end with; after a failure of the store that error comes at once, and
 // nothing was waited for.
 func Run(ctx context.Context, c Config, b Backends, ready func(Ready)) error {
+	return run(ctx, c, b, nil, ready)
+}
+
+// run is Run; a server that was given r reads its settings again when it is asked to.
+func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Ready)) error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	events := &server.Events{}
+	c.Log = slog.New(events.Handler(c.Log.Handler()))
 	if err := c.check(); err != nil {
 		return err
 	}
-	address, exposed, err := c.listenAddress(ctx, systemResolver)
+	at, err := c.addresses(ctx, systemResolver)
 	if err != nil {
 		return err
-	}
-	if exposed {
-		c.Log.Warn("other machines can reach this server, which has neither encryption nor keys (--insecure)", "listen", c.Listen)
 	}
 	url, err := c.privateDatabase()
 	if err != nil {
@@ -64,12 +71,39 @@ func Run(ctx context.Context, c Config, b Backends, ready func(Ready)) error {
 	if err != nil {
 		return quietIfStopped(ctx, err)
 	}
-	p := &process{config: c, log: c.Log, store: store, parts: newParts()}
-	about, err := p.start(ctx, address)
+	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, parts: newParts()}
+	p.config.Store(&c)
+	about, err := p.start(ctx, at)
 	if err != nil {
 		return errors.Join(quietIfStopped(ctx, err), p.stop())
 	}
+	if r != nil {
+		p.parts.start("reload", func(ctx context.Context) error { return r.run(ctx, p) })
+	}
 	return p.serve(ctx, func() { ready(about) })
+}
+
+// addresses is where the server is to listen.
+type addresses struct{ listen, http string }
+
+// addresses finds where to listen, and warns of what other machines can reach.
+func (c *Config) addresses(ctx context.Context, resolve resolver) (at addresses, err error) {
+	for _, door := range []struct {
+		flag, text string
+		address    *string
+	}{{"--listen", c.Listen, &at.listen}, {"--http", c.HTTP, &at.http}} {
+		if door.text == "" && door.flag == "--http" {
+			continue
+		}
+		var exposed bool
+		if *door.address, exposed, err = c.listenAddress(ctx, door.flag, door.text, resolve); err != nil {
+			return at, err
+		}
+		if exposed {
+			c.Log.Warn("other machines can reach this server, which has neither encryption nor keys (--insecure)", door.flag[2:], door.text)
+		}
+	}
+	return at, nil
 }
 
 // quietIfStopped makes a start that was interrupted a stop in good order.
@@ -82,31 +116,38 @@ func quietIfStopped(ctx context.Context, err error) error {
 
 // process is a server under way.
 type process struct {
-	config Config
+	config atomic.Pointer[Config] // as it holds now; never changed in place
+	opened opened
 	log    *slog.Logger
+	events *server.Events
 	store  engine.Store
 	parts  *parts
 	door   *door
 }
 
 // start begins all parts.
-func (p *process) start(ctx context.Context, address string) (Ready, error) {
-	c, log := &p.config, p.log
+func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
+	c, log := p.config.Load(), p.log
 	description, err := p.store.Describe(ctx)
 	if err != nil {
 		return Ready{}, err
 	}
-	listener, err := listen(ctx, address)
+	listener, err := listen(ctx, "--listen", at.listen)
 	if err != nil {
 		return Ready{}, err
 	}
-	address = listener.Addr().String()
+	p.opened.listen = listener.Addr().String()
 	p.door = &door{Listener: listener, open: make(chan struct{})}
-	p.tellHolder(address)
+	web, err := p.listenHTTP(ctx, at.http)
+	if err != nil {
+		return Ready{}, errors.Join(err, listener.Close())
+	}
+	p.tellHolder(p.opened.listen)
 
 	options := server.Options{
 		Log: log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
 		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
+		Events: p.events,
 	}
 	spans, err := tracing(ctx, c.Version, log)
 	if err != nil {
@@ -117,12 +158,21 @@ func (p *process) start(ctx context.Context, address string) (Ready, error) {
 		p.parts.start("tracer", func(ctx context.Context) error { return trace(ctx, spans) })
 	}
 	dispatcher := dispatch.New(p.store, log)
+	var upkeep *coordinator.Coordinator // which the server tells of, and which tells the server
+	options.Facts = func() []server.Fact {
+		return slices.Concat(looksOf(upkeep.Looks()), settingsOf(p.config.Load(), p.opened))
+	}
 	srv := server.New(p.store, dispatcher, options)
-	upkeep := coordinator.New(p.store, coordinator.Options{
+	upkeep = coordinator.New(p.store, coordinator.Options{
 		Interval: c.CoordinatorInterval, BatchSize: c.CoordinatorBatchSize, WorkerLease: c.WorkerLease,
 		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, CatchupRate: c.CoordinatorCatchupRate,
-		Net: netFor(description), Log: log,
+		Net: netFor(description), Log: log, Observer: srv,
 	})
+	dispatcher.Observe(srv)
+	if web != nil {
+		p.opened.http = web.Addr().String()
+		p.parts.start("metrics and health", func(ctx context.Context) error { return serveHTTP(ctx, web, srv, c.Version, log) })
+	}
 	p.parts.start("dispatcher", dispatcher.Run)
 	p.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, p.door) })
 	p.parts.start("coordinator", upkeep.Run)
@@ -133,7 +183,7 @@ func (p *process) start(ctx context.Context, address string) (Ready, error) {
 			upkeep.Ring(r)
 		})
 	})
-	return Ready{Address: address, Client: dialable(address), Database: description, Version: c.Version}, nil
+	return Ready{Address: p.opened.listen, Client: dialable(p.opened.listen), HTTP: dialable(p.opened.http), Database: description, Version: c.Version}, nil
 }
 
 // netFor is the coordinator's safety net: none where no ring can be lost.

@@ -38,7 +38,7 @@ func embedded(wrap func(engine.Store) engine.Store) Backends {
 
 func testConfig(t *testing.T) Config {
 	c := Defaults()
-	c.DataDir, c.Listen, c.Version = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", "v1.2.3"
+	c.DataDir, c.Listen, c.HTTP, c.Version = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", "127.0.0.1:0", "v1.2.3"
 	return c
 }
 

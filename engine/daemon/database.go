@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +46,7 @@ func databaseCommand(use, short string, run func(context.Context, Config, io.Wri
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	register(cmd.Flags(), databaseSettings)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, warnings, err := resolve(cmd.Flags(), databaseSettings, os.LookupEnv)
+		c, warnings, err := resolve(cmd.Flags(), databaseSettings, system())
 		if err != nil {
 			return err
 		}

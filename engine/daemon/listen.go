@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// lookupTimeout bounds how long the name in --listen may take to resolve.
+// lookupTimeout bounds how long a name in --listen or --http may take to resolve.
 const lookupTimeout = 5 * time.Second
 
 // resolver finds the addresses of a host.
@@ -21,22 +21,22 @@ func systemResolver(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// listenAddress is where to listen, as numbers, so that a name cannot come to mean something else after it was checked. What
-// other machines could reach is refused, unless that is wanted; exposed then says so.
-func (c *Config) listenAddress(ctx context.Context, resolve resolver) (address string, exposed bool, err error) {
-	host, port, err := net.SplitHostPort(c.Listen)
+// listenAddress is where to listen, as numbers, so that a name cannot come to mean something else after it was checked. flag names the
+// setting that text is of. What other machines could reach is refused, unless that is wanted; exposed then says so.
+func (c *Config) listenAddress(ctx context.Context, flag, text string, resolve resolver) (address string, exposed bool, err error) {
+	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return "", false, usagef("--listen %q: want host:port such as 127.0.0.1:50051", c.Listen)
+		return "", false, usagef("%s %q: want host:port such as 127.0.0.1:50051", flag, text)
 	}
 	var candidates []netip.Addr
 	if host != "" {
 		if candidates, err = addressesOf(ctx, host, resolve); err != nil {
-			return "", false, usagef("--listen %q: %w", c.Listen, err)
+			return "", false, usagef("%s %q: %w", flag, text, err)
 		}
 	}
 	if exposed = !allLoopback(candidates); exposed && !c.Insecure {
-		return "", true, &exitError{code: exitConfig, err: fmt.Errorf("--listen %q: other machines could reach this server, "+
-			"which has neither encryption nor keys; listen on 127.0.0.1, or add --insecure if that is what you want", c.Listen)}
+		return "", true, &exitError{code: exitConfig, err: fmt.Errorf("%s %q: other machines could reach this server, "+
+			"which has neither encryption nor keys; listen on 127.0.0.1, or add --insecure if that is what you want", flag, text)}
 	}
 	if len(candidates) > 0 {
 		host = preferred(candidates).String()
@@ -75,15 +75,15 @@ func preferred(addresses []netip.Addr) netip.Addr {
 	return addresses[0]
 }
 
-// listen opens the door.
-func listen(ctx context.Context, address string) (net.Listener, error) {
+// listen opens a door. flag names the setting that its address is of.
+func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		cause := err
 		if op := (*net.OpError)(nil); errors.As(err, &op) {
 			cause = op.Err
 		}
-		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen, where port 0 picks a free one", address, cause)
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with %s, where port 0 picks a free one", address, cause, flag)
 	}
 	return l, nil
 }

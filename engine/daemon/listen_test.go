@@ -42,7 +42,7 @@ func TestOnlyLoopbackIsListenedOnWithoutInsecure(t *testing.T) {
 		t.Run(try.listen, func(t *testing.T) {
 			c := Defaults()
 			c.Listen = try.listen
-			address, _, err := c.listenAddress(t.Context(), names)
+			address, _, err := c.listenAddress(t.Context(), "--listen", c.Listen, names)
 			if try.exposed {
 				if err == nil || codeOf(err) != 78 || !mentions(err, "--insecure", try.listen) {
 					t.Errorf("error %v with code %d, want one that names --insecure, with 78", err, codeOf(err))
@@ -51,7 +51,7 @@ func TestOnlyLoopbackIsListenedOnWithoutInsecure(t *testing.T) {
 				t.Errorf("address = %q, %v, want %q", address, err, try.address)
 			}
 			c.Insecure = true
-			address, exposed, err := c.listenAddress(t.Context(), names)
+			address, exposed, err := c.listenAddress(t.Context(), "--listen", c.Listen, names)
 			if err != nil || address != try.address || exposed != try.exposed {
 				t.Errorf("with --insecure: %q, exposed %v, %v, want %q, %v", address, exposed, err, try.address, try.exposed)
 			}
@@ -62,7 +62,7 @@ func TestOnlyLoopbackIsListenedOnWithoutInsecure(t *testing.T) {
 func TestAHostThatIsNotKnownIsAUsageError(t *testing.T) {
 	c := Defaults()
 	c.Listen = "nowhere:1"
-	if _, _, err := c.listenAddress(t.Context(), names); err == nil || codeOf(err) != 64 || !mentions(err, "nowhere:1", "no such host") {
+	if _, _, err := c.listenAddress(t.Context(), "--listen", c.Listen, names); err == nil || codeOf(err) != 64 || !mentions(err, "nowhere:1", "no such host") {
 		t.Errorf("error %v with code %d, want one that names the host, with 64", err, codeOf(err))
 	}
 }

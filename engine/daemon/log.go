@@ -13,7 +13,7 @@ import (
 )
 
 // newLog is a logger whose lines hold no control character, whatever users put into names and errors.
-func newLog(w io.Writer, level slog.Level, format string) *slog.Logger {
+func newLog(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(escaper{w}, options))

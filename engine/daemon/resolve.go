@@ -3,31 +3,71 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 )
 
-// resolve makes a Config of the flags that were given, else of the environment, else of the defaults. The warnings name
-// variables that should be called otherwise or that are not heeded.
-func resolve(fs *pflag.FlagSet, settings []setting, lookup func(string) (string, bool)) (c Config, warnings []string, err error) {
+// surroundings is where settings come from besides flags.
+type surroundings struct {
+	lookup func(name string) (string, bool) // the environment
+	file   string                           // read if no other is named and it is there
+}
+
+// system is the surroundings of this process.
+func system() surroundings { return surroundings{lookup: os.LookupEnv, file: defaultFile()} }
+
+// resolve makes a Config of the flags that were given, else of the environment, else of the file, else of the defaults. The warnings
+// name variables that should be called otherwise or that are not heeded.
+func resolve(fs *pflag.FlagSet, settings []setting, from surroundings) (c Config, warnings []string, err error) {
 	c = Defaults()
+	c.Sources = map[string]string{}
+	var said file
 	for i := range settings {
 		s := &settings[i]
-		if f := fs.Lookup(s.name); f.Changed {
-			if err := s.parse(&c, f.Value.String()); err != nil {
-				return c, nil, usagef("--%s %q: %w", s.name, f.Value, err)
-			}
-			continue
-		}
-		more, err := s.fromEnvironment(&c, lookup)
+		more, err := s.settle(&c, fs, from, said)
 		if err != nil {
 			return c, nil, err
 		}
 		warnings = append(warnings, more...)
+		if s.name != "config" {
+			continue
+		}
+		switch _, named := c.Sources[s.name]; {
+		case c.File == off:
+			c.File = ""
+		case c.File == "" && !named && isThere(from.file):
+			c.File, c.Sources[s.name] = from.file, "default"
+		}
+		if c.File != "" {
+			if said, err = readFile(c.File); err != nil {
+				return c, nil, err
+			}
+		}
 	}
 	return c, warnings, nil
+}
+
+// settle takes the setting from the first that says something of it.
+func (s *setting) settle(c *Config, fs *pflag.FlagSet, from surroundings, said file) (warnings []string, err error) {
+	if f := fs.Lookup(s.name); f.Changed {
+		if err := s.parse(c, f.Value.String()); err != nil {
+			return nil, usagef("--%s %q: %w", s.name, s.open(f.Value.String()), err)
+		}
+		c.Sources[s.name] = "flag"
+		return nil, nil
+	}
+	warnings, err = s.fromEnvironment(c, from.lookup)
+	if _, found := c.Sources[s.name]; err != nil || found {
+		return warnings, err
+	}
+	if v, found := said[s.name]; found {
+		c.Sources[s.name] = "file " + v.place
+		return warnings, s.parse(c, v.text) // which took it before
+	}
+	return warnings, nil
 }
 
 // fromEnvironment takes the setting from the first of its variables that is set; an empty one counts as not set.
@@ -40,11 +80,12 @@ func (s *setting) fromEnvironment(c *Config, lookup func(string) (string, bool))
 		}
 		said := *c
 		if err := s.read(&said, v, text); err != nil {
-			return nil, usagef("%s=%q: %w", v.name, text, err)
+			return nil, usagef("%s=%q: %w", v.name, s.open(text), err)
 		}
 		switch {
 		case from == "":
 			*c, from = said, v.name
+			c.Sources[s.name] = "environment " + v.name
 			if v.deprecated {
 				warnings = append(warnings, fmt.Sprintf("%s is an old name, use %s", v.name, s.variable()))
 			}

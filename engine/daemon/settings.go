@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// setting is one thing that a flag or an environment variable says. Its variable is KAGZI_ and its name in capitals.
+// setting is one thing that a flag, an environment variable or a file says. Its variable is KAGZI_ and its name in capitals.
 type setting struct {
 	name  string
 	usage string
@@ -24,7 +25,11 @@ type setting struct {
 	show  func(c *Config) string             // in the form that parse takes
 	form  string                             // what the help calls a value
 	onOff bool                               // --name alone means true
+	live  bool                               // can be taken up while the server runs
 }
+
+// formNumber is the form of settings that a file says without quotes.
+const formNumber = "number"
 
 // variable is an environment variable by which a setting was known before.
 type variable struct {
@@ -33,12 +38,26 @@ type variable struct {
 	deprecated bool
 }
 
+// open is a value as it may be shown: that of the database has no password.
+func (s *setting) open(text string) string {
+	if s.name == "db" {
+		return withoutPassword(text)
+	}
+	return text
+}
+
 func (s *setting) variable() string {
 	return "KAGZI_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
 }
 
-// databaseSettings are what `kagzi db` shares with the server.
+// databaseSettings are what `kagzi db` shares with the server. The file comes first: it holds the others.
 var databaseSettings = []setting{
+	{
+		name: "config", usage: "file of settings, or off (default kagzi.toml in the system's place for your settings, if it is there)",
+		form:  "file",
+		parse: textOf(func(c *Config) *string { return &c.File }, "a file"),
+		show:  func(c *Config) string { return c.File },
+	},
 	{
 		name: "db", usage: "database: sqlite:PATH or postgres://… (default sqlite:<data-dir>/kagzi.db)",
 		form:  "url",
@@ -58,6 +77,10 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	{
 		name: "listen", usage: "where to serve gRPC; port 0 picks a free one",
 		form: "host:port", parse: parseListen, show: func(c *Config) string { return c.Listen },
+	},
+	{
+		name: "http", usage: `where to serve metrics and health over HTTP; "" or off turns it off`,
+		form: "host:port", parse: parseHTTP, show: func(c *Config) string { return cmp.Or(c.HTTP, off) },
 	},
 	duration("worker-lease", "how long a worker may be silent before its runs are given to others",
 		func(c *Config) *time.Duration { return &c.WorkerLease }, 100*time.Millisecond, 24*time.Hour,
@@ -79,7 +102,7 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	},
 	{
 		name: "coordinator-catchup-rate", usage: "missed ticks of schedules that fire in a second, over all schedules",
-		form: "number", parse: parseNumber(func(c *Config) *int { return &c.CoordinatorCatchupRate }),
+		form: formNumber, parse: parseNumber(func(c *Config) *int { return &c.CoordinatorCatchupRate }),
 		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorCatchupRate) },
 	},
 	duration("retention", "how long ended runs are kept; 0 keeps them for good",
@@ -87,7 +110,7 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	duration("drain-timeout", "how long calls under way may go on after SIGTERM or Ctrl-C",
 		func(c *Config) *time.Duration { return &c.DrainTimeout }, 100*time.Millisecond, stopLimit-time.Second),
 	{
-		name: "insecure", usage: "allow --listen where other machines reach it, without encryption and keys", onOff: true,
+		name: "insecure", usage: "allow --listen and --http where other machines reach them, without encryption and keys", onOff: true,
 		parse: switchOf(func(c *Config) *bool { return &c.Insecure }),
 		show:  func(c *Config) string { return strconv.FormatBool(c.Insecure) },
 	},
@@ -99,6 +122,7 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	{
 		name: "log-level", usage: "debug, info, warn or error",
 		form: "level", parse: parseLogLevel, show: func(c *Config) string { return strings.ToLower(c.LogLevel.String()) },
+		live: true,
 	},
 	{
 		name: "log-format", usage: "text or json",
@@ -156,15 +180,33 @@ func switchOf(field func(*Config) *bool) func(*Config, string) error {
 }
 
 func parseListen(c *Config, text string) error {
-	_, port, err := net.SplitHostPort(text)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
+	if !isHostPort(text) {
 		return errors.New("want host:port such as 127.0.0.1:50051")
 	}
 	c.Listen = text
 	return nil
+}
+
+// off is how a text says that something is not wanted, where an empty one would count as nothing said.
+const off = "off"
+
+func parseHTTP(c *Config, text string) error {
+	if text == off {
+		text = ""
+	}
+	if text != "" && !isHostPort(text) {
+		return errors.New("want host:port such as 127.0.0.1:50052, or off")
+	}
+	c.HTTP = text
+	return nil
+}
+
+func isHostPort(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return err == nil
 }
 
 func parseNumber(field func(*Config) *int) func(*Config, string) error {

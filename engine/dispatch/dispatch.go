@@ -26,8 +26,9 @@ type store interface {
 
 // Dispatcher hands due runs to seats. Make it with New, run it with Run, and give it every ring of the store.
 type Dispatcher struct {
-	store store
-	log   *slog.Logger
+	store    store
+	log      *slog.Logger
+	observer Observer
 
 	mu     sync.Mutex
 	tables map[string]*table
@@ -41,8 +42,21 @@ type queueKey struct{ namespace, queue string }
 
 // New makes a dispatcher that claims from s.
 func New(s store, log *slog.Logger) *Dispatcher {
-	return &Dispatcher{store: s, log: log, tables: map[string]*table{}, lines: map[queueKey][]*table{}}
+	return &Dispatcher{store: s, log: log, observer: nobody{}, tables: map[string]*table{}, lines: map[queueKey][]*table{}}
 }
+
+// Observer hears of every claim: how long it took and how many runs it brought. It is called from many goroutines and must not wait.
+type Observer interface {
+	Claimed(took time.Duration, runs int, err error)
+}
+
+// nobody is the Observer of a dispatcher that has none.
+type nobody struct{}
+
+func (nobody) Claimed(time.Duration, int, error) {}
+
+// Observe has o hear of the claims. Call it before Run.
+func (d *Dispatcher) Observe(o Observer) { d.observer = o }
 
 // Run serves the tables until ctx ends, and then waits until no claim is under way.
 func (d *Dispatcher) Run(ctx context.Context) error {

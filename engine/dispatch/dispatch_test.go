@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -296,6 +297,39 @@ func TestAFailedClaimIsTriedAgainAfterASecond(t *testing.T) {
 		}
 		if took := d.times[0].Sub(began); took != 3*time.Second {
 			t.Errorf("the run came after %s, want 3 s", took)
+		}
+	})
+}
+
+// notebook is an Observer that writes down what it hears.
+type notebook struct {
+	mu     sync.Mutex
+	runs   []int
+	failed int
+	took   time.Duration
+}
+
+func (n *notebook) Claimed(took time.Duration, runs int, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.runs, n.took = append(n.runs, runs), n.took+took
+	if err != nil {
+		n.failed++
+	}
+}
+
+func TestTheObserverHearsOfEveryClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		n := &notebook{}
+		r.Observe(n)
+		r.store.add("q", 3, 0)
+		r.store.fail, r.store.during = 1, func() { time.Sleep(20 * time.Millisecond) }
+		r.sit("w", []string{"q"}).Grant(2)
+		time.Sleep(time.Minute)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if !slices.Equal(n.runs, []int{0, 2}) || n.failed != 1 || n.took != 20*time.Millisecond {
+			t.Errorf("heard of %v, %d failed, in %s, want 0 and 2, 1 failed, in 20ms", n.runs, n.failed, n.took)
 		}
 	})
 }

@@ -182,7 +182,9 @@ func (t *table) serve(ctx context.Context) {
 			t.leaveDirty(q, 0)
 			return
 		}
+		began := time.Now()
 		claimed, err := t.claim(q, seats[0].request, grants)
+		t.dispatcher.observer.Claimed(time.Since(began), len(claimed.Tasks), err)
 		t.settle(ctx, q, seats, grants, claimed)
 		if err != nil {
 			t.leaveDirty(q, retryAfter)

@@ -38,6 +38,7 @@ var arrows = []arrow{
 	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
 	{"sdk/kagzitest", []string{"sdk", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "migrations", "proto/kagzi/v1"}, "the real engine, in the tests of users alone"},
 	{"tui", []string{"tui", "tui/...", "sdk", "sdk/internal/seam", "proto/kagzi/v1"}, "outsiders come in by the front door"},
+	{"installer", nil, "a service manager is told of a program, not of workflows; the server comes as a function"},
 	{"proto/gen", nil, "a tool that makes proto/kagzi/v1"},
 	{"proto", []string{"proto/kagzi/v1"}, "holds the directive that makes it"},
 	{"backends/storetest", []string{"engine"}, "the contract as tests is written against the contract"},

@@ -204,6 +204,11 @@ func (c *counting) GetRun(ctx context.Context, namespace string, id engine.ID) (
 	return c.store.GetRun(ctx, namespace, id)
 }
 
+func (c *counting) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
+	c.calls.Add(1)
+	return c.store.GetRuns(ctx, namespace, ids)
+}
+
 func (c *counting) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
 	c.calls.Add(1)
 	return c.store.GetRunByExternalID(ctx, namespace, externalID)

@@ -107,7 +107,8 @@ func (p *process) keep(path string) {
 	defer close(p.over)
 	for life := 0; ; life++ {
 		cmd := exec.Command(path, "server", "--db", p.url, "--listen", p.address, "--data-dir", p.t.TempDir(), "--log-level", "warn",
-			"--worker-lease", "2s", "--heartbeat-interval", "500ms", "--coordinator-interval", "500ms", "--drain-timeout", "5s")
+			"--worker-lease", "2s", "--heartbeat-interval", "500ms", "--coordinator-interval", "500ms", "--drain-timeout", "5s",
+			"--http", "off", "--config", "off")
 		cmd.Env = os.Environ()
 		if life < len(p.points) {
 			cmd.Env = append(cmd.Env, "KAGZI_FAILPOINT="+p.points[life])

@@ -45,6 +45,9 @@ func goodRequests(at inputStage) map[string]proto.Message {
 	failure := &kagziv1.ErrorDetail{Message: "m", Metadata: map[string]string{"k": "v"}}
 	page := &kagziv1.PageRequest{}
 	return map[string]proto.Message{
+		"Watch":                   &kagziv1.WatchRequest{Interval: durationpb.New(time.Second)},
+		"GetActivity":             &kagziv1.GetActivityRequest{Step: durationpb.New(time.Minute)},
+		"WatchEvents":             &kagziv1.WatchEventsRequest{After: 1, Tail: 1},
 		"StartWorkflow":           start,
 		"StartWorkflows":          &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{start}},
 		"GetWorkflow":             &kagziv1.GetWorkflowRequest{RunId: at.run},

@@ -161,6 +161,25 @@ func TestEveryListIsPagedBothWays(t *testing.T) {
 			if got, before := slices.Concat(backward...), slices.Concat(forward[:len(forward)-1]...); !slices.Equal(got, before) {
 				t.Errorf("%s reads backward\n%v, want\n%v", name, got, before)
 			}
+			// And from the end: the last page, and the way back from it.
+			var fromEnd []string
+			for at, token := info, "end"; token != ""; token = at.PrevPageToken {
+				p := &kagziv1.PageRequest{PageSize: 3, PageToken: token}
+				if token == "end" {
+					p = &kagziv1.PageRequest{PageSize: 3, Last: true}
+				}
+				var names []string
+				names, at = get(p)
+				if len(names) != min(3, len(want[name])-len(fromEnd)) || at.HasMore != (token != "end") {
+					t.Errorf("%s: from the end comes %v, more after it: %v", name, names, at.HasMore)
+				}
+				fromEnd = append(slices.Clone(names), fromEnd...)
+			}
+			if !slices.Equal(fromEnd, want[name]) {
+				t.Errorf("%s reads from the end\n%v, want\n%v", name, fromEnd, want[name])
+			}
+			_, _, err := page(within(t, 20*time.Second), &kagziv1.PageRequest{PageToken: tokens[name], Last: true})
+			wantRefused(t, name+" with a token and from the end", err, codes.InvalidArgument, codeInvalid, "page.last")
 			// From the first page forward again, by the token that it has in its answer to the way back.
 			if names, _ := get(&kagziv1.PageRequest{PageSize: 3, PageToken: info.NextPageToken}); !slices.Equal(names, forward[1]) {
 				t.Errorf("%s: after the way back the second page is %v, want %v", name, names, forward[1])

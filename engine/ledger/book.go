@@ -134,4 +134,8 @@ func (b *book) ringWorker(id string) {
 	}
 }
 
+func (b *book) ringSchedule(s *engine.Schedule) {
+	b.tx.Ring(engine.Ring{Kind: engine.RingSchedule, Namespace: s.Namespace, Name: s.ID.String()})
+}
+
 func (b *book) ringTimer() { b.tx.Ring(engine.Ring{Kind: engine.RingTimer}) }

@@ -33,6 +33,7 @@ func CreateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 	if err := tx.InsertNamespace(&n); err != nil {
 		return engine.Namespace{}, err
 	}
+	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
 	return n, b.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
 
@@ -53,6 +54,7 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 	if err := tx.SaveNamespace(&n); err != nil {
 		return engine.Namespace{}, err
 	}
+	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
 	if n.Enabled && !known.Enabled {
 		tx.Ring(engine.Ring{Kind: engine.RingAll})
 	}

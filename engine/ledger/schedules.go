@@ -36,6 +36,7 @@ func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	if err := tx.InsertSchedule(&s); err != nil {
 		return engine.Schedule{}, err
 	}
+	b.ringSchedule(&s)
 	b.ringTimer()
 	return s, b.audit(p.By, p.AuditID, p.Method, onSchedule(&s), p.Reason, "")
 }
@@ -72,7 +73,7 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 		return engine.Schedule{}, err
 	}
 	wanted.Revision, wanted.UpdatedAt = s.Revision+1, b.now
-	if err := tx.SaveSchedule(&wanted); err != nil {
+	if err := b.saveSchedule(&wanted); err != nil {
 		return engine.Schedule{}, err
 	}
 	b.ringTimer()
@@ -116,6 +117,7 @@ func DeleteSchedule(tx Tx, p engine.DeleteScheduleParams) error {
 	if err := tx.DeleteSchedule(s.ID); err != nil {
 		return err
 	}
+	b.ringSchedule(s)
 	return b.audit(p.By, p.AuditID, "DeleteWorkflowSchedule", onSchedule(s), p.Reason, s.Name)
 }
 
@@ -139,7 +141,7 @@ func TriggerSchedule(tx Tx, p engine.TriggerScheduleParams) (engine.Started, err
 	start.RequestID = p.RequestID
 	b.start(start)
 	s.Fired++
-	if err := tx.SaveSchedule(s); err != nil {
+	if err := b.saveSchedule(s); err != nil {
 		return engine.Started{}, err
 	}
 	if err := b.audit(p.By, p.AuditID, "TriggerWorkflowSchedule", onSchedule(s), "", "run "+p.RunID.String()); err != nil {
@@ -174,4 +176,10 @@ func (b *book) schedule(namespace, ref string) (*engine.Schedule, error) {
 		err = engine.ScheduleNotFound(ref)
 	}
 	return s, err
+}
+
+// saveSchedule writes what has changed of a schedule, be it by a person or by a tick or run of it.
+func (b *book) saveSchedule(s *engine.Schedule) error {
+	b.ringSchedule(s)
+	return b.tx.SaveSchedule(s)
 }

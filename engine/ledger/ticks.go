@@ -48,7 +48,7 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	}
 	s.Skipped += fired.Skipped
 	s.NextFireAt, s.Broken = engine.Micros(p.Next), p.Broken
-	if err := tx.SaveSchedule(s); err != nil {
+	if err := b.saveSchedule(s); err != nil {
 		return engine.Fired{}, err
 	}
 	return fired, b.close()
@@ -116,7 +116,7 @@ func (b *book) settleSchedule(run *Run) error {
 	if err != nil || !counted && !fired {
 		return err
 	}
-	return b.tx.SaveSchedule(s)
+	return b.saveSchedule(s)
 }
 
 // countEnd counts a run by how it has ended, and says whether that is counted.

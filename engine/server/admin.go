@@ -2,9 +2,8 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"time"
-
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -23,7 +22,7 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 	if request.StatusFilter != nil && (filter.Status < engine.WorkerOnline || filter.Status > engine.WorkerOffline) {
 		return nil, engine.Invalid("status_filter", "has the unknown value %d", request.GetStatusFilter())
 	}
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, belowIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +41,7 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 		first = engine.Cursor{At: workers[0].RegisteredAt, Name: workers[0].ID}
 		last = engine.Cursor{At: workers[n-1].RegisteredAt, Name: workers[n-1].ID}
 	}
-	return &kagziv1.ListWorkersResponse{Workers: list, Page: pageTo(request, info, first, last)}, nil
+	return &kagziv1.ListWorkersResponse{Workers: list, Page: pageTo(request, page, info, first, last)}, nil
 }
 
 // GetWorker also knows workers that are OFFLINE.
@@ -65,6 +64,7 @@ func (s *Server) DrainWorker(ctx context.Context, request *kagziv1.DrainWorkerRe
 	if err := s.store.DrainWorker(ctx, request.WorkerId, s.now()); err != nil {
 		return nil, err
 	}
+	s.noteWorker(ctx, "worker draining", request.WorkerId)
 	return &kagziv1.DrainWorkerResponse{Success: true, Message: "the worker finishes what it holds and gets nothing new"}, nil
 }
 
@@ -79,24 +79,8 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 	if err != nil {
 		return nil, err
 	}
+	s.noteWorker(ctx, "worker taken offline", request.WorkerId, slog.Int("runs_freed", freed))
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(freed)}, nil
-}
-
-// GetServerInfo tells what this server is.
-func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
-	d, err := s.store.Describe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &kagziv1.GetServerInfoResponse{
-		Version: s.options.Version, ApiVersion: "kagzi.v1", MinSdkVersion: "0.1.0",
-		SupportedFeatures: []string{"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold",
-			"graceful-cancel", "continue-as-new", "signals", "children", "schedules", "failure-handlers", "namespaces", "repair", "explain", "bulk",
-			"capsule", "audit"},
-		Backend: d.Backend, BackendVersion: d.Version, Database: d.Database, DatabaseBytes: d.Bytes,
-		StartedAt: timestamppb.New(s.started), Notifications: d.Notifications, SchemaVersion: int32(d.Schema),
-		HeartbeatIntervalMs: s.options.HeartbeatInterval.Milliseconds(), LeaseMs: s.options.WorkerLease.Milliseconds(),
-	}, nil
 }
 
 // GetQueueDepth is what waits and runs in each queue.

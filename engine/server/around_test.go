@@ -22,7 +22,7 @@ import (
 
 // door is a server over the books, for calls that need no connection.
 func door(b *books) *Server {
-	return &Server{store: b, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), stopping: make(chan struct{})}
+	return &Server{store: b, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{}, stopping: make(chan struct{})}
 }
 
 func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
@@ -37,12 +37,12 @@ func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 	if p.By.Name != "local" || p.AuditID.IsZero() {
 		t.Errorf("asked by %+v, noted as %s", p.By, p.AuditID)
 	}
-	if s.counters.finished.Load() != 0 {
+	if s.counters.finished() != 0 {
 		t.Error("a run whose code was told counts as finished")
 	}
 	b.end = engine.RunEnd{Status: engine.RunCancelled, Changed: true}
 	answer, err = s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: anID})
-	if err != nil || !answer.Cancelled || answer.Requested || s.counters.finished.Load() != 1 {
+	if err != nil || !answer.Cancelled || answer.Requested || s.counters.finished() != 1 {
 		t.Errorf("ended: %v, %v", answer, err)
 	}
 }
@@ -143,7 +143,7 @@ func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
 		t.Fatalf("answer %v, %v", answer, err)
 	}
 	if p.Lease.Namespace != "team" || p.Lease.RunID.String() != anID || p.Child.Namespace != "team" || p.Child.Queue != "default" ||
-		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.counters.started.Load() != 1 {
+		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.counters.started() != 1 {
 		t.Errorf("asked with %+v", p)
 	}
 }

@@ -17,7 +17,7 @@ func (s *Server) ListAuditEvents(ctx context.Context, request *kagziv1.ListAudit
 	if err := engine.CheckOptionalName("subject_id", filter.SubjectID); err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, belowIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (s *Server) ListAuditEvents(ctx context.Context, request *kagziv1.ListAudit
 	if n := len(events); n > 0 {
 		first, last = engine.Cursor{ID: events[0].ID}, engine.Cursor{ID: events[n-1].ID}
 	}
-	return &kagziv1.ListAuditEventsResponse{Events: list, Page: pageTo(request, info, first, last)}, nil
+	return &kagziv1.ListAuditEventsResponse{Events: list, Page: pageTo(request, page, info, first, last)}, nil
 }
 
 func auditTo(e *engine.AuditEvent) *kagziv1.AuditEvent {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -22,15 +23,17 @@ type books struct {
 	schedules  map[string]engine.Schedule // by name
 	namespaces map[string]engine.Namespace
 
-	asked     []any // the parameters of what changes something, in order
-	conflicts int   // so many changes of schedules meet another one
-	refuse    func(engine.ID) error
-	imported  engine.Started
-	awaited   engine.AwaitedSignal
-	children  []engine.Step
-	verdict   engine.RunVerdict
-	end       engine.RunEnd
-	pages     []engine.Page // of ListRuns
+	asked       []any // the parameters of what changes something, in order
+	conflicts   int   // so many changes of schedules meet another one
+	refuse      func(engine.ID) error
+	imported    engine.Started
+	awaited     engine.AwaitedSignal
+	children    []engine.Step
+	verdict     engine.RunVerdict
+	stepVerdict engine.Verdict
+	end         engine.RunEnd
+	slow        time.Duration // how long the writes of workers take
+	pages       []engine.Page // of ListRuns
 }
 
 func (b *books) note(p any) {
@@ -60,6 +63,16 @@ func (b *books) GetRun(_ context.Context, _ string, id engine.ID) (engine.Run, e
 		}
 	}
 	return engine.Run{}, engine.RunNotFound(id)
+}
+
+func (b *books) GetRuns(_ context.Context, _ string, ids []engine.ID) ([]engine.Run, error) {
+	var runs []engine.Run
+	for _, r := range b.runs {
+		if slices.Contains(ids, r.ID) {
+			runs = append(runs, r)
+		}
+	}
+	return runs, nil
 }
 
 // part is a page of a list of which before says what stands before a place.
@@ -191,6 +204,7 @@ func (b *books) SetNote(_ context.Context, p engine.SetNoteParams) error {
 
 func (b *books) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	b.note(p)
+	time.Sleep(b.slow)
 	if p.ContinueAs == nil {
 		return engine.Completed{Status: engine.RunCancelled}, nil
 	}
@@ -199,6 +213,7 @@ func (b *books) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engi
 
 func (b *books) FailRun(_ context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
 	b.note(p)
+	time.Sleep(b.slow)
 	return b.verdict, nil
 }
 
@@ -252,4 +267,22 @@ func (b *books) CreateNamespace(_ context.Context, p engine.NamespaceParams) (en
 func (b *books) UpdateNamespace(_ context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
 	b.note(p)
 	return p.Namespace, nil
+}
+
+func (b *books) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	b.note(p)
+	time.Sleep(b.slow)
+	return engine.Step{ID: p.ID, Name: p.Step.Name, Status: engine.StepCompleted}, nil
+}
+
+func (b *books) FailStep(_ context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	b.note(p)
+	time.Sleep(b.slow)
+	return b.stepVerdict, nil
+}
+
+func (b *books) DrainWorker(context.Context, string, time.Time) error { return nil }
+
+func (b *books) OfflineWorker(context.Context, engine.OfflineWorkerParams) (int, error) {
+	return 2, nil
 }

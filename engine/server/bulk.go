@@ -92,11 +92,10 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, engine.ID) error {
 		return func(ctx context.Context, id engine.ID) error {
 			now := s.now()
-			ended, err := verb(ctx, engine.EndRunParams{
-				Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now,
-			})
+			p := engine.EndRunParams{Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now}
+			ended, err := verb(ctx, p)
 			if err == nil {
-				s.ended(ended)
+				s.ended(p, ended)
 			}
 			return err
 		}

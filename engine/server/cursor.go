@@ -21,8 +21,15 @@ import (
 //	bytes 1-8  fingerprint of the request without its page
 //	the rest   the cursor
 
-// pageOf reads the page of a list request.
-func pageOf(list proto.Message, p *kagziv1.PageRequest) (engine.Page, error) {
+// Places behind the last item of every list that is in that order, so that what precedes them is the last page.
+var (
+	belowIDs     = &engine.Cursor{ID: engine.ID{15: 1}, At: time.Unix(0, 0).UTC()} // newest first, by id or by registration
+	behindNames  = &engine.Cursor{Name: "~"}                                       // no name holds a byte that is so large
+	behindSeries = &engine.Cursor{Number: math.MaxInt32, Minor: math.MaxInt32}     // by sequence and attempt; no run has so many
+)
+
+// pageOf reads the page of a list request; behind is the place behind the last item of the list.
+func pageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (engine.Page, error) {
 	page := engine.Page{Limit: int(p.GetPageSize()), Count: p.GetIncludeTotalCount()}
 	switch {
 	case page.Limit < 0 || page.Limit > engine.MaxPage:
@@ -30,7 +37,13 @@ func pageOf(list proto.Message, p *kagziv1.PageRequest) (engine.Page, error) {
 	case page.Limit == 0:
 		page.Limit = engine.DefaultPage
 	}
-	if p.GetPageToken() == "" {
+	switch {
+	case p.GetLast() && p.PageToken != "":
+		return page, engine.Invalid("page.last", "cannot be given together with page.page_token")
+	case p.GetLast():
+		page.Before = behind
+		return page, nil
+	case p.GetPageToken() == "":
 		return page, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(p.PageToken)
@@ -53,7 +66,11 @@ func pageOf(list proto.Message, p *kagziv1.PageRequest) (engine.Page, error) {
 }
 
 // pageTo tells what lies around a page whose first and last items stand at these places.
-func pageTo(list proto.Message, info engine.PageInfo, first, last engine.Cursor) *kagziv1.PageInfo {
+func pageTo(list proto.Message, asked engine.Page, info engine.PageInfo, first, last engine.Cursor) *kagziv1.PageInfo {
+	switch asked.Before {
+	case belowIDs, behindNames, behindSeries:
+		info.HasNext = false // a store takes it that something stands at the place that a page precedes
+	}
 	page := &kagziv1.PageInfo{HasMore: info.HasNext, TotalCount: info.Total}
 	if info.HasNext {
 		page.NextPageToken = pageToken('n', list, last)

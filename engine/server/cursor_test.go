@@ -25,41 +25,41 @@ var places = []engine.Cursor{
 func TestAPageTokenLeadsBackToItsPlace(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{Namespace: "default", Tags: map[string]string{"a": "1", "b": "2", "c": "3"}}
 	for _, place := range places {
-		page := pageTo(list, engine.PageInfo{HasNext: true, HasPrev: true, Total: 7}, place, place)
+		page := pageTo(list, engine.Page{}, engine.PageInfo{HasNext: true, HasPrev: true, Total: 7}, place, place)
 		if !page.HasMore || page.TotalCount != 7 {
 			t.Errorf("page = %v", page)
 		}
-		after, err := pageOf(list, &kagziv1.PageRequest{PageToken: page.NextPageToken})
+		after, err := pageOf(list, &kagziv1.PageRequest{PageToken: page.NextPageToken}, belowIDs)
 		if err != nil || after.After == nil || *after.After != place || after.Before != nil || after.Limit != engine.DefaultPage {
 			t.Errorf("the next token of %+v leads to %+v, %v", place, after, err)
 		}
-		before, err := pageOf(list, &kagziv1.PageRequest{PageToken: page.PrevPageToken, PageSize: 9, IncludeTotalCount: true})
+		before, err := pageOf(list, &kagziv1.PageRequest{PageToken: page.PrevPageToken, PageSize: 9, IncludeTotalCount: true}, belowIDs)
 		if err != nil || before.Before == nil || *before.Before != place || before.After != nil || before.Limit != 9 || !before.Count {
 			t.Errorf("the previous token of %+v leads to %+v, %v", place, before, err)
 		}
 	}
-	if page := pageTo(list, engine.PageInfo{}, places[1], places[1]); page.NextPageToken != "" || page.PrevPageToken != "" || page.HasMore {
+	if page := pageTo(list, engine.Page{}, engine.PageInfo{}, places[1], places[1]); page.NextPageToken != "" || page.PrevPageToken != "" || page.HasMore {
 		t.Errorf("a list of one page has %v", page)
 	}
 }
 
 func TestAPageTokenBelongsToItsListAndFilter(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{Namespace: "default", WorkflowTypes: []string{"a"}}
-	token := pageTo(list, engine.PageInfo{HasNext: true}, places[1], places[1]).NextPageToken
+	token := pageTo(list, engine.Page{}, engine.PageInfo{HasNext: true}, places[1], places[1]).NextPageToken
 	for name, other := range map[string]proto.Message{
 		"another namespace": &kagziv1.ListWorkflowsRequest{Namespace: "other", WorkflowTypes: []string{"a"}},
 		"another filter":    &kagziv1.ListWorkflowsRequest{Namespace: "default", WorkflowTypes: []string{"b"}},
 		"no filter":         &kagziv1.ListWorkflowsRequest{Namespace: "default"},
 		"another list":      &kagziv1.ListWorkersRequest{Namespace: "default"},
 	} {
-		_, err := pageOf(other, &kagziv1.PageRequest{PageToken: token})
+		_, err := pageOf(other, &kagziv1.PageRequest{PageToken: token}, belowIDs)
 		if e, ok := err.(*engine.Error); !ok || e.Field != "page_token" {
 			t.Errorf("%s: %v, want the token refused", name, err)
 		}
 	}
 	same := proto.Clone(list).(*kagziv1.ListWorkflowsRequest)
 	same.Page = &kagziv1.PageRequest{PageSize: 3, PageToken: token}
-	if _, err := pageOf(same, same.Page); err != nil {
+	if _, err := pageOf(same, same.Page, belowIDs); err != nil {
 		t.Errorf("another size of page: %v, want the token to hold", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestAPageTokenBelongsToItsListAndFilter(t *testing.T) {
 func TestPageSizes(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{}
 	for size, want := range map[int32]int{0: engine.DefaultPage, 1: 1, engine.MaxPage: engine.MaxPage, engine.MaxPage + 1: -1, -1: -1, math.MaxInt32: -1, math.MinInt32: -1} {
-		page, err := pageOf(list, &kagziv1.PageRequest{PageSize: size})
+		page, err := pageOf(list, &kagziv1.PageRequest{PageSize: size}, belowIDs)
 		switch {
 		case want < 0 && (err == nil || err.(*engine.Error).Field != "page_size"):
 			t.Errorf("a page of %d: %v, want it refused", size, err)
@@ -82,7 +82,7 @@ func TestATokenWithNumbersThatNoListHasIsRefused(t *testing.T) {
 	for _, c := range []engine.Cursor{{Number: -1}, {Minor: -1}, {Minor: math.MaxInt32 + 1}, {Name: "a\x00"}, {Name: "\xff"}, {Name: strings.Repeat("n", 1000)}} {
 		raw := append(binary.BigEndian.AppendUint64([]byte{'n'}, fingerprint(list)), encodeCursor(c)...)
 		token := base64.RawURLEncoding.EncodeToString(raw)
-		if page, err := pageOf(list, &kagziv1.PageRequest{PageToken: token}); err == nil {
+		if page, err := pageOf(list, &kagziv1.PageRequest{PageToken: token}, belowIDs); err == nil {
 			t.Errorf("a forged place %+v is taken as %+v", c, page.After)
 		}
 	}
@@ -91,13 +91,13 @@ func TestATokenWithNumbersThatNoListHasIsRefused(t *testing.T) {
 func FuzzPageToken(f *testing.F) {
 	list := &kagziv1.ListWorkflowsRequest{Namespace: "default"}
 	for _, place := range places {
-		f.Add(pageTo(list, engine.PageInfo{HasNext: true}, place, place).NextPageToken)
+		f.Add(pageTo(list, engine.Page{}, engine.PageInfo{HasNext: true}, place, place).NextPageToken)
 	}
 	f.Add("")
 	f.Add("!!!")
 	f.Add(base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64([]byte{'n'}, fingerprint(list))))
 	f.Fuzz(func(t *testing.T, token string) {
-		page, err := pageOf(list, &kagziv1.PageRequest{PageToken: token})
+		page, err := pageOf(list, &kagziv1.PageRequest{PageToken: token}, belowIDs)
 		if err != nil {
 			if e, ok := err.(*engine.Error); !ok || e.Field != "page_token" {
 				t.Fatalf("%q: %v, want the field named", token, err)

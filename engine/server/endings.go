@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"math/rand/v2"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -26,13 +27,15 @@ func (s *Server) completeWorkflow(ctx context.Context, r *kagziv1.CompleteWorkfl
 		}
 		p.ContinueAs = &next
 	}
+	began := time.Now()
 	completed, err := s.store.CompleteRun(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s.counters.finished.Add(1)
+	s.wrote(time.Since(began))
+	s.count(deedOf(completed.Status))
 	if p.ContinueAs != nil && completed.ContinuedAs == p.ContinueAs.ID {
-		s.counters.started.Add(1)
+		s.count(runStarted)
 	}
 	return &kagziv1.CompleteWorkflowResponse{
 		Status: kagziv1.WorkflowStatus(completed.Status), ContinuedAsRunId: completed.ContinuedAs.String(),
@@ -49,15 +52,20 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 		return nil, err
 	}
 	p := engine.FailRunParams{Lease: lease, Failure: failure, Now: s.now(), Roll: rand.Float64()}
+	began := time.Now()
 	verdict, err := s.store.FailRun(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	s.wrote(time.Since(began))
 	if verdict.Retry {
 		s.log.Info("run will be retried", "run", lease.RunID, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
 		return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status), RetryAt: timeTo(verdict.RetryAt)}, nil
 	}
-	s.counters.finished.Add(1)
+	s.count(deedOf(verdict.Status))
+	if verdict.Status == engine.RunFailed {
+		s.noteFailed(ctx, lease, failure)
+	}
 	if verdict.Handler && verdict.Status == engine.RunFailed {
 		s.log.Warn("failure handler failed; no handler is started for it", "run", lease.RunID)
 	}

@@ -76,6 +76,11 @@ func (s *Server) trouble(ctx context.Context) string {
 		return "the server is stopping"
 	default:
 	}
+	return s.storeTrouble(ctx)
+}
+
+// storeTrouble says in one sentence why writes cannot be made durable; empty when they can.
+func (s *Server) storeTrouble(ctx context.Context) string {
 	if err := s.store.Health(ctx); err != nil {
 		_, detail := s.errorDetail(err)
 		return detail.Message

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"time"
 
@@ -92,12 +93,14 @@ func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (
 		if err := s.store.DrainWorker(ctx, r.WorkerId, s.now()); err != nil {
 			return nil, err
 		}
+		s.noteWorker(ctx, "worker draining", r.WorkerId)
 		return &kagziv1.DeregisterResponse{Drained: true}, nil
 	}
-	_, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
+	freed, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
 	if err != nil {
 		return nil, err
 	}
+	s.noteWorker(ctx, "worker left", r.WorkerId, slog.Int("runs_freed", freed))
 	return &kagziv1.DeregisterResponse{}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 // unary surrounds every unary call: a malformed message is refused, a panic is an answer, an error gets its code.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
-	began := time.Now()
+	began, method := time.Now(), s.methods.begin(info.FullMethod)
 	ctx, span := s.span(ctx, info.FullMethod, request)
 	defer func() {
 		if v := recover(); v != nil {
@@ -24,6 +24,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 			s.logCall(ctx, info.FullMethod, began, err)
 		}
 		endSpan(span, err)
+		method.end(time.Since(began), err)
 	}()
 	if err := checkWellFormed(request); err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 
 // stream surrounds every stream likewise.
 func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	began := time.Now()
+	began, method := time.Now(), s.methods.begin(info.FullMethod)
 	defer func() {
 		if v := recover(); v != nil {
 			err = panicked(v)
@@ -42,6 +43,7 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 			err = s.toStatus(err)
 			s.logCall(stream.Context(), info.FullMethod, began, err)
 		}
+		method.end(time.Since(began), err)
 	}()
 	return handler(server, checkedStream{stream})
 }

@@ -16,7 +16,7 @@ func (s *Server) ListWorkflows(ctx context.Context, request *kagziv1.ListWorkflo
 	if err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, belowIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *Server) listRuns(
 	if n := len(runs); n > 0 {
 		first, last = engine.Cursor{ID: runs[0].ID}, engine.Cursor{ID: runs[n-1].ID}
 	}
-	return list, pageTo(request, info, first, last), nil
+	return list, pageTo(request, page, info, first, last), nil
 }
 
 func runFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
@@ -139,7 +139,7 @@ func (s *Server) ListSteps(ctx context.Context, request *kagziv1.ListStepsReques
 	if err := engine.CheckOptionalName("step_name", request.GetStepName()); err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, behindSeries)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *Server) ListSteps(ctx context.Context, request *kagziv1.ListStepsReques
 	if n := len(steps); n > 0 {
 		first, last = stepCursor(&steps[0]), stepCursor(&steps[n-1])
 	}
-	return &kagziv1.ListStepsResponse{Steps: list, Page: pageTo(request, info, first, last)}, nil
+	return &kagziv1.ListStepsResponse{Steps: list, Page: pageTo(request, page, info, first, last)}, nil
 }
 
 func stepCursor(s *engine.Step) engine.Cursor {
@@ -206,7 +206,7 @@ func (s *Server) ListWorkflowTypes(ctx context.Context, request *kagziv1.ListWor
 	if err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, behindNames)
 	if err != nil {
 		return nil, err
 	}
@@ -225,6 +225,6 @@ func (s *Server) ListWorkflowTypes(ctx context.Context, request *kagziv1.ListWor
 		}
 		last.Name = t.Type
 	}
-	response.Page = pageTo(request, info, first, last)
+	response.Page = pageTo(request, page, info, first, last)
 	return response, nil
 }

@@ -35,28 +35,32 @@ func eachMethod(f func(service protoreflect.ServiceDescriptor, method protorefle
 // call makes one call of any method with one request, and returns the first answer's error.
 func call(ctx context.Context, conn *grpc.ClientConn, method protoreflect.MethodDescriptor, request proto.Message) error {
 	path := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
-	answer, err := protoregistry.GlobalTypes.FindMessageByName(method.Output().FullName())
-	if err != nil {
-		return err
-	}
 	if !method.IsStreamingClient() && !method.IsStreamingServer() {
-		return conn.Invoke(ctx, path, request, answer.New().Interface())
+		return conn.Invoke(ctx, path, request, newOutput(method))
 	}
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, path)
 	if err != nil {
 		return err
 	}
 	if err := stream.SendMsg(request); err != nil {
-		return stream.RecvMsg(answer.New().Interface())
+		return stream.RecvMsg(newOutput(method))
 	}
 	if err := stream.CloseSend(); err != nil {
 		return err
 	}
-	return stream.RecvMsg(answer.New().Interface())
+	return stream.RecvMsg(newOutput(method))
 }
 
 func emptyRequest(method protoreflect.MethodDescriptor) proto.Message {
-	t, err := protoregistry.GlobalTypes.FindMessageByName(method.Input().FullName())
+	return newMessage(method.Input())
+}
+
+func newOutput(method protoreflect.MethodDescriptor) proto.Message {
+	return newMessage(method.Output())
+}
+
+func newMessage(d protoreflect.MessageDescriptor) proto.Message {
+	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
 	if err != nil {
 		panic(err)
 	}

@@ -54,7 +54,7 @@ func (s *Server) GetNamespace(ctx context.Context, request *kagziv1.GetNamespace
 
 // ListNamespaces is by name.
 func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamespacesRequest) (*kagziv1.ListNamespacesResponse, error) {
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, behindNames)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamesp
 	if n := len(namespaces); n > 0 {
 		first.Name, last.Name = namespaces[0].Name, namespaces[n-1].Name
 	}
-	response.Page = pageTo(request, info, first, last)
+	response.Page = pageTo(request, page, info, first, last)
 	return response, nil
 }
 

@@ -126,11 +126,13 @@ func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepReques
 		return nil, err
 	}
 	p.ID = engine.NewID(p.Now)
+	began := time.Now()
 	step, err := s.store.CompleteStep(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s.counters.steps.Add(1)
+	s.wrote(time.Since(began))
+	s.count(stepCompleted)
 	step.Output = engine.Payload{} // the worker has it
 	return &kagziv1.CompleteStepResponse{Step: stepTo(lease.Namespace, &step)}, nil
 }
@@ -158,10 +160,13 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 		return nil, err
 	}
 	p.ID = engine.NewID(p.Now)
+	began := time.Now()
 	verdict, err := s.store.FailStep(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	s.wrote(time.Since(began))
+	s.meters.stepFailed(verdict.Retry)
 	if verdict.Retry {
 		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(), "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
 	}

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -20,7 +22,12 @@ func (s *Server) register(ctx context.Context, r *kagziv1.RegisterRequest) (engi
 	if !p.Chosen {
 		p.Worker.ID = engine.NewID(now).String()
 	}
-	return s.store.RegisterWorker(ctx, p)
+	worker, err = s.store.RegisterWorker(ctx, p)
+	if err == nil {
+		s.events.note(slog.LevelInfo, "worker registered", slog.String("worker", worker.ID), slog.String("namespace", worker.Namespace),
+			slog.String("queues", strings.Join(worker.Queues, " ")), slog.String("host", worker.Hostname), slog.String("version", worker.Version))
+	}
+	return worker, err
 }
 
 func (s *Server) registeredTo(w *engine.Worker) *kagziv1.RegisterResponse {

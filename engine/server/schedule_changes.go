@@ -202,7 +202,7 @@ func (s *Server) ListScheduleRuns(ctx context.Context, request *kagziv1.ListSche
 	if err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, belowIDs)
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func (s *Server) ListWorkflowSchedules(ctx context.Context, request *kagziv1.Lis
 	if err := engine.CheckOptionalName("task_queue", filter.Queue); err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, belowIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Server) ListWorkflowSchedules(ctx context.Context, request *kagziv1.Lis
 	if n := len(schedules); n > 0 {
 		first, last = engine.Cursor{ID: schedules[0].ID}, engine.Cursor{ID: schedules[n-1].ID}
 	}
-	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: pageTo(request, info, first, last)}, nil
+	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: pageTo(request, page, info, first, last)}, nil
 }
 
 // PreviewSchedule is the next ticks of an expression.

@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
@@ -33,6 +34,8 @@ type Options struct {
 	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
 	Keepalive         time.Duration // how long a connection may be silent before it is asked for life; default 30 s
 	Tracer            trace.Tracer  // gets a span for each unary call; default none
+	Events            *Events       // where WatchEvents reads; default its own
+	Facts             func() []Fact // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
 }
 
 func (o Options) withDefaults() Options {
@@ -54,6 +57,9 @@ func (o Options) withDefaults() Options {
 	if o.Keepalive <= 0 {
 		o.Keepalive = 30 * time.Second
 	}
+	if o.Events == nil {
+		o.Events = &Events{}
+	}
 	return o
 }
 
@@ -73,24 +79,34 @@ type Server struct {
 
 	watchers watchers // of every change of a run
 	waiters  watchers // of its end
+	hub      hub      // of every change in a namespace
 	sessions sessions
+	events   *Events
+	activity activity
 	counters counters
 	origin   rates // when the counters stood at zero
 	stats    statsCache
+	meters   meters
+	reading  cached[Reading]
 	// namespaces is held while one is read, changed and written back.
 	namespaces sync.Mutex
 	imports    chan struct{} // has room for one: a capsule is unpacked in memory
 	stopping   chan struct{} // closed when long polls and streams are to end
-	grpc       *grpc.Server
+
+	methods     methods
+	connections atomic.Int32 // that are open
+	grpc        *grpc.Server
 }
 
 // New makes a server. Give it every ring of the store, and serve it with Run.
 func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(),
+		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), events: options.Events,
 		imports: make(chan struct{}, 1), stopping: make(chan struct{}),
 	}
+	s.hub.store, s.hub.log = store, options.Log
+	s.activity.begin(time.Now())
 	s.origin = s.counters.read()
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(lenientCodec{}),
@@ -102,6 +118,7 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 		grpc.ReadBufferSize(16<<10),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: options.Keepalive, Timeout: 10 * time.Second}),
+		grpc.Creds(countedHandshake{insecure.NewCredentials(), &s.connections}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	)
@@ -112,12 +129,14 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
 	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
 	reflection.Register(s.grpc)
+	s.methods = methodsOf(s.grpc)
 	return s
 }
 
 // Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under way, and stops hard when that takes
 // longer than DrainTimeout. It returns nil after a stop that was asked for.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	s.events.note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -140,6 +159,8 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 
 // Ring passes a hint of the store on to who waits for it. It does not block.
 func (s *Server) Ring(r engine.Ring) {
+	s.meters.rings[r.Kind].Add(1)
+	s.hub.ring(r)
 	switch r.Kind {
 	case engine.RingRun:
 		s.watchers.ring(r.ID)
@@ -156,8 +177,3 @@ func (s *Server) Ring(r engine.Ring) {
 
 // now is the time by which facts are written down.
 func (s *Server) now() time.Time { return s.store.Now() }
-
-// counters are what this server has acknowledged since it started, for the rates in GetStats.
-type counters struct {
-	started, finished, steps atomic.Int64
-}

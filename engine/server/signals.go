@@ -32,7 +32,7 @@ func (s *Server) ListSignals(ctx context.Context, request *kagziv1.ListSignalsRe
 	if err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page)
+	page, err := pageOf(request, request.Page, behindSeries)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *Server) ListSignals(ctx context.Context, request *kagziv1.ListSignalsRe
 	if n := len(signals); n > 0 {
 		first, last = engine.Cursor{Number: signals[0].Sequence}, engine.Cursor{Number: signals[n-1].Sequence}
 	}
-	return &kagziv1.ListSignalsResponse{Signals: list, Page: pageTo(request, info, first, last)}, nil
+	return &kagziv1.ListSignalsResponse{Signals: list, Page: pageTo(request, page, info, first, last)}, nil
 }
 
 func signalTo(s *engine.Signal) *kagziv1.Signal {

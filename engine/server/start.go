@@ -68,7 +68,7 @@ func (s *Server) StartWorkflows(ctx context.Context, request *kagziv1.StartWorkf
 
 func (s *Server) startedTo(started engine.Started) *kagziv1.StartWorkflowResponse {
 	if !started.Existed && !started.Repeated {
-		s.counters.started.Add(1)
+		s.count(runStarted)
 	}
 	return &kagziv1.StartWorkflowResponse{RunId: started.RunID.String(), AlreadyExists: started.Existed}
 }

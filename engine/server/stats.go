@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -15,12 +16,13 @@ import (
 // at least a quarter of a second, so that dashboards cost at most a twentieth of the database however many there are.
 type statsCache struct {
 	mu      sync.Mutex
-	entries map[string]*statsEntry // by namespace; "" is all
+	entries map[string]*cached[engine.Stats] // by namespace; "" is all
 }
 
-type statsEntry struct {
-	mu    sync.Mutex // held while counting, so that all who ask share one count
-	stats engine.Stats
+// cached is something that may be costly to find.
+type cached[T any] struct {
+	mu    sync.Mutex // held while finding, so that all who ask share one
+	value T
 	until time.Time
 }
 
@@ -33,29 +35,44 @@ const (
 func (c *statsCache) get(namespace string, count func() (engine.Stats, error)) (engine.Stats, error) {
 	c.mu.Lock()
 	if c.entries == nil || len(c.entries) >= maxStatsKeys {
-		c.entries = map[string]*statsEntry{}
+		c.entries = map[string]*cached[engine.Stats]{}
 	}
 	entry := c.entries[namespace]
 	if entry == nil {
-		entry = &statsEntry{}
+		entry = &cached[engine.Stats]{}
 		c.entries[namespace] = entry
 	}
 	c.mu.Unlock()
-
-	entry.mu.Lock()
-	defer entry.mu.Unlock()
-	began := time.Now()
-	if began.Before(entry.until) {
-		return entry.stats, nil
-	}
-	stats, err := count()
-	if err != nil {
-		return engine.Stats{}, err
-	}
-	entry.stats = stats
-	entry.until = time.Now().Add(max(statsFor, statsShare*time.Since(began)))
-	return stats, nil
+	return entry.get(count)
 }
+
+func (c *cached[T]) get(find func() (T, error)) (T, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	began := time.Now()
+	if began.Before(c.until) {
+		return c.value, nil
+	}
+	value, err := find()
+	if err != nil {
+		var none T
+		return none, err
+	}
+	c.value = value
+	c.until = time.Now().Add(max(statsFor, statsShare*time.Since(began)))
+	return value, nil
+}
+
+// counters are what this server has acknowledged since it started.
+type counters [deeds]atomic.Int64
+
+func (c *counters) started() int64 { return c[runStarted].Load() }
+
+func (c *counters) finished() int64 {
+	return c[runCompleted].Load() + c[runFailed].Load() + c[runStopped].Load()
+}
+
+func (c *counters) steps() int64 { return c[stepCompleted].Load() }
 
 // rates turns the server's counters into rates between two looks.
 type rates struct {
@@ -64,7 +81,7 @@ type rates struct {
 }
 
 func (c *counters) read() rates {
-	return rates{at: time.Now(), started: c.started.Load(), finished: c.finished.Load(), steps: c.steps.Load()}
+	return rates{at: time.Now(), started: c.started(), finished: c.finished(), steps: c.steps()}
 }
 
 // GetStats counts everything, as of the last second or so. Its rates are those since this server started; WatchStats has the current

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 
 	"google.golang.org/grpc/peer"
 
@@ -24,7 +26,7 @@ func (s *Server) CancelWorkflow(ctx context.Context, request *kagziv1.CancelWork
 	if err != nil {
 		return nil, err
 	}
-	s.ended(end)
+	s.ended(p, end)
 	return &kagziv1.CancelWorkflowResponse{
 		Cancelled: end.Status == engine.RunCancelled, Status: kagziv1.WorkflowStatus(end.Status),
 		Requested: !end.GraceUntil.IsZero() && !end.Status.Ended(), GraceUntil: timeTo(end.GraceUntil),
@@ -41,14 +43,22 @@ func (s *Server) TerminateWorkflow(ctx context.Context, request *kagziv1.Termina
 	if err != nil {
 		return nil, err
 	}
-	s.ended(end)
+	s.ended(p, end)
 	return &kagziv1.TerminateWorkflowResponse{Terminated: true, Status: kagziv1.WorkflowStatus(end.Status)}, nil
 }
 
-func (s *Server) ended(end engine.RunEnd) {
-	if end.Changed && end.Status.Ended() {
-		s.counters.finished.Add(1)
+// ended counts and notes that a person ended a run, or had its code told, if that is what happened.
+func (s *Server) ended(p engine.EndRunParams, end engine.RunEnd) {
+	if !end.Changed {
+		return
 	}
+	message := "run to be cancelled"
+	if end.Status.Ended() {
+		s.count(deedOf(end.Status))
+		message = "run " + strings.ToLower(end.Status.String())
+	}
+	s.events.note(slog.LevelInfo, message, slog.Any("run", p.RunID), slog.String("namespace", p.Namespace),
+		slog.String("by", p.By.Name), slog.String("peer", p.By.Peer), slog.String("reason", p.Reason))
 }
 
 // PauseWorkflow takes a run out of the workers' hands.

@@ -116,7 +116,7 @@ func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (
 		return nil, err
 	}
 	if step.ChildRunID == child.ID {
-		s.counters.started.Add(1)
+		s.count(runStarted)
 	}
 	return &kagziv1.StartChildResponse{
 		ChildRunId: step.ChildRunID.String(), StepId: step.ID.String(), Step: stepTo(lease.Namespace, &step),

@@ -1,6 +1,6 @@
 -- A page of signals, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
 select run_id, sequence, name, signal_id, received_at, step_name, payload, payload_meta
 from signals
-where run_id = @run_id and sequence > @after and (@before = 0 or sequence < @before)
+where run_id = @run_id and sequence > @after::bigint and (@before::bigint = 0 or sequence < @before::bigint)
 order by sequence asc
 limit @limit

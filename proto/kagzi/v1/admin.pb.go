@@ -901,8 +901,13 @@ type GetServerInfoResponse struct {
 	HeartbeatIntervalMs int64                  `protobuf:"varint,106,opt,name=heartbeat_interval_ms,json=heartbeatIntervalMs,proto3" json:"heartbeat_interval_ms,omitempty"`
 	LeaseMs             int64                  `protobuf:"varint,107,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
 	SchemaVersion       int32                  `protobuf:"varint,108,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// What else there is to know, in an order to be shown: sections "database", "coordinator", "settings" and others that may come.
+	Facts           []*ServerFact  `protobuf:"bytes,109,rep,name=facts,proto3" json:"facts,omitempty"`
+	Methods         []*MethodStats `protobuf:"bytes,110,rep,name=methods,proto3" json:"methods,omitempty"` // since the server started, by name; only those that were called
+	OpenConnections int32          `protobuf:"varint,111,opt,name=open_connections,json=openConnections,proto3" json:"open_connections,omitempty"`
+	OpenStreams     int32          `protobuf:"varint,112,opt,name=open_streams,json=openStreams,proto3" json:"open_streams,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *GetServerInfoResponse) Reset() {
@@ -1026,6 +1031,188 @@ func (x *GetServerInfoResponse) GetSchemaVersion() int32 {
 	return 0
 }
 
+func (x *GetServerInfoResponse) GetFacts() []*ServerFact {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *GetServerInfoResponse) GetMethods() []*MethodStats {
+	if x != nil {
+		return x.Methods
+	}
+	return nil
+}
+
+func (x *GetServerInfoResponse) GetOpenConnections() int32 {
+	if x != nil {
+		return x.OpenConnections
+	}
+	return 0
+}
+
+func (x *GetServerInfoResponse) GetOpenStreams() int32 {
+	if x != nil {
+		return x.OpenStreams
+	}
+	return 0
+}
+
+// ServerFact is one line of what a server tells of itself. It never holds a secret.
+type ServerFact struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Section       string                 `protobuf:"bytes,1,opt,name=section,proto3" json:"section,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`   // for people: "12 of 16 in use", "4.1 MiB"
+	Source        string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"` // of a setting: "flag", "environment KAGZI_LISTEN", "default"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerFact) Reset() {
+	*x = ServerFact{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerFact) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerFact) ProtoMessage() {}
+
+func (x *ServerFact) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerFact.ProtoReflect.Descriptor instead.
+func (*ServerFact) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ServerFact) GetSection() string {
+	if x != nil {
+		return x.Section
+	}
+	return ""
+}
+
+func (x *ServerFact) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ServerFact) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *ServerFact) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+// MethodStats is how one method of the API was used.
+type MethodStats struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"` // "WorkflowService/StartWorkflow"
+	Calls         int64                  `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`  // that ended; of a stream its end
+	Errors        int64                  `protobuf:"varint,3,opt,name=errors,proto3" json:"errors,omitempty"`
+	InFlight      int32                  `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	P50Ms         float64                `protobuf:"fixed64,5,opt,name=p50_ms,json=p50Ms,proto3" json:"p50_ms,omitempty"` // over about the last thousand calls; 0 of streams
+	P95Ms         float64                `protobuf:"fixed64,6,opt,name=p95_ms,json=p95Ms,proto3" json:"p95_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MethodStats) Reset() {
+	*x = MethodStats{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MethodStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MethodStats) ProtoMessage() {}
+
+func (x *MethodStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MethodStats.ProtoReflect.Descriptor instead.
+func (*MethodStats) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *MethodStats) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *MethodStats) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *MethodStats) GetErrors() int64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *MethodStats) GetInFlight() int32 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *MethodStats) GetP50Ms() float64 {
+	if x != nil {
+		return x.P50Ms
+	}
+	return 0
+}
+
+func (x *MethodStats) GetP95Ms() float64 {
+	if x != nil {
+		return x.P95Ms
+	}
+	return 0
+}
+
 type GetStatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     *string                `protobuf:"bytes,1,opt,name=namespace,proto3,oneof" json:"namespace,omitempty"`
@@ -1035,7 +1222,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[16]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1234,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[16]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1247,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetStatsRequest) GetNamespace() string {
@@ -1094,7 +1281,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[17]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1293,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[17]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1306,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetStatsResponse) GetTotalWorkflows() int64 {
@@ -1244,7 +1431,7 @@ type WatchStatsRequest struct {
 
 func (x *WatchStatsRequest) Reset() {
 	*x = WatchStatsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[18]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1443,7 @@ func (x *WatchStatsRequest) String() string {
 func (*WatchStatsRequest) ProtoMessage() {}
 
 func (x *WatchStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[18]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1456,7 @@ func (x *WatchStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStatsRequest.ProtoReflect.Descriptor instead.
 func (*WatchStatsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchStatsRequest) GetNamespace() string {
@@ -1296,7 +1483,7 @@ type GetQueueDepthRequest struct {
 
 func (x *GetQueueDepthRequest) Reset() {
 	*x = GetQueueDepthRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[19]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1495,7 @@ func (x *GetQueueDepthRequest) String() string {
 func (*GetQueueDepthRequest) ProtoMessage() {}
 
 func (x *GetQueueDepthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[19]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1508,7 @@ func (x *GetQueueDepthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDepthRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDepthRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetQueueDepthRequest) GetNamespace() string {
@@ -1351,7 +1538,7 @@ type GetQueueDepthResponse struct {
 
 func (x *GetQueueDepthResponse) Reset() {
 	*x = GetQueueDepthResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[20]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1550,7 @@ func (x *GetQueueDepthResponse) String() string {
 func (*GetQueueDepthResponse) ProtoMessage() {}
 
 func (x *GetQueueDepthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[20]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1563,7 @@ func (x *GetQueueDepthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDepthResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDepthResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetQueueDepthResponse) GetPendingCount() int64 {
@@ -1430,7 +1617,7 @@ type QueueDepth struct {
 
 func (x *QueueDepth) Reset() {
 	*x = QueueDepth{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[21]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1442,7 +1629,7 @@ func (x *QueueDepth) String() string {
 func (*QueueDepth) ProtoMessage() {}
 
 func (x *QueueDepth) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[21]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1455,7 +1642,7 @@ func (x *QueueDepth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDepth.ProtoReflect.Descriptor instead.
 func (*QueueDepth) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *QueueDepth) GetTaskQueue() string {
@@ -1517,7 +1704,7 @@ type ListWorkflowTypesRequest struct {
 
 func (x *ListWorkflowTypesRequest) Reset() {
 	*x = ListWorkflowTypesRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[22]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1716,7 @@ func (x *ListWorkflowTypesRequest) String() string {
 func (*ListWorkflowTypesRequest) ProtoMessage() {}
 
 func (x *ListWorkflowTypesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[22]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1729,7 @@ func (x *ListWorkflowTypesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowTypesRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowTypesRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListWorkflowTypesRequest) GetNamespace() string {
@@ -1569,7 +1756,7 @@ type ListWorkflowTypesResponse struct {
 
 func (x *ListWorkflowTypesResponse) Reset() {
 	*x = ListWorkflowTypesResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[23]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1768,7 @@ func (x *ListWorkflowTypesResponse) String() string {
 func (*ListWorkflowTypesResponse) ProtoMessage() {}
 
 func (x *ListWorkflowTypesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[23]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1781,7 @@ func (x *ListWorkflowTypesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowTypesResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowTypesResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListWorkflowTypesResponse) GetWorkflowTypes() []*WorkflowTypeInfo {
@@ -1623,7 +1810,7 @@ type WorkflowTypeInfo struct {
 
 func (x *WorkflowTypeInfo) Reset() {
 	*x = WorkflowTypeInfo{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[24]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +1822,7 @@ func (x *WorkflowTypeInfo) String() string {
 func (*WorkflowTypeInfo) ProtoMessage() {}
 
 func (x *WorkflowTypeInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[24]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +1835,7 @@ func (x *WorkflowTypeInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTypeInfo.ProtoReflect.Descriptor instead.
 func (*WorkflowTypeInfo) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WorkflowTypeInfo) GetWorkflowType() string {
@@ -1687,7 +1874,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[25]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1886,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[25]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1899,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 type BackupChunk struct {
@@ -1725,7 +1912,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[26]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1924,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[26]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1937,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -1785,7 +1972,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[27]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1984,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[27]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1997,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Key) GetKeyId() string {
@@ -1892,7 +2079,7 @@ type CreateKeyRequest struct {
 
 func (x *CreateKeyRequest) Reset() {
 	*x = CreateKeyRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[28]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2091,7 @@ func (x *CreateKeyRequest) String() string {
 func (*CreateKeyRequest) ProtoMessage() {}
 
 func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[28]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2104,7 @@ func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyRequest.ProtoReflect.Descriptor instead.
 func (*CreateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CreateKeyRequest) GetKey() *Key {
@@ -1937,7 +2124,7 @@ type CreateKeyResponse struct {
 
 func (x *CreateKeyResponse) Reset() {
 	*x = CreateKeyResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[29]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2136,7 @@ func (x *CreateKeyResponse) String() string {
 func (*CreateKeyResponse) ProtoMessage() {}
 
 func (x *CreateKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[29]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2149,7 @@ func (x *CreateKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyResponse.ProtoReflect.Descriptor instead.
 func (*CreateKeyResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CreateKeyResponse) GetKey() *Key {
@@ -1988,7 +2175,7 @@ type ListKeysRequest struct {
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[30]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2187,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[30]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2200,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListKeysRequest) GetPage() *PageRequest {
@@ -2033,7 +2220,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[31]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +2232,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[31]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2245,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListKeysResponse) GetKeys() []*Key {
@@ -2084,7 +2271,7 @@ type RevokeKeyRequest struct {
 
 func (x *RevokeKeyRequest) Reset() {
 	*x = RevokeKeyRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[32]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2283,7 @@ func (x *RevokeKeyRequest) String() string {
 func (*RevokeKeyRequest) ProtoMessage() {}
 
 func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[32]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2296,7 @@ func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyRequest.ProtoReflect.Descriptor instead.
 func (*RevokeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RevokeKeyRequest) GetKeyId() string {
@@ -2128,7 +2315,7 @@ type RevokeKeyResponse struct {
 
 func (x *RevokeKeyResponse) Reset() {
 	*x = RevokeKeyResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[33]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2327,7 @@ func (x *RevokeKeyResponse) String() string {
 func (*RevokeKeyResponse) ProtoMessage() {}
 
 func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[33]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2340,7 @@ func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyResponse.ProtoReflect.Descriptor instead.
 func (*RevokeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RevokeKeyResponse) GetKey() *Key {
@@ -2174,7 +2361,7 @@ type ListAuditEventsRequest struct {
 
 func (x *ListAuditEventsRequest) Reset() {
 	*x = ListAuditEventsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[34]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2373,7 @@ func (x *ListAuditEventsRequest) String() string {
 func (*ListAuditEventsRequest) ProtoMessage() {}
 
 func (x *ListAuditEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[34]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2386,7 @@ func (x *ListAuditEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEventsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListAuditEventsRequest) GetNamespace() string {
@@ -2233,7 +2420,7 @@ type ListAuditEventsResponse struct {
 
 func (x *ListAuditEventsResponse) Reset() {
 	*x = ListAuditEventsResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[35]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2432,7 @@ func (x *ListAuditEventsResponse) String() string {
 func (*ListAuditEventsResponse) ProtoMessage() {}
 
 func (x *ListAuditEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[35]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2445,7 @@ func (x *ListAuditEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEventsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListAuditEventsResponse) GetEvents() []*AuditEvent {
@@ -2293,7 +2480,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[36]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2492,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[36]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2505,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *AuditEvent) GetAt() *timestamppb.Timestamp {
@@ -2391,6 +2578,521 @@ func (x *AuditEvent) GetDetail() string {
 	return ""
 }
 
+type WatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty means "default"
+	Interval      *durationpb.Duration   `protobuf:"bytes,2,opt,name=interval,proto3" json:"interval,omitempty"`   // 50 ms to 10 s; empty means 100 ms
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRequest) Reset() {
+	*x = WatchRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRequest) ProtoMessage() {}
+
+func (x *WatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
+func (*WatchRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *WatchRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetInterval() *durationpb.Duration {
+	if x != nil {
+		return x.Interval
+	}
+	return nil
+}
+
+// WatchEvent is what changed since the last one. It may name more than did.
+type WatchEvent struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	At                *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`                                                      // the server's time
+	Workflows         []*Workflow            `protobuf:"bytes,2,rep,name=workflows,proto3" json:"workflows,omitempty"`                                        // runs that changed, as they stand now, without payloads, in no order; at most 200
+	WorkflowsChanged  bool                   `protobuf:"varint,3,opt,name=workflows_changed,json=workflowsChanged,proto3" json:"workflows_changed,omitempty"` // runs were started, or more changed than are named: read lists of runs again
+	WorkersChanged    bool                   `protobuf:"varint,4,opt,name=workers_changed,json=workersChanged,proto3" json:"workers_changed,omitempty"`
+	SchedulesChanged  bool                   `protobuf:"varint,5,opt,name=schedules_changed,json=schedulesChanged,proto3" json:"schedules_changed,omitempty"`
+	NamespacesChanged bool                   `protobuf:"varint,6,opt,name=namespaces_changed,json=namespacesChanged,proto3" json:"namespaces_changed,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *WatchEvent) Reset() {
+	*x = WatchEvent{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchEvent) ProtoMessage() {}
+
+func (x *WatchEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
+func (*WatchEvent) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *WatchEvent) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *WatchEvent) GetWorkflows() []*Workflow {
+	if x != nil {
+		return x.Workflows
+	}
+	return nil
+}
+
+func (x *WatchEvent) GetWorkflowsChanged() bool {
+	if x != nil {
+		return x.WorkflowsChanged
+	}
+	return false
+}
+
+func (x *WatchEvent) GetWorkersChanged() bool {
+	if x != nil {
+		return x.WorkersChanged
+	}
+	return false
+}
+
+func (x *WatchEvent) GetSchedulesChanged() bool {
+	if x != nil {
+		return x.SchedulesChanged
+	}
+	return false
+}
+
+func (x *WatchEvent) GetNamespacesChanged() bool {
+	if x != nil {
+		return x.NamespacesChanged
+	}
+	return false
+}
+
+type GetActivityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Step          *durationpb.Duration   `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"` // of a point: 1 s (the last 600 are kept) or 1 min (the last 1440); empty means 1 s
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetActivityRequest) Reset() {
+	*x = GetActivityRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetActivityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetActivityRequest) ProtoMessage() {}
+
+func (x *GetActivityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetActivityRequest.ProtoReflect.Descriptor instead.
+func (*GetActivityRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *GetActivityRequest) GetStep() *durationpb.Duration {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+type GetActivityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"` // the end of the last point
+	Step          *durationpb.Duration   `protobuf:"bytes,2,opt,name=step,proto3" json:"step,omitempty"`
+	Points        []*ActivityPoint       `protobuf:"bytes,3,rep,name=points,proto3" json:"points,omitempty"` // oldest first, without gaps; fewer when the server is younger
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetActivityResponse) Reset() {
+	*x = GetActivityResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetActivityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetActivityResponse) ProtoMessage() {}
+
+func (x *GetActivityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetActivityResponse.ProtoReflect.Descriptor instead.
+func (*GetActivityResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *GetActivityResponse) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *GetActivityResponse) GetStep() *durationpb.Duration {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *GetActivityResponse) GetPoints() []*ActivityPoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+// ActivityPoint is what this server acknowledged within one step of time.
+type ActivityPoint struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	RunsStarted    int64                  `protobuf:"varint,1,opt,name=runs_started,json=runsStarted,proto3" json:"runs_started,omitempty"`
+	RunsCompleted  int64                  `protobuf:"varint,2,opt,name=runs_completed,json=runsCompleted,proto3" json:"runs_completed,omitempty"`
+	RunsFailed     int64                  `protobuf:"varint,3,opt,name=runs_failed,json=runsFailed,proto3" json:"runs_failed,omitempty"`    // timed out ones included
+	RunsStopped    int64                  `protobuf:"varint,4,opt,name=runs_stopped,json=runsStopped,proto3" json:"runs_stopped,omitempty"` // cancelled and terminated
+	StepsCompleted int64                  `protobuf:"varint,5,opt,name=steps_completed,json=stepsCompleted,proto3" json:"steps_completed,omitempty"`
+	WriteP95Ms     float64                `protobuf:"fixed64,6,opt,name=write_p95_ms,json=writeP95Ms,proto3" json:"write_p95_ms,omitempty"`          // how long workers waited until their steps and runs were durable; 0 when there were none
+	ScheduleLagMs  float64                `protobuf:"fixed64,7,opt,name=schedule_lag_ms,json=scheduleLagMs,proto3" json:"schedule_lag_ms,omitempty"` // how late the latest tick fired, missed ones aside
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ActivityPoint) Reset() {
+	*x = ActivityPoint{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActivityPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActivityPoint) ProtoMessage() {}
+
+func (x *ActivityPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActivityPoint.ProtoReflect.Descriptor instead.
+func (*ActivityPoint) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ActivityPoint) GetRunsStarted() int64 {
+	if x != nil {
+		return x.RunsStarted
+	}
+	return 0
+}
+
+func (x *ActivityPoint) GetRunsCompleted() int64 {
+	if x != nil {
+		return x.RunsCompleted
+	}
+	return 0
+}
+
+func (x *ActivityPoint) GetRunsFailed() int64 {
+	if x != nil {
+		return x.RunsFailed
+	}
+	return 0
+}
+
+func (x *ActivityPoint) GetRunsStopped() int64 {
+	if x != nil {
+		return x.RunsStopped
+	}
+	return 0
+}
+
+func (x *ActivityPoint) GetStepsCompleted() int64 {
+	if x != nil {
+		return x.StepsCompleted
+	}
+	return 0
+}
+
+func (x *ActivityPoint) GetWriteP95Ms() float64 {
+	if x != nil {
+		return x.WriteP95Ms
+	}
+	return 0
+}
+
+func (x *ActivityPoint) GetScheduleLagMs() float64 {
+	if x != nil {
+		return x.ScheduleLagMs
+	}
+	return 0
+}
+
+type WatchEventsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         int64                  `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"` // only events with a greater sequence; 0 means all that are kept
+	Tail          int32                  `protobuf:"varint,2,opt,name=tail,proto3" json:"tail,omitempty"`   // at most so many of the past; 0 means 200
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchEventsRequest) Reset() {
+	*x = WatchEventsRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchEventsRequest) ProtoMessage() {}
+
+func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
+func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *WatchEventsRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *WatchEventsRequest) GetTail() int32 {
+	if x != nil {
+		return x.Tail
+	}
+	return 0
+}
+
+// ServerEvent is a fact that the server noted: a tick fired, a worker lost, a run failed.
+type ServerEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // from 1, without gaps while the server runs
+	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	Level         string                 `protobuf:"bytes,3,opt,name=level,proto3" json:"level,omitempty"`           // "INFO", "WARN", "ERROR"
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`       // "worker lost"
+	Attributes    []*EventAttribute      `protobuf:"bytes,5,rep,name=attributes,proto3" json:"attributes,omitempty"` // in the order in which they were noted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerEvent) Reset() {
+	*x = ServerEvent{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerEvent) ProtoMessage() {}
+
+func (x *ServerEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerEvent.ProtoReflect.Descriptor instead.
+func (*ServerEvent) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ServerEvent) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *ServerEvent) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ServerEvent) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *ServerEvent) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ServerEvent) GetAttributes() []*EventAttribute {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+type EventAttribute struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // "run", "worker", "namespace"
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventAttribute) Reset() {
+	*x = EventAttribute{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventAttribute) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventAttribute) ProtoMessage() {}
+
+func (x *EventAttribute) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventAttribute.ProtoReflect.Descriptor instead.
+func (*EventAttribute) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *EventAttribute) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *EventAttribute) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 var File_kagzi_v1_admin_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_admin_proto_rawDesc = "" +
@@ -2445,7 +3147,7 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\x0e2\x17.kagzi.v1.ServingStatusR\x06status\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x128\n" +
 	"\ttimestamp\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\"\x16\n" +
-	"\x14GetServerInfoRequest\"\x86\x04\n" +
+	"\x14GetServerInfoRequest\"\xb1\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1f\n" +
 	"\vapi_version\x18\x02 \x01(\tR\n" +
@@ -2461,7 +3163,24 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\rnotifications\x18i \x01(\tR\rnotifications\x122\n" +
 	"\x15heartbeat_interval_ms\x18j \x01(\x03R\x13heartbeatIntervalMs\x12\x19\n" +
 	"\blease_ms\x18k \x01(\x03R\aleaseMs\x12%\n" +
-	"\x0eschema_version\x18l \x01(\x05R\rschemaVersion\"B\n" +
+	"\x0eschema_version\x18l \x01(\x05R\rschemaVersion\x12*\n" +
+	"\x05facts\x18m \x03(\v2\x14.kagzi.v1.ServerFactR\x05facts\x12/\n" +
+	"\amethods\x18n \x03(\v2\x15.kagzi.v1.MethodStatsR\amethods\x12)\n" +
+	"\x10open_connections\x18o \x01(\x05R\x0fopenConnections\x12!\n" +
+	"\fopen_streams\x18p \x01(\x05R\vopenStreams\"h\n" +
+	"\n" +
+	"ServerFact\x12\x18\n" +
+	"\asection\x18\x01 \x01(\tR\asection\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\"\x9e\x01\n" +
+	"\vMethodStats\x12\x16\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12\x14\n" +
+	"\x05calls\x18\x02 \x01(\x03R\x05calls\x12\x16\n" +
+	"\x06errors\x18\x03 \x01(\x03R\x06errors\x12\x1b\n" +
+	"\tin_flight\x18\x04 \x01(\x05R\binFlight\x12\x15\n" +
+	"\x06p50_ms\x18\x05 \x01(\x01R\x05p50Ms\x12\x15\n" +
+	"\x06p95_ms\x18\x06 \x01(\x01R\x05p95Ms\"B\n" +
 	"\x0fGetStatsRequest\x12!\n" +
 	"\tnamespace\x18\x01 \x01(\tH\x00R\tnamespace\x88\x01\x01B\f\n" +
 	"\n" +
@@ -2598,7 +3317,48 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"subject_id\x18\a \x01(\tR\tsubjectId\x12\x18\n" +
 	"\aoutcome\x18\b \x01(\tR\aoutcome\x12\x16\n" +
 	"\x06reason\x18\t \x01(\tR\x06reason\x12\x16\n" +
-	"\x06detail\x18d \x01(\tR\x06detail*k\n" +
+	"\x06detail\x18d \x01(\tR\x06detail\"c\n" +
+	"\fWatchRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x125\n" +
+	"\binterval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\x9c\x02\n" +
+	"\n" +
+	"WatchEvent\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x120\n" +
+	"\tworkflows\x18\x02 \x03(\v2\x12.kagzi.v1.WorkflowR\tworkflows\x12+\n" +
+	"\x11workflows_changed\x18\x03 \x01(\bR\x10workflowsChanged\x12'\n" +
+	"\x0fworkers_changed\x18\x04 \x01(\bR\x0eworkersChanged\x12+\n" +
+	"\x11schedules_changed\x18\x05 \x01(\bR\x10schedulesChanged\x12-\n" +
+	"\x12namespaces_changed\x18\x06 \x01(\bR\x11namespacesChanged\"C\n" +
+	"\x12GetActivityRequest\x12-\n" +
+	"\x04step\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04step\"\xa1\x01\n" +
+	"\x13GetActivityResponse\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12-\n" +
+	"\x04step\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04step\x12/\n" +
+	"\x06points\x18\x03 \x03(\v2\x17.kagzi.v1.ActivityPointR\x06points\"\x90\x02\n" +
+	"\rActivityPoint\x12!\n" +
+	"\fruns_started\x18\x01 \x01(\x03R\vrunsStarted\x12%\n" +
+	"\x0eruns_completed\x18\x02 \x01(\x03R\rrunsCompleted\x12\x1f\n" +
+	"\vruns_failed\x18\x03 \x01(\x03R\n" +
+	"runsFailed\x12!\n" +
+	"\fruns_stopped\x18\x04 \x01(\x03R\vrunsStopped\x12'\n" +
+	"\x0fsteps_completed\x18\x05 \x01(\x03R\x0estepsCompleted\x12 \n" +
+	"\fwrite_p95_ms\x18\x06 \x01(\x01R\n" +
+	"writeP95Ms\x12&\n" +
+	"\x0fschedule_lag_ms\x18\a \x01(\x01R\rscheduleLagMs\">\n" +
+	"\x12WatchEventsRequest\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\x03R\x05after\x12\x12\n" +
+	"\x04tail\x18\x02 \x01(\x05R\x04tail\"\xbf\x01\n" +
+	"\vServerEvent\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05level\x18\x03 \x01(\tR\x05level\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x128\n" +
+	"\n" +
+	"attributes\x18\x05 \x03(\v2\x18.kagzi.v1.EventAttributeR\n" +
+	"attributes\"8\n" +
+	"\x0eEventAttribute\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value*k\n" +
 	"\rServingStatus\x12\x1e\n" +
 	"\x1aSERVING_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16SERVING_STATUS_SERVING\x10\x01\x12\x1e\n" +
@@ -2609,8 +3369,7 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x11KEY_ROLE_OPERATOR\x10\x02\x12\x13\n" +
 	"\x0fKEY_ROLE_CLIENT\x10\x03\x12\x13\n" +
 	"\x0fKEY_ROLE_WORKER\x10\x04\x12\x13\n" +
-	"\x0fKEY_ROLE_VIEWER\x10\x052\x90\n" +
-	"\n" +
+	"\x0fKEY_ROLE_VIEWER\x10\x052\xdb\v\n" +
 	"\fAdminService\x12J\n" +
 	"\vListWorkers\x12\x1c.kagzi.v1.ListWorkersRequest\x1a\x1d.kagzi.v1.ListWorkersResponse\x12D\n" +
 	"\tGetWorker\x12\x1a.kagzi.v1.GetWorkerRequest\x1a\x1b.kagzi.v1.GetWorkerResponse\x12J\n" +
@@ -2629,7 +3388,10 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\tCreateKey\x12\x1a.kagzi.v1.CreateKeyRequest\x1a\x1b.kagzi.v1.CreateKeyResponse\x12A\n" +
 	"\bListKeys\x12\x19.kagzi.v1.ListKeysRequest\x1a\x1a.kagzi.v1.ListKeysResponse\x12D\n" +
 	"\tRevokeKey\x12\x1a.kagzi.v1.RevokeKeyRequest\x1a\x1b.kagzi.v1.RevokeKeyResponse\x12V\n" +
-	"\x0fListAuditEvents\x12 .kagzi.v1.ListAuditEventsRequest\x1a!.kagzi.v1.ListAuditEventsResponseb\x06proto3"
+	"\x0fListAuditEvents\x12 .kagzi.v1.ListAuditEventsRequest\x1a!.kagzi.v1.ListAuditEventsResponse\x127\n" +
+	"\x05Watch\x12\x16.kagzi.v1.WatchRequest\x1a\x14.kagzi.v1.WatchEvent0\x01\x12J\n" +
+	"\vGetActivity\x12\x1c.kagzi.v1.GetActivityRequest\x1a\x1d.kagzi.v1.GetActivityResponse\x12D\n" +
+	"\vWatchEvents\x12\x1c.kagzi.v1.WatchEventsRequest\x1a\x15.kagzi.v1.ServerEvent0\x01b\x06proto3"
 
 var (
 	file_kagzi_v1_admin_proto_rawDescOnce sync.Once
@@ -2644,7 +3406,7 @@ func file_kagzi_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_kagzi_v1_admin_proto_goTypes = []any{
 	(ServingStatus)(0),                 // 0: kagzi.v1.ServingStatus
 	(KeyRole)(0),                       // 1: kagzi.v1.KeyRole
@@ -2664,118 +3426,146 @@ var file_kagzi_v1_admin_proto_goTypes = []any{
 	(*HealthCheckResponse)(nil),        // 15: kagzi.v1.HealthCheckResponse
 	(*GetServerInfoRequest)(nil),       // 16: kagzi.v1.GetServerInfoRequest
 	(*GetServerInfoResponse)(nil),      // 17: kagzi.v1.GetServerInfoResponse
-	(*GetStatsRequest)(nil),            // 18: kagzi.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),           // 19: kagzi.v1.GetStatsResponse
-	(*WatchStatsRequest)(nil),          // 20: kagzi.v1.WatchStatsRequest
-	(*GetQueueDepthRequest)(nil),       // 21: kagzi.v1.GetQueueDepthRequest
-	(*GetQueueDepthResponse)(nil),      // 22: kagzi.v1.GetQueueDepthResponse
-	(*QueueDepth)(nil),                 // 23: kagzi.v1.QueueDepth
-	(*ListWorkflowTypesRequest)(nil),   // 24: kagzi.v1.ListWorkflowTypesRequest
-	(*ListWorkflowTypesResponse)(nil),  // 25: kagzi.v1.ListWorkflowTypesResponse
-	(*WorkflowTypeInfo)(nil),           // 26: kagzi.v1.WorkflowTypeInfo
-	(*BackupRequest)(nil),              // 27: kagzi.v1.BackupRequest
-	(*BackupChunk)(nil),                // 28: kagzi.v1.BackupChunk
-	(*Key)(nil),                        // 29: kagzi.v1.Key
-	(*CreateKeyRequest)(nil),           // 30: kagzi.v1.CreateKeyRequest
-	(*CreateKeyResponse)(nil),          // 31: kagzi.v1.CreateKeyResponse
-	(*ListKeysRequest)(nil),            // 32: kagzi.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),           // 33: kagzi.v1.ListKeysResponse
-	(*RevokeKeyRequest)(nil),           // 34: kagzi.v1.RevokeKeyRequest
-	(*RevokeKeyResponse)(nil),          // 35: kagzi.v1.RevokeKeyResponse
-	(*ListAuditEventsRequest)(nil),     // 36: kagzi.v1.ListAuditEventsRequest
-	(*ListAuditEventsResponse)(nil),    // 37: kagzi.v1.ListAuditEventsResponse
-	(*AuditEvent)(nil),                 // 38: kagzi.v1.AuditEvent
-	nil,                                // 39: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	nil,                                // 40: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	nil,                                // 41: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	nil,                                // 42: kagzi.v1.QueueDepth.UnservedByTypeEntry
-	(WorkerStatus)(0),                  // 43: kagzi.v1.WorkerStatus
-	(*PageRequest)(nil),                // 44: kagzi.v1.PageRequest
-	(*Worker)(nil),                     // 45: kagzi.v1.Worker
-	(*PageInfo)(nil),                   // 46: kagzi.v1.PageInfo
-	(*ErrorDetail)(nil),                // 47: kagzi.v1.ErrorDetail
-	(*Step)(nil),                       // 48: kagzi.v1.Step
-	(*timestamppb.Timestamp)(nil),      // 49: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 50: google.protobuf.Duration
+	(*ServerFact)(nil),                 // 18: kagzi.v1.ServerFact
+	(*MethodStats)(nil),                // 19: kagzi.v1.MethodStats
+	(*GetStatsRequest)(nil),            // 20: kagzi.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),           // 21: kagzi.v1.GetStatsResponse
+	(*WatchStatsRequest)(nil),          // 22: kagzi.v1.WatchStatsRequest
+	(*GetQueueDepthRequest)(nil),       // 23: kagzi.v1.GetQueueDepthRequest
+	(*GetQueueDepthResponse)(nil),      // 24: kagzi.v1.GetQueueDepthResponse
+	(*QueueDepth)(nil),                 // 25: kagzi.v1.QueueDepth
+	(*ListWorkflowTypesRequest)(nil),   // 26: kagzi.v1.ListWorkflowTypesRequest
+	(*ListWorkflowTypesResponse)(nil),  // 27: kagzi.v1.ListWorkflowTypesResponse
+	(*WorkflowTypeInfo)(nil),           // 28: kagzi.v1.WorkflowTypeInfo
+	(*BackupRequest)(nil),              // 29: kagzi.v1.BackupRequest
+	(*BackupChunk)(nil),                // 30: kagzi.v1.BackupChunk
+	(*Key)(nil),                        // 31: kagzi.v1.Key
+	(*CreateKeyRequest)(nil),           // 32: kagzi.v1.CreateKeyRequest
+	(*CreateKeyResponse)(nil),          // 33: kagzi.v1.CreateKeyResponse
+	(*ListKeysRequest)(nil),            // 34: kagzi.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 35: kagzi.v1.ListKeysResponse
+	(*RevokeKeyRequest)(nil),           // 36: kagzi.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),          // 37: kagzi.v1.RevokeKeyResponse
+	(*ListAuditEventsRequest)(nil),     // 38: kagzi.v1.ListAuditEventsRequest
+	(*ListAuditEventsResponse)(nil),    // 39: kagzi.v1.ListAuditEventsResponse
+	(*AuditEvent)(nil),                 // 40: kagzi.v1.AuditEvent
+	(*WatchRequest)(nil),               // 41: kagzi.v1.WatchRequest
+	(*WatchEvent)(nil),                 // 42: kagzi.v1.WatchEvent
+	(*GetActivityRequest)(nil),         // 43: kagzi.v1.GetActivityRequest
+	(*GetActivityResponse)(nil),        // 44: kagzi.v1.GetActivityResponse
+	(*ActivityPoint)(nil),              // 45: kagzi.v1.ActivityPoint
+	(*WatchEventsRequest)(nil),         // 46: kagzi.v1.WatchEventsRequest
+	(*ServerEvent)(nil),                // 47: kagzi.v1.ServerEvent
+	(*EventAttribute)(nil),             // 48: kagzi.v1.EventAttribute
+	nil,                                // 49: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	nil,                                // 50: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	nil,                                // 51: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	nil,                                // 52: kagzi.v1.QueueDepth.UnservedByTypeEntry
+	(WorkerStatus)(0),                  // 53: kagzi.v1.WorkerStatus
+	(*PageRequest)(nil),                // 54: kagzi.v1.PageRequest
+	(*Worker)(nil),                     // 55: kagzi.v1.Worker
+	(*PageInfo)(nil),                   // 56: kagzi.v1.PageInfo
+	(*ErrorDetail)(nil),                // 57: kagzi.v1.ErrorDetail
+	(*Step)(nil),                       // 58: kagzi.v1.Step
+	(*timestamppb.Timestamp)(nil),      // 59: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 60: google.protobuf.Duration
+	(*Workflow)(nil),                   // 61: kagzi.v1.Workflow
 }
 var file_kagzi_v1_admin_proto_depIdxs = []int32{
-	43, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
-	44, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
-	45, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
-	46, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
-	45, // 4: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
-	47, // 5: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
-	48, // 6: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
-	44, // 7: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
-	48, // 8: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
-	46, // 9: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
+	53, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
+	54, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
+	55, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
+	56, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
+	55, // 4: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
+	57, // 5: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
+	58, // 6: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
+	54, // 7: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
+	58, // 8: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
+	56, // 9: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
 	0,  // 10: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
-	49, // 11: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
-	49, // 12: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
-	39, // 13: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	40, // 14: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	49, // 15: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
-	50, // 16: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	41, // 17: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	23, // 18: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
-	42, // 19: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
-	44, // 20: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
-	26, // 21: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
-	46, // 22: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
-	1,  // 23: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
-	49, // 24: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
-	49, // 25: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
-	49, // 26: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
-	49, // 27: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
-	29, // 28: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
-	29, // 29: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
-	44, // 30: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
-	29, // 31: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
-	46, // 32: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
-	29, // 33: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
-	44, // 34: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
-	38, // 35: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
-	46, // 36: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
-	49, // 37: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	2,  // 38: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	4,  // 39: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	6,  // 40: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	8,  // 41: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	10, // 42: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	12, // 43: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	14, // 44: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	16, // 45: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	18, // 46: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	20, // 47: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	21, // 48: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	24, // 49: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	27, // 50: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	30, // 51: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	32, // 52: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	34, // 53: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	36, // 54: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	3,  // 55: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	5,  // 56: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	7,  // 57: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	9,  // 58: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	11, // 59: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	13, // 60: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	15, // 61: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	17, // 62: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	19, // 63: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	19, // 64: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	22, // 65: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	25, // 66: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	28, // 67: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	31, // 68: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	33, // 69: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	35, // 70: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	37, // 71: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	55, // [55:72] is the sub-list for method output_type
-	38, // [38:55] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	59, // 11: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
+	59, // 12: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
+	18, // 13: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
+	19, // 14: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
+	49, // 15: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	50, // 16: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	59, // 17: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
+	60, // 18: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
+	51, // 19: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	25, // 20: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
+	52, // 21: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
+	54, // 22: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
+	28, // 23: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
+	56, // 24: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
+	1,  // 25: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
+	59, // 26: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
+	59, // 27: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
+	59, // 28: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
+	59, // 29: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
+	31, // 30: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
+	31, // 31: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
+	54, // 32: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
+	31, // 33: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
+	56, // 34: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
+	31, // 35: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
+	54, // 36: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
+	40, // 37: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
+	56, // 38: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
+	59, // 39: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	60, // 40: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
+	59, // 41: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
+	61, // 42: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
+	60, // 43: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
+	59, // 44: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
+	60, // 45: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
+	45, // 46: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
+	59, // 47: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	48, // 48: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
+	2,  // 49: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	4,  // 50: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	6,  // 51: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	8,  // 52: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	10, // 53: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	12, // 54: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	14, // 55: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	16, // 56: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	20, // 57: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	22, // 58: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	23, // 59: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	26, // 60: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	29, // 61: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	32, // 62: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	34, // 63: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	36, // 64: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	38, // 65: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	41, // 66: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	43, // 67: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	46, // 68: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	3,  // 69: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	5,  // 70: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	7,  // 71: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	9,  // 72: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	11, // 73: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	13, // 74: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	15, // 75: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	17, // 76: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	21, // 77: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	21, // 78: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	24, // 79: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	27, // 80: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	30, // 81: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	33, // 82: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	35, // 83: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	37, // 84: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	39, // 85: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	42, // 86: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	44, // 87: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	47, // 88: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	69, // [69:89] is the sub-list for method output_type
+	49, // [49:69] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }
@@ -2790,18 +3580,18 @@ func file_kagzi_v1_admin_proto_init() {
 	file_kagzi_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[10].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[27].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[34].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[20].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[21].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[29].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_admin_proto_rawDesc), len(file_kagzi_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   41,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -168,6 +168,7 @@ type PageRequest struct {
 	PageSize          int32                  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`                              // 0 means 50; more than 1000 is INVALID_ARGUMENT
 	PageToken         string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`                            // opaque, from PageInfo; empty means the first page
 	IncludeTotalCount bool                   `protobuf:"varint,3,opt,name=include_total_count,json=includeTotalCount,proto3" json:"include_total_count,omitempty"` // counting costs a scan, so it is asked for by name
+	Last              bool                   `protobuf:"varint,100,opt,name=last,proto3" json:"last,omitempty"`                                                    // the last page instead of the first; not together with a token
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -219,6 +220,13 @@ func (x *PageRequest) GetPageToken() string {
 func (x *PageRequest) GetIncludeTotalCount() bool {
 	if x != nil {
 		return x.IncludeTotalCount
+	}
+	return false
+}
+
+func (x *PageRequest) GetLast() bool {
+	if x != nil {
+		return x.Last
 	}
 	return false
 }
@@ -708,12 +716,13 @@ const file_kagzi_v1_common_proto_rawDesc = "" +
 	"\bmetadata\x18\x02 \x03(\v2\x1f.kagzi.v1.Payload.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"y\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x01\n" +
 	"\vPageRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12.\n" +
-	"\x13include_total_count\x18\x03 \x01(\bR\x11includeTotalCount\"\x96\x01\n" +
+	"\x13include_total_count\x18\x03 \x01(\bR\x11includeTotalCount\x12\x12\n" +
+	"\x04last\x18d \x01(\bR\x04last\"\x96\x01\n" +
 	"\bPageInfo\x12&\n" +
 	"\x0fnext_page_token\x18\x01 \x01(\tR\rnextPageToken\x12\x19\n" +
 	"\bhas_more\x18\x02 \x01(\bR\ahasMore\x12\x1f\n" +

@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+//go:embed sql/describe.sql
+var describeSQL string
+
+// Describe tells what the store is and where.
+func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
+	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
+	writing, reading := poolText(s.pool.Stat()), poolText(s.views.Stat()) // before this call takes one itself
+	err := s.view(ctx, "describe the database", func(ctx context.Context) error {
+		return s.views.QueryRow(ctx, describeSQL).Scan(&d.Version, &d.Bytes)
+	})
+	listening, since := s.bell.state()
+	d.Notifications = s.bell.mode()
+	d.Facts = []engine.Fact{
+		{Name: "connections to write", Value: writing},
+		{Name: "connections to read", Value: reading},
+		{Name: "notifications", Value: listenText(listening, since)},
+		{Name: "clock offset", Value: s.clock.text()},
+	}
+	return d, err
+}
+
+func poolText(p *pgxpool.Stat) string {
+	return fmt.Sprintf("%d busy, %d idle, at most %d", p.AcquiredConns(), p.IdleConns(), p.MaxConns())
+}
+
+func listenText(listening bool, since time.Time) string {
+	if listening {
+		return "listening since " + moment(since)
+	}
+	return fmt.Sprintf("not listening since %s, looking every %s", moment(since), pollEvery)
+}
+
+// moment is by this machine's clock.
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,145 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// change is something done that must be heard.
+type change struct {
+	what string
+	do   func()
+}
+
+var bellAroundCases = []testCase{
+	{"a change of a worker's status rings the worker, also when it holds nothing", func(s *stage) {
+		e := s.listen()
+		for _, c := range []change{
+			{"drain", func() { s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker") }},
+			{"goodbye", func() { s.offline("w1", engine.OfflineDeregistered) }},
+			{"forced", func() { s.offline("w1", engine.OfflineForced) }},
+			{"lost", func() { s.offline("w1", engine.OfflineLost) }},
+		} {
+			s.worker("w1")
+			e.forget()
+			c.do()
+			e.hears(c.what, ringWorker("w1"))
+			e.forget()
+			s.worker("w1")
+			e.hears("return after "+c.what, ringWorker("w1"))
+			s.offline("w1", engine.OfflineForced)
+		}
+		s.offline("w1", engine.OfflineForced)
+		heir := s.newWorker("w1")
+		heir.InstanceID = "another instance"
+		e.forget()
+		s.register(heir, true)
+		e.hears("takeover of the id", ringWorker("w1"))
+	}},
+	{"whatever changes a schedule rings it", func(s *stage) {
+		e := s.listen()
+		s.worker("w1")
+		plan := s.plan(overlapping(engine.OverlapBufferOne))
+		e.hears("creation", ringSchedule(plan.ID))
+		for _, c := range []change{
+			{"update", func() { s.replan(plan.ID, func(p *engine.Schedule) { p.Queue = "elsewhere" }) }},
+			{"pause", func() { s.replan(plan.ID, func(p *engine.Schedule) { p.Enabled = false }) }},
+			{"resumption", func() { s.replan(plan.ID, func(p *engine.Schedule) { p.Enabled, p.Queue = true, queue }) }},
+			{"trigger", func() { s.trigger(plan.ID) }},
+			{"tick that waits", func() { s.fire(s.fireParams(plan.ID, 1)) }},
+			{"tick that is skipped", func() { s.fire(s.fireParams(plan.ID, 1)) }},
+			{"tick that was missed", func() {
+				p := s.fireParams(plan.ID, 0)
+				p.Skipped, p.Next = 3, p.Next.Add(3*time.Minute)
+				s.fire(p)
+			}},
+			{"end of its run, which starts the tick that waited", func() { s.finish(s.claim("w1").Lease, "done") }},
+			{"end of its last run", func() { s.finish(s.claim("w1").Lease, "done") }},
+			{"tick that fires", func() { s.fire(s.fireParams(plan.ID, 1)) }},
+			{"expression that is broken", func() {
+				p := s.fireParams(plan.ID, 0)
+				p.Broken = "no such zone"
+				s.fire(p)
+			}},
+			{"deletion", func() { s.unplan(plan.ID) }},
+		} {
+			e.forget()
+			c.do()
+			e.hears(c.what, ringSchedule(plan.ID))
+		}
+	}},
+	{"a namespace that a person makes or changes rings", func(s *stage) {
+		e := s.listen()
+		p := engine.NamespaceParams{
+			Namespace: engine.Namespace{Name: "made", Enabled: true}, Method: "CreateNamespace", By: somebody, AuditID: s.id(), Now: s.now,
+		}
+		_, err := s.store.CreateNamespace(s.ctx, p)
+		s.must(err, "CreateNamespace")
+		e.hears("creation", ringNamespace("made"))
+		e.forget()
+		p.Namespace.Description, p.Method, p.AuditID = "changed", "UpdateNamespace", s.id()
+		_, err = s.store.UpdateNamespace(s.ctx, p)
+		s.must(err, "UpdateNamespace")
+		e.hears("update", ringNamespace("made"))
+	}},
+	{"what leaves a schedule as it is does not ring it", func(s *stage) {
+		e := s.listen()
+		plan, mark := s.plan(), s.plan()
+		stale := s.fireParams(plan.ID, 1)
+		stale.Revision++
+		e.hears("creation", ringSchedule(mark.ID))
+		e.forget()
+		equal(s, "stale", s.fire(stale).Stale, true)
+		s.replan(plan.ID, func(*engine.Schedule) {})
+		s.unplan(mark.ID)
+		deadline := time.After(patience)
+		for { // rings come in the order of the commits
+			select {
+			case r := <-e.rings:
+				switch r {
+				case ringSchedule(plan.ID):
+					s.Fatalf("the schedule was rung, though nothing has changed it")
+				case ringSchedule(mark.ID):
+					return
+				}
+			case <-deadline:
+				s.Fatalf("no ring of the deletion within %s", patience)
+			}
+		}
+	}},
+}
+
+// ringNamespace is the ring of a namespace that a person made or changed.
+func ringNamespace(name string) engine.Ring {
+	return engine.Ring{Kind: engine.RingNamespace, Name: name}
+}
+
+func ringSchedule(id engine.ID) engine.Ring {
+	return engine.Ring{Kind: engine.RingSchedule, Namespace: space, Name: id.String()}
+}
+
+// replan changes a schedule as a person does who has just read it.
+func (s *stage) replan(id engine.ID, change func(*engine.Schedule)) {
+	s.Helper()
+	p := s.schedule(id)
+	change(&p)
+	_, err := s.store.UpdateSchedule(s.ctx, engine.ScheduleParams{Schedule: p, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: s.now})
+	s.must(err, "UpdateSchedule")
+}
+
+// unplan deletes a schedule.
+func (s *stage) unplan(id engine.ID) {
+	s.Helper()
+	p := engine.DeleteScheduleParams{Namespace: space, Ref: id.String(), By: somebody, AuditID: s.id(), Now: s.now}
+	s.must(s.store.DeleteSchedule(s.ctx, p), "DeleteSchedule")
+}
+
+// trigger starts a run of a schedule beside its ticks.
+func (s *stage) trigger(id engine.ID) {
+	s.Helper()
+	_, err := s.store.TriggerSchedule(s.ctx, engine.TriggerScheduleParams{
+		Namespace: space, Ref: id.String(), RunID: s.id(), By: somebody, AuditID: s.id(), Now: s.now,
+	})
+	s.must(err, "TriggerSchedule")
+}

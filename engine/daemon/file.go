@@ -1,0 +1,179 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// defaultFile is where settings are read from when no file is named; empty: the system has no place for them.
+func defaultFile() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "kagzi", "kagzi.toml")
+}
+
+// file is what a file says, by the names of the settings. A nil one says nothing.
+type file map[string]fileValue
+
+// fileValue is what a file says of a setting, in the form that parse takes.
+type fileValue struct {
+	text  string
+	place string // "/etc/kagzi/kagzi.toml:3", fit for a terminal
+}
+
+// tables are those of a file. The client's, and the profiles of clients, are theirs to read and to find fault with.
+type tables struct {
+	Server  struct{} `toml:"server"`
+	Client  any      `toml:"client"`
+	Profile any      `toml:"profile"`
+}
+
+var tableNames = []string{"server", "client", "profile"}
+
+// readFile reads a file of settings and finds every value in its table [server] good.
+func readFile(path string) (file, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usagef("settings: %w", err)
+	}
+	said, err := parseFile(plain(path), data)
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	return said, nil
+}
+
+// isThere says whether there is something at path, readable or not.
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return path != "" && !errors.Is(err, fs.ErrNotExist)
+}
+
+// parseFile reads the values, and learns their lines by decoding into a table that knows none of them.
+func parseFile(path string, data []byte) (file, error) {
+	var document map[string]any
+	if err := toml.Unmarshal(data, &document); err != nil {
+		return nil, atLine(path, err)
+	}
+	err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(new(tables))
+	keys, found := errors.AsType[*toml.StrictMissingError](err)
+	if err != nil && !found {
+		return nil, atLine(path, err)
+	}
+	said := file{}
+	if !found {
+		return said, nil
+	}
+	for i := range keys.Errors {
+		line, _ := keys.Errors[i].Position()
+		place := path + ":" + strconv.Itoa(line)
+		name, text, err := settingAt(keys.Errors[i].Key(), document)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", place, err)
+		}
+		said[name] = fileValue{text: text, place: place}
+	}
+	return said, nil
+}
+
+// atLine is why a text is no TOML, and where.
+func atLine(path string, err error) error {
+	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, _ := bad.Position()
+		return fmt.Errorf("%s:%d: %s", path, line, plain(strings.TrimPrefix(bad.Error(), "toml: ")))
+	}
+	return fmt.Errorf("%s: %s", path, plain(err.Error()))
+}
+
+// settingAt is the setting that a key of the document names, and its value in the form that parse takes.
+func settingAt(key toml.Key, document map[string]any) (name, text string, err error) {
+	if key[0] != "server" {
+		if _, isTable := document[key[0]].(map[string]any); isTable {
+			return "", "", fmt.Errorf("there is no table %q%s", key[0], instead(key[0], tableNames))
+		}
+		return "", "", fmt.Errorf("%q stands outside of the table [server], which holds the server's settings", key[0])
+	}
+	name = strings.Join(key[1:], ".")
+	known := fileSettings()
+	at := slices.IndexFunc(known, func(s *setting) bool { return s.name == name })
+	if at < 0 {
+		names := make([]string, len(known))
+		for i, s := range known {
+			names[i] = s.name
+		}
+		return "", "", fmt.Errorf("there is no setting %q%s", name, instead(name, names))
+	}
+	table, _ := document["server"].(map[string]any)
+	switch value := table[name].(type) {
+	case string:
+		text = value
+	case int64:
+		text = strconv.FormatInt(value, 10)
+	case bool:
+		text = strconv.FormatBool(value)
+	default:
+		return "", "", fmt.Errorf("%s: want a text in quotes, a whole number, true or false", name)
+	}
+	scratch := Defaults()
+	if err := known[at].parse(&scratch, text); err != nil {
+		return "", "", fmt.Errorf("%s %q: %w", name, known[at].open(text), err)
+	}
+	return name, text, nil
+}
+
+// fileSettings are those that a file may hold.
+func fileSettings() []*setting {
+	var known []*setting
+	for i := range serverSettings {
+		if s := &serverSettings[i]; s.name != "config" {
+			known = append(known, s)
+		}
+	}
+	return known
+}
+
+// instead asks whether the known name that is nearest to one that is not known was meant, if it is near enough.
+func instead(name string, known []string) string {
+	nearest, least := "", max(len(name)/2, 2)+1
+	for _, candidate := range known {
+		if d := distance(name, candidate); d < least {
+			nearest, least = candidate, d
+		}
+	}
+	if nearest == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", nearest)
+}
+
+// distance is how many letters are to be changed, added or left out to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

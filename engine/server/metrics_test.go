@@ -1,0 +1,193 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestWhatHappensIsCountedForMetrics(t *testing.T) {
+	busy(t, func(t *testing.T, s *Server) {
+		b := s.store.(*books)
+		b.slow = 10 * time.Millisecond // which passes in the bubble
+		fail := &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
+		for _, retry := range []bool{true, true, false} {
+			b.stepVerdict = engine.Verdict{Retry: retry}
+			if _, err := s.failStep(t.Context(), fail); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.count(stepCompleted)
+		s.count(runStarted)
+		s.count(runCompleted)
+		s.count(runStopped)
+		s.RunsExpired(3)
+		s.RunsDeleted(4)
+		s.StepsTimedOut(5)
+		s.WorkerLost()
+		s.LeasesLost(6)
+		s.Claimed(time.Second, 7, nil)
+		s.Claimed(2*time.Second, 0, errors.New("not now"))
+		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 2}, 0, 40*time.Millisecond)
+		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 5, Skipped: 1}, 5, -1)
+		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Skipped: 2}, 0, -1)
+		s.Ring(engine.Ring{Kind: engine.RingAll})
+		s.Ring(engine.Ring{Kind: engine.RingTimer})
+		s.Ring(engine.Ring{Kind: engine.RingTimer})
+		_, leave := s.watchers.watch(engine.ID{1})
+		defer leave()
+
+		got := s.Metrics()
+		want := Metrics{
+			RunsStarted: 8, RunsCompleted: 1, RunsFailed: 3, RunsStopped: 1, RunsDeleted: 4,
+			StepsCompleted: 1, StepsRetried: 2, StepsFailed: 1, StepTimeouts: 5,
+			RunsClaimed: 7, ClaimErrors: 1, WorkersLost: 1, LeasesLost: 6,
+			ScheduleRuns: 7, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Metrics{}, "Commits", "Claims", "ScheduleLag", "Notifications", "Methods")); diff != "" {
+			t.Errorf("metrics (-want +got):\n%s", diff)
+		}
+		for name, l := range map[string]struct {
+			got   Lengths
+			count uint64
+			sum   time.Duration
+		}{"commits": {got.Commits, 3, 30 * time.Millisecond}, "claims": {got.Claims, 2, 3 * time.Second}, "lags": {got.ScheduleLag, 1, 40 * time.Millisecond}} {
+			if l.got.Count != l.count || l.got.Sum != l.sum {
+				t.Errorf("%s = %d in %s, want %d in %s", name, l.got.Count, l.got.Sum, l.count, l.sum)
+			}
+		}
+		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.RingTimer)+1 {
+			t.Errorf("notifications = %v, want 1 of all, 2 of timer, and the other kinds", n)
+		}
+	})
+}
+
+func TestCountingForMetricsAllocatesNothing(t *testing.T) {
+	s := &Server{}
+	s.wrote(time.Millisecond) // the activity makes its room once
+	if n := testing.AllocsPerRun(100, func() {
+		s.wrote(time.Millisecond)
+		s.Claimed(time.Millisecond, 1, nil)
+		s.meters.stepFailed(true)
+		s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "n", Name: "q"})
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+func TestALengthIsInEveryBucketThatItFits(t *testing.T) {
+	var l lengths
+	for _, took := range []time.Duration{-1, 0, 100 * time.Microsecond, 100*time.Microsecond + 1, time.Second, time.Minute, time.Hour} {
+		l.add(took)
+	}
+	got := l.read()
+	if got.Count != 7 || len(got.Buckets) != len(bounds) {
+		t.Fatalf("%d lengths in %d buckets, want 7 in %d", got.Count, len(got.Buckets), len(bounds))
+	}
+	for bound, want := range map[float64]uint64{0.0001: 3, 0.00025: 4, 0.5: 4, 1: 5, 10: 5, 60: 6} {
+		if got.Buckets[bound] != want {
+			t.Errorf("%d took at most %v s, want %d", got.Buckets[bound], bound, want)
+		}
+	}
+	if !slices.IsSorted(bounds[:]) {
+		t.Error("the bounds are not in order")
+	}
+}
+
+// shelves is a store of two namespaces that counts what it is asked.
+type shelves struct {
+	stubStore
+	asked  map[string]int
+	slow   time.Duration
+	health error
+}
+
+func (s *shelves) Health(ctx context.Context) error {
+	if s.slow > 0 {
+		<-ctx.Done() // it does not answer
+		return ctx.Err()
+	}
+	return s.health
+}
+
+func (s *shelves) Stats(context.Context, string, time.Time) (engine.Stats, error) {
+	s.asked["Stats"]++
+	time.Sleep(s.slow)
+	return engine.Stats{Workers: 7}, nil
+}
+
+func (s *shelves) ListNamespaces(context.Context, engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+	return []engine.Namespace{{Name: "a"}, {Name: "b"}}, engine.PageInfo{}, nil
+}
+
+func (s *shelves) QueueDepths(_ context.Context, namespace, _ string, _ time.Time) ([]engine.QueueDepth, error) {
+	s.asked["QueueDepths"]++
+	return []engine.QueueDepth{{Queue: "q" + namespace, Pending: 1}}, nil
+}
+
+func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shelves{asked: map[string]int{}, slow: time.Second}
+		s := New(store, dispatch.New(stubStore{}, nil), Options{})
+		for range 3 {
+			r, err := s.Read(t.Context())
+			if err != nil || r.Stats.Workers != 7 || len(r.Queues) != 2 || r.Queues[1].Namespace != "b" || r.Queues[1].Queue != "qb" || r.Description.Backend != "stub" {
+				t.Fatalf("read %+v, %v", r, err)
+			}
+		}
+		time.Sleep(19 * time.Second)
+		if _, err := s.Read(t.Context()); err != nil || store.asked["Stats"] != 1 || store.asked["QueueDepths"] != 2 {
+			t.Errorf("asked %v, %v, want once", store.asked, err)
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := s.Read(t.Context()); err != nil || store.asked["QueueDepths"] != 4 {
+			t.Errorf("asked %v, %v, want twice", store.asked, err)
+		}
+	})
+}
+
+func TestAStoreThatDoesNotAnswerIsUnhealthyWithinFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &shelves{slow: time.Hour}
+		s := New(store, dispatch.New(stubStore{}, nil), Options{})
+		for name, ask := range map[string]func(context.Context) error{"Healthy": s.Healthy, "Ready": s.Ready} {
+			began := time.Now()
+			if err := ask(t.Context()); err == nil || time.Since(began) > 5*time.Second {
+				t.Errorf("%s = %v after %s, want an error within 5 s", name, err, time.Since(began))
+			}
+		}
+	})
+}
+
+func TestAStoppingServerIsHealthyAndNotReady(t *testing.T) {
+	store := &shelves{}
+	s := New(store, dispatch.New(stubStore{}, nil), Options{})
+	if err := errors.Join(s.Healthy(t.Context()), s.Ready(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	methods := s.Metrics().Methods
+	if !slices.ContainsFunc(methods, func(m MethodMetrics) bool { return m.Name == "WorkerService/Session" }) {
+		t.Errorf("methods = %v, want all that are served", methods)
+	}
+	close(s.stopping)
+	if err := s.Healthy(t.Context()); err != nil {
+		t.Errorf("Healthy = %v, want nil", err)
+	}
+	if err := s.Ready(t.Context()); err == nil {
+		t.Error("Ready = nil, want an error")
+	}
+	store.health = errBroken
+	if err := s.Healthy(t.Context()); err == nil || err.Error() == errBroken.Error() {
+		t.Errorf("Healthy = %v, want an error without what is secret in it", err)
+	}
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// What is worth an event and is not in the log.
+
+// noteFailed notes that a run failed for good. A lease does not say what the run is, so it is looked up, if the event is kept.
+func (s *Server) noteFailed(ctx context.Context, l engine.Lease, f engine.Failure) {
+	s.events.noteOf(slog.LevelWarn, "run failed", func() []slog.Attr {
+		attributes := []slog.Attr{slog.Any("run", l.RunID), slog.String("namespace", l.Namespace)}
+		if runs, err := s.store.GetRuns(ctx, l.Namespace, []engine.ID{l.RunID}); err == nil && len(runs) == 1 {
+			attributes = append(attributes, slog.String("type", runs[0].Type), slog.String("queue", runs[0].Queue))
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(f.Message), "\n")
+		return append(attributes, slog.String("error", line))
+	})
+}
+
+// noteWorker notes what became of a worker, and by whose call.
+func (s *Server) noteWorker(ctx context.Context, message, worker string, more ...slog.Attr) {
+	by := actorOf(ctx)
+	attributes := []slog.Attr{slog.String("worker", worker), slog.String("by", by.Name), slog.String("peer", by.Peer)}
+	s.events.note(slog.LevelInfo, message, append(attributes, more...)...)
+}
+
+// RunsExpired hears from the coordinator of this process that runs have ended by their deadline, or by the end of their grace, which it
+// does not tell apart.
+func (s *Server) RunsExpired(n int) {
+	s.countN(runFailed, n)
+}
+
+// ScheduleFired hears from the coordinator of this process what became of ticks. missed is how many of those that fired were missed
+// ones, and late how late the newest of the others was, negative when there was none.
+func (s *Server) ScheduleFired(schedule *engine.Schedule, fired engine.Fired, missed int, late time.Duration) {
+	s.meters.scheduled(fired, missed, late)
+	if fired.Runs == 0 {
+		return
+	}
+	s.countN(runStarted, fired.Runs)
+	if late >= 0 {
+		s.activity.fired(late)
+	}
+	if missed == 0 && fired.Skipped == 0 { // otherwise the coordinator's log tells of it
+		s.events.note(slog.LevelInfo, "schedule fired", slog.Any("schedule", schedule.ID), slog.String("name", schedule.Name),
+			slog.String("namespace", schedule.Namespace), slog.String("type", schedule.Type), slog.Int("runs", fired.Runs),
+			slog.Duration("late", late))
+	}
+}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// defaultTail is how much of the past WatchEvents tells when it is not said.
+const defaultTail = 200
+
+// WatchEvents tells the latest events and then those that follow. A reader who is too slow misses some, and sees that by their sequence.
+// A sequence that this server has not reached is from before it started, and counts as none.
+func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1.AdminService_WatchEventsServer) error {
+	after, tail := request.After, int(request.Tail)
+	switch {
+	case after < 0:
+		return engine.Invalid("after", "must not be negative, got %d", after)
+	case tail < 0 || tail > keptEvents:
+		return engine.Invalid("tail", "must be between 0 (which means %d) and %d, got %d", defaultTail, keptEvents, tail)
+	case tail == 0:
+		tail = defaultTail
+	}
+	bell, leave := s.events.follow()
+	defer leave()
+	if after > s.events.newest() {
+		after = 0
+	}
+	for {
+		events := s.events.past(after, tail)
+		for _, event := range events {
+			if err := stream.Send(event); err != nil {
+				return err
+			}
+			after = event.Sequence
+		}
+		tail = keptEvents // what comes from now on is told whole
+		if len(events) > 0 {
+			continue
+		}
+		if err := await(s, stream.Context(), bell); err != nil {
+			return err
+		}
+	}
+}
