@@ -52,6 +52,11 @@ type API interface {
 	GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest, ...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error)
 	ListWorkflowTypes(context.Context, *kagziv1.ListWorkflowTypesRequest, ...grpc.CallOption) (*kagziv1.ListWorkflowTypesResponse, error)
 	GetServerInfo(context.Context, *kagziv1.GetServerInfoRequest, ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error)
+	HealthCheck(context.Context, *kagziv1.HealthCheckRequest, ...grpc.CallOption) (*kagziv1.HealthCheckResponse, error)
+	GetStats(context.Context, *kagziv1.GetStatsRequest, ...grpc.CallOption) (*kagziv1.GetStatsResponse, error)
+	GetActivity(context.Context, *kagziv1.GetActivityRequest, ...grpc.CallOption) (*kagziv1.GetActivityResponse, error)
+	Watch(context.Context, *kagziv1.WatchRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error)
+	WatchEvents(context.Context, *kagziv1.WatchEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error)
 	ListAuditEvents(context.Context, *kagziv1.ListAuditEventsRequest, ...grpc.CallOption) (*kagziv1.ListAuditEventsResponse, error)
 
 	CreateNamespace(context.Context, *kagziv1.CreateNamespaceRequest, ...grpc.CallOption) (*kagziv1.CreateNamespaceResponse, error)

@@ -31,7 +31,7 @@ type Server struct {
 
 // StartServer starts a server and waits until it answers.
 func StartServer(ctx context.Context, spec ServerSpec) (*Server, error) {
-	args := append([]string{"server", "--data-dir", spec.DataDir, "--listen", "127.0.0.1:0"}, spec.Flags...)
+	args := append([]string{"server", "--data-dir", spec.DataDir, "--listen", "127.0.0.1:0", "--http", "off", "--config", "off"}, spec.Flags...)
 	var env []string
 	if spec.DB != "" {
 		env = append(env, "KAGZI_DB_URL="+spec.DB) // not a flag: process lists show those, and a URL may hold a password

@@ -43,7 +43,12 @@ func world(version string) *env {
 
 // Root is the command `kagzi` with the client's commands in it. version is what `kagzi version` prints. The caller
 // adds the commands of other rooms and hands it to Execute.
-func Root(version string) *cobra.Command { return root(world(version)) }
+func Root(version string, local Local) *cobra.Command {
+	e := world(version)
+	cmd := root(e)
+	addUI(cmd, e, local)
+	return cmd
+}
 
 // Commands are the client's commands by themselves: workflow, schedule, worker, queue, namespace, check and version.
 func Commands(version string) []*cobra.Command { return commands(world(version)) }
@@ -56,6 +61,7 @@ func root(e *env) *cobra.Command {
 
 One binary is the server, the workers' coordinator and this command line. Start with:
 
+  kagzi                   the terminal UI, with a server of its own where none answers
   kagzi server            a server on an embedded database
   kagzi workflow --help   start, see and steer runs`,
 	}

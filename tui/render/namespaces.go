@@ -20,7 +20,7 @@ func NamespacesTable(namespaces []*kagziv1.Namespace, v View) Table {
 	}}
 	for _, n := range namespaces {
 		t.Rows = append(t.Rows, []Cell{
-			Text(n.GetNamespace()), NamespaceState(n), {Text: retention(n.GetRetention())}, Text(keepLine(n.GetKeep())), Text(n.GetFailureTaskQueue()),
+			Text(n.GetNamespace()), NamespaceState(n), {Text: Retention(n.GetRetention())}, Text(keepLine(n.GetKeep())), Text(n.GetFailureTaskQueue()),
 			{Text: v.Time(n.GetCreatedAt())}, Text(n.GetDisplayName()), Text(n.GetDescription()),
 		})
 	}
@@ -42,7 +42,7 @@ func NamespacePairs(n *kagziv1.Namespace, v View) []Pair {
 	p.cell("State", NamespaceState(n))
 	p.text("Name", n.GetDisplayName())
 	p.text("Description", n.GetDescription())
-	p.text("Retention", retention(n.GetRetention()))
+	p.text("Retention", Retention(n.GetRetention()))
 	p.text("Keep", keepLine(n.GetKeep()))
 	p.text("Failure queue", n.GetFailureTaskQueue())
 	p.time("Created", n.GetCreatedAt(), v)
@@ -50,7 +50,8 @@ func NamespacePairs(n *kagziv1.Namespace, v View) []Pair {
 	return p
 }
 
-func retention(d *durationpb.Duration) string {
+// Retention is how long ended runs are kept; without one the server decides.
+func Retention(d *durationpb.Duration) string {
 	if d.AsDuration() == 0 {
 		return "default"
 	}

@@ -77,7 +77,7 @@ func ErrorLines(e *kagziv1.ErrorDetail, v View) []string {
 		facts = append(facts, strings.TrimSpace("about "+e.GetSubject()+" "+e.GetSubjectId()))
 	}
 	if len(e.GetMetadata()) > 0 {
-		facts = append(facts, keyValues(e.GetMetadata()))
+		facts = append(facts, KeyValues(e.GetMetadata()))
 	}
 	if len(facts) > 0 {
 		lines = append(lines, Safe("("+strings.Join(facts, ", ")+")"))

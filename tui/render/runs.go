@@ -94,8 +94,8 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	p.text("Attempt", strconv.Itoa(int(r.GetAttempts())))
 	p.number("Priority", int64(r.GetPriority()))
 	p.number("Workers lost", int64(r.GetLeaseLosses()))
-	p.text("Tags", keyValues(r.GetTags()))
-	p.text("Requires", keyValues(r.GetRequirements()))
+	p.text("Tags", KeyValues(r.GetTags()))
+	p.text("Requires", KeyValues(r.GetRequirements()))
 	p.text("Concurrency", concurrency(r))
 	p.text("Parent", r.GetParentRunId())
 	p.text("Schedule", r.GetScheduleId())
@@ -135,8 +135,8 @@ func concurrency(r *kagziv1.Workflow) string {
 	return r.GetConcurrencyKey() + ", at most " + strconv.Itoa(int(r.GetConcurrencyLimit())) + " at a time"
 }
 
-// keyValues joins a map as "a=1 b=2", sorted.
-func keyValues(m map[string]string) string {
+// KeyValues joins a map as "a=1 b=2", sorted.
+func KeyValues(m map[string]string) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if m[k] == "" {

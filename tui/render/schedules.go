@@ -68,7 +68,7 @@ func SchedulePairs(s *kagziv1.WorkflowSchedule, v View) []Pair {
 	p.text("Version", s.GetVersion())
 	p.text("Overlap", Overlap(s.GetOverlapPolicy()))
 	p.text("Catch-up", strconv.Itoa(int(s.GetMaxCatchup()))+" ticks at most")
-	p.text("Tags", keyValues(s.GetTags()))
+	p.text("Tags", KeyValues(s.GetTags()))
 	p.text("Retry", retryLine(s.GetRetryPolicy()))
 	p.text("Timeouts", timeoutsLine(s.GetTimeouts()))
 	p.text("On failure", handler(s.GetOnFailureWorkflow(), s.GetOnFailureTaskQueue()))

@@ -47,8 +47,8 @@ func WorkerPairs(w *kagziv1.Worker, v View) []Pair {
 	p.text("Host", w.GetHostname())
 	p.number("Process", int64(w.GetPid()))
 	p.text("Platform", w.GetPlatform())
-	p.text("Labels", keyValues(w.GetLabels()))
-	p.text("Capabilities", keyValues(w.GetCapabilities()))
+	p.text("Labels", KeyValues(w.GetLabels()))
+	p.text("Capabilities", KeyValues(w.GetCapabilities()))
 	if s := w.GetStats(); s != nil {
 		p.text("CPU", fmt.Sprintf("%.0f%%", s.GetCpuPercent()))
 		p.text("Memory", Bytes(s.GetMemoryBytes()))

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view"
+	scripted "github.com/kagzi/kagzi/tui/world"
+)
+
+// Local is what the terminal UI can do without a server that was started before; main fills it, because it needs rooms that this one may
+// not reach.
+type Local struct {
+	// Look opens a database file for looking only, within this process.
+	Look func(ctx context.Context, file string) (*Nearby, error)
+	// Serve starts a server within this process, on the embedded database and at the default address.
+	Serve func(ctx context.Context) (*Nearby, error)
+}
+
+// Nearby is a server within this process.
+type Nearby struct {
+	Database string
+	Address  string                                  // where others can reach it; empty: nowhere
+	Dial     func(context.Context) (net.Conn, error) // nil: by its address
+	Close    func() error
+}
+
+// uiOptions are the flags of `kagzi tui`.
+type uiOptions struct {
+	db       string
+	demo     bool
+	readOnly bool
+	theme    string
+	ascii    bool
+	mouse    bool
+	view     string
+	run      string
+	filter   string
+	refresh  time.Duration
+}
+
+// addUI adds `kagzi tui`, and opens it for `kagzi` alone in a terminal.
+func addUI(root *cobra.Command, e *env, local Local) {
+	root.AddCommand(newUI(e, &uiOptions{}, local))
+	root.Args = cobra.ArbitraryArgs
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
+		if s := e.streams(cmd); !s.inTTY || !s.outTTY {
+			return cmd.Help()
+		}
+		return runAlone(cmd, e, local)
+	}
+}
+
+func newUI(e *env, o *uiOptions, local Local) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tui",
+		Short: "The terminal UI: see and steer everything live",
+		Long: `The terminal UI on a running server: runs, workers, schedules and queues, live, with what is wrong and why, and the keys to put it
+right. ? lists what can be done, : takes commands, / filters.
+
+With --db it opens a database file without a server, for looking only, also while a server has it open. With --demo it shows a
+world that is made up, without any server.
+
+Settings are read from kagzi/tui.toml in the folder of your settings. NO_COLOR is honoured.`,
+		Example: `  kagzi tui
+  kagzi tui --view runs --filter 'status:failed since:24h'
+  kagzi tui --db backup.db
+  kagzi tui --demo`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUI(cmd, e, o, local) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.db, "db", "", "open this file of an SQLite database, for looking only, without a server")
+	f.BoolVar(&o.demo, "demo", false, "show a world that is made up, without a server")
+	f.BoolVar(&o.readOnly, "read-only", false, "take away everything that changes anything")
+	f.StringVar(&o.theme, "theme", "", "terminal, dark, light, contrast, mono, or one of your own")
+	f.BoolVar(&o.ascii, "ascii", false, "use no glyphs beyond ASCII")
+	f.BoolVar(&o.mouse, "mouse", false, "take the mouse; it is left to the terminal otherwise")
+	f.StringVar(&o.view, "view", "", "the view to begin with, as a command: overview, runs, workers, schedules, queues, server, events")
+	f.StringVar(&o.run, "run", "", "begin with this run")
+	f.StringVar(&o.filter, "filter", "", "begin with the runs that this filter chooses")
+	f.Var(duration(&o.refresh), "refresh", "draw at most once in this time, such as 1s over a slow line")
+	e.register(cmd)
+	return cmd
+}
+
+// first is the command that opens the first view.
+func (o *uiOptions) first() string {
+	switch {
+	case o.run != "":
+		return "run " + quoted(o.run)
+	case o.filter != "" && (o.view == "" || o.view == "runs"):
+		return "runs " + quoted(o.filter)
+	}
+	return o.view
+}
+
+// quoted is a word of a command of the UI.
+func quoted(s string) string { return "'" + s + "'" }
+
+// oneOf are flags of which each says by itself what is shown.
+var oneOf = [][]string{{"db", "demo", "address"}, {"run", "view"}}
+
+// checkOneOf refuses two flags that say different things.
+func checkOneOf(flags *pflag.FlagSet) error {
+	for _, group := range oneOf {
+		given := ""
+		for _, name := range group {
+			if !flags.Changed(name) {
+				continue
+			}
+			if given != "" {
+				return usagef("--%s and --%s cannot be given together", given, name)
+			}
+			given = name
+		}
+	}
+	return nil
+}
+
+func runUI(cmd *cobra.Command, e *env, o *uiOptions, local Local) error {
+	if err := checkOneOf(cmd.Flags()); err != nil {
+		return err
+	}
+	if err := e.flags.Resolve(cmd.Flags(), e.lookup); err != nil {
+		return err
+	}
+	switch {
+	case o.filter != "" && o.view != "" && o.view != "runs":
+		return usagef("--filter is for --view runs, not for %s", o.view)
+	case o.demo:
+		return runDemoUI(cmd, e, o)
+	case o.db != "":
+		return runFileUI(cmd, e, o, local)
+	}
+	return runServerUI(cmd, e, o, "")
+}
+
+// runServerUI shows a server that is reached by its address.
+func runServerUI(cmd *cobra.Command, e *env, o *uiOptions, note string) error {
+	options, err := e.uiOptions(cmd, o)
+	if err != nil {
+		return err
+	}
+	options.Note = note
+	dial := e.flags.DialOptions()
+	dial.UserAgent = "kagzi/" + e.version
+	api, closeConn, err := e.dial(dial)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	options.API = api
+	return errors.Join(view.Run(cmd.Context(), options), closeConn())
+}
+
+// runFileUI shows a database file.
+func runFileUI(cmd *cobra.Command, e *env, o *uiOptions, local Local) error {
+	options, err := e.uiOptions(cmd, o)
+	if err != nil {
+		return err
+	}
+	near, err := local.Look(cmd.Context(), o.db)
+	if err != nil {
+		return err
+	}
+	options.Note, options.ReadOnly = filepath.Base(o.db), true
+	api, closeConn, err := e.dial(tui.DialOptions{Address: o.db, Dialer: near.Dial})
+	if err != nil {
+		return errors.Join(err, near.Close())
+	}
+	options.API, options.Address, options.Source = api, o.db, "--db"
+	return errors.Join(view.Run(cmd.Context(), options), closeConn(), near.Close())
+}
+
+// demoSeed makes every demo the same.
+const demoSeed = 20
+
+// runDemoUI shows a world that lives while it is looked at.
+func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
+	options, err := e.uiOptions(cmd, o)
+	if err != nil {
+		return err
+	}
+	w := scripted.New(demoSeed, e.now())
+	ctx, stop := context.WithCancel(cmd.Context())
+	lived := make(chan struct{})
+	go func() {
+		defer close(lived)
+		w.Run(ctx, 1)
+	}()
+	options.API, options.Note, options.Address, options.Source = w, "demo", "demo", "--demo"
+	err = view.Run(ctx, options)
+	stop()
+	<-lived
+	return err
+}
+
+// answerWithin is how long `kagzi` alone waits for a server before it starts one.
+const answerWithin = 2 * time.Second
+
+// runAlone shows the server at the address; if none answers there and nobody named another, it starts one in this process.
+func runAlone(cmd *cobra.Command, e *env, local Local) error {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError) // of its own it has none: the environment alone
+	e.flags.Register(flags)
+	if err := e.flags.Resolve(flags, e.lookup); err != nil {
+		return err
+	}
+	o := &uiOptions{}
+	running, err := e.answers(cmd.Context())
+	if err != nil || running || e.flags.Address != e.ownAddress() {
+		return errors.Join(err, runServerUI(cmd, e, o, ""))
+	}
+	near, err := local.Serve(cmd.Context())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "no server answers at %s: serving %s in this process, until the UI is closed\n", e.flags.Address, render.Safe(near.Database))
+	e.flags.Address = near.Address
+	return errors.Join(runServerUI(cmd, e, o, "server in this process"), near.Close())
+}
+
+// ownAddress is where a server of this machine's settings would listen.
+func (e *env) ownAddress() string {
+	if listen, ok := e.lookup("KAGZI_LISTEN"); ok && listen != "" {
+		return listen
+	}
+	return tui.DefaultAddress
+}
+
+// answers says whether a server is there, whatever it answers.
+func (e *env) answers(ctx context.Context) (bool, error) {
+	api, closeConn, err := e.dial(e.flags.DialOptions())
+	if err != nil {
+		return false, usagef("%w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	_, err = api.HealthCheck(ctx, &kagziv1.HealthCheckRequest{})
+	return status.Code(err) != codes.Unavailable, closeConn()
+}
+
+// uiOptions are the settings of the UI from the flags, the environment and the person's files.
+func (e *env) uiOptions(cmd *cobra.Command, o *uiOptions) (view.Options, error) {
+	source := "the default"
+	if _, ok := e.lookup("KAGZI_ADDRESS"); ok {
+		source = "KAGZI_ADDRESS"
+	}
+	if f := cmd.Flags().Lookup("address"); f != nil && f.Changed {
+		source = "--address"
+	}
+	options := view.Options{
+		Namespace: e.flags.Namespace, Address: e.flags.Address, Source: source, Version: e.version, ReadOnly: o.readOnly, Open: o.first(),
+		Theme: o.theme, NoColour: e.flags.NoColor, ASCII: o.ascii, Mouse: o.mouse, Refresh: o.refresh, Now: e.now, Lookup: e.lookup,
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		dir = filepath.Join(dir, "kagzi")
+		if options.Config, err = view.LoadConfig(filepath.Join(dir, "tui.toml")); err != nil {
+			return options, usagef("%w", err)
+		}
+		options.Themes, options.State = filepath.Join(dir, "themes"), filepath.Join(dir, "tui-state.toml")
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		options.Log = filepath.Join(dir, "kagzi", "tui-crash.txt")
+	}
+	return options, nil
+}

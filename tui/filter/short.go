@@ -1,0 +1,324 @@
+package filter
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Short is a filter in the form that people type at a prompt:
+//
+//	status:failed,running type:order* queue:emails id:018f ext:order-17 worker:w1 parent:… schedule:… since:24h until:2026-11-20T10:00
+//	tag.team=pay !type:noise free text
+//
+// Values joined by commas are alternatives, "*" stands for anything, "!" turns a term around, quotes hold what has blanks or a colon. A
+// text without a key is looked for in types, ids, notes and errors, whatever its case. The long form is understood too, and kept as it is.
+type Short struct {
+	Long  Filter // of the long form; Terms is empty then
+	Terms []Term
+}
+
+// Term is one part of a Short; a run must meet all of them.
+type Term struct {
+	Not    bool
+	Key    string   // of shortKeys; empty: free text
+	Tag    string   // the tag's key, when Key is "tag"
+	Values []string // any of these; one of free text
+}
+
+// shortKeys are the keys in the order in which they are offered.
+var shortKeys = []string{"status", "type", "queue", "id", "ext", "worker", "parent", "schedule", "since", "until", "tag"}
+
+// The statuses that a word stands for, beside the statuses themselves.
+var statusWords = map[string][]string{
+	"open":  {"PENDING", "RUNNING", "SLEEPING"},
+	"ended": {"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"},
+}
+
+// ParseShort reads either form; blank text is the empty filter. Errors are of type *SyntaxError.
+func ParseShort(text string) (Short, error) {
+	long, err := Parse(text)
+	if err == nil {
+		return shortOf(long), nil
+	}
+	if looksLong(text) || !utf8.ValidString(text) {
+		return Short{}, err
+	}
+	r := &shortReader{text: text}
+	var s Short
+	for {
+		r.blanks()
+		if r.at == len(text) {
+			return s, nil
+		}
+		term, err := r.term()
+		if err != nil {
+			return Short{}, err
+		}
+		s.Terms = append(s.Terms, term)
+	}
+}
+
+// shortOf keeps a long form, but for a tag alone, which both forms write alike.
+func shortOf(f Filter) Short {
+	if len(f) != 1 || f[0].Field != Tag {
+		return Short{Long: f}
+	}
+	key, value := f[0].Key, f[0].Values[0]
+	if isGlob(value) || !utf8.ValidString(key+value) {
+		return Short{Long: f}
+	}
+	return Short{Terms: []Term{{Key: "tag", Tag: key, Values: []string{value}}}}
+}
+
+// looksLong says that a text begins as the long form does: a field and an operator.
+func looksLong(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	n := 0
+	for n < len(text) && wordByte(text[n]) {
+		n++
+	}
+	field, rest := text[:n], text[n:]
+	if strings.HasPrefix(field, string(Tag)+".") {
+		field = string(Tag)
+	}
+	trimmed := strings.TrimLeft(rest, " \t\r\n")
+	if opsOf(Field(field)) == nil || trimmed == "" {
+		return false
+	}
+	if field == string(Tag) { // tag.a=b without blanks is the short form
+		return trimmed != rest && trimmed[0] == '='
+	}
+	word, _, _ := strings.Cut(trimmed, " ")
+	return strings.IndexByte("=<>", trimmed[0]) >= 0 || trimmed != rest && strings.EqualFold(strings.TrimRight(word, "("), string(In))
+}
+
+// Empty says that the filter keeps every run.
+func (s Short) Empty() bool { return len(s.Long) == 0 && len(s.Terms) == 0 }
+
+// String prints the filter so that ParseShort reads the same one again.
+func (s Short) String() string {
+	if s.Long != nil {
+		return s.Long.String()
+	}
+	return printTerms(s.Terms)
+}
+
+func printTerms(terms []Term) string {
+	parts := make([]string, len(terms))
+	for i, t := range terms {
+		parts[i] = t.String()
+	}
+	return strings.Join(parts, " ")
+}
+
+// String prints one term.
+func (t Term) String() string {
+	not := ""
+	if t.Not {
+		not = "!"
+	}
+	values := make([]string, len(t.Values))
+	for i, v := range t.Values {
+		values[i] = quoteShort(v, ",")
+	}
+	switch t.Key {
+	case "":
+		special := "!:=<>()"
+		if text := strings.ToLower(t.Values[0]); text == string(In) || text == "and" || strings.HasPrefix(text, "tag.") || strings.HasPrefix(text, "label.") {
+			special = t.Values[0] // it would mean something else without quotes
+		}
+		return not + quoteShort(t.Values[0], special)
+	case "tag":
+		return not + "tag." + quoteShort(t.Tag, "=:") + "=" + strings.Join(values, ",")
+	}
+	return not + t.Key + ":" + strings.Join(values, ",")
+}
+
+// quoteShort puts a value into quotes when it is empty or holds a blank, a quote, or one of the given characters.
+func quoteShort(s, special string) string {
+	if s != "" && !strings.ContainsAny(s, special+`"'\`) && strings.IndexFunc(s, unicode.IsSpace) < 0 {
+		return s
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// shortReader reads terms from left to right.
+type shortReader struct {
+	text string
+	at   int
+}
+
+func (r *shortReader) blanks() {
+	for r.at < len(r.text) {
+		c, size := utf8.DecodeRuneInString(r.text[r.at:])
+		if !unicode.IsSpace(c) {
+			return
+		}
+		r.at += size
+	}
+}
+
+func (r *shortReader) fail(at int, expected string) error {
+	e := &SyntaxError{Text: r.text, Offset: at, Expected: expected}
+	if at < len(r.text) {
+		word, _, _ := strings.Cut(r.text[at:], " ")
+		e.Found = `"` + word + `"`
+	}
+	return e
+}
+
+func (r *shortReader) term() (Term, error) {
+	var t Term
+	if r.text[r.at] == '!' {
+		t.Not = true
+		r.at++
+	}
+	begin := r.at
+	key := r.key()
+	if key == "" {
+		r.at = begin
+		value, err := r.value("")
+		if err == nil && value == "" && (r.at == begin) {
+			err = r.fail(begin, "a term after !")
+		}
+		t.Values = []string{value}
+		return t, err
+	}
+	if key == "tag" {
+		return r.tag(t, begin)
+	}
+	if !slices.Contains(shortKeys, key) {
+		return t, r.fail(begin, "one of "+strings.Join(shortKeys[:len(shortKeys)-1], ":, ")+": or tag.KEY=; quotes make it a text to look for")
+	}
+	t.Key = key
+	return r.values(t)
+}
+
+// key reads up to the colon that ends a key, or the dot of a tag; it is empty when what follows is none.
+func (r *shortReader) key() string {
+	rest := r.text[r.at:]
+	for _, prefix := range []string{"tag.", "label."} {
+		if strings.HasPrefix(rest, prefix) {
+			r.at += len(prefix)
+			return "tag"
+		}
+	}
+	for i := range len(rest) {
+		switch c := rest[i]; {
+		case c == ':':
+			r.at += i + 1
+			return rest[:i]
+		case c == '"' || c == '\'' || c == '\\' || c < 'a' || c > 'z':
+			return ""
+		}
+	}
+	return ""
+}
+
+// tag reads the rest of tag.KEY=VALUE.
+func (r *shortReader) tag(t Term, begin int) (Term, error) {
+	key, err := r.value("=:")
+	if err != nil {
+		return t, err
+	}
+	if key == "" || r.at == len(r.text) || r.text[r.at] != '=' && r.text[r.at] != ':' {
+		return t, r.fail(begin, "a tag and its value, as in tag.team=pay")
+	}
+	r.at++
+	t.Key, t.Tag = "tag", key
+	return r.values(t)
+}
+
+// values reads values that are joined by commas, and checks them.
+func (r *shortReader) values(t Term) (Term, error) {
+	for {
+		begin := r.at
+		value, err := r.value(",")
+		if err != nil {
+			return t, err
+		}
+		if r.at == begin {
+			return t, r.fail(begin, "a value")
+		}
+		if expected := t.check(&value); expected != "" {
+			return t, r.fail(begin, expected)
+		}
+		t.Values = append(t.Values, value)
+		if r.at == len(r.text) || r.text[r.at] != ',' {
+			return t, r.checkMoment(t, begin)
+		}
+		r.at++
+	}
+}
+
+// checkMoment refuses what makes no sense of a moment.
+func (r *shortReader) checkMoment(t Term, at int) error {
+	switch {
+	case t.Key != "since" && t.Key != "until":
+		return nil
+	case t.Not:
+		return r.fail(at, "no ! in front of "+t.Key+": since and until are each other's opposite")
+	case len(t.Values) > 1:
+		return r.fail(at, "one moment")
+	}
+	return nil
+}
+
+// check brings a value into the form in which it is kept, or says what was expected instead.
+func (t Term) check(value *string) (expected string) {
+	switch t.Key {
+	case "status":
+		name := strings.ToLower(strings.ReplaceAll(*value, "-", "_"))
+		_, word := statusWords[name]
+		if _, known := statusOf(strings.ToUpper(name)); !known && !word {
+			return "a status (" + strings.ToLower(strings.Join(statusNames(), ", ")) + ", open, ended)"
+		}
+		*value = name
+	case "since", "until":
+		if _, err := shortMoment(*value); err != nil {
+			return "a time (24h, 7d, 2026-11-20, 2026-11-20T10:00)"
+		}
+	}
+	return ""
+}
+
+// value reads one value up to a blank or one of the given characters, which quotes take away their meaning.
+func (r *shortReader) value(until string) (string, error) {
+	var b strings.Builder
+	for r.at < len(r.text) {
+		c, size := utf8.DecodeRuneInString(r.text[r.at:])
+		switch {
+		case c == '"':
+			if err := r.quoted(&b); err != nil {
+				return "", err
+			}
+			continue
+		case unicode.IsSpace(c) || strings.ContainsRune(until, c):
+			return b.String(), nil
+		}
+		b.WriteRune(c)
+		r.at += size
+	}
+	return b.String(), nil
+}
+
+// quoted reads what stands between double quotes; a backslash takes away the meaning of what follows.
+func (r *shortReader) quoted(b *strings.Builder) error {
+	for i := r.at + 1; i < len(r.text); i++ {
+		switch c := r.text[i]; c {
+		case '"':
+			r.at = i + 1
+			return nil
+		case '\\':
+			if i++; i == len(r.text) {
+				return r.fail(i, `the closing "`)
+			}
+			b.WriteByte(r.text[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return r.fail(len(r.text), `the closing "`)
+}

@@ -1,0 +1,211 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// startFlags are the flags that say what a start does.
+func startFlags(r *kagziv1.StartWorkflowRequest) []flag {
+	flags := payloadFlag("input", r.GetInput())
+	flags = append(flags, textFlag("queue", r.GetTaskQueue())...)
+	flags = append(flags, textFlag("workflow-version", r.GetVersion())...)
+	flags = append(flags, textFlag("external-id", r.GetExternalId())...)
+	switch r.GetExternalIdReuse() {
+	case kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER:
+		flags = append(flags, flag{name: "id-reuse", value: "never"})
+	case kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT:
+		flags = append(flags, flag{name: "id-reuse", value: "reject"})
+	}
+	if r.Priority != nil {
+		flags = append(flags, numberFlag("priority", int64(r.GetPriority())))
+	}
+	flags = append(flags, pairFlags("tag", r.GetTags())...)
+	flags = append(flags, pairFlags("require", r.GetRequirements())...)
+	flags = append(flags, timeFlag("start-at", r.GetStartAt())...)
+	flags = append(flags, timeFlag("deadline", r.GetDeadlineAt())...)
+	flags = append(flags, policyFlags(r.GetRetryPolicy(), false)...)
+	flags = append(flags, timeoutFlags(r.GetTimeouts(), false)...)
+	flags = append(flags, textFlag("on-failure", r.GetOnFailureWorkflow())...)
+	flags = append(flags, textFlag("on-failure-queue", r.GetOnFailureTaskQueue())...)
+	flags = append(flags, textFlag("concurrency-key", r.GetConcurrencyKey())...)
+	if r.GetConcurrencyLimit() != 0 {
+		flags = append(flags, numberFlag("concurrency-limit", int64(r.GetConcurrencyLimit())))
+	}
+	return flags
+}
+
+func numberFlag(name string, n int64) flag { return flag{name: name, value: strconv.FormatInt(n, 10)} }
+
+func pairFlags(name string, m map[string]string) []flag {
+	var flags []flag
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		flags = append(flags, flag{name: name, value: k + "=" + m[k]})
+	}
+	return flags
+}
+
+func timeFlag(name string, t *timestamppb.Timestamp) []flag {
+	if t == nil {
+		return nil
+	}
+	return []flag{{name: name, value: t.AsTime().UTC().Format(time.RFC3339Nano)}}
+}
+
+func millisFlag(name string, ms int64) flag {
+	return flag{name: name, value: (time.Duration(ms) * time.Millisecond).String()}
+}
+
+// policyFlags say a retry policy; whole: its zero values as well, because they replace what was there.
+func policyFlags(p *kagziv1.RetryPolicy, whole bool) []flag {
+	if p == nil {
+		return nil
+	}
+	var flags []flag
+	add := func(zero bool, f flag) {
+		if whole || !zero {
+			flags = append(flags, f)
+		}
+	}
+	add(p.GetMaximumAttempts() == 0, numberFlag("retry-attempts", int64(p.GetMaximumAttempts())))
+	add(p.GetInitialIntervalMs() == 0, millisFlag("retry-initial", p.GetInitialIntervalMs()))
+	add(p.GetBackoffCoefficient() == 0, flag{name: "retry-coefficient", value: strconv.FormatFloat(p.GetBackoffCoefficient(), 'g', -1, 64)})
+	add(p.GetMaximumIntervalMs() == 0, millisFlag("retry-max-interval", p.GetMaximumIntervalMs()))
+	add(p.GetJitter() == 0, flag{name: "retry-jitter", value: strconv.FormatFloat(p.GetJitter(), 'g', -1, 64)})
+	for _, e := range p.GetNonRetryableErrors() {
+		flags = append(flags, flag{name: "retry-not", value: e})
+	}
+	return flags
+}
+
+// timeoutFlags say timeouts, as policyFlags does.
+func timeoutFlags(t *kagziv1.TimeoutConfig, whole bool) []flag {
+	if t == nil {
+		return nil
+	}
+	var flags []flag
+	for _, each := range []struct {
+		name string
+		ms   int64
+	}{
+		{"step-timeout", t.GetStartToCloseTimeoutMs()}, {"heartbeat-timeout", t.GetHeartbeatTimeoutMs()}, {"execution-timeout", t.GetExecutionTimeoutMs()},
+	} {
+		if whole || each.ms != 0 {
+			flags = append(flags, millisFlag(each.name, each.ms))
+		}
+	}
+	return flags
+}
+
+// overlapFlag says an overlap policy.
+func overlapFlag(p kagziv1.OverlapPolicy) flag {
+	words := map[kagziv1.OverlapPolicy]string{
+		kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP: "skip", kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE: "buffer-one",
+	}
+	word, ok := words[p]
+	if !ok {
+		word = "allow"
+	}
+	return flag{name: "overlap", value: word}
+}
+
+// createFlags are the flags that say what the making of a schedule does.
+func createFlags(r *kagziv1.CreateWorkflowScheduleRequest) []flag {
+	flags := []flag{{name: "cron", value: r.GetCronExpr()}}
+	flags = append(flags, textFlag("zone", r.GetTimeZone())...)
+	flags = append(flags, textFlag("queue", r.GetTaskQueue())...)
+	flags = append(flags, textFlag("name", r.GetName())...)
+	flags = append(flags, optionalFlag("workflow-version", r.Version)...)
+	if r.MaxCatchup != nil {
+		flags = append(flags, numberFlag("max-catchup", int64(r.GetMaxCatchup())))
+	}
+	if r.GetOverlapPolicy() != kagziv1.OverlapPolicy_OVERLAP_POLICY_UNSPECIFIED {
+		flags = append(flags, overlapFlag(r.GetOverlapPolicy()))
+	}
+	flags = append(flags, pairFlags("tag", r.GetTags())...)
+	flags = append(flags, payloadFlag("input", r.GetInput())...)
+	flags = append(flags, policyFlags(r.GetRetryPolicy(), false)...)
+	flags = append(flags, timeoutFlags(r.GetTimeouts(), false)...)
+	flags = append(flags, textFlag("on-failure", r.GetOnFailureWorkflow())...)
+	flags = append(flags, textFlag("on-failure-queue", r.GetOnFailureTaskQueue())...)
+	if r.Enabled != nil && !r.GetEnabled() {
+		flags = append(flags, flag{name: "disabled", bare: true})
+	}
+	return flags
+}
+
+// updateFlags are the flags that say what the change of a schedule does; old is the schedule as it was.
+func updateFlags(old *kagziv1.WorkflowSchedule, r *kagziv1.UpdateWorkflowScheduleRequest) []flag {
+	flags := optionalFlag("cron", r.CronExpr)
+	flags = append(flags, optionalFlag("zone", r.TimeZone)...)
+	flags = append(flags, optionalFlag("type", r.WorkflowType)...)
+	flags = append(flags, optionalFlag("queue", r.TaskQueue)...)
+	flags = append(flags, optionalFlag("name", r.Name)...)
+	flags = append(flags, optionalFlag("workflow-version", r.Version)...)
+	if r.MaxCatchup != nil {
+		flags = append(flags, numberFlag("max-catchup", int64(r.GetMaxCatchup())))
+	}
+	if r.OverlapPolicy != nil {
+		flags = append(flags, overlapFlag(r.GetOverlapPolicy()))
+	}
+	if r.Enabled != nil {
+		flags = append(flags, flag{name: "enabled=" + strconv.FormatBool(r.GetEnabled()), bare: true})
+	}
+	flags = append(flags, timeFlag("next-fire-at", r.GetNextFireAt())...)
+	flags = append(flags, payloadFlag("input", r.GetInput())...)
+	if r.Tags != nil {
+		flags = append(flags, tagChanges(old.GetTags(), r.GetTags().GetTags())...)
+	}
+	flags = append(flags, policyFlags(r.GetRetryPolicy(), true)...)
+	flags = append(flags, timeoutFlags(r.GetTimeouts(), true)...)
+	flags = append(flags, optionalFlag("on-failure", r.OnFailureWorkflow)...)
+	flags = append(flags, optionalFlag("on-failure-queue", r.OnFailureTaskQueue)...)
+	return append(flags, reasonFlag(r.GetReason())...)
+}
+
+// tagChanges say how tags become others.
+func tagChanges(old, tags map[string]string) []flag {
+	flags := pairFlags("tag", tags)
+	for _, k := range slices.Sorted(maps.Keys(old)) {
+		if _, kept := tags[k]; !kept {
+			flags = append(flags, flag{name: "untag", value: listed(k)})
+		}
+	}
+	return flags
+}
+
+// listed makes a text one entry of a flag that takes a list, which is a line of CSV.
+func listed(text string) string {
+	if !strings.ContainsAny(text, "\",\r\n") {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+}
+
+// optionalFlag is a flag with a text that may be empty, when there is one.
+func optionalFlag(name string, value *string) []flag {
+	if value == nil {
+		return nil
+	}
+	return []flag{{name: name, value: *value}}
+}
+
+// retentionFlags say how long ended runs are kept.
+func retentionFlags(retention *durationpb.Duration, keep map[string]*durationpb.Duration) []flag {
+	var flags []flag
+	if retention != nil {
+		flags = append(flags, flag{name: "retention", value: retention.AsDuration().String()})
+	}
+	for _, outcome := range slices.Sorted(maps.Keys(keep)) {
+		flags = append(flags, flag{name: "keep", value: outcome + "=" + keep[outcome].AsDuration().String()})
+	}
+	return flags
+}

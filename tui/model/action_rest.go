@@ -1,0 +1,156 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// Drain asks workers to end what they hold and go.
+func (s Scope) Drain(workers []string) Action {
+	return s.newAction(Action{
+		Name: "drain", Targets: workers, command: []string{"worker", "drain"}, alone: true,
+		do: func(ctx context.Context, api tui.API, worker, _ string) (Outcome, error) {
+			answer, err := api.DrainWorker(ctx, &kagziv1.DrainWorkerRequest{WorkerId: worker})
+			if err == nil && !answer.GetSuccess() {
+				err = fmt.Errorf("not drained: %s", answer.GetMessage())
+			}
+			return Outcome{Text: joined("DRAINING", answer.GetMessage())}, err
+		},
+	})
+}
+
+// ForceOffline takes workers off at once and frees their runs for others.
+func (s Scope) ForceOffline(workers []string) Action {
+	return s.newAction(Action{
+		Name: "force offline", Danger: true, Targets: workers, command: []string{"worker", "offline"}, alone: true,
+		do: func(ctx context.Context, api tui.API, worker, _ string) (Outcome, error) {
+			answer, err := api.ForceOfflineWorker(ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: worker})
+			return Outcome{Text: fmt.Sprintf("OFFLINE, runs freed: %d", answer.GetReleasedRuns())}, err
+		},
+	})
+}
+
+// CreateSchedule makes a schedule. The request's namespace and request id are those of the action.
+func (s Scope) CreateSchedule(request *kagziv1.CreateWorkflowScheduleRequest) Action {
+	request = proto.CloneOf(request)
+	request.Namespace = s.namespace()
+	return s.newAction(Action{
+		Name: "create schedule", Targets: []string{request.GetWorkflowType()}, command: []string{"schedule", "create"}, flags: createFlags(request), alone: true,
+		do: func(ctx context.Context, api tui.API, _, id string) (Outcome, error) {
+			request := proto.CloneOf(request)
+			request.RequestId = id
+			answer, err := api.CreateWorkflowSchedule(ctx, request)
+			return ofSchedule(answer.GetSchedule()), err
+		},
+	})
+}
+
+// UpdateSchedule changes what the request names of a schedule; old is the schedule as it is.
+func (s Scope) UpdateSchedule(old *kagziv1.WorkflowSchedule, request *kagziv1.UpdateWorkflowScheduleRequest) Action {
+	request = proto.CloneOf(request)
+	request.Namespace, request.ScheduleId = s.namespace(), old.GetScheduleId()
+	return s.newAction(Action{
+		Name: "update schedule", Targets: []string{old.GetScheduleId()}, command: []string{"schedule", "update"}, flags: updateFlags(old, request), alone: true,
+		do: func(ctx context.Context, api tui.API, _, _ string) (Outcome, error) {
+			answer, err := api.UpdateWorkflowSchedule(ctx, request)
+			return ofSchedule(answer.GetSchedule()), err
+		},
+	})
+}
+
+// PauseSchedules lets schedules fire no more until they are resumed.
+func (s Scope) PauseSchedules(schedules []string, reason string) Action {
+	return s.newAction(Action{
+		Name: "pause schedule", Targets: schedules, command: []string{"schedule", "pause"}, flags: reasonFlag(reason),
+		do: func(ctx context.Context, api tui.API, id, _ string) (Outcome, error) {
+			answer, err := api.PauseWorkflowSchedule(ctx, &kagziv1.PauseWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
+			return ofSchedule(answer.GetSchedule()), err
+		},
+	})
+}
+
+// ResumeSchedules lets paused schedules fire again.
+func (s Scope) ResumeSchedules(schedules []string, reason string) Action {
+	return s.newAction(Action{
+		Name: "resume schedule", Targets: schedules, command: []string{"schedule", "resume"}, flags: reasonFlag(reason),
+		do: func(ctx context.Context, api tui.API, id, _ string) (Outcome, error) {
+			answer, err := api.ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
+			return ofSchedule(answer.GetSchedule()), err
+		},
+	})
+}
+
+// TriggerSchedules starts a run of each schedule now, beside its ticks.
+func (s Scope) TriggerSchedules(schedules []string) Action {
+	return s.newAction(Action{
+		Name: "trigger schedule", Targets: schedules, command: []string{"schedule", "trigger"}, alone: true,
+		do: func(ctx context.Context, api tui.API, schedule, id string) (Outcome, error) {
+			answer, err := api.TriggerWorkflowSchedule(ctx, &kagziv1.TriggerWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: schedule, RequestId: id})
+			return Outcome{Text: "started as " + answer.GetRunId(), ID: answer.GetRunId()}, err
+		},
+	})
+}
+
+// DeleteSchedules deletes schedules; the runs that they started stay.
+func (s Scope) DeleteSchedules(schedules []string, reason string) Action {
+	return s.newAction(Action{
+		Name: "delete schedule", Danger: true, Targets: schedules, command: []string{"schedule", "delete"}, flags: reasonFlag(reason),
+		do: func(ctx context.Context, api tui.API, id, _ string) (Outcome, error) {
+			answer, err := api.DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
+			text := "deleted"
+			if !answer.GetDeleted() {
+				text = "was deleted before"
+			}
+			return Outcome{Text: joined(text, answer.GetMessage())}, err
+		},
+	})
+}
+
+// ofSchedule is how a schedule stands after something was done to it.
+func ofSchedule(s *kagziv1.WorkflowSchedule) Outcome {
+	return Outcome{Text: render.ScheduleState(s).Text, ID: s.GetScheduleId()}
+}
+
+// CreateNamespace makes a namespace.
+func (s Scope) CreateNamespace(request *kagziv1.CreateNamespaceRequest) Action {
+	request = proto.CloneOf(request)
+	flags := textFlag("display-name", request.GetDisplayName())
+	flags = append(flags, optionalFlag("description", request.Description)...)
+	flags = append(flags, retentionFlags(request.GetRetention(), request.GetKeep())...)
+	flags = append(flags, textFlag("failure-queue", request.GetFailureTaskQueue())...)
+	return s.newAction(Action{
+		Name: "create namespace", Targets: []string{request.GetNamespace()}, command: []string{"namespace", "create"}, flags: flags, alone: true,
+		do: func(ctx context.Context, api tui.API, _, _ string) (Outcome, error) {
+			answer, err := api.CreateNamespace(ctx, request)
+			return Outcome{Text: "created", ID: answer.GetNamespace().GetNamespace()}, err
+		},
+	})
+}
+
+// EnableNamespaces lets runs start, be worked on and be fired in namespaces again.
+func (s Scope) EnableNamespaces(names []string, reason string) Action {
+	return s.newAction(Action{
+		Name: "enable namespace", Targets: names, command: []string{"namespace", "enable"}, flags: reasonFlag(reason),
+		do: func(ctx context.Context, api tui.API, name, _ string) (Outcome, error) {
+			answer, err := api.EnableNamespace(ctx, &kagziv1.EnableNamespaceRequest{Namespace: name, Reason: reason})
+			return Outcome{Text: render.NamespaceState(answer.GetNamespace()).Text}, err
+		},
+	})
+}
+
+// DisableNamespaces lets no run start, be taken up or be fired in namespaces.
+func (s Scope) DisableNamespaces(names []string, reason string) Action {
+	return s.newAction(Action{
+		Name: "disable namespace", Danger: true, Targets: names, command: []string{"namespace", "disable"}, flags: reasonFlag(reason),
+		do: func(ctx context.Context, api tui.API, name, _ string) (Outcome, error) {
+			answer, err := api.DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: name, Reason: reason})
+			return Outcome{Text: render.NamespaceState(answer.GetNamespace()).Text}, err
+		},
+	})
+}

@@ -1,0 +1,154 @@
+package model
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Item is one thing that is read whole and kept up to date while it is shown. Make it, then Show it.
+type Item[T any] struct {
+	base
+	read     func(ctx context.Context, namespace string) (T, error)
+	concerns func(Change) bool
+	reader   *reader[T]
+
+	value  T
+	loaded bool
+	stale  bool // something changed since it was read
+}
+
+func newItem[T any](l *Link, every time.Duration, read func(context.Context, string) (T, error)) *Item[T] {
+	i := &Item[T]{read: read, stale: true}
+	i.base = join(l, i.heard)
+	i.reader = &reader[T]{tasks: i.tasks, every: every, prepare: i.prepare, done: i.done}
+	return i
+}
+
+// Show keeps the thing up to date from now on.
+func (i *Item[T]) Show() {
+	i.shown = true
+	if i.stale && i.link.Ready() {
+		i.want()
+	}
+}
+
+// Hide keeps it as it is until the next Show.
+func (i *Item[T]) Hide() {
+	i.shown = false
+	i.stale = i.reader.stop() || i.stale
+}
+
+// Refresh reads it again now.
+func (i *Item[T]) Refresh() {
+	i.stale = false
+	i.reader.now()
+}
+
+// Value is the thing as it was read last; the zero value before the first reading.
+func (i *Item[T]) Value() T { return i.value }
+
+// Loaded says that it has been read at least once.
+func (i *Item[T]) Loaded() bool { return i.loaded }
+
+// Err is why it cannot be shown: it could not be read yet, or it is not there any more.
+func (i *Item[T]) Err() error {
+	if status.Code(i.err) == codes.NotFound {
+		return i.err
+	}
+	return i.failure(i.loaded)
+}
+
+func (i *Item[T]) heard(c Change) {
+	if c.Moved {
+		i.reader.stop()
+		var none T
+		i.value, i.loaded, i.err, i.stale = none, false, nil, true
+		i.change()
+		return
+	}
+	again := i.err != nil && c.Beat // what went wrong may be over
+	if !c.Back && !again && !i.concerns(c) {
+		return
+	}
+	i.stale = true
+	if i.shown {
+		i.want()
+	}
+}
+
+func (i *Item[T]) want() {
+	i.stale = false
+	i.reader.want()
+}
+
+func (i *Item[T]) prepare() func(context.Context) (T, error) {
+	namespace := i.link.Namespace()
+	return func(ctx context.Context) (T, error) { return i.read(ctx, namespace) }
+}
+
+func (i *Item[T]) done(value T, err error) {
+	i.err = err
+	if err != nil {
+		i.stale = true
+	} else {
+		i.value, i.loaded = value, true
+	}
+	i.change()
+}
+
+// NewWorker is one worker, of whatever namespace. Like the list of workers it is read again with each sign of life.
+func NewWorker(l *Link, id string) *Item[*kagziv1.Worker] {
+	i := newItem(l, runsEvery, func(ctx context.Context, _ string) (*kagziv1.Worker, error) {
+		answer, err := l.api.GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: id})
+		return answer.GetWorker(), err
+	})
+	i.concerns = func(c Change) bool { return c.WorkersChanged || c.Beat }
+	return i
+}
+
+// Schedule is a schedule with what is to come of it and what people did to it.
+type Schedule struct {
+	*kagziv1.WorkflowSchedule                          // with its input
+	Ticks                     []*timestamppb.Timestamp // the next 10, also of one that is paused; none of one that is broken
+	Changes                   []*kagziv1.AuditEvent    // newest first, 50 at most; none where they may not be read
+}
+
+const (
+	ticksMost   = 10
+	changesMost = 50
+)
+
+// NewSchedule is one schedule of the namespace, by its id or its name. It is read again when a tick of it has passed, too.
+func NewSchedule(l *Link, ref string) *Item[Schedule] {
+	i := newItem(l, listEvery, func(ctx context.Context, namespace string) (Schedule, error) {
+		answer, err := l.api.GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: namespace, ScheduleId: ref})
+		if err != nil {
+			return Schedule{}, err
+		}
+		s := Schedule{WorkflowSchedule: answer.GetSchedule()}
+		if s.GetBroken() == "" {
+			preview, err := l.api.PreviewSchedule(ctx, &kagziv1.PreviewScheduleRequest{CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: ticksMost})
+			if err != nil {
+				return Schedule{}, err
+			}
+			s.Ticks = preview.GetTicks()
+		}
+		if audit, err := l.api.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{
+			Namespace: namespace, SubjectId: new(s.GetScheduleId()), Page: &kagziv1.PageRequest{PageSize: changesMost},
+		}); err == nil { // who may not read them sees the rest
+			s.Changes = audit.GetEvents()
+		}
+		return s, nil
+	})
+	i.concerns = func(c Change) bool {
+		passed := len(i.value.Ticks) > 0 && !i.value.Ticks[0].AsTime().After(l.Now())
+		return c.SchedulesChanged || c.Beat && passed
+	}
+	return i
+}

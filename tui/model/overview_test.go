@@ -1,0 +1,144 @@
+package model
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestOverview_reads_what_changed_and_no_more(t *testing.T) {
+	story(t, func(s *server) {
+		for i, n := range []int64{3, 9, 1} {
+			s.queues = append(s.queues, &kagziv1.QueueDepth{TaskQueue: fmt.Sprint("q", i), Pending: n})
+		}
+		soon, late := timestamppb.New(time.Now().Add(time.Minute)), timestamppb.New(time.Now().Add(time.Hour))
+		s.schedules = []*kagziv1.WorkflowSchedule{
+			{ScheduleId: "late", Enabled: true, NextFireAt: late}, {ScheduleId: "off", NextFireAt: soon}, {ScheduleId: "soon", Enabled: true, NextFireAt: soon},
+		}
+		s.put(aRun(1, failed))
+		s.put(aRun(2, completed))
+	}, func(t *testing.T, s *server, u *ui, l *Link) {
+		o := NewOverview(l)
+		defer o.Close()
+		u.settle()
+		if o.Stats().GetRunningWorkflows() != 3 || o.Info().GetVersion() != "v1.0.0" || o.Err() != nil {
+			t.Fatalf("stats %v, info %v, error %v", o.Stats(), o.Info(), o.Err())
+		}
+		if s.called("ListWorkflows") != 0 {
+			t.Fatal("failures were read although nobody sees them")
+		}
+		o.Show()
+		u.settle()
+		if len(o.Failures()) != 1 || o.Deepest()[0].GetPending() != 9 {
+			t.Fatalf("failures %v, queues %v", o.Failures(), o.Deepest())
+		}
+		if fires := o.Fires(); len(fires) != 2 || fires[0].GetScheduleId() != "soon" {
+			t.Fatalf("fires %v", fires)
+		}
+		stats := s.called("GetStats")
+		s.live(u, time.Minute)
+		if s.called("GetStats") != stats {
+			t.Fatal("statistics were read although nothing changed")
+		}
+		for range 50 {
+			s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
+			u.advance(100 * time.Millisecond)
+		}
+		if n := s.called("GetStats") - stats; n < 4 || n > 6 {
+			t.Fatalf("statistics were read %d times in 5 s of changes", n)
+		}
+		o.Hide()
+		lists := s.called("ListWorkflows")
+		s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
+		u.advance(3 * time.Second)
+		if s.called("ListWorkflows") != lists {
+			t.Fatal("failures are still read")
+		}
+	})
+}
+
+func TestActivity_goes_on_while_nothing_is_read(t *testing.T) {
+	begin := time.Unix(10_000, 0)
+	s := series{at: begin, step: time.Second}
+	for i := range 4 {
+		s.points = append(s.points, &kagziv1.ActivityPoint{RunsStarted: int64(i + 1)})
+	}
+	values := func(n int, after time.Duration) []int64 {
+		var list []int64
+		for _, p := range s.last(n, begin.Add(after)) {
+			list = append(list, p.GetRunsStarted())
+		}
+		return list
+	}
+	for _, try := range []struct {
+		n     int
+		after time.Duration
+		want  []int64
+	}{
+		{3, 0, []int64{2, 3, 4}}, {6, 0, []int64{0, 0, 1, 2, 3, 4}}, {4, 2500 * time.Millisecond, []int64{3, 4, 0, 0}}, {2, time.Hour, []int64{0, 0}},
+		{3, -time.Second, []int64{2, 3, 4}},
+	} {
+		if diff := cmp.Diff(try.want, values(try.n, try.after)); diff != "" {
+			t.Errorf("the last %d points after %s: %s", try.n, try.after, diff)
+		}
+	}
+	if points := (&series{}).last(2, begin); len(points) != 2 {
+		t.Errorf("a series that was never read has %d points", len(points))
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	now := time.Unix(100_000, 0)
+	info := func(section, name, value string) *kagziv1.GetServerInfoResponse {
+		return &kagziv1.GetServerInfoResponse{Version: "v1.2.0", Facts: []*kagziv1.ServerFact{{Section: section, Name: name, Value: value}}}
+	}
+	worker := func(status kagziv1.WorkerStatus, silent time.Duration) []*kagziv1.Worker {
+		return []*kagziv1.Worker{{WorkerId: "w1", Hostname: "box", Status: status, LastHeartbeatAt: timestamppb.New(now.Add(-silent))}}
+	}
+	online := kagziv1.WorkerStatus_WORKER_STATUS_ONLINE
+	for name, try := range map[string]struct {
+		situation Situation
+		want      []Warning
+	}{
+		"nothing known": {Situation{}, nil},
+		"all is well": {Situation{
+			Health: &kagziv1.HealthCheckResponse{Status: kagziv1.ServingStatus_SERVING_STATUS_SERVING}, Info: info("database", "free disk space", "5.0 GiB"), Version: "v1.2.0",
+			Queues: []*kagziv1.QueueDepth{{TaskQueue: "q", Pending: 9, OnlineWorkers: 1}}, Workers: worker(online, 20*time.Second), Stats: &kagziv1.GetStatsResponse{OldestPendingSeconds: 299},
+			Schedules: []*kagziv1.WorkflowSchedule{{Enabled: true}}, Skew: time.Second,
+		}, nil},
+		"unhealthy": {Situation{Health: &kagziv1.HealthCheckResponse{Status: kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, Message: "disk full"}},
+			[]Warning{{Alarm, "the server is not well: disk full", "server", ""}}},
+		"disk low":  {Situation{Info: info("database", "free disk space", "900.0 MiB")}, []Warning{{Warn, "the server's disk has only 900.0 MiB left", "server", ""}}},
+		"disk full": {Situation{Info: info("database", "free disk space", "12.0 MiB")}, []Warning{{Alarm, "the server's disk is full but for 12.0 MiB: new runs are refused", "server", ""}}},
+		"disk odd":  {Situation{Info: info("database", "free disk space", "plenty")}, nil},
+		"no worker": {Situation{Queues: []*kagziv1.QueueDepth{{TaskQueue: "emails", UnservedByType: map[string]int64{"a": 300, "b": 1040}}}},
+			[]Warning{{Warn, `1,340 runs wait on queue "emails" and no worker polls it`, "runs", "status:pending queue:emails"}}},
+		"no worker of the type": {Situation{Queues: []*kagziv1.QueueDepth{{TaskQueue: "q", OnlineWorkers: 2, UnservedByType: map[string]int64{"d": 0, "a": 1, "b": 0, "c": 0}}}},
+			[]Warning{{Warn, `1 run waits on queue "q" for a worker that serves a, b, c and 1 more`, "runs", "status:pending queue:q type:a,b,c,d"}}},
+		"pending long": {Situation{Stats: &kagziv1.GetStatsResponse{OldestPendingSeconds: 301}},
+			[]Warning{{Warn, "a run has been waiting for a worker for 5m1s", "runs", "status:pending"}}},
+		"silent worker": {Situation{Workers: worker(online, 26*time.Second), WorkersAsOf: now},
+			[]Warning{{Warn, "worker box has been silent for 26s", "workers", "w1"}}},
+		"silent for a slow heartbeat": {Situation{Workers: worker(online, 26*time.Second), WorkersAsOf: now, Info: &kagziv1.GetServerInfoResponse{HeartbeatIntervalMs: 20_000}}, nil},
+		"offline worker":              {Situation{Workers: worker(kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE, time.Hour), WorkersAsOf: now}, nil},
+		"schedules": {Situation{Schedules: []*kagziv1.WorkflowSchedule{{ScheduleId: "s1"}, {ScheduleId: "s2", Name: "nightly", Enabled: true, Broken: "no such zone"}}},
+			[]Warning{{Alarm, "schedule nightly cannot fire: no such zone", "schedules", "nightly"}, {Notice, "schedule s1 is paused", "schedules", "s1"}}},
+		"clock ahead":      {Situation{Skew: 3 * time.Second}, []Warning{{Warn, "the server's clock is 3s ahead of this machine's", "server", ""}}},
+		"clock behind":     {Situation{Skew: -time.Hour}, []Warning{{Warn, "the server's clock is 1h0m behind this machine's", "server", ""}}},
+		"clock uncertain":  {Situation{Skew: 3 * time.Second, RoundTrip: 2 * time.Second}, nil},
+		"older":            {Situation{Info: info("", "", ""), Version: "v1.10.0"}, []Warning{{Notice, "the server is v1.2.0, older than this program, v1.10.0", "server", ""}}},
+		"newer":            {Situation{Info: info("", "", ""), Version: "v1.1.9"}, nil},
+		"no real version":  {Situation{Info: info("", "", ""), Version: "dev"}, nil},
+		"insecure":         {Situation{Info: info("settings", "insecure", "true")}, []Warning{{Notice, "the server lets other machines in without encryption and keys (--insecure)", "server", ""}}},
+		"secure by choice": {Situation{Info: info("settings", "insecure", "false")}, nil},
+	} {
+		if diff := cmp.Diff(try.want, Warnings(try.situation)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// Package model owns what the screens show: the live data of one server and namespace, kept up to date by what the server tells. It knows
+// no terminal.
+//
+// Every object belongs to one goroutine, that of the screens. Calls to the server run in goroutines of their own and hand over what came
+// of them through post, so there are no locks. An answer to a question that nobody asks any more is dropped. Whoever makes an object
+// closes it; closing waits for its goroutines.
+package model
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// callTimeout bounds a unary call, so that a server that hangs does not hold a list up for good.
+const callTimeout = 10 * time.Second
+
+// tasks are the goroutines and timers of one object.
+type tasks struct {
+	ctx    context.Context // ends when the object is closed
+	cancel context.CancelFunc
+	post   func(func())
+	now    func() time.Time
+	group  sync.WaitGroup
+	timers map[*timer]struct{}
+}
+
+func newTasks(ctx context.Context, post func(func()), now func() time.Time) *tasks {
+	t := &tasks{post: post, now: now, timers: map[*timer]struct{}{}}
+	t.ctx, t.cancel = context.WithCancel(ctx)
+	return t
+}
+
+// close ends everything and waits for it. It may be called twice.
+func (t *tasks) close() {
+	t.cancel()
+	for timer := range t.timers {
+		timer.stop()
+	}
+	t.group.Wait()
+}
+
+// hand has something done on the UI goroutine, unless the object has been closed by then.
+func (t *tasks) hand(f func()) {
+	t.post(func() {
+		if t.ctx.Err() == nil {
+			f()
+		}
+	})
+}
+
+// timer is something to be done later.
+type timer struct {
+	tasks *tasks
+	timer *time.Timer
+	done  bool
+}
+
+// after has something done on the UI goroutine after a while.
+func (t *tasks) after(d time.Duration, f func()) *timer {
+	it := &timer{tasks: t}
+	t.timers[it] = struct{}{}
+	it.timer = time.AfterFunc(d, func() {
+		t.hand(func() {
+			if !it.done {
+				it.stop()
+				f()
+			}
+		})
+	})
+	return it
+}
+
+// stop takes a timer back, also one that has gone off and was not dealt with yet. It may be called on nil and twice.
+func (t *timer) stop() {
+	if t == nil || t.done {
+		return
+	}
+	t.done = true
+	t.timer.Stop()
+	delete(t.tasks.timers, t)
+}
+
+// ask makes a call beside the UI goroutine and deals with the answer on it. The call is dropped, and with it its answer, when the function
+// that ask returns is called first.
+func ask[T any](t *tasks, call func(context.Context) (T, error), then func(T, error)) (drop func()) {
+	ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
+	dropped := false
+	t.group.Go(func() {
+		defer cancel()
+		answer, err := call(ctx)
+		t.hand(func() {
+			if !dropped {
+				then(answer, err)
+			}
+		})
+	})
+	return func() {
+		dropped = true
+		cancel()
+	}
+}

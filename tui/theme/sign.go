@@ -1,0 +1,80 @@
+package theme
+
+import (
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// OfRun is the sign of a run as it stands; a pending run that has failed before is retrying.
+func OfRun(r *kagziv1.Workflow) Sign {
+	if r.GetPaused() && !render.Ended(r.GetStatus()) {
+		return Sign{Paused, "paused", render.Paused}
+	}
+	if r.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING && r.GetAttempts() > 1 {
+		return Sign{Retrying, "retrying", render.Waiting}
+	}
+	return OfStatus(r.GetStatus())
+}
+
+// OfStatus is the sign of a run's status alone.
+func OfStatus(s kagziv1.WorkflowStatus) Sign {
+	switch s {
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING:
+		return Sign{Pending, "pending", render.Dim}
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING:
+		return Sign{Running, "running", render.Busy}
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING:
+		return Sign{Sleeping, "sleeping", render.Asleep}
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
+		return Sign{Completed, "completed", render.Good}
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED:
+		return Sign{Failed, "failed", render.Bad}
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT:
+		return Sign{TimedOut, "timed out", render.Bad}
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED:
+		return Sign{Cancelled, "cancelled", render.Stopped}
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED:
+		return Sign{Terminated, "terminated", render.Stopped}
+	}
+	return Sign{Pending, "unknown", render.Dim}
+}
+
+// OfStep is the sign of an attempt of a step.
+func OfStep(s *kagziv1.Step) Sign {
+	switch s.GetStatus() {
+	case kagziv1.StepStatus_STEP_STATUS_PENDING:
+		return Sign{Retrying, "retrying", render.Waiting}
+	case kagziv1.StepStatus_STEP_STATUS_RUNNING:
+		if s.GetKind() != kagziv1.StepKind_STEP_KIND_FUNCTION {
+			return Sign{Sleeping, "waiting", render.Asleep}
+		}
+		return Sign{Running, "running", render.Busy}
+	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
+		return Sign{Completed, "completed", render.Good}
+	case kagziv1.StepStatus_STEP_STATUS_FAILED:
+		return Sign{Failed, "failed", render.Bad}
+	}
+	return Sign{Pending, "unknown", render.Dim}
+}
+
+// OfWorker is the sign of a worker's status.
+func OfWorker(s kagziv1.WorkerStatus) Sign {
+	switch s {
+	case kagziv1.WorkerStatus_WORKER_STATUS_ONLINE:
+		return Sign{Online, "online", render.Good}
+	case kagziv1.WorkerStatus_WORKER_STATUS_DRAINING:
+		return Sign{Draining, "draining", render.Waiting}
+	}
+	return Sign{Offline, "offline", render.Dim}
+}
+
+// OfSchedule is the sign of a schedule: one that cannot fire is broken, whether it is on or not.
+func OfSchedule(s *kagziv1.WorkflowSchedule) Sign {
+	switch {
+	case s.GetBroken() != "":
+		return Sign{Failed, "broken", render.Bad}
+	case !s.GetEnabled():
+		return Sign{Paused, "paused", render.Paused}
+	}
+	return Sign{Scheduled, "on", render.Good}
+}

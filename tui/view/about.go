@@ -1,0 +1,230 @@
+package view
+
+import (
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// about is what pages about one thing have in common: facts at the top, and below them facets that one goes through with tab. Where there
+// is room all facets are seen at once.
+type about struct {
+	app    *App
+	facets []*facet
+	focus  int
+	facts  func() []fact        // the most important first
+	whole  func() proto.Message // the thing itself, nil before it was read
+	pairs  func() []render.Pair // all that is known of it
+	id     func() string        // of the thing
+	places []place              // of the facets at the last draw, empty where they were not seen
+}
+
+// facet is a part of such a page.
+type facet struct {
+	title   func() string
+	part    part
+	prepare func()     // before it is drawn
+	want    func() int // rows that show all of it
+	// Of tables: what the rows are about.
+	tab      *widget.Table
+	message  func(id string) proto.Message
+	messages func() []proto.Message
+}
+
+// part is a widget that takes keys.
+type part interface {
+	tview.Primitive
+	Key(event *tcell.EventKey) bool
+}
+
+// focused is the facet that keys are for.
+func (p *about) focused() *facet { return p.facets[p.focus] }
+
+// Draw draws the facts and as many facets as have room.
+func (p *about) Draw(c widget.Canvas) {
+	if p.whole() == nil {
+		c.Cut(2, c.H/3, c.W-4, "Reading …", c.Theme.Role(theme.Faint))
+		return
+	}
+	top := drawFacts(c.Part(1, 0, c.W-2, max(3, c.H*2/5)), p.facts())
+	rest := c.Part(0, top, c.W, c.H-top)
+	p.places = make([]place, len(p.facets))
+	if heights := p.share(rest.H); heights != nil {
+		y := 0
+		for i, h := range heights {
+			p.drawRule(rest.Part(0, y, rest.W, 1), i)
+			p.drawFacet(i, rest.Part(0, y+1, rest.W, h-1))
+			y += h
+		}
+		return
+	}
+	p.drawTabs(rest.Part(0, 0, rest.W, 1))
+	p.drawFacet(p.focus, rest.Part(0, 1, rest.W, rest.H-1))
+}
+
+// leastFacet is the rows of a facet, with its rule, below which it is of no use beside others.
+const leastFacet = 5
+
+// share divides rows among the facets, two to the first for one to another; nil when they have no room beside each other. The last
+// takes what is left.
+func (p *about) share(rows int) []int {
+	heights := make([]int, len(p.facets))
+	wants := make([]int, len(p.facets))
+	left := rows
+	for i, f := range p.facets {
+		wants[i] = f.want() + 1
+		heights[i] = min(wants[i], leastFacet)
+		left -= heights[i]
+	}
+	if left < 0 {
+		return nil
+	}
+	for grown := true; left > 0 && grown; {
+		grown = false
+		for i := range heights {
+			more := min(wants[i]-heights[i], left, 1)
+			if i == 0 {
+				more = min(wants[i]-heights[i], left, 2)
+			}
+			heights[i] += more
+			left -= more
+			grown = grown || more > 0
+		}
+	}
+	heights[len(heights)-1] += left
+	return heights
+}
+
+func (p *about) drawFacet(i int, c widget.Canvas) {
+	p.places[i] = func(int, int) (int, int, int, int) { return c.X, c.Y, c.W, c.H }
+	p.facets[i].prepare()
+	p.facets[i].part.SetRect(c.X, c.Y, c.W, c.H)
+	p.facets[i].part.Draw(c.Screen)
+}
+
+// drawRule is the line over one of several facets.
+func (p *about) drawRule(c widget.Canvas, i int) {
+	look := c.Theme
+	c.Fill(0, 0, c.W, look.Glyph(theme.Line), look.Role(theme.Border))
+	p.drawTitle(c, 1, i)
+}
+
+// drawTabs is the line over the one facet that is seen, with the titles of all.
+func (p *about) drawTabs(c widget.Canvas) {
+	look := c.Theme
+	c.Fill(0, 0, c.W, look.Glyph(theme.Line), look.Role(theme.Border))
+	x := 1
+	for i := range p.facets {
+		x += p.drawTitle(c, x, i) + 1
+	}
+}
+
+// drawTitle is a facet's title in a line, and is how wide it is.
+func (p *about) drawTitle(c widget.Canvas, x, i int) int {
+	style := c.Theme.Role(theme.Faint)
+	if i == p.focus {
+		style = c.Theme.Role(theme.Title)
+		if len(p.facets) > 1 {
+			style = c.Theme.Role(theme.Selected)
+		}
+	}
+	return c.Cut(x, 0, c.W-x-1, " "+p.facets[i].title()+" ", style)
+}
+
+func (p *about) Status() string                 { return "" }
+func (p *about) Key(event *tcell.EventKey) bool { return p.focused().part.Key(event) }
+
+// Mouse gives the mouse to the facet that it is on.
+func (p *about) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
+	x, y := event.Position()
+	for i, at := range p.places {
+		if at == nil {
+			continue
+		}
+		if left, top, w, h := at(0, 0); x < left || x >= left+w || y < top || y >= top+h {
+			continue
+		}
+		if action == tview.MouseLeftClick {
+			p.focus = i
+		}
+		consumed, _ := p.facets[i].part.MouseHandler()(action, event, func(tview.Primitive) {})
+		return consumed
+	}
+	return false
+}
+
+// selected is the row under the cursor of the focused facet, where that is a table.
+func (p *about) selected() (id string, ok bool) {
+	if p.focused().tab == nil {
+		return "", false
+	}
+	return p.focused().tab.Selected()
+}
+
+// CopyID is the id of the row under the cursor, else of the thing.
+func (p *about) CopyID() string {
+	if id, ok := p.selected(); ok {
+		return id
+	}
+	return p.id()
+}
+
+// CopyAll is the row under the cursor as JSON, else the thing.
+func (p *about) CopyAll() string {
+	if id, ok := p.selected(); ok && p.focused().message != nil {
+		return document(p.focused().message(id))
+	}
+	return document(p.whole())
+}
+
+// Rows are those of the focused facet, else all that is known of the thing.
+func (p *about) Rows() (titles []string, rows [][]string) {
+	if p.focused().tab != nil {
+		return p.focused().tab.Export()
+	}
+	for _, pair := range p.pairs() {
+		for _, line := range pair.Lines {
+			rows = append(rows, []string{pair.Label, line})
+		}
+	}
+	return []string{"FACT", "VALUE"}, rows
+}
+
+// JSON is likewise.
+func (p *about) JSON() ([]byte, error) {
+	if p.focused().messages != nil {
+		raw, err := render.JSON(render.Documents(p.focused().messages()), "  ")
+		return append(raw, '\n'), err
+	}
+	return []byte(document(p.whole()) + "\n"), nil
+}
+
+// describe lays all that is known of the thing over the page.
+func (p *about) describe(title string) func([]string) error {
+	return func([]string) error {
+		if p.whole() == nil {
+			return errNotRead
+		}
+		p.app.readPairs(title, p.pairs())
+		return nil
+	}
+}
+
+// moves are the actions to go through the facets and to read all of the thing.
+func (p *about) moves(title string) []*Action {
+	turn := func(step int) func([]string) error {
+		return func([]string) error {
+			p.focus = (p.focus + step + len(p.facets)) % len(p.facets)
+			return nil
+		}
+	}
+	return []*Action{
+		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8, Run: p.describe(title)},
+		{Name: "next-part", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of this page", Group: GroupMove, Hint: 9, Run: turn(1)},
+		{Name: "part-before", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: turn(-1)},
+	}
+}

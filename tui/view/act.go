@@ -1,0 +1,228 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+const (
+	// manyTargets is how many things an action may be for before their number is to be typed.
+	manyTargets = 10
+	// listedTargets is how many of them a question names.
+	listedTargets = 8
+	// longestCommand is how much of an equivalent command line a question shows.
+	longestCommand = 600
+)
+
+// scope is where actions are done now.
+func (a *App) scope() model.Scope {
+	return model.Scope{Namespace: a.link.Namespace(), Address: a.options.Address}
+}
+
+// deed is an action that a person is asked about before it is done.
+type deed struct {
+	action model.Action
+	what   string                     // "2 runs of type order", "the worker w-1"
+	name   func(target string) string // of a target, for people; nil: the target itself
+	lines  []string                   // what else there is to say
+	done   func(j *model.Job)         // after all targets, when at least one worked; nil: nothing
+	failed func(r model.Result)       // in place of a complaint, when it has one target and that failed; nil: a complaint
+}
+
+// confirm asks whether something is to be done, and does it. The question names what it is done to and the command line that does the
+// same; nothing is what enter chooses.
+func (a *App) confirm(d deed) {
+	verb := strings.ToUpper(d.action.Name[:1]) + d.action.Name[1:]
+	question := widget.Question{
+		Title: verb + " " + d.what + "?", Command: shortened(d.action.CommandLine(), longestCommand), Danger: d.action.Danger,
+		Buttons: []string{"Cancel", verb}, Want: a.wanted(d.action),
+	}
+	if d.action.Name == "cancel" {
+		question.Buttons = []string{"Leave as is", "Cancel " + d.what}
+	}
+	for _, line := range d.lines {
+		question.Lines = append(question.Lines, widget.TextLine(line, render.Plain))
+	}
+	if n := len(d.action.Targets); n > 1 {
+		for _, target := range d.action.Targets[:min(n, listedTargets)] {
+			question.Lines = append(question.Lines, widget.TextLine("  "+d.nameOf(target), render.Dim))
+		}
+		if n > listedTargets {
+			question.Lines = append(question.Lines, widget.TextLine(fmt.Sprintf("  and %d more", n-listedTargets), render.Dim))
+		}
+	}
+	if question.Want != "" {
+		question.Lines = append(question.Lines, widget.Line{}, widget.TextLine(fmt.Sprintf("Type %s to go on.", question.Want), render.Strong))
+	}
+	dialog := widget.NewDialog(a.theme, question)
+	o := &over{primitive: dialog, place: wholeScreen}
+	dialog.Choose = func(button int) {
+		a.lift(o)
+		if button > 0 {
+			a.do(d)
+		}
+	}
+	a.lay(o)
+}
+
+// wanted is what is to be typed before something is done to many things, or in a namespace that the person protects.
+func (a *App) wanted(action model.Action) string {
+	if len(action.Targets) > manyTargets {
+		return strconv.Itoa(len(action.Targets))
+	}
+	for _, pattern := range a.options.Config.Protected {
+		if ok, err := path.Match(pattern, a.link.Namespace()); ok || err != nil && pattern == a.link.Namespace() {
+			return a.link.Namespace()
+		}
+	}
+	return ""
+}
+
+func (d *deed) nameOf(target string) string {
+	if d.name == nil {
+		return target
+	}
+	return d.name(target)
+}
+
+// carryOut does something without asking: what makes something new, or can be taken back with one key.
+func (a *App) carryOut(d deed) {
+	if a.wanted(d.action) != "" {
+		a.confirm(d)
+		return
+	}
+	a.do(d)
+}
+
+// do does it and tells what came of it.
+func (a *App) do(d deed) {
+	a.keep("$ "+d.action.CommandLine(), false) // what was done can be read, and copied, in :messages
+	a.job = model.Perform(a.link, d.action, func(j *model.Job) { a.progress(d, j) })
+	a.deed = d
+}
+
+// progress tells how far an action has come, and in the end what it came to.
+func (a *App) progress(d deed, j *model.Job) {
+	n := len(j.Results)
+	if j.Running() {
+		a.say("%s: %d of %d", d.action.Name, j.Tried, n)
+		return
+	}
+	if j.Failed < n && d.done != nil {
+		d.done(j)
+	}
+	switch {
+	case j.Failed == 0 && n == 1:
+		a.say("%s %s: %s", d.action.Name, d.nameOf(j.Results[0].Target), j.Results[0].Text)
+	case j.Failed == 0:
+		a.say("%s: all %d done", d.action.Name, n)
+	case n == 1 && d.failed != nil:
+		d.failed(j.Results[0])
+	case n == 1:
+		a.complain(fmt.Errorf("%s %s: %s", d.action.Name, d.nameOf(j.Results[0].Target), problem(j.Results[0])))
+	default:
+		a.complain(fmt.Errorf("%s: %d of %d failed; :again tries those once more", d.action.Name, j.Failed, n))
+		a.showFailures(d, j)
+	}
+}
+
+// problem is why a target failed, and whether it may have worked all the same.
+func problem(r model.Result) string {
+	if r.Uncertain() {
+		return "it may have worked all the same; :again asks once more without doing it twice (" + sentence(r.Err) + ")"
+	}
+	return sentence(r.Err)
+}
+
+// showFailures lists what failed and why.
+func (a *App) showFailures(d deed, j *model.Job) {
+	var lines []widget.Line
+	for _, r := range j.Results {
+		if r.Err != nil {
+			lines = append(lines, widget.Line{Cells: []render.Cell{{Text: d.nameOf(r.Target) + "  ", Style: render.Strong}, {Text: problem(r), Style: render.Bad}}})
+		}
+	}
+	a.reader(fmt.Sprintf("%s: %d of %d failed", d.action.Name, j.Failed, len(j.Results)), widget.NewLines(a.theme).SetLines(lines), nil)
+}
+
+// again does the last action once more to what failed.
+func (a *App) again() error {
+	if a.job == nil || a.job.Failed == 0 {
+		return errors.New("nothing has failed")
+	}
+	if a.job.Running() {
+		return errors.New("it is still being done")
+	}
+	a.job.Again()
+	return nil
+}
+
+// form lays a form over the page. submit gets the values; what it refuses can be changed. A field named input is edited in the person's editor.
+func (a *App) form(title, label string, fields []widget.Field, submit func(values map[string]string) error) *widget.Form {
+	f := widget.NewForm(a.theme, title, fields)
+	f.SubmitLabel = label
+	o := &over{primitive: f, place: wholeScreen}
+	f.Cancel = func() { a.lift(o) }
+	f.Edit = func(current []byte) ([]byte, error) {
+		edited, _, err := a.edit(current)
+		return edited, err
+	}
+	f.Submit = func(values map[string]string) {
+		a.lift(o)
+		if err := submit(values); err != nil {
+			f.SetError(fieldOf(err), sentence(err))
+			a.lay(o)
+		}
+	}
+	a.lay(o)
+	return f
+}
+
+// fieldError is what is wrong with one field of a form.
+type fieldError struct {
+	field string
+	err   error
+}
+
+func (e *fieldError) Error() string { return e.err.Error() }
+func (e *fieldError) Unwrap() error { return e.err }
+
+// fieldOf is the field that an error is about; empty when it is about none.
+func fieldOf(err error) string {
+	if f, ok := errors.AsType[*fieldError](err); ok {
+		return f.field
+	}
+	return ""
+}
+
+// shortened cuts a line that would fill the screen.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return render.Truncate(render.Safe(text), most)
+}
+
+// several is a number of things: "1 run", "3 runs".
+func several(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// common is the one value that all have; empty when they differ.
+func common(values []string) string {
+	if len(values) == 0 || slices.ContainsFunc(values, func(v string) bool { return v != values[0] }) {
+		return ""
+	}
+	return values[0]
+}

@@ -1,0 +1,293 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// runActions are what can be done to runs. targets are those that an action is for; step is the one under the cursor, empty for none.
+func (a *App) runActions(targets func() []*kagziv1.Workflow, step func() string) []*Action {
+	r := runDeeds{app: a, targets: targets, step: step}
+	return []*Action{
+		{Name: "cancel", Keys: []string{"x"}, Args: "[GRACE]", Help: "cancel the run; with a grace such as 30s its code may clean up", Group: GroupAct, Changes: true, Hint: 3, Off: r.noneOpen, Run: r.cancel},
+		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, whatever its code does", Group: GroupAct, Changes: true, Off: r.noneOpen, Run: r.terminate},
+		{Name: "retry", Keys: []string{"t"}, Args: "[STEP | --restart]", Help: "start the ended run again, from the step under the cursor", Group: GroupAct, Changes: true, Hint: 4, Off: r.noneEnded, Run: r.retry},
+		{Name: "signal", Keys: []string{"s"}, Help: "send the run a signal", Group: GroupAct, Changes: true, Hint: 5, Off: r.noneOpen, Run: r.signal},
+		{Name: "pause", Aliases: []string{"resume"}, Keys: []string{"P"}, Help: "take the run out of the workers' hands, or let it go on", Group: GroupAct, Changes: true, Hint: 6, Off: r.noneOpen, Run: r.pause},
+		{Name: "override", Keys: []string{"O"}, Help: "set the result of a step by hand", Group: GroupAct, Changes: true, Off: r.notOne, Run: r.override},
+		{Name: "pin", Aliases: []string{"unpin"}, Keys: []string{"I"}, Help: "keep the run whatever the retention, or let it go", Group: GroupAct, Changes: true, Off: r.none, Run: r.pin},
+	}
+}
+
+// runDeeds are what can be done to some runs.
+type runDeeds struct {
+	app     *App
+	targets func() []*kagziv1.Workflow
+	step    func() string
+}
+
+func (r runDeeds) none() string {
+	if len(r.targets()) == 0 {
+		return errNothingUnder.Error()
+	}
+	return ""
+}
+
+func (r runDeeds) notOne() string {
+	if len(r.targets()) != 1 {
+		return "this is for one run at a time"
+	}
+	return ""
+}
+
+func (r runDeeds) noneOpen() string {
+	if none := r.none(); none != "" {
+		return none
+	}
+	if len(r.open()) == 0 {
+		return "the run has ended; t starts it again"
+	}
+	return ""
+}
+
+func (r runDeeds) noneEnded() string {
+	if none := r.none(); none != "" {
+		return none
+	}
+	if len(r.ended()) == 0 {
+		return "only a run that went wrong can be started again"
+	}
+	return ""
+}
+
+// open are the targets that go on; ended are those that did not end well.
+func (r runDeeds) open() []*kagziv1.Workflow {
+	return chosen(r.targets(), func(w *kagziv1.Workflow) bool { return !render.Ended(w.GetStatus()) })
+}
+
+func (r runDeeds) ended() []*kagziv1.Workflow {
+	return chosen(r.targets(), func(w *kagziv1.Workflow) bool {
+		return render.Ended(w.GetStatus()) && w.GetStatus() != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED
+	})
+}
+
+func chosen(runs []*kagziv1.Workflow, which func(*kagziv1.Workflow) bool) []*kagziv1.Workflow {
+	var list []*kagziv1.Workflow
+	for _, w := range runs {
+		if which(w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// deed is an action on runs, with what the question says of them.
+func (r runDeeds) deed(action model.Action, runs []*kagziv1.Workflow, lines ...string) deed {
+	names, types := map[string]string{}, make([]string, len(runs))
+	for i, w := range runs {
+		names[w.GetRunId()], types[i] = w.GetWorkflowType()+" "+runName(w), w.GetWorkflowType()
+	}
+	what := several(len(runs), "the run", "runs")
+	if t := common(types); t != "" {
+		what += " of " + t
+	}
+	if left := len(r.targets()) - len(runs); left > 0 {
+		lines = append(lines, fmt.Sprintf("%d of the marked runs are left out: they are not in a state for it.", left))
+	}
+	if len(runs) == 1 {
+		lines = append(lines, fmt.Sprintf("%s in namespace %q, %s.", names[runs[0].GetRunId()], r.app.link.Namespace(), render.RunStatusCell(runs[0]).Text))
+	}
+	return deed{action: action, what: what, lines: lines, name: func(id string) string { return names[id] }}
+}
+
+// runName is what people call a run.
+func runName(w *kagziv1.Workflow) string {
+	if w.GetExternalId() != "" {
+		return w.GetExternalId()
+	}
+	return w.GetRunId()
+}
+
+func idsOf(runs []*kagziv1.Workflow) []string {
+	ids := make([]string, len(runs))
+	for i, w := range runs {
+		ids[i] = w.GetRunId()
+	}
+	return ids
+}
+
+func (r runDeeds) cancel(args []string) error {
+	var grace time.Duration
+	lines := []string{"Workers that hold it are told at once; nothing that they send later counts."}
+	if len(args) > 0 {
+		var err error
+		if grace, err = filter.ParseDuration(args[0]); err != nil || len(args) > 1 {
+			return fmt.Errorf("cancel takes a grace such as 30s, got %q", args[0])
+		}
+		lines = []string{fmt.Sprintf("Its code is told and has %s to clean up.", render.Duration(grace))}
+	}
+	runs := r.open()
+	r.app.confirm(r.deed(r.app.scope().Cancel(idsOf(runs), grace, ""), runs, lines...))
+	return nil
+}
+
+func (r runDeeds) terminate([]string) error {
+	runs := r.open()
+	r.app.confirm(r.deed(r.app.scope().Terminate(idsOf(runs), ""), runs, "Its code is not told and cleans nothing up."))
+	return nil
+}
+
+func (r runDeeds) retry(args []string) error {
+	runs := r.ended()
+	o := model.RetryOptions{FromStep: r.step()}
+	if len(args) > 0 {
+		o.FromStep = args[0]
+	}
+	line := "A new run keeps the results of all completed steps."
+	switch {
+	case o.FromStep == "--restart":
+		o, line = model.RetryOptions{Restart: true}, "A new run begins from nothing; no result is kept."
+	case o.FromStep != "":
+		line = fmt.Sprintf("A new run keeps what was completed before %q; that step and all begun after it run again.", o.FromStep)
+	}
+	d := r.deed(r.app.scope().Retry(idsOf(runs), o), runs, line)
+	if here := r.app.trails.top(); len(runs) == 1 {
+		d.done = func(j *model.Job) {
+			if r.app.trails.top() == here { // whoever has gone on is not called back
+				r.app.done(r.app.pushView("run", j.Results[0].ID))
+			}
+		}
+	}
+	r.app.confirm(d)
+	return nil
+}
+
+func (r runDeeds) pause([]string) error {
+	runs := r.open()
+	paused := chosen(runs, (*kagziv1.Workflow).GetPaused)
+	if len(paused) == len(runs) {
+		r.app.carryOut(r.deed(r.app.scope().Resume(idsOf(runs), ""), runs))
+		return nil
+	}
+	runs = chosen(runs, func(w *kagziv1.Workflow) bool { return !w.GetPaused() })
+	r.app.confirm(r.deed(r.app.scope().Pause(idsOf(runs), ""), runs, "Nothing claims it and its timers wait until it is resumed."))
+	return nil
+}
+
+func (r runDeeds) pin([]string) error {
+	runs := r.targets()
+	pin := len(chosen(runs, (*kagziv1.Workflow).GetPinned)) < len(runs)
+	r.app.carryOut(r.deed(r.app.scope().Pin(idsOf(runs), pin, ""), runs))
+	return nil
+}
+
+// waitsFor is the name of the signal that a run waits for; empty when it waits for none.
+func waitsFor(w *kagziv1.Workflow) string {
+	const prefix = "signal:"
+	if text := w.GetWaitingFor(); len(text) > len(prefix) && text[:len(prefix)] == prefix {
+		return text[len(prefix):]
+	}
+	return ""
+}
+
+func (r runDeeds) signal([]string) error {
+	runs := r.open()
+	names := make([]string, len(runs))
+	for i, w := range runs {
+		names[i] = waitsFor(w)
+	}
+	fields := []widget.Field{
+		{Name: "name", Label: "Signal", Value: common(names), Required: true},
+		{Name: "input", Label: "Payload", Kind: widget.JSONField},
+	}
+	r.app.form("Signal "+several(len(runs), "the run", "runs"), "Send", fields, func(values map[string]string) error {
+		r.app.carryOut(r.deed(r.app.scope().Signal(idsOf(runs), values["name"], jsonOf(values["input"])), runs))
+		return nil
+	})
+	return nil
+}
+
+func (r runDeeds) override([]string) error {
+	runs := r.targets()
+	fields := []widget.Field{
+		{Name: "step", Label: "Step", Value: r.step(), Required: true},
+		{Name: "kind", Label: "It is", Kind: widget.ChoiceField, Choices: []string{"completed", "failed"}},
+		{Name: "input", Label: "Output", Kind: widget.JSONField},
+		{Name: "error", Label: "Error"},
+		{Name: "reason", Label: "Reason", Required: true},
+	}
+	r.app.form("Override a step", "Override", fields, func(values map[string]string) error {
+		o := model.Override{Step: values["step"], Reason: values["reason"]}
+		if values["kind"] == "failed" {
+			if values["error"] == "" {
+				return &fieldError{"error", errors.New("say what the step failed with")}
+			}
+			o.Message = values["error"]
+		} else if o.Output = jsonOf(values["input"]); o.Output == nil {
+			return &fieldError{"input", errors.New("say what the step came to, as JSON")}
+		}
+		r.app.confirm(r.deed(r.app.scope().Override(runs[0].GetRunId(), o), runs, "The old record and your reason stay in the history."))
+		return nil
+	})
+	return nil
+}
+
+// jsonOf is the value of a JSON field; nil when it is empty.
+func jsonOf(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	return []byte(text)
+}
+
+// startForm asks for a run to be started.
+func (a *App) startForm(types, queues []string) {
+	within := func(list []string) func(string) []string {
+		return func(text string) []string { return beginning(list, text) }
+	}
+	fields := []widget.Field{
+		{Name: "type", Label: "Type", Required: true, Complete: within(types)},
+		{Name: "queue", Label: "Queue", Value: "", Complete: within(queues), Note: func(value string) []render.Cell {
+			if value == "" {
+				return []render.Cell{{Text: `empty means "default"`, Style: render.Dim}}
+			}
+			return nil
+		}},
+		{Name: "input", Label: "Input", Kind: widget.JSONField},
+		{Name: "external", Label: "External id"},
+		{Name: "priority", Label: "Priority", Kind: widget.NumberField},
+		{Name: "delay", Label: "Not before", Kind: widget.DurationField},
+	}
+	a.form("Start a run", "Start", fields, func(values map[string]string) error {
+		request := &kagziv1.StartWorkflowRequest{WorkflowType: values["type"], TaskQueue: values["queue"], ExternalId: values["external"]}
+		if input := jsonOf(values["input"]); input != nil {
+			request.Input = &kagziv1.Payload{Data: input, Metadata: map[string]string{"content-type": "application/json"}}
+		}
+		if values["priority"] != "" {
+			n, err := strconv.ParseInt(values["priority"], 10, 32)
+			if err != nil {
+				return &fieldError{"priority", err}
+			}
+			request.Priority = new(int32(n))
+		}
+		if values["delay"] != "" {
+			d, err := filter.ParseDuration(values["delay"])
+			if err != nil {
+				return &fieldError{"delay", err}
+			}
+			request.StartAt = timestamppb.New(a.now().Add(d))
+		}
+		a.carryOut(deed{action: a.scope().Start(request), what: "a run of " + values["type"]})
+		return nil
+	})
+}

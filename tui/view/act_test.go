@@ -1,0 +1,171 @@
+package view
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+// statusOf is a run's status in the world.
+func statusOf(t *testing.T, w *world.World, id string) string {
+	t.Helper()
+	answer, err := w.GetWorkflow(context.Background(), &kagziv1.GetWorkflowRequest{RunId: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return render.RunStatusCell(answer.GetWorkflow()).Text
+}
+
+// onRun opens the list of runs with the cursor on the first that a filter chooses, and is that run's id.
+func onRun(t *testing.T, r *rig, filter string) string {
+	t.Helper()
+	if err := r.app.command("runs " + filter); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	p := r.app.trails.top().(*runsPage)
+	run := p.under()
+	if run == nil {
+		t.Fatalf("no run is %s:\n%s", filter, r.draw())
+	}
+	return run.GetRunId()
+}
+
+func TestNothingIsDoneWithoutAYesAndEnterAloneIsNone(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+		id := onRun(t, r, "status:sleeping")
+		r.press("x")
+		r.shows("Cancel the run", "kagzi workflow cancel "+id, "Leave as is")
+		r.press("enter")
+		if got := statusOf(t, w, id); got != "SLEEPING" {
+			t.Fatalf("after enter alone the run is %s", got)
+		}
+		r.press("x", "esc")
+		if got := statusOf(t, w, id); got != "SLEEPING" {
+			t.Fatalf("after esc the run is %s", got)
+		}
+		r.press("x", "tab", "enter")
+		if got := statusOf(t, w, id); got != "CANCELLED" {
+			t.Fatalf("after a yes the run is %s:\n%s", got, r.draw())
+		}
+		r.shows("CANCELLED")
+	})
+}
+
+func TestManyRunsAreCancelledOnlyAfterTheirNumberWasTyped(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 30, func(r *rig) {
+		onRun(t, r, "status:pending,running,sleeping type:thumbnail")
+		p := r.app.trails.top().(*runsPage)
+		r.press("space", "pgdn", "ctrl-space")
+		ids := p.tab.Targets()
+		if len(ids) <= manyTargets {
+			t.Fatalf("%d runs are marked, want more than %d", len(ids), manyTargets)
+		}
+		r.press("x", "tab", "enter")
+		if got := statusOf(t, w, ids[0]); got == "CANCELLED" {
+			t.Fatal("they were cancelled without their number")
+		}
+		r.press("x")
+		r.enter(strings.TrimSpace(number(int64(len(ids)))))
+		r.press("tab", "enter")
+		r.pass(time.Second)
+		for _, id := range ids {
+			if got := statusOf(t, w, id); got != "CANCELLED" {
+				t.Fatalf("run %s is %s", id, got)
+			}
+		}
+	})
+}
+
+func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 110, 30, func(r *rig) {
+		id := onRun(t, r, "status:sleeping type:refund.approval")
+		r.press("s")
+		r.shows("Signal", "approval")
+		r.press("ctrl-s")
+		r.shows("delivered")
+		r.press("I")
+		r.shows("pinned")
+		if err := r.app.command("runs id:" + id); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		id = onRun(t, r, "status:pending type:onboarding")
+		r.press("P", "tab", "enter")
+		if got := statusOf(t, w, id); !strings.Contains(got, "paused") {
+			t.Fatalf("the run is %s, want it paused:\n%s", got, r.draw())
+		}
+		r.pass(time.Second)
+		r.press("P")
+		if got := statusOf(t, w, id); strings.Contains(got, "paused") {
+			t.Fatalf("the run is %s, want it resumed", got)
+		}
+		onRun(t, r, "status:failed type:order")
+		r.press("t")
+		r.shows("Retry the run", "kagzi workflow retry", "keeps the results")
+		r.press("tab", "enter")
+		r.shows("retried as")
+	})
+}
+
+func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 30, func(r *rig) {
+		r.press("n")
+		r.shows("Start a run")
+		r.press("ctrl-s")
+		r.shows("this is needed")
+		r.enter("order")
+		r.press("tab")
+		r.enter("orders")
+		r.press("tab", "tab")
+		r.enter("by-hand-1")
+		r.press("ctrl-s")
+		r.pass(time.Second)
+		r.shows("started as", "by-hand-1")
+		r.press(":")
+		r.enter("messages")
+		r.press("enter")
+		r.shows("$ kagzi workflow start order --queue orders --external-id by-hand-1")
+	})
+}
+
+func TestWhatFailsIsSaidAndCanBeTriedAgain(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 110, 30, func(r *rig) {
+		id := onRun(t, r, "status:sleeping")
+		r.press("x")
+		w.Down(errGone)
+		r.press("tab", "enter")
+		r.shows("it may have worked all the same")
+		w.Up()
+		r.pass(20 * time.Second)
+		if err := r.app.command("again"); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		if got := statusOf(t, w, id); got != "CANCELLED" {
+			t.Fatalf("after :again the run is %s", got)
+		}
+	})
+}
+
+func TestInAProtectedNamespaceItsNameIsTyped(t *testing.T) {
+	options := func() Options {
+		w := world.New(1, begin)
+		return Options{API: w, Open: "runs", Now: w.Now, Config: Config{Protected: []string{"def*"}}}
+	}
+	onRig(t, options, 100, 24, func(r *rig) {
+		onRun(t, r, "status:sleeping")
+		r.press("x")
+		r.shows("Type default to go on.")
+	})
+}

@@ -1,0 +1,235 @@
+// Package view owns the screens of the terminal UI: one file a page, and what surrounds them. Everything here belongs to one goroutine,
+// that of the event loop; what others find out reaches it through post.
+package view
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/theme"
+)
+
+// Options of Run. API is needed, the rest has defaults.
+type Options struct {
+	API       tui.API
+	Namespace string // empty means "default"
+	Address   string // of the server, for the command lines that are shown
+	Source    string // where the address came from: "--address", "KAGZI_ADDRESS", "the default"
+	Version   string // of this program
+	// Note is what the person must know of the server: "demo world", "orders.db, for looking only"; empty for one that was reached as usual.
+	Note     string
+	ReadOnly bool   // nothing that changes anything is there
+	Open     string // the command that opens the first page; empty means the overview
+	Theme    string // a name; empty means that of the settings, then the default
+	NoColour bool
+	ASCII    bool
+	Mouse    bool
+	Refresh  time.Duration // the least time between two frames; default a fifteenth of a second
+	Config   Config
+	State    string         // the file of what is remembered; empty remembers nothing
+	Themes   string         // the folder of themes; empty has none
+	Log      string         // the file that a panic's stack is written to; empty writes none
+	Zone     *time.Location // of local times; default the machine's
+
+	Screen tcell.Screen                // default the terminal
+	Now    func() time.Time            // default time.Now
+	Lookup func(string) (string, bool) // of the environment; default os.LookupEnv
+}
+
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = "default"
+	}
+	if o.Address == "" {
+		o.Address = tui.DefaultAddress
+	}
+	if o.Open == "" {
+		o.Open = "overview"
+	}
+	if o.Refresh < frameEvery {
+		o.Refresh = frameEvery
+	}
+	if o.Zone == nil {
+		o.Zone = time.Local
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Lookup == nil {
+		o.Lookup = os.LookupEnv
+	}
+	return o
+}
+
+// App is the program while it runs.
+type App struct {
+	options Options
+	ctx     context.Context // of all calls; ends with the program
+	tv      *tview.Application
+	screen  tcell.Screen
+	posts   *posts
+	look    *theme.Theme
+	clock   clock
+	state   State
+
+	link     *model.Link
+	overview *model.Overview // what the counters and the warnings are made of
+	trails   trails
+	names    *model.Collection[*kagziv1.Namespace] // for the completion of a namespace; nil until it is asked for
+	layers   []layer                               // dialogs, prompts and helps over the page, the last on top
+	toast    toast
+	messages []message // what was said, newest last
+	header   bool      // the counters are shown
+	frozen   bool
+	quitting bool
+	pacer    *time.Timer
+	job      *model.Job // the last action
+	deed     deed
+}
+
+// Run shows the terminal UI until the person quits or ctx ends. The terminal is as it was when Run returns, also after a panic, which is
+// returned as an error with its stack in the log. Errors are about the terminal and about the first page.
+func Run(ctx context.Context, o Options) (err error) {
+	if o.Screen == nil {
+		if o.Screen, err = terminal(o.withDefaults().Lookup); err != nil {
+			return err
+		}
+	}
+	defer o.Screen.Fini()
+	defer func() {
+		if v := recover(); v != nil {
+			stack := debug.Stack()
+			o.Screen.Fini() // before anything is written
+			err = crashed(v, stack, o.Log)
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return newApp(ctx, o).run(cancel)
+}
+
+// newApp makes the program over a screen that has been initialised.
+func newApp(ctx context.Context, o Options) *App {
+	o = o.withDefaults()
+	a := &App{options: o, ctx: ctx, posts: newPosts(), screen: o.Screen, header: true}
+	a.clock = clock{now: a.now, style: timeNames[0], zone: o.Zone}
+	if o.Config.Time != "" {
+		a.clock.style = o.Config.Time
+	}
+	if o.State != "" {
+		a.state = LoadState(o.State)
+	}
+	a.tv = tview.NewApplication().SetScreen(newStillScreen(a.screen)).EnableMouse(o.Mouse || o.Config.Mouse).EnablePaste(true)
+	a.tv.SetRoot(newFrame(a), true).SetInputCapture(a.key)
+	registerPlainer(a.screen)
+	if err := a.setTheme(a.firstTheme()); err != nil {
+		a.look = theme.Default().For(a.screen, a.noColour(), o.ASCII)
+		a.complain(err)
+	}
+	return a
+}
+
+// run is the program between the first frame and the last.
+func (a *App) run(cancel context.CancelFunc) error {
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	group.Go(func() {
+		a.posts.pump(stop, a.options.Refresh, func() { a.tv.QueueEvent(tcell.NewEventKey(wakeKey, 0, 0)) })
+	})
+	group.Go(func() {
+		select {
+		case <-a.ctx.Done():
+			a.post(a.quit)
+		case <-stop:
+		}
+	})
+	defer group.Wait()
+	defer close(stop)
+
+	a.begin()
+	defer a.end()
+	defer cancel() // before end, which waits for what is under way
+	err := a.tv.Run()
+	if a.options.State != "" {
+		err = errors.Join(err, a.state.save(a.options.State))
+	}
+	return err
+}
+
+// begin follows the server and opens the first page.
+func (a *App) begin() {
+	a.link = model.NewLink(a.ctx, a.options.API, a.options.Namespace, a.post, a.options.Now)
+	a.overview = model.NewOverview(a.link)
+	a.overview.Version = a.options.Version
+	if err := a.command(a.options.Open); err != nil {
+		a.complain(err)
+		a.done(a.command("overview"))
+	}
+}
+
+// end lets go of everything and waits for it.
+func (a *App) end() {
+	if a.pacer != nil {
+		a.pacer.Stop()
+	}
+	a.trails.close()
+	if a.names != nil {
+		a.names.Close()
+	}
+	a.overview.Close()
+	a.link.Close()
+}
+
+// post lets the UI goroutine do something, from any goroutine. A panic in it ends the program in good order.
+func (a *App) post(f func()) { a.posts.add(f) }
+
+// now is the server's time as far as it is known, so that a clock that is wrong on this machine does not show.
+func (a *App) now() time.Time {
+	if a.link == nil {
+		return a.options.Now()
+	}
+	return a.link.Now()
+}
+
+// theme is the look to draw with.
+func (a *App) theme() *theme.Theme { return a.look }
+
+// slowPace is how often ages are brought up to date on a screen on which nothing grows: so seldom that a line that costs money stays quiet.
+const slowPace = 5 * time.Second
+
+// pace is after how long the screen is drawn again although nothing happened.
+func (a *App) pace() time.Duration {
+	if p, ok := a.trails.top().(paced); ok && !a.frozen {
+		return p.Pace()
+	}
+	return slowPace
+}
+
+// drew is called after each frame.
+func (a *App) drew() {
+	pace := a.pace()
+	if a.pacer == nil {
+		a.pacer = time.AfterFunc(pace, func() { a.post(func() {}) })
+		return
+	}
+	a.pacer.Reset(pace)
+}
+
+// quit ends the program.
+func (a *App) quit() {
+	if a.quitting {
+		return
+	}
+	a.quitting = true
+	a.tv.Stop()
+}

@@ -1,0 +1,121 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Config is what a person keeps in tui.toml in the folder of their settings. Every field may be left out.
+type Config struct {
+	Theme     string              `toml:"theme"`     // the name of a theme, or of a file themes/NAME.toml beside tui.toml
+	Time      string              `toml:"time"`      // relative, local, utc or epoch
+	Mouse     bool                `toml:"mouse"`     // take the mouse; it is left to the terminal otherwise
+	ASCII     bool                `toml:"ascii"`     // no glyphs beyond ASCII
+	Refresh   string              `toml:"refresh"`   // the least time between two frames, such as "1s" over a slow line
+	Protected []string            `toml:"protected"` // namespaces, as globs, in which every change is asked to be typed out
+	Columns   map[string][]string `toml:"columns"`   // by page: the columns to show, in their order
+	Keys      map[string][]string `toml:"keys"`      // by action: its keys, in place of its own
+	Filters   map[string]string   `toml:"filters"`   // saved filters of runs, by name
+}
+
+// LoadConfig reads a file of settings; one that is not there is empty. Errors name the file and the line.
+func LoadConfig(path string) (Config, error) {
+	var c Config
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	decoder := toml.NewDecoder(strings.NewReader(string(raw))).DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		return Config{}, fmt.Errorf("%s: %s", path, explain(err))
+	}
+	if c.Time != "" && !slices.Contains(timeNames, c.Time) {
+		return Config{}, fmt.Errorf("%s: time = %q: want one of %s", path, c.Time, strings.Join(timeNames, ", "))
+	}
+	return c, nil
+}
+
+// explain says where and why a file could not be read.
+func explain(err error) string {
+	var strict *toml.StrictMissingError
+	if errors.As(err, &strict) && len(strict.Errors) > 0 {
+		row, _ := strict.Errors[0].Position()
+		return fmt.Sprintf("line %d: %s is no setting; there are theme, time, mouse, ascii, refresh, protected, columns, keys and filters",
+			row, strings.Join(strict.Errors[0].Key(), "."))
+	}
+	var decode *toml.DecodeError
+	if errors.As(err, &decode) {
+		row, column := decode.Position()
+		return fmt.Sprintf("line %d, column %d: %s", row, column, decode.Error())
+	}
+	return err.Error()
+}
+
+// State is what the program remembers from one time to the next.
+type State struct {
+	Commands []string          `toml:"commands"` // typed, oldest first
+	Searches []string          `toml:"searches"` // filters typed, oldest first
+	Filters  map[string]string `toml:"filters"`  // saved by `:filter save NAME`
+	Theme    string            `toml:"theme"`    // chosen in the program
+}
+
+// maxRemembered is how many lines of a history are kept.
+const maxRemembered = 100
+
+// LoadState reads what was remembered; a file that is missing or spoiled is as good as none.
+func LoadState(path string) State {
+	var s State
+	if raw, err := os.ReadFile(path); err == nil && toml.Unmarshal(raw, &s) != nil {
+		s = State{}
+	}
+	return s
+}
+
+// save writes the state whole or not at all.
+func (s State) save(path string) error {
+	raw, err := toml.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return writeWhole(path, raw)
+}
+
+// writeWhole puts a file in place that nobody ever sees in part.
+func writeWhole(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".kagzi-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// remember adds a line to a history: each once, the newest last.
+func remember(history []string, line string) []string {
+	if line == "" {
+		return history
+	}
+	history = slices.DeleteFunc(slices.Clone(history), func(old string) bool { return old == line })
+	history = append(history, line)
+	return history[max(len(history)-maxRemembered, 0):]
+}

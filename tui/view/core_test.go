@@ -1,0 +1,290 @@
+package view
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+// inWorld is the options of a program that shows a world; w is that world once the bubble has begun.
+func inWorld(w **world.World, open string) func() Options {
+	return func() Options {
+		*w = world.New(1, begin)
+		return Options{API: *w, Open: open, Now: (*w).Now}
+	}
+}
+
+func TestNoKeyMeansTwoThings(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "overview"), 120, 32, func(r *rig) {
+		for _, command := range everyView(w) {
+			if err := r.app.command(command); err != nil {
+				t.Errorf(":%s: %v", command, err)
+				continue
+			}
+			r.settle()
+			own := r.app.trails.top().Actions()
+			keys, names := map[string]string{}, map[string]string{}
+			for _, action := range slices.Concat(own, r.app.shared(r.app.trails.top()), r.app.global()) {
+				if action.Help == "" || action.Run == nil {
+					t.Errorf(":%s: the action %q has no help or does nothing", command, action.Name)
+				}
+				for _, name := range append(action.Aliases, action.Name) {
+					if other, taken := names[name]; taken && !slices.Contains(own, action) {
+						t.Errorf(":%s: %q is the name of %q and of %q", command, name, other, action.Name)
+					}
+					names[name] = action.Name
+				}
+				for _, key := range action.Keys {
+					other, taken := keys[key]
+					if taken && !(command != "runs" && strings.Contains("0123456789-", key)) { // a run's tabs are on the digits, its zoom on + and -
+						t.Errorf(":%s: the key %q is of %q and of %q", command, key, other, action.Name)
+					}
+					keys[key] = action.Name
+				}
+			}
+		}
+	})
+}
+
+// everyView is a command for each view.
+func everyView(w *world.World) []string {
+	commands := []string{"overview", "runs", "workers", "schedules", "queues", "namespaces", "server", "events"}
+	return append(commands, "run "+firstRun(w), "worker "+firstWorker(w), "schedule "+firstSchedule(w))
+}
+
+func TestEscapeGoesBackToTheSamePlace(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs status:completed"), 100, 20, func(r *rig) {
+		r.press("pgdn", "j", "j", "j")
+		before := r.draw()
+		p := r.app.trails.top()
+		r.press("enter")
+		if r.app.trails.top() == p {
+			t.Fatal("enter opened nothing")
+		}
+		r.press("esc")
+		if after := r.draw(); after != before {
+			t.Errorf("after esc the screen is\n%s\nwant\n%s", after, before)
+		}
+		r.press("7")
+		r.shows("queues")
+		r.press("-")
+		if after := r.draw(); after != before {
+			t.Errorf("after - the screen is\n%s\nwant\n%s", after, before)
+		}
+	})
+}
+
+func TestAPageThatOneComesBackToGoesOn(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "queues"), 100, 20, func(r *rig) {
+		for _, there := range [][]string{{"enter", "esc"}, {"6", "-"}, {"6", "["}} {
+			before := r.draw()
+			r.press(there[0])
+			w.Advance(10 * time.Minute)
+			r.pass(time.Second)
+			r.press(there[1])
+			r.pass(2 * time.Second)
+			if r.shows("Queues"); r.draw() == before {
+				t.Errorf("after %v nothing has changed within ten minutes:\n%s", there, before)
+			}
+		}
+	})
+}
+
+func TestNewRunsComeInAboveWithoutMovingTheCursor(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 20, func(r *rig) {
+		r.press("j", "j", "j", "j")
+		p := r.app.trails.top().(*runsPage)
+		id, _ := p.tab.Selected()
+		for range 20 {
+			w.Advance(500 * time.Millisecond)
+			r.pass(500 * time.Millisecond)
+			if now, _ := p.tab.Selected(); now != id {
+				t.Fatalf("the cursor went from %s to %s", id, now)
+			}
+		}
+		if p.runs.Len() == 0 || p.tab.Index() <= 4 {
+			t.Errorf("nothing came in above within 10 s: the cursor is on row %d", p.tab.Index())
+		}
+	})
+}
+
+func TestFrozenNothingChangesUntilItIsLetGoOn(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 20, func(r *rig) {
+		r.press("p")
+		r.shows("frozen")
+		p := r.app.trails.top().(*runsPage)
+		before := p.runs.Len()
+		newest, _ := p.runs.Row(0)
+		w.Advance(30 * time.Second)
+		r.pass(3 * time.Second)
+		if now, _ := p.runs.Row(0); now.GetRunId() != newest.GetRunId() || p.runs.Len() != before {
+			t.Error("a frozen list has changed")
+		}
+		r.press("p")
+		r.pass(3 * time.Second)
+		if now, _ := p.runs.Row(0); now.GetRunId() == newest.GetRunId() {
+			t.Error("a list that goes on has not caught up")
+		}
+		r.shows("live")
+	})
+}
+
+func TestCommandsAreCompletedRememberedAndCorrected(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "overview"), 100, 24, func(r *rig) {
+		r.press(":")
+		r.enter("queu")
+		r.press("tab", "enter")
+		r.shows("Queues")
+		r.press(":")
+		r.enter("rnus")
+		r.press("enter")
+		r.shows("did you mean runs?")
+		r.press("esc", ":", "up", "enter")
+		r.shows("Queues")
+		r.press(":")
+		r.enter("runs status:failed")
+		r.press("enter")
+		r.shows("Runs", "status:failed")
+		r.press(":")
+		r.enter("filter save broken")
+		r.press("enter")
+		r.press("esc")
+		r.press(":")
+		r.enter("filter broken")
+		r.press("enter")
+		r.shows("status:failed")
+	})
+}
+
+func TestWhatCanBeDoneIsInTheHelpAndWhatChangesIsGoneWhenLookingOnly(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		t.Run(fmt.Sprint("read-only ", readOnly), func(t *testing.T) {
+			options := func() Options {
+				w := world.New(1, begin)
+				return Options{API: w, Open: "runs", Now: w.Now, ReadOnly: readOnly}
+			}
+			onRig(t, options, 120, 60, func(r *rig) {
+				for _, command := range []string{"runs", "workers", "schedules", "namespaces"} {
+					if err := r.app.command(command); err != nil {
+						t.Fatal(err)
+					}
+					changes := 0
+					for _, action := range r.app.actions() {
+						if action.Changes {
+							changes++
+						}
+					}
+					if readOnly != (changes == 0) {
+						t.Errorf(":%s: %d actions change something, looking only is %v", command, changes, readOnly)
+					}
+				}
+				if err := r.app.command("runs"); err != nil {
+					t.Fatal(err)
+				}
+				r.press("?")
+				if readOnly {
+					r.lacks(":cancel", ":terminate")
+				} else {
+					r.shows(":cancel", ":terminate")
+				}
+			})
+		})
+	}
+}
+
+func TestARowIsCopiedAndAViewIsSaved(t *testing.T) {
+	dir := t.TempDir()
+	var w *world.World
+	onRig(t, inWorld(&w, "queues"), 100, 24, func(r *rig) {
+		r.press("Y")
+		if got := string(r.screen.GetClipboardData()); got != "emails" {
+			t.Errorf("copied %q, want emails", got)
+		}
+		for name, want := range map[string]string{"view.csv": "QUEUE,PENDING", "view.json": `"task_queue": "emails"`} {
+			path := filepath.Join(dir, name)
+			r.press("ctrl-s", "ctrl-u")
+			r.enter(path)
+			r.press("enter")
+			saved, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(saved), want) {
+				t.Errorf("%s holds %q, %v, want %q in it", name, saved, err, want)
+			}
+			r.press("ctrl-s", "ctrl-u")
+			r.enter(path)
+			r.press("enter")
+			r.shows("of that name already")
+			r.press("esc")
+		}
+	})
+}
+
+func TestACellThatASpreadsheetWouldObeyIsSavedAsText(t *testing.T) {
+	got, err := csvOf([]string{"NAME"}, [][]string{{"=cmd|' /C calc'!A0"}, {"-1"}, {"plain, text"}})
+	want := "NAME\n'=cmd|' /C calc'!A0\n'-1\n\"plain, text\"\n"
+	if err != nil || string(got) != want {
+		t.Errorf("CSV = %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestSettingsAreReadAndMistakesNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tui.toml")
+	for text, want := range map[string]string{
+		"theme = \"dark\"\ntime = \"utc\"\nmouse = true\n[columns]\nruns = [\"id\", \"type\"]\n": "",
+		"themes = \"dark\"\n": "line 1: themes is no setting; there are theme",
+		"time = \"swatch\"\n": "want one of relative, local, utc, epoch",
+		"\n\ntheme = dark\n":  "line 3",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := LoadConfig(path)
+		if want == "" {
+			if err != nil || c.Theme != "dark" || !c.Mouse || len(c.Columns["runs"]) != 2 {
+				t.Errorf("%q gives %+v, %v", text, c, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q gives %v, want the file and %q", text, err, want)
+		}
+	}
+	if _, err := LoadConfig(filepath.Join(t.TempDir(), "none.toml")); err != nil {
+		t.Errorf("a file that is not there gives %v", err)
+	}
+}
+
+func TestWhatWasTypedIsRememberedOnceAndTheOldestForgotten(t *testing.T) {
+	var history []string
+	for i := range maxRemembered + 10 {
+		history = remember(history, fmt.Sprint("line ", i))
+	}
+	history = remember(history, "line 50")
+	if len(history) != maxRemembered || history[len(history)-1] != "line 50" || slices.Index(history, "line 50") != len(history)-1 {
+		t.Errorf("the history has %d lines and ends in %q", len(history), history[len(history)-1])
+	}
+	path := filepath.Join(t.TempDir(), "deep", "state.toml")
+	if err := (State{Commands: history, Filters: map[string]string{"mine": "status:failed"}}).save(path); err != nil {
+		t.Fatal(err)
+	}
+	if s := LoadState(path); !slices.Equal(s.Commands, history) || s.Filters["mine"] != "status:failed" {
+		t.Errorf("read back %+v", s)
+	}
+	if err := os.WriteFile(path, []byte("= broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := LoadState(path); s.Commands != nil {
+		t.Errorf("a spoiled file gives %+v", s)
+	}
+}

@@ -1,0 +1,199 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
+	useXterm(t)
+	share := corpusShare
+	if testing.Short() {
+		share = max(share, 10)
+	}
+	try := func(i int, name string, width, height int) {
+		t.Run(fmt.Sprintf("%s in %dx%d", name, width, height), func(t *testing.T) {
+			t.Parallel()
+			text := corpus[name]
+			onTerminal(t, func() *world.World { return world.New(1, begin) }, func(w *world.World) tui.API { return spoil(w, text) }, "overview", width, height,
+				func(r *rig, w *world.World, tty *memoryTty) { everyScreen(r, w, tty, i, text) })
+		})
+	}
+	for i, name := range slices.Sorted(maps.Keys(corpus)) {
+		if i%share == 0 {
+			try(i, name, 120, 32)
+		}
+		if i%(10*share) == 0 {
+			try(i+3, name, 60, 15)
+			try(i+7, name, 200, 50)
+		}
+	}
+}
+
+// everyScreen goes through all views with their tabs, through the dialogs of one of them, by a number, and through what can lie over them,
+// and looks at what is drawn.
+func everyScreen(r *rig, w *world.World, tty *memoryTty, number int, text string) {
+	views := append(everyView(w), "run "+w.ID(world.Failed))
+	for i, view := range views {
+		if err := r.app.command(view); err != nil {
+			r.t.Errorf(":%s: %v", view, err)
+			continue
+		}
+		r.draw()
+		r.settle()
+		look(r, tty, ":"+view)
+		keys := keysOf(r.app, view)
+		if i == number%len(views) {
+			keys = append(dialogsOf(r.app), keys...)
+		}
+		for _, key := range keys {
+			before := r.app.trails.top()
+			r.press(key)
+			look(r, tty, ":"+view+" "+key)
+			for tries := 0; len(r.app.layers) > 0 && tries < 5; tries++ {
+				r.press("esc")
+			}
+			if r.app.trails.top() != before {
+				r.press("esc")
+			}
+		}
+	}
+	r.app.complain(errors.New(text))
+	r.app.done(r.app.command("messages"))
+	r.draw()
+	look(r, tty, ":messages")
+	r.press("esc", ":")
+	r.app.layer().Paste(text)
+	r.draw()
+	look(r, tty, "a command")
+	r.press("enter")
+	look(r, tty, "a command that there is not")
+}
+
+// keysOf are the keys that show more of a view: its tabs, its parts, and what can be looked at closer.
+func keysOf(a *App, view string) []string {
+	switch {
+	case strings.HasPrefix(view, "run "):
+		return []string{"2", "3", "4", "5", "enter", "6", "7", "1", "enter", "y"}
+	case view == "runs":
+		return []string{"end", "ctrl-w", "Y", "y", "?"}
+	case view == "overview" || view == "server":
+		return []string{"tab", "enter", "tab", "enter", "tab", "enter"}
+	}
+	return []string{"y", "enter"}
+}
+
+// dialogsOf are the keys that ask for something, or ask whether something is meant.
+func dialogsOf(a *App) []string {
+	var keys []string
+	for _, action := range a.actions() {
+		if action.Changes && len(action.Keys) > 0 {
+			keys = append(keys, action.Keys[0])
+		}
+	}
+	if _, ok := a.trails.top().(filtered); ok {
+		keys = append(keys, "/")
+	}
+	return append(keys, "d", "?", "ctrl-w")
+}
+
+// look finds fault with what is on the screen and what was written to the terminal.
+func look(r *rig, tty *memoryTty, where string) {
+	r.t.Helper()
+	fault := faultOf(r)
+	if _, err := harmless(tty.take()); err != nil {
+		fault = errors.Join(fault, err)
+	}
+	if fault != nil {
+		r.t.Fatalf("%s: %v\n%s", where, fault, r.draw())
+	}
+}
+
+// faultOf finds cells that hold more than a printable character, and frames that are not whole.
+func faultOf(r *rig) error {
+	c := newFrameCheck(r.screen.(*mirror), r.app.look)
+	if harm := r.screen.(*mirror).harm; harm != "" {
+		return fmt.Errorf("a cell was given %q", harm)
+	}
+	if len(r.app.layers) > 0 {
+		return c.wide()
+	}
+	top := 1
+	if r.app.header && c.height >= 30 {
+		top = 2
+	}
+	bottom := c.height - 2
+	if r.app.banner() != "" {
+		bottom--
+	}
+	return errors.Join(c.wide(), c.box(0, top, c.width-1, bottom))
+}
+
+// frameCheck looks at the lines around things.
+type frameCheck struct {
+	cells         []string
+	width, height int
+	look          *theme.Theme
+	drawn         []int // when cells were drawn
+}
+
+func newFrameCheck(screen *mirror, look *theme.Theme) *frameCheck {
+	w, h := screen.Size()
+	c := &frameCheck{make([]string, w*h), w, h, look, screen.drawn}
+	for i := range c.cells {
+		c.cells[i], _, _ = screen.Get(i%w, i/w)
+	}
+	return c
+}
+
+func (c *frameCheck) at(x, y int) string { return c.cells[y*c.width+x] }
+
+// box finds fault unless there is a box with these corners, open only in its upper edge, where titles are.
+func (c *frameCheck) box(left, top, right, bottom int) error {
+	for _, corner := range []struct {
+		x, y  int
+		glyph theme.Glyph
+	}{{left, top, theme.CornerTL}, {right, top, theme.CornerTR}, {left, bottom, theme.CornerBL}, {right, bottom, theme.CornerBR}} {
+		if got := c.at(corner.x, corner.y); got != c.look.Glyph(corner.glyph) {
+			return fmt.Errorf("the corner at %d,%d is %q", corner.x, corner.y, got)
+		}
+	}
+	for y := top + 1; y < bottom; y++ {
+		for _, x := range []int{left, right} {
+			if got := c.at(x, y); got != c.look.Glyph(theme.Bar) {
+				return fmt.Errorf("the edge at %d,%d is %q", x, y, got)
+			}
+		}
+	}
+	for x := left + 1; x < right; x++ {
+		if got := c.at(x, bottom); got != c.look.Glyph(theme.Line) {
+			return fmt.Errorf("the lower edge at %d,%d is %q", x, bottom, got)
+		}
+	}
+	return nil
+}
+
+// wide finds characters of two cells of which the second has been drawn over, or that leave the screen.
+func (c *frameCheck) wide() error {
+	for i, text := range c.cells {
+		x, y := i%c.width, i/c.width
+		switch {
+		case len(text) == 1 || uniseg.StringWidth(text) < 2:
+		case x+1 == c.width:
+			return fmt.Errorf("%q leaves the screen at %d,%d", text, x, y)
+		case c.drawn[i+1] > c.drawn[i]:
+			return fmt.Errorf("%q covers %q at %d,%d, which was drawn later", text, c.at(x+1, y), x, y)
+		}
+	}
+	return nil
+}

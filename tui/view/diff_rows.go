@@ -1,0 +1,235 @@
+package view
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// diffGutter is how many cells lie between the two sides.
+const diffGutter = 3
+
+// diffRow is a line of a comparison: what stands on each side, and whether that differs.
+type diffRow struct {
+	left, right string
+	differs     bool
+	heading     bool
+	styles      [2]render.Style
+}
+
+// line is the row in two columns of a width.
+func (r diffRow) line(width int, look *theme.Theme) widget.Line {
+	if r.heading {
+		return widget.TextLine(r.left, render.Strong)
+	}
+	mark, style := " ", render.Dim
+	if r.differs {
+		mark, style = "≠", render.Waiting
+		if look.ASCII() {
+			mark = "!"
+		}
+	}
+	styles := r.styles
+	for i := range styles {
+		if r.differs && styles[i] == render.Plain {
+			styles[i] = render.Waiting
+		}
+	}
+	left := render.Truncate(render.Safe(r.left), max(width, 1))
+	return widget.Line{Cells: []render.Cell{
+		{Text: left + strings.Repeat(" ", max(width-render.Width(left), 0)), Style: styles[0]}, {Text: " " + mark + " ", Style: style},
+		{Text: render.Truncate(render.Safe(r.right), max(width, 1)), Style: styles[1]},
+	}}
+}
+
+// differences are the first rows of all places where the sides differ.
+func differences(rows []diffRow) []int {
+	var list []int
+	for i, r := range rows {
+		if r.differs && (i == 0 || !rows[i-1].differs) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// compare makes all rows: what the runs are, what they were given, their steps, and what came of them.
+func (p *diffPage) compare() []diffRow {
+	left, right := p.sides[0].workflow(), p.sides[1].workflow()
+	var rows []diffRow
+	section := func(title string, body []diffRow) {
+		if len(body) == 0 {
+			return
+		}
+		if len(rows) > 0 {
+			rows = append(rows, diffRow{})
+		}
+		rows = append(append(rows, diffRow{left: title, heading: true}), body...)
+	}
+	section("Run", p.compareFacts(left, right))
+	section("Error", compareText(errorText(left.GetError()), errorText(right.GetError())))
+	section("Steps", p.compareSteps())
+	section("Input", compareText(payloadText(left.GetInput()), payloadText(right.GetInput())))
+	section("Output", compareText(payloadText(left.GetOutput()), payloadText(right.GetOutput())))
+	return rows
+}
+
+// compareFacts compares what the runs are. Ids, workers and times differ even between runs that go alike, so that they are not marked.
+func (p *diffPage) compareFacts(left, right *kagziv1.Workflow) []diffRow {
+	var rows []diffRow
+	add := func(label string, marked bool, of func(*kagziv1.Workflow) string) {
+		l, r := of(left), of(right)
+		if l == "" && r == "" {
+			return
+		}
+		rows = append(rows, diffRow{left: pad(label, 11) + l, right: pad(label, 11) + r, differs: marked && l != r})
+	}
+	clock := &p.app.clock
+	add("status", true, func(r *kagziv1.Workflow) string { return theme.OfRun(r).Word })
+	add("type", true, (*kagziv1.Workflow).GetWorkflowType)
+	add("version", true, (*kagziv1.Workflow).GetVersion)
+	add("queue", true, (*kagziv1.Workflow).GetTaskQueue)
+	add("worker", false, (*kagziv1.Workflow).GetWorkerId)
+	add("attempt", true, func(r *kagziv1.Workflow) string { return strconv.Itoa(int(r.GetAttempts())) })
+	add("priority", true, func(r *kagziv1.Workflow) string {
+		if left.GetPriority() == 0 && right.GetPriority() == 0 {
+			return ""
+		}
+		return strconv.Itoa(int(r.GetPriority()))
+	})
+	add("tags", true, func(r *kagziv1.Workflow) string { return tagText(r.GetTags()) })
+	add("run id", false, (*kagziv1.Workflow).GetRunId)
+	add("ext id", false, (*kagziv1.Workflow).GetExternalId)
+	add("created", false, func(r *kagziv1.Workflow) string { return clock.show(r.GetCreatedAt()) })
+	add("waited", false, func(r *kagziv1.Workflow) string { return p.app.took(r.GetCreatedAt(), r.GetStartedAt()) })
+	add("took", false, func(r *kagziv1.Workflow) string { return p.app.took(r.GetStartedAt(), r.GetFinishedAt()) })
+	return rows
+}
+
+// compareSteps puts the steps with the same name beside each other, in the order in which they began.
+func (p *diffPage) compareSteps() []diffRow {
+	left, right := p.sides[0].run.Lanes(), p.sides[1].run.Lanes()
+	names := func(lanes []model.Lane) []string {
+		list := make([]string, len(lanes))
+		for i := range lanes {
+			list[i] = lanes[i].Name
+		}
+		return list
+	}
+	wide := max(nameWidth(left), nameWidth(right))
+	var rows []diffRow
+	for _, pair := range apart(align(names(left), names(right)), left, right) {
+		row := diffRow{}
+		var l, r *model.Lane
+		if pair.left >= 0 {
+			l = &left[pair.left]
+			row.left, row.styles[0] = p.stepText(l, wide), troubleStyle(l)
+		}
+		if pair.right >= 0 {
+			r = &right[pair.right]
+			row.right, row.styles[1] = p.stepText(r, wide), troubleStyle(r)
+		}
+		row.differs = l == nil || r == nil || stepsDiffer(l, r)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// apart gives steps with different names rows of their own.
+func apart(pairs []pairing, left, right []model.Lane) []pairing {
+	var list []pairing
+	for _, pair := range pairs {
+		if pair.left >= 0 && pair.right >= 0 && left[pair.left].Name != right[pair.right].Name {
+			list = append(list, pairing{pair.left, -1}, pairing{-1, pair.right})
+			continue
+		}
+		list = append(list, pair)
+	}
+	return list
+}
+
+func troubleStyle(l *model.Lane) render.Style {
+	if l.Failed {
+		return render.Bad
+	}
+	return render.Plain
+}
+
+// stepText is a step in a line: how it stands, how long it took, how often it was tried, and what went wrong.
+func (p *diffPage) stepText(l *model.Lane, wide int) string {
+	name := render.Safe(l.Name)
+	text := p.app.look.Glyph(theme.OfStep(l.Step).Glyph) + " " + name + strings.Repeat(" ", max(wide-render.Width(name), 0))
+	text += fmt.Sprintf("  %6s", p.app.took(l.Step.GetStartedAt(), l.Step.GetFinishedAt()))
+	if n := l.Step.GetAttemptNumber(); n > 1 {
+		text += fmt.Sprintf("  attempt %d", n)
+	}
+	if l.Step.GetError() != nil {
+		text += "  " + render.ErrorLine(l.Step.GetError())
+	}
+	return text
+}
+
+const (
+	slower   = 2                      // how many times as long counts as a difference
+	slowFrom = 100 * time.Millisecond // and that it is longer by this at least
+)
+
+// stepsDiffer says whether two steps ended differently, were tried differently often, or took clearly different times.
+func stepsDiffer(l, r *model.Lane) bool {
+	if l.Step.GetStatus() != r.Step.GetStatus() || l.Step.GetAttemptNumber() != r.Step.GetAttemptNumber() ||
+		l.Step.GetError().GetMessage() != r.Step.GetError().GetMessage() || l.Step.GetOverriddenBy() != r.Step.GetOverriddenBy() {
+		return true
+	}
+	if l.Step.GetFinishedAt() == nil || r.Step.GetFinishedAt() == nil || l.Step.GetStartedAt() == nil || r.Step.GetStartedAt() == nil {
+		return false
+	}
+	a := l.Step.GetFinishedAt().AsTime().Sub(l.Step.GetStartedAt().AsTime())
+	b := r.Step.GetFinishedAt().AsTime().Sub(r.Step.GetStartedAt().AsTime())
+	short, long := min(a, b), max(a, b)
+	return long-short >= slowFrom && long >= slower*short
+}
+
+// compareText puts lines that are the same beside each other.
+func compareText(left, right []string) []diffRow {
+	var rows []diffRow
+	for _, pair := range align(left, right) {
+		row := diffRow{differs: pair.left < 0 || pair.right < 0 || left[pair.left] != right[pair.right]}
+		if pair.left >= 0 {
+			row.left = left[pair.left]
+		}
+		if pair.right >= 0 {
+			row.right = right[pair.right]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func errorText(e *kagziv1.ErrorDetail) []string {
+	var lines []string
+	for _, l := range errorLines(e) {
+		lines = append(lines, l.Text())
+	}
+	return lines
+}
+
+// diffBytes is how much of a payload is compared line by line.
+const diffBytes = 256 << 10
+
+func payloadText(p *kagziv1.Payload) []string {
+	switch {
+	case len(p.GetData()) == 0:
+		return nil
+	case len(p.GetData()) > diffBytes:
+		return []string{payloadKind(p) + ", too large to be compared line by line", fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData()))}
+	}
+	return render.PayloadLines(p, -1)
+}

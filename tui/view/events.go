@@ -1,0 +1,276 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// eventsPage is the server's event log: the newest at the bottom, followed until somebody looks back.
+type eventsPage struct {
+	app    *App
+	log    *model.EventLog
+	filter eventFilter
+	rows   eventRows
+	list   eventList
+}
+
+func openEvents(a *App, args []string) (page, error) {
+	p := &eventsPage{app: a, log: model.NewEventLog(a.link), list: eventList{follow: true}}
+	return p, p.SetFilter(strings.Join(args, " "))
+}
+
+func (p *eventsPage) Name() string   { return "events" }
+func (p *eventsPage) Crumb() string  { return "events" }
+func (p *eventsPage) Show()          { p.log.Show() }
+func (p *eventsPage) Hide()          { p.log.Hide() }
+func (p *eventsPage) Close()         { p.log.Close() }
+func (p *eventsPage) Refresh()       { p.log.Refresh() }
+func (p *eventsPage) Failure() error { return p.log.Err() }
+
+// Title says how many events are kept here, and what chose those that are shown.
+func (p *eventsPage) Title() string {
+	kept := len(p.log.Events())
+	if kept == 0 {
+		return "Events"
+	}
+	if p.filter.text == "" {
+		return fmt.Sprintf("Events (%s)", number(int64(kept)))
+	}
+	return fmt.Sprintf("Events (%s of %s)  %s", number(int64(p.rows.count)), number(int64(kept)), p.filter.text)
+}
+
+// Status says whether the end is followed, or what has come below meanwhile.
+func (p *eventsPage) Status() string {
+	switch below := p.list.below(&p.rows); {
+	case p.list.follow:
+		return "following"
+	case below > 0:
+		return fmt.Sprintf("%s %s below, s follows", p.app.look.Glyph(theme.Down), number(int64(below)))
+	}
+	return "not following"
+}
+
+// Banner says what was lost.
+func (p *eventsPage) Banner() string {
+	if n := p.log.Missed(); n > 0 {
+		return missedEvents(n) + ": the server keeps the last 2 000 only"
+	}
+	return ""
+}
+
+func missedEvents(n int64) string {
+	if n == 1 {
+		return "1 event was missed"
+	}
+	return number(n) + " events were missed"
+}
+
+// Draw draws the events that have room.
+func (p *eventsPage) Draw(c widget.Canvas) {
+	p.refill()
+	if p.rows.count == 0 {
+		text := "Reading …"
+		switch {
+		case p.filter.text != "" && len(p.log.Events()) > 0:
+			text = fmt.Sprintf("0 of %d events match  %s   esc clears", len(p.log.Events()), p.filter.text)
+		case p.log.State().Phase == model.Live:
+			text = "The server has noted nothing yet."
+		}
+		line := widget.TextLine(text, render.Dim)
+		line.Draw(c.Part(max((c.W-line.Width())/2, 0), c.H/3, c.W, 1))
+		return
+	}
+	p.list.draw(c, p)
+}
+
+// refill makes the rows again when events have come or the filter is another one.
+func (p *eventsPage) refill() {
+	p.rows.fill(p.log.Events(), p.filter, p.app.link.Namespace(), p.log.State().Phase != model.Live)
+}
+
+// Key moves the cursor.
+func (p *eventsPage) Key(event *tcell.EventKey) bool {
+	p.refill()
+	return p.list.key(widget.KeyName(event), &p.rows)
+}
+
+// Mouse scrolls, and shows the event that is clicked on.
+func (p *eventsPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
+	switch action {
+	case tview.MouseScrollUp:
+		p.list.move(-1, &p.rows)
+	case tview.MouseScrollDown:
+		p.list.move(1, &p.rows)
+	case tview.MouseLeftClick, tview.MouseLeftDoubleClick:
+		if _, y := event.Position(); !p.list.point(y, &p.rows) {
+			return false
+		}
+		if action == tview.MouseLeftDoubleClick {
+			p.app.done(p.describe())
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// under is the event under the cursor; nil when there is none.
+func (p *eventsPage) under() *kagziv1.ServerEvent {
+	p.refill()
+	if i := p.list.index(&p.rows); i >= 0 {
+		return p.rows.list[i].event
+	}
+	return nil
+}
+
+// describe lays all that is known of the event over the page.
+func (p *eventsPage) describe() error {
+	e := p.under()
+	if e == nil {
+		return errNothingUnder
+	}
+	lines := []widget.Line{
+		{Cells: []render.Cell{levelCell(p.app.look, e.GetLevel()), {Text: "  " + e.GetMessage(), Style: render.Strong}}}, {},
+		pairLine("at", p.app.clock.full(e.GetAt())), pairLine("number", number(e.GetSequence())), {},
+	}
+	for _, at := range e.GetAttributes() {
+		lines = append(lines, pairLine(at.GetKey(), at.GetValue()))
+	}
+	l := widget.NewLines(p.app.theme).SetLines(lines)
+	p.app.reader("Event: "+e.GetMessage(), l, func(key string) bool {
+		switch key {
+		case "o":
+			p.app.lift(p.app.layer())
+			p.app.done(p.follow())
+		case "Y":
+			p.app.done(p.app.copy("event", l.Text()))
+		default:
+			return false
+		}
+		return true
+	})
+	return nil
+}
+
+// pairLine is a name and what it is.
+func pairLine(name, value string) widget.Line {
+	return widget.Line{Cells: []render.Cell{{Text: pad(render.Safe(name), 16), Style: render.Dim}, {Text: value}}}
+}
+
+// errNoSubject refuses to open what an event is about when that is nothing to look at.
+var errNoSubject = errors.New("this event is about no run, worker or schedule")
+
+// follow opens what the event under the cursor is about.
+func (p *eventsPage) follow() error {
+	e := p.under()
+	if e == nil {
+		return errNothingUnder
+	}
+	kind, id := subjectOf(e)
+	switch kind {
+	case "run", "worker", "schedule":
+		return p.app.pushView(kind, id)
+	}
+	return errNoSubject
+}
+
+func (p *eventsPage) Filter() string        { return p.filter.text }
+func (p *eventsPage) TryFilter(text string) { p.app.done(p.SetFilter(text)) }
+
+// SetFilter shows events whose text holds the filter's; "level:warn" in it shows those of at least that level.
+func (p *eventsPage) SetFilter(text string) error {
+	f, err := parseEventFilter(text)
+	if err == nil {
+		p.filter = f
+	}
+	return err
+}
+
+// CompleteFilter knows the levels.
+func (p *eventsPage) CompleteFilter(text string) []string {
+	i := strings.LastIndexByte(text, ' ') + 1
+	var lines []string
+	for _, candidate := range beginning([]string{"level:info", "level:warn", "level:error"}, text[i:]) {
+		lines = append(lines, text[:i]+candidate)
+	}
+	return lines
+}
+
+// Escape clears the filter.
+func (p *eventsPage) Escape() bool {
+	if p.filter.text == "" {
+		return false
+	}
+	p.filter = eventFilter{}
+	return true
+}
+
+// onlyTrouble is the filter that shows what went wrong.
+const onlyTrouble = "level:warn"
+
+// Actions are to look closer, to follow, and to open what an event is about.
+func (p *eventsPage) Actions() []*Action {
+	return []*Action{
+		{Name: "show", Aliases: []string{"describe"}, Keys: []string{"enter"}, Help: "all that is known of the event", Group: GroupMove, Hint: 1, Run: func([]string) error { return p.describe() }},
+		{Name: "open", Keys: []string{"o"}, Help: "the run, worker or schedule that the event is about", Group: GroupMove, Hint: 2, Run: func([]string) error { return p.follow() }},
+		{Name: "follow", Keys: []string{"s"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3, Run: func([]string) error { p.list.follow = !p.list.follow; return nil }},
+		{Name: "wrap", Keys: []string{"w"}, Help: "show long events in several lines, or in one", Group: GroupView, Hint: 4, Run: func([]string) error { p.list.wrap = !p.list.wrap; return nil }},
+		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only warnings and errors, and back", Group: GroupView, Run: func([]string) error {
+			if p.filter.text == onlyTrouble {
+				return p.SetFilter("")
+			}
+			return p.SetFilter(onlyTrouble)
+		}},
+	}
+}
+
+// CopyID is what the event under the cursor is about, or else its number.
+func (p *eventsPage) CopyID() string {
+	e := p.under()
+	if e == nil {
+		return ""
+	}
+	if _, id := subjectOf(e); id != "" {
+		return id
+	}
+	return number(e.GetSequence())
+}
+
+// CopyAll is the event under the cursor as JSON.
+func (p *eventsPage) CopyAll() string { return document(p.under()) }
+
+// Rows are the events that the filter keeps.
+func (p *eventsPage) Rows() (titles []string, rows [][]string) {
+	p.refill()
+	for _, r := range p.rows.list {
+		if e := r.event; e != nil {
+			rows = append(rows, []string{e.GetAt().AsTime().UTC().Format(time.RFC3339Nano), e.GetLevel(), r.kind, r.subject, r.text})
+		}
+	}
+	return []string{"TIME", "LEVEL", "KIND", "SUBJECT", "MESSAGE"}, rows
+}
+
+// JSON is the events that the filter keeps.
+func (p *eventsPage) JSON() ([]byte, error) {
+	p.refill()
+	var list []proto.Message
+	for _, r := range p.rows.list {
+		if r.event != nil {
+			list = append(list, r.event)
+		}
+	}
+	raw, err := render.JSON(render.Documents(list), "  ")
+	return append(raw, '\n'), err
+}

@@ -1,0 +1,249 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// eventList is where the page is in its rows. Rows may take several lines of the screen.
+type eventList struct {
+	follow, wrap bool
+	at           int64 // sequence of the event under the cursor; 0: none yet
+	top          int   // the first row on the screen
+	page         int   // rows on the screen at the last draw
+	upper        int   // line of the screen where the first row is
+	lines        []int // the row of each line of the screen
+}
+
+// index is the row under the cursor; -1 when there is none.
+func (l *eventList) index(rows *eventRows) int {
+	if l.follow || l.at == 0 {
+		return rows.find(rows.last)
+	}
+	return rows.find(l.at)
+}
+
+// below is how many events have come below the cursor.
+func (l *eventList) below(rows *eventRows) int {
+	n := 0
+	for _, row := range rows.list[max(l.index(rows), 0):] {
+		if row.event != nil {
+			n++
+		}
+	}
+	return n - 1
+}
+
+// move puts the cursor some events further down, or up, which ends following.
+func (l *eventList) move(n int, rows *eventRows) {
+	i := l.index(rows)
+	if i < 0 {
+		return
+	}
+	step := 1
+	if n < 0 {
+		step, n, l.follow = -1, -n, false
+	}
+	for to := i + step; n > 0 && to >= 0 && to < len(rows.list); to += step {
+		if rows.list[to].event != nil {
+			i = to
+			n--
+		}
+	}
+	l.at = rows.list[i].event.GetSequence()
+}
+
+// key moves the cursor as tables do; false when the key means nothing.
+func (l *eventList) key(name string, rows *eventRows) bool {
+	page := max(l.page-1, 1)
+	switch name {
+	case "j", "down":
+		l.move(1, rows)
+	case "k", "up":
+		l.move(-1, rows)
+	case "pgdn":
+		l.move(page, rows)
+	case "pgup":
+		l.move(-page, rows)
+	case "ctrl-d":
+		l.move(max(page/2, 1), rows)
+	case "ctrl-u":
+		l.move(-max(page/2, 1), rows)
+	case "g", "home":
+		l.move(-len(rows.list), rows)
+	case "G", "end":
+		l.move(len(rows.list), rows)
+	default:
+		return false
+	}
+	return true
+}
+
+// point puts the cursor on the event at a line of the screen.
+func (l *eventList) point(y int, rows *eventRows) bool {
+	y -= l.upper
+	if y < 0 || y >= len(l.lines) || l.lines[y] >= len(rows.list) || rows.list[l.lines[y]].event == nil {
+		return false
+	}
+	l.follow, l.at = false, rows.list[l.lines[y]].event.GetSequence()
+	return true
+}
+
+// Columns of the list, in cells.
+const (
+	levelWidth     = 7
+	kindWidth      = 8
+	leastSubject   = 12
+	mostSubject    = 34
+	narrowestEvent = 100 // below it there is no room for kinds
+)
+
+// eventColumns is where the columns begin; kind is below zero where it is left out.
+type eventColumns struct{ level, kind, subject, text, width int }
+
+func eventColumnsOf(width, clock int) eventColumns {
+	c := eventColumns{level: clock + 2, kind: -1, width: width}
+	c.subject = c.level + levelWidth + 2
+	if width >= narrowestEvent {
+		c.kind = c.subject
+		c.subject += kindWidth + 2
+	}
+	c.text = c.subject + min(max(width/5, leastSubject), mostSubject) + 2
+	return c
+}
+
+// draw draws the titles and the rows around the cursor.
+func (l *eventList) draw(c widget.Canvas, p *eventsPage) {
+	c = c.Part(1, 0, c.W-2, c.H)
+	rows, look := &p.rows, c.Theme
+	at := eventColumnsOf(c.W, p.timeWidth())
+	head := look.Role(theme.Head)
+	c.Text(0, 0, "TIME", head)
+	c.Text(at.level, 0, "LEVEL", head)
+	if at.kind >= 0 {
+		c.Text(at.kind, 0, "KIND", head)
+	}
+	c.Text(at.subject, 0, "SUBJECT", head)
+	c.Text(at.text, 0, "MESSAGE", head)
+	body := c.Part(0, 1, c.W, c.H-1)
+	l.place(rows, at, body.H)
+	l.lines, l.upper, l.page = l.lines[:0], body.Y, 0
+	cursor := l.index(rows)
+	for i, y := l.top, 0; i < len(rows.list) && y < body.H; i++ {
+		texts := l.texts(rows.list[i], at)
+		h := min(len(texts), body.H-y)
+		p.drawEvent(body.Part(0, y, body.W, h), rows.list[i], texts, at, i == cursor)
+		for range h {
+			l.lines = append(l.lines, i)
+		}
+		y += h
+		l.page++
+	}
+	if l.top > 0 {
+		c.Text(c.W-1, 0, look.Glyph(theme.Up), look.Role(theme.Faint))
+	}
+	if l.top+l.page < len(rows.list) {
+		c.Text(c.W-1, c.H-1, look.Glyph(theme.Down), look.Role(theme.Faint))
+	}
+}
+
+// place chooses the first row on the screen so that the cursor is on it, and no line is empty that need not be.
+func (l *eventList) place(rows *eventRows, at eventColumns, height int) {
+	cursor := l.index(rows)
+	l.top = min(l.top, cursor)
+	used := 0
+	for i := cursor; i >= l.top; i-- { // from the cursor up: what does not fit above it is not shown
+		used += len(l.texts(rows.list[i], at))
+		if used > height && i < cursor {
+			l.top = i + 1
+			break
+		}
+	}
+	used = 0
+	for i := l.top; i < len(rows.list) && used < height; i++ {
+		used += len(l.texts(rows.list[i], at))
+	}
+	for l.top > 0 && used < height {
+		if used += len(l.texts(rows.list[l.top-1], at)); used > height {
+			return
+		}
+		l.top--
+	}
+}
+
+// texts are the lines of a row's message, safe.
+func (l *eventList) texts(row eventRow, at eventColumns) []string {
+	if !l.wrap || row.event == nil {
+		return []string{row.text}
+	}
+	return wrapped(render.Safe(row.text), max(at.width-at.text, leastCell))
+}
+
+// drawEvent draws a row.
+func (p *eventsPage) drawEvent(c widget.Canvas, row eventRow, texts []string, at eventColumns, selected bool) {
+	style := c.Theme.Style
+	switch {
+	case selected:
+		style = p.selectedStyle
+		c.Clear(c.Theme.Role(theme.Selected))
+	case p.app.link.State().Down():
+		style = p.staleStyle
+	}
+	e := row.event
+	if e == nil {
+		c.Cut(at.level, 0, c.W-at.level, c.Theme.Glyph(theme.Break)+" "+missedEvents(row.gap), c.Theme.Role(theme.Warning))
+		return
+	}
+	level := levelCell(c.Theme, e.GetLevel())
+	c.Cut(0, 0, at.level-2, p.app.eventTime(e), style(render.Dim))
+	c.Cut(at.level, 0, levelWidth, level.Text, style(level.Style))
+	if at.kind >= 0 {
+		c.Cut(at.kind, 0, kindWidth, row.kind, style(render.Dim))
+	}
+	c.Cut(at.subject, 0, at.text-at.subject-2, row.subject, style(render.Plain))
+	message := render.Plain
+	if e.GetLevel() != "INFO" {
+		message = level.Style
+	}
+	for i, text := range texts {
+		c.Cut(at.text, i, c.W-at.text, text, style(message))
+	}
+}
+
+// longestWrapped is how many bytes of a text are cut into lines: more than anybody reads in a list.
+const longestWrapped = 32 << 10
+
+// wrapped cuts safe text into lines of at most width cells, at blanks where there are any.
+func wrapped(text string, width int) []string {
+	if len(text) > longestWrapped {
+		text = strings.ToValidUTF8(text[:longestWrapped], "") + " …"
+	}
+	var lines []string
+	begin, blank, cells, after := 0, 0, 0, 0 // of the line; behind its last blank, and the cells from there on
+	for at, state := 0, -1; at < len(text); {
+		cluster, _, w, next := uniseg.FirstGraphemeClusterInString(text[at:], state)
+		if cells+w > width && at > begin {
+			end := at
+			if blank > begin {
+				end = blank
+				cells = after
+			} else {
+				cells = 0
+			}
+			lines = append(lines, text[begin:end])
+			begin, blank, after = end, end, 0
+		}
+		at, state = at+len(cluster), next
+		cells += w
+		after += w
+		if cluster == " " {
+			blank, after = at, 0
+		}
+	}
+	return append(lines, text[begin:])
+}

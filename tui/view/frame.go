@@ -1,0 +1,208 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// The least window that is of use.
+const (
+	leastWidth  = 60
+	leastHeight = 15
+)
+
+// frame is the whole screen: the header, the page, what is wrong, the hints, and what lies over them. It is the only thing that tview knows.
+type frame struct {
+	*tview.Box
+	app *App
+}
+
+func newFrame(a *App) *frame {
+	f := &frame{Box: tview.NewBox(), app: a}
+	return f
+}
+
+// HasFocus is true: keys are told apart by the program itself, so that no focus can get lost.
+func (f *frame) HasFocus() bool { return true }
+
+// InputHandler does nothing: App.key takes all keys.
+func (f *frame) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) { return nil }
+
+// PasteHandler gives pasted text to what is being typed; over a page it means nothing, so that a paste never acts.
+func (f *frame) PasteHandler() func(string, func(tview.Primitive)) {
+	return func(text string, _ func(tview.Primitive)) {
+		if l := f.app.layer(); l != nil {
+			l.Paste(text)
+		}
+	}
+}
+
+// MouseHandler gives the mouse to what is on top.
+func (f *frame) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+	return func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool, tview.Primitive) {
+		if f.app.layer() != nil {
+			return true, nil
+		}
+		if p, ok := f.app.trails.top().(clicked); ok {
+			return p.Mouse(action, event), nil
+		}
+		return false, nil
+	}
+}
+
+// Draw draws the frame.
+func (f *frame) Draw(screen tcell.Screen) {
+	a := f.app
+	_, _, w, h := f.GetRect()
+	c := widget.On(screen, a.look, 0, 0, w, h)
+	c.Clear(a.look.Role(theme.Text))
+	if w < leastWidth || h < leastHeight {
+		c.Text(0, 0, fmt.Sprintf("%dx%d is too small; Kagzi needs %dx%d. q quits.", w, h, leastWidth, leastHeight), a.look.Role(theme.Warning))
+		return
+	}
+	top, bottom := 1, h-1
+	a.drawHeader(c.Part(0, 0, w, 1))
+	if a.header && h >= 30 {
+		a.drawCounters(c.Part(0, 1, w, 1))
+		top = 2
+	}
+	a.drawHints(c.Part(0, bottom, w, 1))
+	if banner := a.banner(); banner != "" {
+		bottom--
+		c.Cut(1, bottom, w-2, a.look.Glyph(theme.Alert)+" "+banner, a.look.Role(theme.Warning))
+	}
+	a.drawPage(c.Part(0, top, w, bottom-top))
+	for _, l := range a.layers {
+		l.Draw(c)
+	}
+	a.drew()
+}
+
+// drawPage draws the page in its box, or what keeps it from being shown.
+func (a *App) drawPage(c widget.Canvas) {
+	p := a.trails.top()
+	if p == nil {
+		return
+	}
+	inner := c.Box("", a.look.Role(theme.Border))
+	if f, ok := p.(failed); ok && f.Failure() != nil {
+		a.drawFailure(inner, f.Failure())
+	} else {
+		p.Draw(inner) // first: what it shows decides what its title says
+	}
+	status := p.Status()
+	room := c.W - 4
+	if status != "" {
+		width := min(render.Width(status)+2, room/2)
+		c.Right(c.W-2-width, 0, width, " "+status+" ", a.look.Role(theme.Faint))
+		room -= width + 1
+	}
+	c.Cut(2, 0, room, " "+p.Title()+" ", a.look.Role(theme.Title))
+}
+
+// drawFailure is the card in place of a page that could not be read.
+func (a *App) drawFailure(c widget.Canvas, err error) {
+	lines := []string{"Cannot show this: " + sentence(err), "", "server   " + a.options.Address}
+	if a.options.Source != "" {
+		lines[2] += "  (" + a.options.Source + ")"
+	}
+	if state := a.link.State(); state.Err != nil {
+		lines = append(lines, "retry    "+a.connection().Word, "", "Start one with:  kagzi server", "ctrl-r tries again now, q quits.")
+	} else {
+		lines = append(lines, "", "ctrl-r tries again, esc goes back.")
+	}
+	for i, line := range lines {
+		style := a.look.Role(theme.Text)
+		if i == 0 {
+			style = a.look.Role(theme.Danger)
+		}
+		c.Cut(2, max(c.H/4, 0)+i, c.W-4, line, style)
+	}
+}
+
+// drawHeader says where one is, and how the server is.
+func (a *App) drawHeader(c widget.Canvas) {
+	sign := a.connection()
+	right := a.about()
+	state := a.look.Glyph(sign.Glyph) + " " + sign.Word
+	x := c.W - 1 - render.Width(state)
+	c.Text(x, 0, state, a.look.Style(sign.Style))
+	if right != "" && c.W >= 80 {
+		right = render.Truncate(render.Safe(right), c.W/3)
+		x -= render.Width(right) + 2
+		c.Text(x, 0, right, a.look.Role(theme.Faint))
+	}
+	crumbs := []string{"kagzi", a.link.Namespace()}
+	for _, p := range a.trails.pages() {
+		crumbs = append(crumbs, p.Crumb())
+	}
+	a.drawCrumbs(c.Part(1, 0, x-2, 1), crumbs)
+}
+
+// drawCrumbs leaves out of the middle what does not fit.
+func (a *App) drawCrumbs(c widget.Canvas, crumbs []string) {
+	arrow := " " + a.look.Glyph(theme.Right) + " "
+	line := strings.Join(crumbs, arrow)
+	for i := 2; render.Width(render.Safe(line)) > c.W && len(crumbs) > 3; {
+		crumbs = append(crumbs[:i:i], crumbs[i+1:]...)
+		line = strings.Join(crumbs[:i], arrow) + arrow + a.look.Glyph(theme.Ellipsis) + arrow + strings.Join(crumbs[i:], arrow)
+	}
+	c.Cut(0, 0, c.W, line, a.look.Role(theme.Crumb))
+}
+
+// about is what is known of the server, short.
+func (a *App) about() string {
+	var parts []string
+	if a.options.Note != "" {
+		parts = append(parts, a.options.Note)
+	}
+	if a.options.ReadOnly {
+		parts = append(parts, "read-only")
+	}
+	if info := a.overview.Info(); info != nil && a.options.Note == "" {
+		parts = append(parts, info.GetBackend(), info.GetVersion())
+	}
+	if trip := a.link.RoundTrip(); trip >= time.Millisecond {
+		parts = append(parts, render.Duration(trip))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// banner is what is wrong with what is on the screen.
+func (a *App) banner() string {
+	if state := a.link.State(); state.Down() {
+		if a.link.AsOf().IsZero() {
+			return fmt.Sprintf("%s: %s", a.connection().Word, sentence(state.Err))
+		}
+		return fmt.Sprintf("%s, as of %s: %s", a.connection().Word, a.link.AsOf().In(a.options.Zone).Format(time.TimeOnly), sentence(state.Err))
+	}
+	if p, ok := a.trails.top().(warned); ok {
+		return p.Banner()
+	}
+	return ""
+}
+
+// drawHints names the keys that do something here, or what was just said.
+func (a *App) drawHints(c widget.Canvas) {
+	if a.toast.text != "" && a.options.Now().Before(a.toast.until) {
+		c.Cut(1, 0, c.W-2, a.toast.text, a.look.Role(a.toast.role))
+		return
+	}
+	x := 1
+	for _, action := range a.actions().hints() {
+		key, short := "<"+action.Keys[0]+">", action.short()
+		if x+render.Width(key)+1+render.Width(short) > c.W-1 {
+			return
+		}
+		x += c.Text(x, 0, key, a.look.Role(theme.Key)) + 1
+		x += c.Text(x, 0, short, a.look.Role(theme.Faint)) + 2
+	}
+}

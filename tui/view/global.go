@@ -1,0 +1,258 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// shared are the actions that a page has because of what it can do: a filter, rows to mark and sort, things to copy and save.
+func (a *App) shared(p page) []*Action {
+	var list []*Action
+	if f, ok := p.(filtered); ok {
+		list = append(list, &Action{
+			Name: "filter", Keys: []string{"/"}, Args: "[TEXT | save NAME | NAME]", Help: "choose what is shown; save it by name, use it by name", Group: GroupView, Hint: 20,
+			Run: func(args []string) error { return a.filter(f, args) }, Complete: func(text string) []string { return a.completeFilter(f, text) },
+		})
+	}
+	if l, ok := p.(sortable); ok {
+		list = append(list, a.tableActions(l)...)
+	}
+	if c, ok := p.(copied); ok {
+		list = append(list,
+			&Action{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of what is under the cursor", Group: GroupView, Run: func([]string) error { return a.copy("id", c.CopyID()) }},
+			&Action{Name: "copy-json", Keys: []string{"ctrl-y"}, Help: "copy what is under the cursor as JSON", Group: GroupView, Run: func([]string) error { return a.copy("JSON", c.CopyAll()) }},
+			&Action{Name: "json", Keys: []string{"y"}, Help: "show what is under the cursor as JSON", Group: GroupView, Run: func([]string) error { return a.showJSON(c) }},
+		)
+	}
+	if _, ok := p.(saved); ok {
+		list = append(list, &Action{
+			Name: "save", Keys: []string{"ctrl-s"}, Args: "FILE.csv | FILE.json", Help: "save the loaded rows to a file", Group: GroupView,
+			Run: func(args []string) error {
+				if len(args) == 1 {
+					return a.save(args[0])
+				}
+				a.ask("save to (.csv or .json): ", p.Name()+".csv", nil, func(path string) error { return a.save(path) })
+				return nil
+			},
+		})
+	}
+	if r, ok := p.(refreshable); ok {
+		list = append(list, &Action{Name: "refresh", Keys: []string{"ctrl-r"}, Help: "read everything again", Group: GroupView, Run: func([]string) error {
+			a.link.Retry()
+			r.Refresh()
+			return nil
+		}})
+	}
+	return list
+}
+
+// tableActions are those of pages with a table.
+func (a *App) tableActions(p sortable) []*Action {
+	t := p.table()
+	do := func(f func()) func([]string) error {
+		return func([]string) error { f(); return nil }
+	}
+	list := []*Action{
+		{Name: "mark", Keys: []string{"space"}, Help: "mark the row for the next action, or not", Group: GroupMove, Hint: 25, Run: do(t.ToggleMark)},
+		{Name: "mark-range", Keys: []string{"ctrl-space"}, Help: "mark all rows from the last mark to here", Group: GroupMove, Run: do(t.MarkRange)},
+		{Name: "unmark", Keys: []string{`ctrl-\`}, Help: "take all marks away", Group: GroupMove, Run: do(t.ClearMarks)},
+		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns, to be scrolled with h and l", Group: GroupView, Run: do(func() { t.SetWide(!t.Wide()) })},
+	}
+	if s, ok := p.(interface {
+		SortBy(column string, descending bool) error
+		nextSort(step int) string
+	}); ok {
+		step := func(n int) func([]string) error {
+			return func([]string) error { _, desc := t.Sort(); return s.SortBy(s.nextSort(n), desc) }
+		}
+		list = append(list,
+			&Action{Name: "sort-right", Keys: []string{">"}, Help: "sort by the next column", Group: GroupView, Run: step(1)},
+			&Action{Name: "sort-left", Keys: []string{"<"}, Help: "sort by the column before", Group: GroupView, Run: step(-1)},
+			&Action{Name: "reverse", Keys: []string{"r"}, Help: "turn the order around", Group: GroupView, Run: func([]string) error {
+				column, desc := t.Sort()
+				return s.SortBy(column, !desc)
+			}},
+			&Action{Name: "sort", Args: "COLUMN", Help: "sort by a column", Group: GroupView, Run: func(args []string) error {
+				if len(args) != 1 {
+					return errors.New("sort by which column? " + strings.Join(columnIDs(t), ", "))
+				}
+				_, desc := t.Sort()
+				return s.SortBy(args[0], desc)
+			}, Complete: func(text string) []string { return beginning(columnIDs(t), text) }},
+		)
+	}
+	return list
+}
+
+func columnIDs(t *widget.Table) []string {
+	var ids []string
+	for _, c := range t.Columns() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// beginning is those of a list that begin with a text.
+func beginning(list []string, text string) []string {
+	var found []string
+	for _, s := range list {
+		if strings.HasPrefix(s, text) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// global are the actions that are there everywhere.
+func (a *App) global() registry {
+	list := registry{
+		{Name: "command", Keys: []string{":"}, Short: "cmd", Help: "type a command; tab or right completes it", Group: GroupGlobal, Hint: 30, Run: func([]string) error { a.typeCommand(); return nil }},
+		{Name: "help", Keys: []string{"?"}, Help: "list what can be done here", Group: GroupGlobal, Hint: 31, Run: func([]string) error { a.help(); return nil }},
+		{Name: "back", Keys: []string{"esc"}, Help: "back to where this was opened from", Group: GroupGlobal, Run: func([]string) error { a.back(false); return nil }},
+		{Name: "close", Keys: []string{"q"}, Help: "back, or quit where there is no way back", Group: GroupGlobal, Run: func([]string) error { a.back(true); return nil }},
+		{Name: "quit", Aliases: []string{"exit"}, Keys: []string{"ctrl-c"}, Help: "quit", Group: GroupGlobal, Run: func([]string) error { a.quit(); return nil }},
+		{Name: "last", Keys: []string{"-"}, Help: "to the view that was open before", Group: GroupGo, Run: func([]string) error { a.trails.toLast(); return nil }},
+		{Name: "earlier", Keys: []string{"["}, Help: "to the view before, in the order of opening", Group: GroupGo, Run: func([]string) error { a.trails.back(); return nil }},
+		{Name: "later", Keys: []string{"]"}, Help: "to the view after", Group: GroupGo, Run: func([]string) error { a.trails.forward(); return nil }},
+		{Name: "freeze", Keys: []string{"p"}, Help: "hold everything still, and let it go on", Group: GroupGlobal, Run: func([]string) error { a.freeze(); return nil }},
+		{Name: "header", Keys: []string{"ctrl-e"}, Help: "show the counters, or not", Group: GroupGlobal, Run: func([]string) error { a.header = !a.header; return nil }},
+		{Name: "time", Keys: []string{"u"}, Args: "[relative|local|utc|epoch]", Help: "show times another way", Group: GroupGlobal, Run: a.setTime,
+			Complete: func(text string) []string { return beginning(timeNames, text) }},
+		{Name: "theme", Keys: []string{"T"}, Args: "[NAME]", Help: "choose another look", Group: GroupGlobal, Run: a.chooseTheme,
+			Complete: func(text string) []string { return beginning(a.themeNames(), text) }},
+		{Name: "redraw", Keys: []string{"ctrl-l"}, Help: "draw the whole screen again", Group: GroupGlobal, Run: func([]string) error { a.screen.Sync(); return nil }},
+		{Name: "messages", Help: "what this program said", Group: GroupGo, Run: func([]string) error { a.showMessages(); return nil }},
+		{Name: "mouse", Args: "on|off", Help: "take the mouse, or leave it to the terminal", Group: GroupGlobal, Run: a.setMouse,
+			Complete: func(text string) []string { return beginning([]string{"on", "off"}, text) }},
+		{Name: "again", Help: "do the last action once more to what failed; what had worked is not done twice", Group: GroupAct, Changes: true, Run: func([]string) error { return a.again() }},
+		{Name: "suspend", Help: "go to the shell; fg comes back", Group: GroupGlobal, Run: func([]string) error { return a.suspend() }},
+	}
+	for _, v := range views {
+		list = append(list, &Action{
+			Name: v.name, Aliases: v.aliases, Keys: v.keys, Args: v.args, Help: v.help, Group: GroupGo,
+			Run: func(args []string) error { return a.open(v, args) }, Complete: a.completeView(v),
+		})
+	}
+	return list
+}
+
+// back goes to the page that this one was opened from. A page may first use it to undo something of its own. From the first page it
+// goes nowhere, or out of the program.
+func (a *App) back(orQuit bool) {
+	if p, ok := a.trails.top().(escaped); ok && p.Escape() {
+		return
+	}
+	if p, ok := a.trails.top().(sortable); ok && !orQuit && len(p.table().Marked()) > 0 {
+		p.table().ClearMarks()
+		return
+	}
+	if !a.trails.pop() && orQuit {
+		a.quit()
+	}
+}
+
+func (a *App) freeze() {
+	a.frozen = !a.frozen
+	a.link.Freeze(a.frozen)
+}
+
+func (a *App) setTime(args []string) error {
+	if len(args) == 0 {
+		a.clock.next()
+		return nil
+	}
+	for _, name := range timeNames {
+		if name == args[0] {
+			a.clock.style = name
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no way %q to show times; there are %s", args[0], strings.Join(timeNames, ", "))
+}
+
+func (a *App) setMouse(args []string) error {
+	if len(args) != 1 || args[0] != "on" && args[0] != "off" {
+		return errors.New("mouse on or off?")
+	}
+	a.tv.EnableMouse(args[0] == "on")
+	return nil
+}
+
+// showJSON lays the thing under the cursor over the page as a document.
+func (a *App) showJSON(c copied) error {
+	text := c.CopyAll()
+	if text == "" {
+		return errors.New("there is nothing under the cursor")
+	}
+	d := widget.NewDocument(a.theme)
+	d.SetPayload(c.CopyID(), []byte(text), "application/json")
+	a.readDocument(c.CopyID(), d)
+	return nil
+}
+
+// readDocument lays a document over the page, with search and copying.
+func (a *App) readDocument(title string, d *widget.Document) {
+	a.reader(title, d, func(key string) bool {
+		switch key {
+		case "/":
+			a.ask("search: ", "", nil, func(text string) error {
+				if d.Search(text) == 0 {
+					return fmt.Errorf("%q is not in it", text)
+				}
+				return nil
+			})
+		case "y":
+			a.done(a.copy("value", d.CopyValue()))
+		case "Y":
+			a.done(a.copy("path", d.CopyPath()))
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// done complains when something did not work.
+func (a *App) done(err error) {
+	if err != nil {
+		a.complain(err)
+	}
+}
+
+// firstTheme is the theme to begin with: asked for, chosen last time, or that of the settings.
+func (a *App) firstTheme() string {
+	for _, name := range []string{a.options.Theme, a.state.Theme, a.options.Config.Theme} {
+		if name != "" {
+			return name
+		}
+	}
+	return theme.Default().Name
+}
+
+// showMessages lists what was said, oldest first.
+func (a *App) showMessages() {
+	l := widget.NewLines(a.theme)
+	var lines []widget.Line
+	for _, m := range a.messages {
+		lines = append(lines, messageLine(m, a.options.Zone))
+	}
+	if len(lines) == 0 {
+		lines = append(lines, widget.TextLine("Nothing was said yet.", render.Dim))
+	}
+	l.SetLines(lines)
+	a.reader("Messages", l, nil)
+}
+
+func messageLine(m message, zone *time.Location) widget.Line {
+	style := render.Plain
+	if m.bad {
+		style = render.Bad
+	}
+	return widget.Line{Cells: []render.Cell{{Text: m.at.In(zone).Format(time.TimeOnly) + "  ", Style: render.Dim}, {Text: m.text, Style: style}}}
+}

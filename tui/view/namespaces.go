@@ -1,0 +1,166 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// namespacesPage shows all namespaces; enter works in another.
+type namespacesPage struct {
+	shelf[*kagziv1.Namespace]
+	figures *model.Figures
+}
+
+func openNamespaces(a *App, _ []string) (page, error) {
+	figures := model.NewFigures(a.link)
+	row := func(n *kagziv1.Namespace) widget.Row { return a.namespaceRow(n, figures.Of(n.GetNamespace())) }
+	p := &namespacesPage{shelf: newShelf(a, "namespaces", "Namespaces", namespaceColumns, model.NewNamespaces(a.link), row), figures: figures}
+	of := func(figure func(*kagziv1.GetStatsResponse) int64) func(a, b *kagziv1.Namespace) int {
+		return func(a, b *kagziv1.Namespace) int {
+			return cmp.Compare(figure(figures.Of(a.GetNamespace())), figure(figures.Of(b.GetNamespace())))
+		}
+	}
+	p.order = map[string]func(a, b *kagziv1.Namespace) int{
+		"running": of((*kagziv1.GetStatsResponse).GetRunningWorkflows), "pending": of((*kagziv1.GetStatsResponse).GetPendingWorkflows),
+		"workers": of((*kagziv1.GetStatsResponse).GetOnlineWorkers), "schedules": of((*kagziv1.GetStatsResponse).GetEnabledSchedules),
+		"created": func(a, b *kagziv1.Namespace) int {
+			return b.GetCreatedAt().AsTime().Compare(a.GetCreatedAt().AsTime())
+		},
+		"retention": func(a, b *kagziv1.Namespace) int {
+			return cmp.Compare(a.GetRetention().AsDuration(), b.GetRetention().AsDuration())
+		},
+	}
+	p.empty = []widget.Line{widget.TextLine("No namespaces.", render.Plain)}
+	p.tab.Opened = func(name string) { a.done(a.useAndShow(name)) }
+	p.tab.Viewed = func(first, last int) {
+		var names []string
+		for i := first; i < last; i++ {
+			if n, ok := p.items.Row(i); ok {
+				names = append(names, n.GetNamespace())
+			}
+		}
+		figures.View(names)
+	}
+	return p, p.SortBy("name", false)
+}
+
+func (p *namespacesPage) Show() {
+	p.shelf.Show()
+	p.figures.Show()
+}
+
+func (p *namespacesPage) Hide() {
+	p.figures.Hide()
+	p.shelf.Hide()
+}
+
+func (p *namespacesPage) Close() {
+	p.figures.Close()
+	p.shelf.Close()
+}
+
+// Banner says that nothing starts where one works.
+func (p *namespacesPage) Banner() string {
+	if n, ok := p.items.Get(p.app.link.Namespace()); ok && !n.GetEnabled() {
+		return fmt.Sprintf("%q, in which you work, is disabled: no run starts or is taken up", n.GetNamespace())
+	}
+	return ""
+}
+
+// Actions are to work in one, and to make, change, enable and disable them.
+func (p *namespacesPage) Actions() []*Action {
+	one := func(do func(*kagziv1.Namespace) error) func([]string) error {
+		return func([]string) error {
+			n, ok := p.under()
+			if !ok {
+				return errNothingUnder
+			}
+			return do(n)
+		}
+	}
+	a := p.app
+	return []*Action{
+		{Name: "use", Keys: []string{"enter"}, Help: "work in this namespace", Group: GroupMove, Hint: 1, Run: one(func(n *kagziv1.Namespace) error { return a.useAndShow(n.GetNamespace()) })},
+		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8, Run: one(func(n *kagziv1.Namespace) error {
+			a.readPairs("Namespace "+n.GetNamespace(), render.NamespacePairs(n, a.clock.view()))
+			return nil
+		})},
+		{Name: "new", Keys: []string{"n"}, Help: "make a namespace", Group: GroupAct, Changes: true, Hint: 2, Run: func([]string) error { a.newNamespace(); return nil }},
+		{Name: "edit", Keys: []string{"e"}, Help: "change the namespace", Group: GroupAct, Changes: true, Hint: 3, Run: one(func(n *kagziv1.Namespace) error { a.changeNamespace(n); return nil })},
+		{Name: "toggle", Keys: []string{"x"}, Short: "disable or enable", Help: "let no run start in namespaces, or let them again", Group: GroupAct, Changes: true, Hint: 4,
+			Run: func([]string) error { return a.disableOrEnable(targetsOf(&p.shelf)) }},
+		{Name: "disable", Help: "let no run start in namespaces", Group: GroupAct, Changes: true, Run: func([]string) error { return a.disableNamespaces(targetsOf(&p.shelf)) }},
+		{Name: "enable", Help: "let runs start in namespaces again", Group: GroupAct, Changes: true, Run: func([]string) error { return a.enableNamespaces(targetsOf(&p.shelf)) }},
+	}
+}
+
+// namespaceName is what a namespace may be called.
+var namespaceName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+
+func checkNamespaceName(name string) error {
+	if !namespaceName.MatchString(name) {
+		return fmt.Errorf("%q is no name of a namespace: want lower-case letters, digits and '-', at most 63", name)
+	}
+	return nil
+}
+
+// use works in another namespace from now on.
+func (a *App) use(name string) error {
+	if err := checkNamespaceName(name); err != nil {
+		return err
+	}
+	if name == a.link.Namespace() {
+		a.say("this is namespace %q already", name)
+		return nil
+	}
+	a.link.SetNamespace(name)
+	a.say("working in namespace %q", name)
+	return nil
+}
+
+// useAndShow works in another namespace and shows its runs.
+func (a *App) useAndShow(name string) error {
+	if err := a.use(name); err != nil {
+		return err
+	}
+	return a.command("runs")
+}
+
+// useNamespace is the command for it. One that is not there yet may be meant: it comes into being on first use.
+func useNamespace(a *App, args []string) (page, error) {
+	name := args[0]
+	if err := a.use(name); err != nil {
+		return nil, err
+	}
+	model.Ask(a.link, func(ctx context.Context) (*kagziv1.GetNamespaceResponse, error) {
+		return a.link.API().GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: name})
+	}, func(_ *kagziv1.GetNamespaceResponse, err error) {
+		if status.Code(err) == codes.NotFound && a.link.Namespace() == name {
+			a.say("there is no namespace %q yet: it comes into being with its first run, worker or schedule", name)
+		}
+	})
+	return nil, nil
+}
+
+// completeNamespace knows the namespaces that there are. They are read when they are first asked for.
+func completeNamespace(a *App, text string) []string {
+	if a.names == nil {
+		a.names = model.NewNamespaces(a.link)
+		a.names.Show()
+	}
+	var names []string
+	for _, n := range a.names.All() {
+		names = append(names, n.GetNamespace())
+	}
+	return beginning(names, text)
+}

@@ -1,0 +1,89 @@
+package view
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+func TestEnterWorksInAnotherNamespace(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "namespaces"), 100, 30, func(r *rig) {
+		r.shows("default (here)", "staging")
+		r.press("down", "enter")
+		r.pass(time.Second)
+		if got := r.app.link.Namespace(); got != "staging" {
+			t.Fatalf("the namespace is %q, want staging", got)
+		}
+		r.shows("kagzi › staging › runs", `working in namespace "staging"`)
+	})
+}
+
+func TestTheCommandForANamespaceSaysWhatIsWrong(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "namespaces"), 120, 30, func(r *rig) {
+		if err := r.app.command("ns No_Such"); err == nil {
+			t.Fatal("a name that no namespace can have was taken")
+		}
+		if err := r.app.command("ns later-perhaps"); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		r.shows(`there is no namespace "later-perhaps" yet`)
+		if err := r.app.command("ns default"); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Second)
+		r.shows("default (here)")
+	})
+}
+
+func TestNamespacesAreCompleted(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "namespaces"), 100, 30, func(r *rig) {
+		r.app.completions("ns s")
+		r.settle()
+		if got := r.app.completions("ns s"); !slices.Equal(got, []string{"ns staging"}) {
+			t.Fatalf("completions of \"ns s\" = %q", got)
+		}
+	})
+}
+
+func TestANamespaceIsMadeChangedAndDisabled(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "namespaces"), 140, 40, func(r *rig) {
+		r.press("n")
+		r.enter("Payments")
+		r.press("ctrl-s")
+		r.shows("is no name of a namespace")
+		for range len("Payments") {
+			r.press("backspace")
+		}
+		r.enter("payments")
+		r.press("down", "down", "down")
+		r.enter("30d")
+		r.press("ctrl-s")
+		r.pass(time.Second)
+		r.shows("payments", "30d", "Namespaces (3)")
+
+		r.press("down", "e", "down")
+		r.enter("Money comes in")
+		r.press("ctrl-s")
+		r.pass(time.Second)
+		r.shows("Money comes in", "30d", "update namespace payments: changed")
+
+		r.press("x")
+		r.shows("Disable namespace payments?", "Nothing is deleted.")
+		r.press("tab", "enter")
+		r.pass(time.Second)
+		r.shows("‖ disabled")
+		if err := r.app.command("disable"); err == nil {
+			t.Fatal("what is disabled was disabled again")
+		}
+		r.press("x", "tab", "enter")
+		r.pass(time.Second)
+		r.lacks("‖ disabled")
+	})
+}

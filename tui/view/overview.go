@@ -1,0 +1,206 @@
+package view
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// overviewPage says at a glance how everything is: what is wrong first, then how much there is to do and what comes next. A cursor goes
+// through its blocks, and enter opens what it is on.
+type overviewPage struct {
+	app   *App
+	span  model.Range       // of the charts
+	at    string            // the block under the cursor, by its id
+	on    map[string]cursor // where the cursor is in each block
+	drawn []placed          // the blocks of the last frame, in the order in which the cursor goes through them
+}
+
+// cursor is a place in a block: it stays with its thing by id, and near where it was when the thing is gone.
+type cursor struct {
+	id    string
+	index int
+	first int // the first item on the screen
+}
+
+func openOverview(a *App, _ []string) (page, error) {
+	return &overviewPage{app: a, at: tilesBlock, on: map[string]cursor{}}, nil
+}
+
+func (p *overviewPage) Name() string   { return "overview" }
+func (p *overviewPage) Crumb() string  { return "overview" }
+func (p *overviewPage) Title() string  { return "Overview of " + p.app.link.Namespace() }
+func (p *overviewPage) Show()          { p.app.overview.Show() }
+func (p *overviewPage) Hide()          { p.app.overview.Hide() }
+func (p *overviewPage) Close()         {} // the counters and warnings go on
+func (p *overviewPage) Refresh()       { p.app.overview.Refresh() }
+func (p *overviewPage) Failure() error { return p.app.overview.Err() }
+
+// Status is how long the server has been up.
+func (p *overviewPage) Status() string {
+	info := p.app.overview.Info()
+	if info.GetStartedAt() == nil {
+		return ""
+	}
+	return "up " + p.app.uptime(info.GetStartedAt().AsTime())
+}
+
+// Pace is quicker while the next tick is near, so that its countdown is true.
+func (p *overviewPage) Pace() time.Duration {
+	if fires := p.app.overview.Fires(); len(fires) > 0 {
+		if left := fires[0].GetNextFireAt().AsTime().Sub(p.app.now()); left > 0 && left < time.Minute {
+			return time.Second
+		}
+	}
+	return slowPace
+}
+
+// Draw draws the blocks that there is room for.
+func (p *overviewPage) Draw(c widget.Canvas) {
+	stats := p.app.overview.Stats()
+	if stats == nil {
+		p.drawn = nil
+		widget.TextLine("Reading …", render.Dim).Draw(c.Part((c.W-9)/2, c.H/3, c.W, 1))
+		return
+	}
+	if stats.GetTotalWorkflows() == 0 && stats.GetTotalWorkers() == 0 && stats.GetTotalSchedules() == 0 {
+		p.drawn = nil
+		p.drawStart(c)
+		return
+	}
+	c = c.Part(1, 0, c.W-2, c.H)
+	blocks := p.blocks()
+	p.drawn = arrange(c.W, c.H, func(id string) int { return len(blocks[id].items) })
+	p.settle(blocks)
+	for i, at := range p.drawn {
+		part := c.Part(at.x, at.y, at.w, at.h)
+		p.drawn[i].left, p.drawn[i].top = part.X, part.Y
+		switch at.id {
+		case tilesBlock:
+			p.drawTiles(part, blocks[at.id].items)
+		case activityBlock:
+			p.drawActivity(part)
+		default:
+			p.drawBlock(part, blocks[at.id])
+		}
+	}
+}
+
+// style is how a meaning looks on this page: pale when it may be out of date.
+func (p *overviewPage) style(s render.Style) tcell.Style {
+	if p.app.link.State().Down() {
+		return p.app.look.Role(theme.Stale)
+	}
+	return p.app.look.Style(s)
+}
+
+// under is the item under the cursor; nil when there is none.
+func (p *overviewPage) under() *item {
+	b := p.blocks()[p.at]
+	if b == nil || len(b.items) == 0 {
+		return nil
+	}
+	return b.items[min(p.on[p.at].index, len(b.items)-1)]
+}
+
+// Actions are to go through the page, to open what is on it, and to choose how far back the charts go.
+func (p *overviewPage) Actions() []*Action {
+	do := func(f func()) func([]string) error {
+		return func([]string) error { f(); return nil }
+	}
+	return []*Action{
+		{Name: "open", Keys: []string{"enter"}, Help: "what is under the cursor: runs, a run, a schedule, a queue, the workers", Group: GroupMove, Hint: 1,
+			Run: func([]string) error {
+				i := p.under()
+				if i == nil {
+					return errNothingUnder
+				}
+				return i.open()
+			}},
+		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of the page", Group: GroupMove, Hint: 2, Run: do(func() { p.step(1) })},
+		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: do(func() { p.step(-1) })},
+		{Name: "range", Args: "5m|1h|24h", Help: "how far back the charts go", Group: GroupView, Run: p.setRange,
+			Complete: func(text string) []string { return beginning(rangeNames, text) }},
+		{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "charts that go further back", Group: GroupView, Hint: 3, Run: do(func() { p.span = min(p.span+1, model.Day) })},
+		{Name: "shorter", Keys: []string{"{"}, Help: "charts of a shorter time", Group: GroupView, Run: do(func() { p.span = max(p.span, 1) - 1 })},
+	}
+}
+
+// rangeNames are how the ranges are typed, in their order.
+var rangeNames = []string{"5m", "1h", "24h"}
+
+func (p *overviewPage) setRange(args []string) error {
+	for i, name := range rangeNames {
+		if len(args) == 1 && args[0] == name {
+			p.span = model.Range(i)
+			return nil
+		}
+	}
+	return errors.New("range 5m, 1h or 24h?")
+}
+
+// CopyID is the id of what is under the cursor.
+func (p *overviewPage) CopyID() string {
+	if i := p.under(); i != nil {
+		return i.id
+	}
+	return ""
+}
+
+// CopyAll is what is under the cursor as JSON.
+func (p *overviewPage) CopyAll() string {
+	i := p.under()
+	if i == nil {
+		return ""
+	}
+	return document(i.message)
+}
+
+// Rows are all that the blocks list, one after the other.
+func (p *overviewPage) Rows() (titles []string, rows [][]string) {
+	blocks := p.blocks()
+	for _, id := range blockOrder {
+		for _, i := range blocks[id].items {
+			row := []string{id}
+			for _, cell := range i.cells {
+				row = append(row, cell.Text)
+			}
+			rows = append(rows, append(row, make([]string, 1+mostCells-len(row))...))
+		}
+	}
+	return []string{"PART", "WHAT", "VALUE", "MORE"}, rows
+}
+
+// JSON is the counts of the namespace.
+func (p *overviewPage) JSON() ([]byte, error) {
+	raw, err := render.JSON(render.Documents([]proto.Message{p.app.overview.Stats()}), "  ")
+	return append(raw, '\n'), err
+}
+
+// Mouse puts the cursor where a click is, and opens with a second one.
+func (p *overviewPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
+	switch action {
+	case tview.MouseScrollDown:
+		p.move(1)
+	case tview.MouseScrollUp:
+		p.move(-1)
+	case tview.MouseLeftClick, tview.MouseLeftDoubleClick:
+		if x, y := event.Position(); !p.point(x, y) {
+			return false
+		}
+		if i := p.under(); i != nil && action == tview.MouseLeftDoubleClick {
+			p.app.done(i.open())
+		}
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,207 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// block is a part of the overview that lists things.
+type block struct {
+	id, title, note string
+	empty           widget.Line // in place of items
+	items           []*item
+	left            int // how many cells of an item stand on the left; the rest are at the right edge
+	spare           int // the cell that is left out where it is narrow; 0: none
+}
+
+// item is a thing in a block that can be opened.
+type item struct {
+	id      string
+	cells   []render.Cell // of a tile: its number, what it is, more of it
+	bar     *queueBar     // behind the cells on the left; nil: none
+	open    func() error
+	message proto.Message // for copying
+}
+
+// mostCells is how many cells an item has at most.
+const mostCells = 4
+
+// queueBar is what runs and what waits in a queue, of the most in any.
+type queueBar struct{ most, running, waiting float64 }
+
+// blocks are all that list something, as they stand now.
+func (p *overviewPage) blocks() map[string]*block {
+	return map[string]*block{
+		tilesBlock:    {id: tilesBlock, items: p.tiles()},
+		warningsBlock: p.warnings(),
+		queuesBlock:   p.queues(),
+		failuresBlock: p.failures(),
+		firesBlock:    p.fires(),
+	}
+}
+
+// opens opens a view from here.
+func (p *overviewPage) opens(view string, args ...string) func() error {
+	return func() error { return p.app.pushView(view, args...) }
+}
+
+// tiles are the four numbers that say how it goes.
+func (p *overviewPage) tiles() []*item {
+	stats, o := p.app.overview.Stats(), p.app.overview
+	if stats == nil {
+		return nil
+	}
+	tile := func(id string, glyph theme.Glyph, n string, what, more string, style render.Style, open func() error) *item {
+		return &item{id: id, open: open, message: stats, cells: []render.Cell{
+			{Text: p.app.look.Glyph(glyph) + " " + n, Style: style}, {Text: what, Style: render.Dim}, {Text: more, Style: render.Dim},
+		}}
+	}
+	oldest, waits := "nothing waits", render.Plain
+	if s := stats.GetOldestPendingSeconds(); s >= 1 {
+		oldest = "oldest " + p.app.waited(seconds(s))
+		if seconds(s) > longWait {
+			waits = render.Waiting
+		}
+	} else if stats.GetPendingWorkflows() > 0 {
+		oldest = "none is due"
+	}
+	failed, bad := o.FailedLastHour(), render.Plain
+	if failed > 0 {
+		bad = render.Bad
+	}
+	var active, slots int64
+	for _, w := range o.Workers().All() {
+		if w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE {
+			active, slots = active+int64(w.GetActiveWorkflowCount()), slots+int64(w.GetMaxConcurrent())
+		}
+	}
+	online, total, up := stats.GetOnlineWorkers(), stats.GetTotalWorkers(), render.Good
+	if online == 0 {
+		up = render.Bad
+	}
+	return []*item{
+		tile("running", theme.Running, number(stats.GetRunningWorkflows()), "running", number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy, p.opens("runs", "status:running")),
+		tile("pending", theme.Pending, number(stats.GetPendingWorkflows()), "pending", oldest, waits, p.opens("runs", "status:pending")),
+		tile("failed", theme.Failed, number(failed), "failed", "in one hour", bad, p.opens("runs", onlyFailed+" since:1h")),
+		tile("workers", theme.Online, fmt.Sprintf("%d/%d", online, total), "workers", fmt.Sprintf("%s of %s slots", number(active), number(slots)), up, p.opens("workers")),
+	}
+}
+
+// longWait is after how long a run that waits for a worker deserves a look.
+const longWait = time.Minute
+
+// waited is a length of time that grows, so coarse that it does not change with every frame.
+func (a *App) waited(d time.Duration) string {
+	if d < time.Minute {
+		return render.Duration(d.Truncate(time.Second))
+	}
+	return strings.TrimSuffix(render.Duration(d.Truncate(time.Minute)), "0s")
+}
+
+// warnings are what needs somebody's eye.
+func (p *overviewPage) warnings() *block {
+	b := &block{id: warningsBlock, title: "Warnings", left: 2}
+	if !p.app.overview.Queues().Loaded() || !p.app.overview.Schedules().Loaded() {
+		b.note = "reading …"
+	}
+	for _, w := range p.app.overview.Warnings() {
+		line := p.warningLine(w)
+		view, args := viewOf(w)
+		b.items = append(b.items, &item{id: w.Text, cells: line.Cells, open: p.opens(view, args...)})
+	}
+	if len(b.items) == 0 && b.note == "" {
+		b.title, b.note = "", p.app.look.Glyph(theme.Completed)+" Nothing needs your eye."
+	}
+	return b
+}
+
+// viewOf is the view that tells more of a warning: that of the thing itself where it is about one.
+func viewOf(w model.Warning) (view string, args []string) {
+	switch {
+	case w.Filter == "":
+		return w.View, nil
+	case w.View == "workers":
+		return "worker", []string{w.Filter}
+	case w.View == "schedules":
+		return "schedule", []string{w.Filter}
+	}
+	return w.View, []string{w.Filter}
+}
+
+// warningLine is a warning with a sign of how bad it is.
+func (p *overviewPage) warningLine(w model.Warning) widget.Line {
+	glyph, word, style := theme.Alert, "warning", render.Waiting
+	switch w.Level {
+	case model.Alarm:
+		glyph, word, style = theme.Failed, "alarm", render.Bad
+	case model.Notice:
+		glyph, word, style = theme.Paused, "notice", render.Dim
+	}
+	return widget.Line{Cells: []render.Cell{{Text: p.app.look.Glyph(glyph) + " " + word, Style: style}, {Text: w.Text}}}
+}
+
+// queues are those in which most waits.
+func (p *overviewPage) queues() *block {
+	b := &block{id: queuesBlock, title: "Queues", left: 1, spare: 1, empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
+	most := int64(1)
+	for _, q := range p.app.overview.Deepest() {
+		most = max(most, q.GetPending()+q.GetRunning())
+	}
+	for _, q := range p.app.overview.Deepest() {
+		name := render.Cell{Text: q.GetTaskQueue()}
+		if len(q.GetUnservedByType()) > 0 {
+			name.Style = render.Bad
+		}
+		running, waiting, oldest := render.Cell{Text: number(q.GetRunning()) + " running", Style: render.Busy}, render.Cell{Text: number(q.GetPending()) + " waiting"}, ""
+		if q.GetRunning() == 0 {
+			running.Style = render.Dim
+		}
+		if q.GetPending() == 0 {
+			waiting.Style = render.Dim
+		}
+		if s := q.GetOldestPendingSeconds(); s >= 1 {
+			oldest = p.app.waited(seconds(s))
+		}
+		b.items = append(b.items, &item{
+			id: q.GetTaskQueue(), message: q, cells: []render.Cell{name, running, waiting, {Text: oldest}}, open: p.opens("runs", "status:open queue:"+q.GetTaskQueue()),
+			bar: &queueBar{float64(most), float64(q.GetRunning()), float64(q.GetPending())},
+		})
+	}
+	return b
+}
+
+// failures are the runs that failed last.
+func (p *overviewPage) failures() *block {
+	b := &block{id: failuresBlock, title: "Last failures", left: 2, empty: widget.TextLine(p.app.look.Glyph(theme.Completed)+" No run has failed.", render.Dim)}
+	for _, r := range p.app.overview.Failures() {
+		what := r.GetWorkflowType()
+		if r.GetError().GetSubject() == "step" && r.GetError().GetSubjectId() != "" {
+			what += " " + p.app.look.Glyph(theme.Right) + " " + r.GetError().GetSubjectId()
+		}
+		b.items = append(b.items, &item{id: r.GetRunId(), message: r, open: p.opens("run", r.GetRunId()), cells: []render.Cell{
+			{Text: what}, {Text: render.ErrorLine(r.GetError()), Style: render.Bad}, {Text: p.app.clock.show(r.GetFinishedAt()), Style: render.Dim},
+		}})
+	}
+	return b
+}
+
+// fires are the schedules that fire next.
+func (p *overviewPage) fires() *block {
+	b := &block{id: firesBlock, title: "Next ticks", left: 2, spare: 1, empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
+	for _, s := range p.app.overview.Fires() {
+		b.items = append(b.items, &item{id: s.GetScheduleId(), message: s, open: p.opens("schedule", s.GetScheduleId()), cells: []render.Cell{
+			{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim}, {Text: p.app.clock.show(s.GetNextFireAt())},
+		}})
+	}
+	return b
+}

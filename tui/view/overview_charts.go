@@ -1,0 +1,168 @@
+package view
+
+import (
+	"fmt"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// chart is one of the series of the overview.
+type chart struct {
+	title string
+	style render.Style
+	value func(*kagziv1.ActivityPoint) float64
+	rate  bool // counts, to be shown by the second; else milliseconds
+}
+
+var chartList = [charts]chart{
+	{"started", render.Busy, func(a *kagziv1.ActivityPoint) float64 { return float64(a.GetRunsStarted()) }, true},
+	{"completed", render.Good, func(a *kagziv1.ActivityPoint) float64 { return float64(a.GetRunsCompleted()) }, true},
+	{"failed", render.Bad, func(a *kagziv1.ActivityPoint) float64 { return float64(a.GetRunsFailed()) }, true},
+	{"write p95", render.Waiting, (*kagziv1.ActivityPoint).GetWriteP95Ms, false},
+	{"tick lag", render.Asleep, (*kagziv1.ActivityPoint).GetScheduleLagMs, false},
+}
+
+const (
+	chartTitle = 10 // cells
+	chartValue = 21
+)
+
+// drawActivity draws what the server did lately, all namespaces together.
+func (p *overviewPage) drawActivity(c widget.Canvas) {
+	x := c.Cut(0, 0, c.W, "Server, last "+p.span.String(), p.app.look.Role(theme.Title)) + 2
+	c.Cut(x, 0, c.W-x, "{ } another time", p.style(render.Dim))
+	points := p.app.overview.Activity(p.span)
+	rows := max((c.H-1)/charts, 1)
+	for i, ch := range chartList {
+		p.drawChart(c.Part(0, 1+i*rows, c.W, rows), ch, points)
+	}
+}
+
+// drawChart draws a series between its title and what it comes to.
+func (p *overviewPage) drawChart(c widget.Canvas, ch chart, points []*kagziv1.ActivityPoint) {
+	values := make([]float64, len(points))
+	for i, point := range points {
+		values[i] = ch.value(point)
+		if ch.rate {
+			values[i] /= p.span.Step().Seconds()
+		}
+	}
+	bottom := c.H - 1
+	c.Cut(0, bottom, chartTitle, ch.title, p.style(render.Plain))
+	room := c.W - chartTitle - chartValue - 2
+	last := p.app.now().UnixNano()/int64(p.span.Step()) - 1
+	bars := buckets(values, last, room, ch.rate)
+	widget.Spark(c.Part(chartTitle, 0, min(len(bars), room), c.H), bars, p.style(ch.style))
+	c.Cut(chartTitle+room+1, bottom, chartValue+1, ch.summary(values, bars), p.style(render.Dim))
+}
+
+// summary is how it was lately, and the most that a column shows.
+func (ch chart) summary(values, bars []float64) string {
+	most, latest := 0.0, 0.0
+	for _, v := range bars {
+		most = max(most, v)
+	}
+	for _, v := range values {
+		if v > 0 {
+			latest = v
+		}
+	}
+	if ch.rate {
+		return fmt.Sprintf("%s, most %s", perTime(lately(values)), perTime(most))
+	}
+	if most == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s, most %s", milliseconds(latest), milliseconds(most))
+}
+
+// latelyPoints is how many points a rate is taken over, so that it does not jump with every one.
+const latelyPoints = 10
+
+// lately is the mean of the last points.
+func lately(values []float64) float64 {
+	values = values[max(len(values)-latelyPoints, 0):]
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / max(float64(len(values)), 1)
+}
+
+// perTime is a number of things a second, for few of them a minute or an hour: "12/s", "4.2/min".
+func perTime(v float64) string {
+	switch {
+	case v == 0 || v >= 0.095:
+		return rateText(v) + "/s"
+	case v*60 >= 0.095:
+		return rateText(v*60) + "/min"
+	}
+	return rateText(v*3600) + "/h"
+}
+
+// rateText is a number of things a second: "0", "0.4", "12".
+func rateText(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v < 0.095:
+		return fmt.Sprintf("%.2f", v)
+	case v < 9.95:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return number(int64(v + 0.5))
+}
+
+func milliseconds(ms float64) string {
+	d := time.Duration(ms * float64(time.Millisecond))
+	if d < 10*time.Millisecond {
+		return fmt.Sprintf("%.1fms", ms)
+	}
+	return render.Duration(d)
+}
+
+// buckets gathers values into at most n columns, of which each stands for the mean or else the largest of several; few values are drawn
+// wider. last is the number of the last value since the beginning of time: columns begin at whole multiples, so that they move on as a
+// whole, and rarely.
+func buckets(values []float64, last int64, n int, mean bool) []float64 {
+	if n <= 0 || len(values) == 0 {
+		return nil
+	}
+	if wide := n / len(values); wide > 1 {
+		columns := make([]float64, 0, len(values)*wide)
+		for _, v := range values {
+			for range wide {
+				columns = append(columns, v)
+			}
+		}
+		return columns
+	}
+	per := int64((len(values) + n - 1) / n)
+	columns := make([]float64, (int64(len(values))+per-1)/per)
+	for i, v := range values {
+		back := last/per - (last-int64(len(values)-1-i))/per
+		at := int64(len(columns)) - 1 - back
+		switch {
+		case at < 0:
+		case mean:
+			columns[at] += v / float64(per)
+		default:
+			columns[at] = max(columns[at], v)
+		}
+	}
+	return columns
+}
+
+// doneRates are the runs that ended in each of the last seconds.
+func (a *App) doneRates() []float64 {
+	var rates []float64
+	for _, p := range a.overview.Activity(model.FiveMinutes) {
+		rates = append(rates, float64(p.GetRunsCompleted()+p.GetRunsFailed()+p.GetRunsStopped()))
+	}
+	return rates
+}

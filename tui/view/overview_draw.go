@@ -1,0 +1,192 @@
+package view
+
+import (
+	"slices"
+
+	"github.com/gdamore/tcell/v2"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// drawTiles draws the four numbers: in frames where there are lines for it, else two in a line.
+func (p *overviewPage) drawTiles(c widget.Canvas, items []*item) {
+	if c.H < boxedTile {
+		for i, it := range items {
+			w := c.W / 2
+			part := c.Part(i%2*w, i/2, w, 1)
+			p.drawCells(part.Part(1, 0, w-1, 1), it, p.selected(tilesBlock, i))
+		}
+		return
+	}
+	for i, it := range items {
+		x, w := tilePlace(c.W, i)
+		part := c.Part(x, 0, w, boxedTile)
+		on := p.selected(tilesBlock, i)
+		edge := p.app.look.Role(theme.Border)
+		if on {
+			edge = p.app.look.Role(theme.Key)
+		}
+		inner := part.Box("", edge)
+		p.drawCells(inner.Part(1, 0, inner.W-2, 1), &item{cells: it.cells[:2]}, on)
+		inner.Cut(1, 1, inner.W-2, it.cells[2].Text, p.style(it.cells[2].Style))
+	}
+}
+
+// tiles is how many there are.
+const tiles = 4
+
+// tilePlace is where a framed tile begins, and how wide it is.
+func tilePlace(width, i int) (x, w int) {
+	x = i * (width + 1) / tiles
+	return x, (i+1)*(width+1)/tiles - x - 1
+}
+
+// tileAt is the tile at a place of its block.
+func tileAt(at placed, x, y int) int {
+	if at.h < boxedTile {
+		return min(x/max(at.w/2, 1), 1) + 2*y
+	}
+	return min(x*tiles/max(at.w, 1), tiles-1)
+}
+
+// selected says whether the cursor is on an item of a block.
+func (p *overviewPage) selected(id string, index int) bool {
+	return p.at == id && p.on[id].index == index
+}
+
+// drawCells writes the cells of a tile one after the other; what it says more of only where it fits.
+func (p *overviewPage) drawCells(c widget.Canvas, it *item, selected bool) {
+	if selected {
+		c.Clear(p.app.look.Role(theme.Selected))
+	}
+	x := 0
+	for i, cell := range it.cells {
+		text := cell.Text
+		if i == 2 {
+			text = "(" + text + ")"
+			if render.Width(text) > c.W-x {
+				return
+			}
+		}
+		x += c.Cut(x, 0, c.W-x, text, p.cellStyle(cell.Style, selected)) + 1
+	}
+}
+
+// cellStyle is how a meaning looks in a row.
+func (p *overviewPage) cellStyle(s render.Style, selected bool) tcell.Style {
+	if selected {
+		return p.app.look.Role(theme.Selected)
+	}
+	return p.style(s)
+}
+
+// drawBlock draws the title of a block and as many of its items as there is room for, that under the cursor among them.
+func (p *overviewPage) drawBlock(c widget.Canvas, b *block) {
+	x := 0
+	if b.title != "" {
+		x = c.Cut(0, 0, c.W, b.title, p.app.look.Role(theme.Title)) + 2
+	}
+	rows := c.Part(0, 1, c.W, c.H-1)
+	at := p.on[b.id]
+	at.first = max(min(at.first, at.index, len(b.items)-rows.H), at.index-rows.H+1, 0)
+	p.on[b.id] = at
+	note := b.note
+	if hidden := len(b.items) - rows.H; hidden > 0 {
+		note = number(int64(len(b.items))) + " in all"
+	}
+	c.Cut(x, 0, c.W-x, note, p.style(render.Dim))
+	if len(b.items) == 0 {
+		b.empty.Draw(rows)
+		return
+	}
+	shown := b.items[at.first:min(at.first+rows.H, len(b.items))]
+	table := make([][]render.Cell, len(shown))
+	for i, it := range shown {
+		table[i] = b.cells(it, rows.W)
+	}
+	widths := cellWidths(table, rows.W)
+	for i, it := range shown {
+		p.drawRow(rows.Part(0, i, rows.W, 1), b, it.bar, table[i], widths, p.selected(b.id, at.first+i))
+	}
+}
+
+// narrow is the width below which a block leaves a cell out.
+const narrow = 48
+
+// cells are the cells of an item that are shown in a block of that width.
+func (b *block) cells(it *item, width int) []render.Cell {
+	if b.spare > 0 && width < narrow {
+		return slices.Delete(slices.Clone(it.cells), b.spare, b.spare+1)
+	}
+	return it.cells
+}
+
+// leftCells is how many of the cells that are shown stand on the left.
+func (b *block) leftCells(width int) int {
+	if b.spare > 0 && b.spare < b.left && width < narrow {
+		return b.left - 1
+	}
+	return b.left
+}
+
+// drawRow draws an item as a row of its block.
+func (p *overviewPage) drawRow(c widget.Canvas, b *block, bar *queueBar, cells []render.Cell, widths []int, selected bool) {
+	if selected {
+		c.Clear(p.app.look.Role(theme.Selected))
+	}
+	left := b.leftCells(c.W)
+	x := 0
+	for i, cell := range cells[:left] {
+		c.Cut(x, 0, widths[i], cell.Text, p.cellStyle(cell.Style, selected))
+		x += widths[i] + cellGap
+	}
+	end := c.W
+	for i := len(cells) - 1; i >= left; i-- {
+		end -= widths[i]
+		c.Right(end, 0, widths[i], cells[i].Text, p.cellStyle(cells[i].Style, selected))
+		if widths[i] > 0 {
+			end -= cellGap
+		}
+	}
+	if bar != nil && end-x >= leastBar {
+		widget.SplitBar(c.Part(x, 0, end-x, 1), []widget.Share{{Value: bar.running, Style: p.style(render.Busy)}, {Value: bar.waiting, Style: p.style(render.Waiting)}}, bar.most)
+	}
+}
+
+const (
+	cellGap   = 2
+	leastCell = 6 // cells below which nothing can be read
+	leastBar  = 4 // cells below which a bar says nothing
+)
+
+// cellWidths are how wide the cells of rows are: as wide as they need, the first not more than a third of the row, and the widest less
+// where there is not the room.
+func cellWidths(rows [][]render.Cell, room int) []int {
+	var widths []int
+	for _, cells := range rows {
+		for i, cell := range cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], render.Width(render.Safe(cell.Text)))
+		}
+	}
+	if len(widths) > 2 {
+		widths[0] = min(widths[0], max(room/3, leastCell))
+	}
+	for {
+		sum, widest := cellGap*(len(widths)-1), 0
+		for i, w := range widths {
+			sum += w
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if sum <= room || widths[widest] <= leastCell {
+			return widths
+		}
+		widths[widest]--
+	}
+}

@@ -1,0 +1,107 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// queuesPage shows what waits in each queue, who polls it, and how much room they have.
+type queuesPage struct {
+	shelf[*kagziv1.QueueDepth]
+	workers *model.Collection[*kagziv1.Worker]
+}
+
+func openQueues(a *App, _ []string) (page, error) {
+	workers := model.NewWorkers(a.link)
+	row := func(q *kagziv1.QueueDepth) widget.Row { return a.queueRow(q, slotsOf(q.GetTaskQueue(), workers.All())) }
+	p := &queuesPage{shelf: newShelf(a, "queues", "Queues", queueColumns, model.NewQueues(a.link), row), workers: workers}
+	p.order = map[string]func(a, b *kagziv1.QueueDepth) int{
+		"pending":  func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetPending(), b.GetPending()) },
+		"running":  func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetRunning(), b.GetRunning()) },
+		"sleeping": func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetSleeping(), b.GetSleeping()) },
+		"oldest": func(a, b *kagziv1.QueueDepth) int {
+			return cmp.Compare(a.GetOldestPendingSeconds(), b.GetOldestPendingSeconds())
+		},
+		"workers": func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetOnlineWorkers(), b.GetOnlineWorkers()) },
+		"slots": func(a, b *kagziv1.QueueDepth) int {
+			return cmp.Compare(slotsOf(a.GetTaskQueue(), workers.All()).free(), slotsOf(b.GetTaskQueue(), workers.All()).free())
+		},
+	}
+	p.empty = []widget.Line{
+		widget.TextLine(fmt.Sprintf("No queue in %q has open runs or workers.", a.link.Namespace()), render.Plain),
+		widget.TextLine("A queue is there as soon as a run is started in it or a worker polls it.", render.Dim),
+	}
+	p.tab.Opened = func(id string) { a.done(a.pushView("runs", "queue:"+id)) }
+	return p, p.SortBy("queue", false)
+}
+
+// slots are how many runs the online workers of a queue can hold, and do. A worker of several queues counts in each.
+type slots struct{ held, all int }
+
+func (s slots) free() int { return s.all - s.held }
+
+func slotsOf(queue string, workers []*kagziv1.Worker) slots {
+	var s slots
+	for _, w := range workers {
+		if isOnline(w) && slices.Contains(queuesOf(w), queue) {
+			s.held += int(w.GetActiveWorkflowCount())
+			s.all += int(w.GetMaxConcurrent())
+		}
+	}
+	return s
+}
+
+func (p *queuesPage) Show() {
+	p.workers.Show()
+	p.shelf.Show()
+}
+
+func (p *queuesPage) Hide() {
+	p.workers.Hide()
+	p.shelf.Hide()
+}
+
+func (p *queuesPage) Close() {
+	p.workers.Close()
+	p.shelf.Close()
+}
+
+// Banner names a queue whose runs nobody takes.
+func (p *queuesPage) Banner() string {
+	for _, q := range p.items.All() {
+		for _, name := range sortedKeys(q.GetUnservedByType()) {
+			return noWorkerFor(q, name)
+		}
+	}
+	return ""
+}
+
+// noWorkerFor says that runs of a type wait in a queue and nobody takes them.
+func noWorkerFor(q *kagziv1.QueueDepth, workflowType string) string {
+	n := q.GetUnservedByType()[workflowType]
+	runs := "runs wait"
+	if n == 1 {
+		runs = "run waits"
+	}
+	if q.GetOnlineWorkers() == 0 {
+		return fmt.Sprintf("%s %s on queue %q and no worker polls it", number(n), runs, q.GetTaskQueue())
+	}
+	return fmt.Sprintf("%s %s of type %q on queue %q, and none of its workers serves that type", number(n), runs, workflowType, q.GetTaskQueue())
+}
+
+// Actions are to see the runs of a queue.
+func (p *queuesPage) Actions() []*Action {
+	return []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the runs of this queue", Group: GroupMove, Hint: 1, Run: func([]string) error {
+		q, ok := p.under()
+		if !ok {
+			return errNothingUnder
+		}
+		return p.app.pushView("runs", "queue:"+q.GetTaskQueue())
+	}}}
+}

@@ -1,0 +1,53 @@
+package view
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+// readme is where the screens below are shown.
+const readme = "../../README.md"
+
+func TestTheScreensInTheReadmeAreTrue(t *testing.T) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, shot := range []struct {
+		name string
+		open func(w *world.World) string
+	}{
+		{"runs", always("runs")},
+		{"timeline", func(w *world.World) string { return "run " + w.ID(world.Failed) }},
+	} {
+		var w *world.World
+		options := func() Options {
+			w = world.New(20, begin)
+			return Options{API: w, Open: shot.open(w), Now: w.Now}
+		}
+		onRig(t, options, 100, 22, func(r *rig) {
+			begins := fmt.Sprintf("<!-- screen: %s -->\n```text\n", shot.name)
+			before, rest, found := strings.Cut(page, begins)
+			if !found {
+				t.Fatalf("%s has no place for the screen %s", readme, shot.name)
+			}
+			shown, after, _ := strings.Cut(rest, "```")
+			drawn := r.draw()
+			if os.Getenv("UPDATE") != "" {
+				page = before + begins + drawn + "```" + after
+			} else if shown != drawn {
+				t.Errorf("the screen %s in %s is not what is drawn; UPDATE=1 puts this there:\n%s", shot.name, readme, drawn)
+			}
+		})
+	}
+	if page != string(text) {
+		if err := os.WriteFile(readme, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+var workerColumns = []widget.Column{
+	{ID: "status", Title: "STATUS", Priority: 1, Min: 10},
+	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 40},
+	{ID: "queue", Title: "QUEUE", Priority: 1, Flex: true, Min: 8, Max: 30},
+	{ID: "load", Title: "LOAD", Priority: 1, Min: 14},
+	{ID: "heartbeat", Title: "HEARTBEAT", Priority: 2, Right: true},
+	{ID: "done", Title: "DONE", Priority: 2, Right: true},
+	{ID: "failed", Title: "FAILED", Priority: 2, Right: true},
+	{ID: "types", Title: "TYPES", Priority: 3, Flex: true, Min: 10, Max: 50},
+	{ID: "version", Title: "VERSION", Priority: 3, Max: 20},
+	{ID: "since", Title: "SINCE", Priority: 3, Right: true},
+	{ID: "host", Title: "HOST", Priority: 3, Max: 24},
+	{ID: "pid", Title: "PID", Priority: 4, Right: true},
+	{ID: "cpu", Title: "CPU", Priority: 4, Right: true},
+	{ID: "memory", Title: "MEMORY", Priority: 4, Right: true},
+	{ID: "platform", Title: "PLATFORM", Priority: 4},
+	{ID: "labels", Title: "LABELS", Priority: 3, Max: 40},
+}
+
+// workerRow is a worker as a row of those columns.
+func (a *App) workerRow(w *kagziv1.Worker) widget.Row {
+	failed := render.Cell{Text: number(w.GetTotalFailed())}
+	if w.GetTotalFailed() > 0 {
+		failed.Style = render.Bad
+	}
+	cpu, memory := "-", "-"
+	if s := w.GetStats(); s != nil {
+		cpu, memory = fmt.Sprintf("%.0f%%", s.GetCpuPercent()), render.Bytes(s.GetMemoryBytes())
+	}
+	return widget.Row{ID: w.GetWorkerId(), Cells: []render.Cell{
+		a.look.Cell(theme.OfWorker(w.GetStatus())), {Text: w.GetWorkerId()}, {Text: strings.Join(queuesOf(w), ",")},
+		{Text: a.load(int(w.GetActiveWorkflowCount()), int(w.GetMaxConcurrent()))}, {Text: a.clock.show(w.GetLastHeartbeatAt())},
+		{Text: number(w.GetTotalCompleted())}, failed, {Text: strings.Join(w.GetWorkflowTypes(), ",")}, {Text: w.GetVersion()},
+		{Text: a.clock.show(w.GetRegisteredAt())}, {Text: w.GetHostname()}, {Text: strconv.Itoa(int(w.GetPid()))}, {Text: cpu}, {Text: memory},
+		{Text: w.GetPlatform()}, {Text: tagText(w.GetLabels())},
+	}}
+}
+
+// load is a bar of five cells with the figures: "██··· 2/5".
+func (a *App) load(active, most int) string {
+	const cells = 5
+	if most <= 0 {
+		return strconv.Itoa(active)
+	}
+	full := min((active*cells+most-1)/most, cells)
+	return strings.Repeat(a.look.Glyph(theme.Full), full) + strings.Repeat(a.look.Glyph(theme.Empty), cells-full) + fmt.Sprintf(" %d/%d", active, most)
+}
+
+var scheduleColumns = []widget.Column{
+	{ID: "state", Title: "STATE", Priority: 1, Min: 8},
+	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 36},
+	{ID: "next", Title: "NEXT", Priority: 1, Min: 8, Max: 30},
+	{ID: "last", Title: "LAST", Priority: 1, Min: 9},
+	{ID: "type", Title: "TYPE", Priority: 2, Flex: true, Min: 10, Max: 36},
+	{ID: "cron", Title: "CRON", Priority: 2, Max: 32},
+	{ID: "zone", Title: "ZONE", Priority: 3, Max: 24},
+	{ID: "queue", Title: "QUEUE", Priority: 3, Flex: true, Min: 8, Max: 24},
+	{ID: "runs", Title: "RUNS", Priority: 3, Right: true},
+	{ID: "failed", Title: "FAILED", Priority: 3, Right: true},
+	{ID: "skipped", Title: "SKIPPED", Priority: 3, Right: true},
+	{ID: "ok", Title: "OK", Priority: 4, Right: true},
+	{ID: "overlap", Title: "OVERLAP", Priority: 3},
+	{ID: "catchup", Title: "CATCHUP", Priority: 3, Right: true},
+	{ID: "created", Title: "CREATED", Priority: 3},
+	{ID: "id", Title: "ID", Priority: 4},
+}
+
+// scheduleRow is a schedule, with its latest run where that is known, as a row of those columns.
+func (a *App) scheduleRow(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) widget.Row {
+	failed := render.Cell{Text: number(s.GetFailedRuns())}
+	if s.GetFailedRuns() > 0 {
+		failed.Style = render.Bad
+	}
+	return widget.Row{ID: s.GetScheduleId(), Cells: []render.Cell{
+		a.look.Cell(theme.OfSchedule(s)), {Text: scheduleName(s)}, a.nextCell(s), a.lastCell(s, latest), {Text: s.GetWorkflowType()}, {Text: s.GetCronExpr()},
+		{Text: zoneOf(s)}, {Text: s.GetTaskQueue()}, {Text: number(s.GetTotalRuns())}, failed, {Text: number(s.GetSkippedTicks())},
+		{Text: number(s.GetSuccessfulRuns())}, {Text: render.Overlap(s.GetOverlapPolicy())}, {Text: strconv.Itoa(int(s.GetMaxCatchup()))},
+		{Text: a.clock.show(s.GetCreatedAt())}, {Text: s.GetScheduleId(), Style: render.Dim},
+	}}
+}
+
+// nextCell is when a schedule fires next, how far off and on the clock here; "-" where it does not.
+func (a *App) nextCell(s *kagziv1.WorkflowSchedule) render.Cell {
+	switch {
+	case s.GetBroken() != "":
+		return render.Cell{Text: "never", Style: render.Bad}
+	case !fires(s):
+		return render.Cell{Text: "-", Style: render.Dim}
+	case a.clock.style != timeNames[0]:
+		return render.Cell{Text: a.clock.show(s.GetNextFireAt())}
+	}
+	at, now := s.GetNextFireAt().AsTime().In(a.clock.zone), a.now().In(a.clock.zone)
+	format := "15:04"
+	switch {
+	case at.Second() != 0:
+		format = time.TimeOnly
+	case at.Year() != now.Year() || at.YearDay() != now.YearDay():
+		format = "Jan _2 15:04"
+	}
+	return render.Cell{Text: pad(until(at.Sub(now)), 9) + at.Format(format)}
+}
+
+// lastCell is when a schedule fired last, and how that went where it is known.
+func (a *App) lastCell(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) render.Cell {
+	if latest == nil {
+		return render.Cell{Text: a.clock.show(s.GetLastFiredAt())}
+	}
+	sign := theme.OfRun(latest)
+	return render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + a.clock.show(latest.GetCreatedAt()), Style: sign.Style}
+}
+
+// tickColumns are those of the runs that a schedule started.
+var tickColumns = []widget.Column{
+	{ID: "status", Title: "STATUS", Priority: 1, Min: 11},
+	{ID: "tick", Title: "TICK", Priority: 1, Min: 14},
+	{ID: "age", Title: "AGE", Priority: 1, Right: true, Min: 8},
+	{ID: "duration", Title: "TOOK", Priority: 1, Right: true, Min: 6},
+	{ID: "note", Title: "NOTE", Priority: 2, Flex: true, Min: 10, Max: 60},
+	{ID: "lag", Title: "LATE BY", Priority: 3, Right: true},
+	{ID: "step", Title: "STEPS", Priority: 3, Right: true},
+	{ID: "attempts", Title: "ATT", Priority: 3, Right: true},
+	{ID: "worker", Title: "WORKER", Priority: 3, Flex: true, Min: 10, Max: 24},
+	{ID: "run", Title: "RUN ID", Priority: 3},
+}
+
+// tickRow is a run as a row of those columns.
+func (a *App) tickRow(r *kagziv1.Workflow) widget.Row {
+	note := render.Cell{Text: render.RunNote(r, a.clock.view()), Style: render.Dim}
+	if r.GetError() != nil {
+		note.Style = render.Bad
+	}
+	tick, lag := render.Cell{Text: "by hand", Style: render.Dim}, "-"
+	if t := r.GetScheduledAt(); t != nil {
+		tick, lag = render.Cell{Text: t.AsTime().In(a.clock.zone).Format("Jan _2 15:04:05")}, render.Duration(max(r.GetCreatedAt().AsTime().Sub(t.AsTime()), 0))
+	}
+	return widget.Row{ID: r.GetRunId(), Cells: []render.Cell{
+		a.look.Cell(theme.OfRun(r)), tick, {Text: a.clock.show(r.GetCreatedAt())}, {Text: a.took(r.GetStartedAt(), r.GetFinishedAt())}, note, {Text: lag},
+		{Text: strconv.FormatInt(r.GetStepCount(), 10)}, {Text: strconv.Itoa(int(r.GetAttempts()))}, {Text: r.GetWorkerId()}, {Text: r.GetRunId(), Style: render.Dim},
+	}}
+}
+
+var queueColumns = []widget.Column{
+	{ID: "queue", Title: "QUEUE", Priority: 1, Flex: true, Min: 12, Max: 40},
+	{ID: "pending", Title: "PENDING", Priority: 1, Right: true},
+	{ID: "oldest", Title: "OLDEST", Priority: 1, Right: true},
+	{ID: "running", Title: "RUNNING", Priority: 2, Right: true},
+	{ID: "sleeping", Title: "SLEEPING", Priority: 2, Right: true},
+	{ID: "workers", Title: "WORKERS", Priority: 2, Right: true},
+	{ID: "slots", Title: "SLOTS", Priority: 3, Min: 12},
+	{ID: "unserved", Title: "NO WORKER FOR", Priority: 2, Flex: true, Min: 14, Max: 60},
+}
+
+// queueRow is a queue, with the room that its workers have, as a row of those columns.
+func (a *App) queueRow(q *kagziv1.QueueDepth, s slots) widget.Row {
+	oldest := "-"
+	if s := q.GetOldestPendingSeconds(); s > 0 {
+		oldest = render.Duration(seconds(s))
+	}
+	workers := render.Cell{Text: strconv.Itoa(int(q.GetOnlineWorkers()))}
+	if q.GetOnlineWorkers() == 0 && q.GetPending() > 0 {
+		workers.Style = render.Bad
+	}
+	room := render.Cell{Text: "-", Style: render.Dim}
+	if s.all > 0 {
+		room = render.Cell{Text: a.load(s.held, s.all)}
+	}
+	var unserved []string
+	for _, name := range sortedKeys(q.GetUnservedByType()) {
+		unserved = append(unserved, fmt.Sprintf("%s (%d)", name, q.GetUnservedByType()[name]))
+	}
+	return widget.Row{ID: q.GetTaskQueue(), Cells: []render.Cell{
+		{Text: q.GetTaskQueue()}, {Text: number(q.GetPending())}, {Text: oldest}, {Text: number(q.GetRunning())}, {Text: number(q.GetSleeping())},
+		workers, room, {Text: strings.Join(unserved, ", "), Style: render.Bad},
+	}}
+}
+
+var namespaceColumns = []widget.Column{
+	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 40},
+	{ID: "state", Title: "STATE", Priority: 1},
+	{ID: "running", Title: "RUNNING", Priority: 1, Right: true},
+	{ID: "pending", Title: "PENDING", Priority: 1, Right: true},
+	{ID: "workers", Title: "WORKERS", Priority: 2, Right: true},
+	{ID: "schedules", Title: "SCHEDULES", Priority: 2, Right: true},
+	{ID: "retention", Title: "RETENTION", Priority: 3},
+	{ID: "description", Title: "DESCRIPTION", Priority: 3, Flex: true, Min: 16, Max: 80},
+	{ID: "created", Title: "CREATED", Priority: 3},
+	{ID: "failures", Title: "FAILURES TO", Priority: 4},
+}
+
+// namespaceRow is a namespace, with its figures where they are known, as a row of those columns.
+func (a *App) namespaceRow(n *kagziv1.Namespace, stats *kagziv1.GetStatsResponse) widget.Row {
+	state := theme.Sign{Glyph: theme.Online, Word: "enabled", Style: render.Good}
+	if !n.GetEnabled() {
+		state = theme.Sign{Glyph: theme.Paused, Word: "disabled", Style: render.Bad}
+	}
+	name := render.Cell{Text: n.GetNamespace()}
+	if n.GetNamespace() == a.link.Namespace() {
+		name = render.Cell{Text: n.GetNamespace() + " (here)", Style: render.Strong}
+	}
+	figure := func(count int64, unit string) render.Cell {
+		if stats == nil {
+			return render.Cell{Text: "-", Style: render.Dim}
+		}
+		return render.Cell{Text: number(count) + unit}
+	}
+	return widget.Row{ID: n.GetNamespace(), Cells: []render.Cell{
+		name, a.look.Cell(state), figure(stats.GetRunningWorkflows(), ""), figure(stats.GetPendingWorkflows(), ""),
+		figure(stats.GetOnlineWorkers(), "/"+number(stats.GetTotalWorkers())), figure(stats.GetEnabledSchedules(), "/"+number(stats.GetTotalSchedules())),
+		{Text: render.Retention(n.GetRetention())}, {Text: cmp.Or(n.GetDescription(), n.GetDisplayName())}, {Text: a.clock.show(n.GetCreatedAt())}, {Text: n.GetFailureTaskQueue()},
+	}}
+}
+
+// seconds is a length of time that the wire has as a number.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

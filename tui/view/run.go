@@ -1,0 +1,289 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// runPage shows one run: what people ask first in a header, and below it one of seven ways to look at it.
+type runPage struct {
+	app    *App
+	ref    string     // how it was asked for
+	finder *runFinder // finds out which run is meant; nil where that was clear
+	run    *model.Run // nil until it is known
+	tabs   []runTab
+	tab    int
+	shown  bool
+
+	open      bool // a step is not over
+	explained *kagziv1.ExplainWorkflowResponse
+	asked     time.Time // when the explanation came
+	bar       []tabPlace
+	top       int // the row of the page's first cell on the screen
+	left      int
+}
+
+// openRun opens a run by its id, by the beginning of its id, or by its external id.
+func openRun(a *App, args []string) (page, error) {
+	if len(args) != 1 {
+		return nil, fmt.Errorf("run takes one argument: the id of a run, its beginning, or an external id")
+	}
+	p := &runPage{app: a, ref: args[0]}
+	if isRunID(p.ref) {
+		p.follow(strings.ToLower(p.ref))
+		return p, nil
+	}
+	p.finder = newRunFinder(a, p.ref, p.found)
+	return p, nil
+}
+
+// found goes on with the run that was meant.
+func (p *runPage) found(id string) {
+	if p.run != nil {
+		p.run.Close()
+	}
+	p.follow(id)
+	if p.shown {
+		p.Show()
+	}
+}
+
+// follow begins with a run whose id is known.
+func (p *runPage) follow(id string) {
+	p.run = model.NewRun(p.app.link, id)
+	p.run.Changed = p.changed
+	if p.tabs == nil {
+		p.tabs = newRunTabs(p)
+	}
+}
+
+// changed notes that what is worked out is out of date. What was taken for a run id may be an external id that looks like one.
+func (p *runPage) changed() {
+	for _, t := range p.tabs {
+		t.Changed()
+	}
+	run := p.run.Workflow()
+	p.open = run != nil && !render.Ended(run.GetStatus()) && slices.ContainsFunc(p.run.Lanes(), func(l model.Lane) bool { return l.Open })
+	if e := p.run.Explanation(); e != p.explained {
+		p.explained, p.asked = e, p.app.now()
+	}
+	if p.run.Gone() && run == nil && p.finder == nil {
+		p.finder = newRunFinder(p.app, p.ref, p.found)
+		p.finder.start()
+	}
+}
+
+// workflow is the run as far as it is known; nil until it has come.
+func (p *runPage) workflow() *kagziv1.Workflow {
+	if p.run == nil {
+		return nil
+	}
+	return p.run.Workflow()
+}
+
+func (p *runPage) Name() string { return "run" }
+
+// Crumb names the run as people know it.
+func (p *runPage) Crumb() string {
+	r := p.workflow()
+	if r == nil {
+		return "run " + shortID(p.ref)
+	}
+	return "run " + runTitle(r)
+}
+
+// runTitle is what a run is called: its external id, or the ends of its run id.
+func runTitle(r *kagziv1.Workflow) string {
+	if r.GetExternalId() != "" {
+		return r.GetExternalId()
+	}
+	return shortID(r.GetRunId())
+}
+
+func (p *runPage) Title() string {
+	r := p.workflow()
+	if r == nil {
+		return "Run " + shortID(p.ref)
+	}
+	return r.GetWorkflowType() + "  " + runTitle(r)
+}
+
+// Status says how the tab shows what it shows.
+func (p *runPage) Status() string {
+	if p.workflow() == nil {
+		return ""
+	}
+	return p.tabs[p.tab].Status()
+}
+
+func (p *runPage) Show() {
+	p.shown = true
+	if p.finder != nil {
+		p.finder.start()
+	}
+	if p.run != nil {
+		p.run.SetParts(p.tabs[p.tab].Parts())
+		p.run.Show()
+		p.tabs[p.tab].Show()
+	}
+}
+
+func (p *runPage) Hide() {
+	p.shown = false
+	if p.finder != nil {
+		p.finder.stop()
+	}
+	if p.run != nil {
+		p.tabs[p.tab].Hide()
+		p.run.Hide()
+	}
+}
+
+func (p *runPage) Close() {
+	if p.finder != nil {
+		p.finder.close()
+	}
+	if p.run != nil {
+		for _, t := range p.tabs {
+			t.Close()
+		}
+		p.run.Close()
+	}
+}
+
+// Refresh reads everything again, and looks again for a run that was not there.
+func (p *runPage) Refresh() {
+	if p.finder != nil {
+		p.finder.start()
+	}
+	if p.run != nil {
+		p.run.Refresh()
+	}
+}
+
+// Failure is why there is no run to show.
+func (p *runPage) Failure() error {
+	switch {
+	case p.run != nil && p.run.Err() == nil:
+		return nil
+	case p.finder != nil && p.finder.err != nil:
+		return p.finder.err
+	case p.run != nil:
+		return p.run.Err()
+	case p.app.link.State().Down():
+		return p.app.link.State().Err
+	}
+	return nil
+}
+
+// Banner says that what is seen is all that is left of the run, or that the run is not followed.
+func (p *runPage) Banner() string {
+	switch {
+	case p.run == nil || p.run.Workflow() == nil:
+		return ""
+	case p.run.Gone():
+		return "this run is not on the server any more; what was read of it stays here until it is closed"
+	case p.run.State().Down():
+		return "this run is not followed at the moment: " + sentence(p.run.State().Err)
+	}
+	return ""
+}
+
+// Pace is a second while a step grows.
+func (p *runPage) Pace() time.Duration {
+	if p.open {
+		return time.Second
+	}
+	return slowPace
+}
+
+// explainEvery is how old an explanation may become. It says how long something has been waited for, which nobody tells anew.
+const explainEvery = 15 * time.Second
+
+func (p *runPage) Draw(c widget.Canvas) {
+	p.left, p.top = c.X, c.Y
+	if p.workflow() == nil {
+		drawMiddle(c, widget.TextLine("Reading …", render.Dim))
+		return
+	}
+	if p.explained != nil && p.shown && !p.app.frozen && p.app.now().Sub(p.asked) >= explainEvery {
+		p.asked = p.app.now()
+		p.run.SetParts(p.tabs[p.tab].Parts()) // which reads the explanation too
+	}
+	rows := p.drawHead(c)
+	p.drawBar(c.Part(0, rows, c.W, 1), rows)
+	p.tabs[p.tab].Draw(c.Part(0, rows+1, c.W, c.H-rows-1))
+}
+
+// drawMiddle draws lines where one looks first in a part of the screen in which there is nothing else.
+func drawMiddle(c widget.Canvas, lines ...widget.Line) {
+	top := max((c.H-len(lines))/3, 0)
+	for i, line := range lines {
+		if top+i < c.H {
+			line.Draw(c.Part(max((c.W-line.Width())/2, 0), top+i, c.W, 1))
+		}
+	}
+}
+
+func (p *runPage) Key(event *tcell.EventKey) bool {
+	return p.workflow() != nil && p.tabs[p.tab].Key(event)
+}
+
+// Mouse chooses tabs by their names; below them it is the tab's.
+func (p *runPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
+	if p.workflow() == nil {
+		return false
+	}
+	if action == tview.MouseLeftClick {
+		x, y := event.Position()
+		for i, place := range p.bar {
+			if y-p.top == place.row && x-p.left >= place.from && x-p.left < place.to {
+				p.choose(i)
+				return true
+			}
+		}
+	}
+	return p.tabs[p.tab].Mouse(action, event)
+}
+
+// SelectedStep is the step under the cursor of the timeline or the tree; ok is false when there is none.
+func (p *runPage) SelectedStep() (name string, ok bool) {
+	if p.workflow() == nil {
+		return "", false
+	}
+	return p.tabs[p.tab].Step()
+}
+
+// fromStep is the step that a retry begins at: the one under the cursor, else the one that failed last.
+func (p *runPage) fromStep() string {
+	if name, ok := p.SelectedStep(); ok {
+		return name
+	}
+	if p.workflow() == nil {
+		return ""
+	}
+	for _, l := range slices.Backward(p.run.Lanes()) {
+		if l.Failed {
+			return l.Name
+		}
+	}
+	return ""
+}
+
+// targets are the runs that an action is for: this one.
+func (p *runPage) targets() []*kagziv1.Workflow {
+	if r := p.workflow(); r != nil {
+		return []*kagziv1.Workflow{r}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gdamore/tcell/v2"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+const (
+	attemptsMost = 100      // that are listed of one step
+	payloadRows  = 12       // of a payload in the list
+	payloadBytes = 16 << 10 // a larger one is named only
+)
+
+// attemptPanel lists all attempts of a step, the latest first, as they go on.
+type attemptPanel struct {
+	*widget.Lines
+	p    *runPage
+	name string
+}
+
+// Draw lists them as they are now: what goes on grows.
+func (a *attemptPanel) Draw(screen tcell.Screen) {
+	a.SetLines(a.p.attemptLines(a.name))
+	a.Lines.Draw(screen)
+}
+
+// showAttempts lays the attempts of a step over the page.
+func (p *runPage) showAttempts(name string) {
+	panel := &attemptPanel{Lines: widget.NewLines(p.app.theme), p: p, name: name}
+	p.app.reader(name+"   o output  i input  / search  esc back", panel, func(key string) bool {
+		switch key {
+		case "/":
+			p.app.done(p.app.searching(panel)(nil))
+		case "o":
+			p.app.done(p.readPayload(name, "output", (*kagziv1.Step).GetOutput))
+		case "i":
+			p.app.done(p.readPayload(name, "input", (*kagziv1.Step).GetInput))
+		case "y":
+			p.app.done(p.app.copy("attempts", panel.Text()))
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// openStep shows the attempts of the step under the cursor.
+func (p *runPage) openStep([]string) error {
+	name, ok := p.SelectedStep()
+	if !ok {
+		return errNothingUnder
+	}
+	p.showAttempts(name)
+	return nil
+}
+
+// readPayload lays a payload of the latest attempt of a step that has one over the page.
+func (p *runPage) readPayload(name, what string, of func(*kagziv1.Step) *kagziv1.Payload) error {
+	for _, s := range slices.Backward(p.run.Attempts(name)) {
+		if len(of(s).GetData()) > 0 {
+			return p.app.readPayload(name+": "+what, of(s))
+		}
+	}
+	return fmt.Errorf("no attempt of %q has an %s", name, what)
+}
+
+// readPayload lays a payload over the page.
+func (a *App) readPayload(title string, payload *kagziv1.Payload) error {
+	if len(payload.GetData()) == 0 {
+		return errors.New("there is no payload")
+	}
+	d := widget.NewDocument(a.theme)
+	d.SetPayload(payloadKind(payload), payload.GetData(), payloadType(payload))
+	a.readDocument(title, d)
+	return nil
+}
+
+// attemptLines are all attempts of a step as lines.
+func (p *runPage) attemptLines(name string) []widget.Line {
+	attempts := p.run.Attempts(name)
+	if len(attempts) == 0 {
+		return []widget.Line{widget.TextLine("This step is not there any more.", render.Dim)}
+	}
+	var lines []widget.Line
+	for i, s := range slices.Backward(attempts) {
+		if len(attempts)-i > attemptsMost {
+			lines = append(lines, widget.Line{}, widget.TextLine(fmt.Sprintf("and %d earlier attempts", i+1), render.Dim))
+			break
+		}
+		if len(lines) > 0 {
+			lines = append(lines, widget.Line{})
+		}
+		var later *kagziv1.ErrorDetail
+		if i+1 < len(attempts) {
+			later = attempts[i+1].GetError()
+		}
+		lines = append(lines, p.attempt(s, later)...)
+	}
+	return lines
+}
+
+// attempt is one attempt: how it stands, its times, who made it, what went wrong, and what came of it. later is the error that stands above it.
+func (p *runPage) attempt(s *kagziv1.Step, later *kagziv1.ErrorDetail) []widget.Line {
+	head := p.app.look.Cell(stepSign(s, !endOf(p.workflow()).IsZero()))
+	lines := []widget.Line{{Cells: []render.Cell{
+		{Text: "Attempt " + strconv.Itoa(int(s.GetAttemptNumber())) + "  ", Style: render.Strong}, {Text: head.Text, Style: head.Style},
+		{Text: "  " + strings.Join(p.attemptFacts(s), "  ")},
+	}}}
+	if s.GetOverriddenBy() != "" {
+		lines = append(lines, indented(widget.TextLine("set by "+s.GetOverriddenBy()+": "+s.GetOverrideReason(), render.Strong)))
+	}
+	if s.GetError() != nil && sameError(s.GetError(), later) {
+		lines = append(lines, indented(widget.TextLine("the same error", render.Dim)))
+	} else {
+		for _, line := range errorLines(s.GetError()) {
+			lines = append(lines, indented(line))
+		}
+	}
+	if s.GetRetryAt() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
+		lines = append(lines, indented(widget.TextLine("tried again "+p.app.clock.show(s.GetRetryAt()), render.Waiting)))
+	}
+	lines = append(lines, payloadLines("input", s.GetInput())...)
+	return append(lines, payloadLines("output", s.GetOutput())...)
+}
+
+// attemptFacts are when an attempt ran, how long, where, and what it waits for.
+func (p *runPage) attemptFacts(s *kagziv1.Step) []string {
+	began := s.GetStartedAt()
+	if began == nil {
+		began = s.GetCreatedAt()
+	}
+	facts := []string{p.app.clock.exact(began.AsTime())}
+	if s.GetFinishedAt() != nil || endOf(p.workflow()).IsZero() {
+		facts = append(facts, "took "+p.app.took(began, s.GetFinishedAt()))
+	}
+	if s.GetKind() != kagziv1.StepKind_STEP_KIND_FUNCTION {
+		facts = append(facts, render.StepKind(s.GetKind()))
+	}
+	if s.GetWorkerId() != "" {
+		facts = append(facts, "on "+s.GetWorkerId())
+	}
+	if s.GetOutput() == nil && s.GetError() == nil {
+		if result := render.StepResult(s, p.app.clock.view()); result != "" {
+			facts = append(facts, result)
+		}
+	}
+	if s.GetTimeoutAt() != nil && s.GetFinishedAt() == nil {
+		facts = append(facts, "times out "+p.app.clock.show(s.GetTimeoutAt()))
+	}
+	return facts
+}
+
+// indented is a line a level further in.
+func indented(l widget.Line) widget.Line {
+	return widget.Line{Cells: append([]render.Cell{{Text: "  "}}, l.Cells...)}
+}
+
+// errorLines are an error as people read it: what went wrong, what is known of it, and the stack.
+func errorLines(e *kagziv1.ErrorDetail) []widget.Line {
+	if e == nil {
+		return nil
+	}
+	message := e.GetMessage()
+	if e.GetType() != "" {
+		message = e.GetType() + ": " + message
+	}
+	lines := widget.TextLines(message, render.Bad)
+	var facts []string
+	if e.GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
+		facts = append(facts, "code "+strings.TrimPrefix(e.GetCode().String(), "ERROR_CODE_"))
+	}
+	if e.GetNonRetryable() {
+		facts = append(facts, "not to be retried")
+	}
+	if e.GetRetryAfterMs() > 0 {
+		facts = append(facts, fmt.Sprintf("asks for a pause of %d ms", e.GetRetryAfterMs()))
+	}
+	if e.GetSubject() != "" {
+		facts = append(facts, strings.TrimSpace("about "+e.GetSubject()+" "+e.GetSubjectId()))
+	}
+	if len(e.GetMetadata()) > 0 {
+		facts = append(facts, render.KeyValues(e.GetMetadata()))
+	}
+	if len(facts) > 0 {
+		lines = append(lines, widget.TextLine(strings.Join(facts, ", "), render.Dim))
+	}
+	if e.GetStack() != "" {
+		for _, line := range widget.TextLines(e.GetStack(), render.Plain) {
+			lines = append(lines, indented(line))
+		}
+	}
+	return lines
+}
+
+// payloadLines are the beginning of a payload below its name; none when there is none.
+func payloadLines(name string, payload *kagziv1.Payload) []widget.Line {
+	if len(payload.GetData()) == 0 {
+		return nil
+	}
+	title := indented(widget.TextLine(name+"  "+render.Bytes(int64(len(payload.GetData()))), render.Dim))
+	if len(payload.GetData()) > payloadBytes {
+		return []widget.Line{title, indented(indented(widget.TextLine(name[:1]+" shows it", render.Dim)))}
+	}
+	rows := render.PayloadLines(payload, -1)
+	lines := []widget.Line{title}
+	for i, row := range rows {
+		if i == payloadRows && len(rows) > payloadRows+1 {
+			return append(lines, indented(indented(widget.TextLine(fmt.Sprintf("%d more lines; %s shows them", len(rows)-i, name[:1]), render.Dim))))
+		}
+		lines = append(lines, indented(indented(widget.TextLine(row, render.Plain))))
+	}
+	return lines
+}

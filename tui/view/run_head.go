@@ -1,0 +1,251 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// headFact is one thing that people ask about a run.
+type headFact struct {
+	label, value string
+}
+
+// drawHead draws how the run stands and why, then the facts, and is how many rows that took.
+func (p *runPage) drawHead(c widget.Canvas) int {
+	r := p.workflow()
+	sign := headSign(r)
+	word := c.Theme.Glyph(sign.Glyph) + " " + sign.Word
+	said, style, details := p.why(r)
+	hang := render.Width(word) + 3
+	sentence := wrapped(render.Safe(said), max(c.W-hang-1, 1))
+	facts := placeHead(p.facts(r), c.W-1)
+	most := headMost(c.H)
+	first, more, grid := shareRows(most, len(sentence), len(details), facts.rows)
+
+	c.Text(1, 0, word, c.Theme.Style(sign.Style).Bold(true))
+	drawWrapped(c.Part(hang, 0, c.W-hang, first), sentence, c.Theme, style)
+	for i, line := range details[:more] {
+		c.Cut(hang, first+i, c.W-hang-1, line, c.Theme.Role(theme.Faint))
+	}
+	facts.draw(c.Part(1, first+more, c.W-1, grid))
+	return first + more + grid
+}
+
+// headSign is the sign of a run; one that was told to stop and has not yet is on its way to it.
+func headSign(r *kagziv1.Workflow) theme.Sign {
+	if r.GetCancelRequestedAt() != nil && !render.Ended(r.GetStatus()) {
+		return theme.Sign{Glyph: theme.Cancelled, Word: "cancelling", Style: render.Stopped}
+	}
+	return theme.OfRun(r)
+}
+
+// headMost is how many rows the header may have where there are h: the tab below it matters more.
+func headMost(h int) int {
+	switch {
+	case h < 14:
+		return 3
+	case h < 24:
+		return 6
+	}
+	return 9
+}
+
+// shareRows shares rows among the sentence, which has one always, its details and the facts, given how many each needs.
+func shareRows(most, sentence, details, facts int) (first, more, grid int) {
+	first = max(min(sentence, most/3), 1)
+	more = min(details, most/4)
+	grid = min(facts, most-first-more)
+	if left := most - first - more - grid; left > 0 {
+		n := min(left, max(sentence-first, 0))
+		first, left = first+n, left-n
+		more += min(left, details-more)
+	}
+	return first, more, grid
+}
+
+// why is the sentence behind the status: what went wrong, what is waited for, or what the code noted; and what there is to know beside it.
+func (p *runPage) why(r *kagziv1.Workflow) (sentence string, style render.Style, details []string) {
+	e := p.run.Explanation()
+	switch {
+	case render.Ended(r.GetStatus()) && r.GetError().GetType() == theme.OfRun(r).Word: // a person ended it: what follows is why
+		return r.GetError().GetMessage(), theme.OfRun(r).Style, nil
+	case render.Ended(r.GetStatus()) && r.GetError() != nil:
+		return render.ErrorLine(r.GetError()), theme.OfRun(r).Style, nil
+	case render.Ended(r.GetStatus()):
+		return r.GetNote(), render.Plain, nil
+	case e != nil && moves(e) && r.GetNote() != "":
+		return r.GetNote(), render.Plain, []string{e.GetSummary()}
+	case e != nil && moves(e):
+		return e.GetSummary(), render.Plain, nil
+	case e != nil:
+		return e.GetSummary(), render.Waiting, e.GetDetails()
+	}
+	return r.GetNote(), render.Plain, nil
+}
+
+// moves says that nothing keeps a run from going on.
+func moves(e *kagziv1.ExplainWorkflowResponse) bool {
+	switch e.GetBlocker() {
+	case kagziv1.ExplainWorkflowResponse_BLOCKER_UNSPECIFIED, kagziv1.ExplainWorkflowResponse_BLOCKER_NONE:
+		return true
+	}
+	return false
+}
+
+// drawWrapped draws rows; the last one that there is room for ends with an ellipsis when more follow.
+func drawWrapped(c widget.Canvas, rows []string, look *theme.Theme, style render.Style) {
+	for i, row := range rows[:min(len(rows), c.H)] {
+		if i == c.H-1 && i < len(rows)-1 {
+			row = strings.Join(rows[i:], "")
+		}
+		c.Cut(0, i, c.W, row, look.Style(style))
+	}
+}
+
+// facts are what people ask about a run, the first first.
+func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
+	a, list := p.app, []headFact(nil)
+	add := func(label, value string) {
+		if value != "" {
+			list = append(list, headFact{label, value})
+		}
+	}
+	add("queue", r.GetTaskQueue())
+	add("worker", r.GetWorkerId())
+	switch {
+	case r.GetStartedAt() != nil:
+		add("started", a.clock.show(r.GetStartedAt()))
+		add("took", a.took(r.GetStartedAt(), r.GetFinishedAt()))
+	default:
+		add("created", a.clock.show(r.GetCreatedAt()))
+	}
+	add("attempt", strconv.Itoa(int(r.GetAttempts())))
+	add("steps", p.stepCount(r))
+	if r.GetWakeUpAt() != nil && !render.Ended(r.GetStatus()) {
+		add("due", a.clock.show(r.GetWakeUpAt()))
+	}
+	if r.GetCancelRequestedAt() != nil && !render.Ended(r.GetStatus()) {
+		add("cancel", "asked "+a.clock.show(r.GetCancelRequestedAt())+", at the latest "+a.clock.show(r.GetCancelGraceUntil()))
+	}
+	add("ext id", r.GetExternalId())
+	add("run id", r.GetRunId())
+	add("parent", shortID(r.GetParentRunId()))
+	add("retry of", shortID(r.GetRetriedFromRunId()))
+	add("goes on", shortID(r.GetContinuedFromRunId()))
+	add("went on", shortID(r.GetContinuedAsRunId()))
+	add("handles", shortID(r.GetFailedRunId()))
+	add("schedule", shortID(r.GetScheduleId()))
+	add("tags", tagText(r.GetTags()))
+	if render.Ended(r.GetStatus()) && r.GetError() != nil {
+		add("note", r.GetNote())
+	}
+	if !render.Ended(r.GetStatus()) && r.GetDeadlineAt() != nil {
+		add("deadline", a.clock.show(r.GetDeadlineAt()))
+	}
+	if r.GetPinned() {
+		add("kept", "pinned")
+	}
+	add("version", r.GetVersion())
+	if r.GetPriority() != 0 {
+		add("priority", strconv.Itoa(int(r.GetPriority())))
+	}
+	add("key", r.GetConcurrencyKey())
+	return list
+}
+
+// stepCount is how many steps there are, and how many of them are not over or have failed.
+func (p *runPage) stepCount(r *kagziv1.Workflow) string {
+	lanes := p.run.Lanes()
+	if len(lanes) == 0 {
+		return number(r.GetStepCount())
+	}
+	return number(int64(len(lanes))) + laneCounts(lanes, render.Ended(r.GetStatus()))
+}
+
+func laneCounts(lanes []model.Lane, ended bool) string {
+	open, failed, cut := 0, 0, 0
+	for i := range lanes {
+		if lanes[i].Open && !ended {
+			open++
+		}
+		switch {
+		case cutShort(lanes[i].Step):
+			cut++
+		case lanes[i].Failed:
+			failed++
+		}
+	}
+	text := ""
+	if open > 0 {
+		text += fmt.Sprintf(", %d open", open)
+	}
+	if failed > 0 {
+		text += fmt.Sprintf(", %d failed", failed)
+	}
+	if cut > 0 {
+		text += fmt.Sprintf(", %d stopped", cut)
+	}
+	return text
+}
+
+// headGrid is facts in columns of one width, so that nothing moves when a value does.
+type headGrid struct {
+	places []headPlace
+	rows   int
+	label  int // cells of the labels
+}
+
+type headPlace struct {
+	headFact
+	row, x, w int
+}
+
+const (
+	headCells    = 26 // that a column has at least where there is room for three of them
+	headLabel    = 8  // cells of a label where columns are that wide
+	leastColumns = 3  // columns
+)
+
+// placeHead puts facts one after another into the columns. One that needs more than its column takes the next ones too.
+func placeHead(facts []headFact, width int) headGrid {
+	columns := max(width/headCells, leastColumns)
+	each := width / columns
+	g := headGrid{rows: 1}
+	if each >= headCells-1 {
+		g.label = headLabel
+	}
+	row, column := 0, 0
+	for _, f := range facts {
+		need := max(g.label, len(f.label)) + 1 + render.Width(render.Safe(f.value)) + 2
+		span := min(max((need+each-1)/each, 1), columns)
+		if column+span > columns {
+			row, column = row+1, 0
+		}
+		g.places = append(g.places, headPlace{headFact: f, row: row, x: column * each, w: span * each})
+		if column += span; column == columns {
+			row, column = row+1, 0
+		}
+	}
+	if n := len(g.places); n > 0 {
+		g.rows = g.places[n-1].row + 1
+	}
+	return g
+}
+
+func (g headGrid) draw(c widget.Canvas) {
+	for _, f := range g.places {
+		if f.row >= c.H {
+			return
+		}
+		c.Text(f.x, f.row, f.label, c.Theme.Role(theme.Faint))
+		x := f.x + max(g.label, len(f.label)) + 1
+		c.Cut(x, f.row, f.x+f.w-x-2, f.value, c.Theme.Role(theme.Text))
+	}
+}

@@ -1,0 +1,204 @@
+package view
+
+import (
+	"errors"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// runTab is one way to look at a run.
+type runTab interface {
+	Draw(c widget.Canvas)
+	Key(event *tcell.EventKey) bool
+	Mouse(action tview.MouseAction, event *tcell.EventMouse) bool
+	Actions() []*Action
+	// Status is how it shows what it shows.
+	Status() string
+	// Parts are what it needs beside the run and its steps.
+	Parts() model.Part
+	// Changed says that what it has worked out is out of date.
+	Changed()
+	// Step is the step under the cursor.
+	Step() (name string, ok bool)
+	Show()
+	Hide()
+	Close()
+}
+
+// tabBase is what a tab is that says nothing else.
+type tabBase struct {
+	p     *runPage
+	stale bool // what it shows is to be worked out again
+}
+
+func newTabBase(p *runPage) tabBase { return tabBase{p: p, stale: true} }
+
+func (t *tabBase) Changed()             { t.stale = true }
+func (t *tabBase) Status() string       { return "" }
+func (t *tabBase) Parts() model.Part    { return 0 }
+func (t *tabBase) Step() (string, bool) { return "", false }
+func (t *tabBase) Show()                {}
+func (t *tabBase) Hide()                {}
+func (t *tabBase) Close()               {}
+
+// refreshed says whether something is to be worked out again, and that it has been.
+func (t *tabBase) refreshed() bool {
+	stale := t.stale
+	t.stale = false
+	return stale
+}
+
+// tabNames are the tabs in the order of their digits: as they read, as they read where there is little room, and as commands.
+var tabNames = []struct{ long, short, command, help string }{
+	{"Timeline", "Timeline", "timeline", "the steps and their attempts over time"},
+	{"Tree", "Tree", "tree", "the steps, their attempts and child runs below each other"},
+	{"Input/Output", "I/O", "payloads", "the input and the output side by side"},
+	{"Error", "Error", "error", "what went wrong, with the stack"},
+	{"Events", "Events", "history", "what happened, one thing after another"},
+	{"Children", "Children", "children", "the runs that it started"},
+	{"Meta", "Meta", "facts", "all that is known of it, its signals, and what people did"},
+}
+
+const errorTabIndex = 3
+
+func newRunTabs(p *runPage) []runTab {
+	return []runTab{newTimelineTab(p), newTreeTab(p), newPayloadsTab(p), newErrorTab(p), newHistoryTab(p), newChildrenTab(p), newFactsTab(p)}
+}
+
+// choose shows another tab. Each keeps its place.
+func (p *runPage) choose(tab int) {
+	if p.run == nil || tab == p.tab {
+		return
+	}
+	p.tabs[p.tab].Hide()
+	p.tab = (tab + len(p.tabs)) % len(p.tabs)
+	if p.shown {
+		p.run.SetParts(p.tabs[p.tab].Parts())
+		p.tabs[p.tab].Show()
+	}
+}
+
+// tabPlace is where a tab's name stands, from the upper left corner of the page.
+type tabPlace struct{ row, from, to int }
+
+// drawBar draws the names of the tabs on a line.
+func (p *runPage) drawBar(c widget.Canvas, row int) {
+	c.Fill(0, 0, c.W, c.Theme.Glyph(theme.Line), c.Theme.Role(theme.Border))
+	room := 0
+	for _, name := range tabNames {
+		room += len(name.long) + 4
+	}
+	short := room > c.W
+	p.bar = p.bar[:0]
+	x := 0
+	for i, name := range tabNames {
+		text, style := string(rune('1'+i))+" "+name.short, c.Theme.Role(theme.Faint)
+		if !short {
+			text = " " + string(rune('1'+i)) + " " + name.long + " "
+		}
+		if i == errorTabIndex && p.troubled() {
+			style = c.Theme.Style(render.Bad)
+		}
+		if i == p.tab {
+			style = c.Theme.Role(theme.Selected)
+		}
+		n := c.Text(x, 0, text, style)
+		p.bar = append(p.bar, tabPlace{row, x, x + n})
+		x += n
+		if short {
+			x += c.Text(x, 0, " ", c.Theme.Role(theme.Text))
+		}
+	}
+}
+
+// troubled says whether the tab of errors has something to show.
+func (p *runPage) troubled() bool {
+	if p.workflow().GetError() != nil {
+		return true
+	}
+	for _, l := range p.run.Lanes() {
+		if l.Failed {
+			return true
+		}
+	}
+	return false
+}
+
+// Actions are to look at the run in its ways, what the tab can do, and to steer the run.
+func (p *runPage) Actions() []*Action {
+	list := []*Action{
+		{Name: "next-tab", Keys: []string{"tab"}, Short: "tabs", Help: "to the next tab", Group: GroupMove, Hint: 2, Run: p.toTab(func() int { return p.tab + 1 })},
+		{Name: "previous-tab", Keys: []string{"shift-tab"}, Help: "to the tab before", Group: GroupMove, Run: p.toTab(func() int { return p.tab - 1 })},
+	}
+	for i, name := range tabNames {
+		action := &Action{Name: name.command, Keys: []string{string(rune('1' + i))}, Help: name.help, Group: GroupMove, Run: p.toTab(func() int { return i })}
+		if i == len(tabNames)-1 { // as in other views
+			action.Aliases, action.Keys = []string{"describe"}, append(action.Keys, "d")
+		}
+		list = append(list, action)
+	}
+	if p.workflow() != nil {
+		list = append(list, p.tabs[p.tab].Actions()...)
+	}
+	list = append(list, p.goActions()...)
+	return append(list, p.app.runActions(p.targets, p.fromStep)...)
+}
+
+func (p *runPage) toTab(tab func() int) func([]string) error {
+	return func([]string) error {
+		if p.run == nil {
+			return errNotRead
+		}
+		p.choose(tab())
+		return nil
+	}
+}
+
+// goActions lead to what the run belongs to.
+func (p *runPage) goActions() []*Action {
+	return []*Action{{
+		Name: "parent", Keys: []string{"U"}, Help: "the run that started this one, or that it goes on from", Group: GroupMove,
+		Off: func() string {
+			if p.origin() == "" {
+				return "no other run started this one"
+			}
+			return ""
+		},
+		Run: func([]string) error { return p.app.pushView("run", p.origin()) },
+	}}
+}
+
+// origin is the run that this one came out of; empty when there is none.
+func (p *runPage) origin() string {
+	r := p.workflow()
+	for _, id := range []string{r.GetParentRunId(), r.GetRetriedFromRunId(), r.GetContinuedFromRunId(), r.GetFailedRunId()} {
+		if id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// searching lets the person search in what a tab shows.
+func (a *App) searching(in interface{ Search(text string) int }) func([]string) error {
+	return func([]string) error {
+		a.ask("search: ", "", nil, func(text string) error {
+			if in.Search(text) == 0 && text != "" {
+				return errors.New("that is not in it")
+			}
+			return nil
+		})
+		return nil
+	}
+}
+
+// simply is an action that only does something to the screen.
+func simply(f func()) func([]string) error {
+	return func([]string) error { f(); return nil }
+}

@@ -1,0 +1,267 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// timelineTab shows the steps of a run over time.
+type timelineTab struct {
+	tabBase
+	gantt  *widget.Gantt
+	placed bool   // the cursor has been put where one looks first
+	chosen bool   // whether earlier attempts are shown was decided
+	last   string // the step that began last
+}
+
+func newTimelineTab(p *runPage) *timelineTab {
+	t := &timelineTab{tabBase: newTabBase(p), gantt: widget.NewGantt(p.app.theme)}
+	t.gantt.Clock = p.app.clock.exact
+	t.gantt.OnEnter(func(l widget.Lane) { p.showAttempts(l.ID) })
+	return t
+}
+
+func (t *timelineTab) Draw(c widget.Canvas) {
+	now := t.p.app.now()
+	if t.refreshed() {
+		t.load(endOf(t.p.workflow()), now)
+	}
+	t.gantt.SetNow(now)
+	if len(t.p.run.Lanes()) == 0 {
+		drawMiddle(c, t.p.noSteps()...)
+		return
+	}
+	t.gantt.SetRect(c.X, c.Y, c.W, c.H)
+	t.gantt.Draw(c.Screen)
+}
+
+// load shows the steps as they are. Earlier attempts are shown from the first one on, and who is at the end of a run that goes on stays there.
+func (t *timelineTab) load(end, now time.Time) {
+	lanes := t.p.run.Lanes()
+	list := make([]widget.Lane, len(lanes))
+	earlier := false
+	for i := range lanes {
+		list[i] = timelineLane(&lanes[i], end)
+		earlier = earlier || len(list[i].Overlay) > 0
+	}
+	if earlier && !t.chosen {
+		t.chosen = true
+		t.gantt.Overlay(true)
+	}
+	atEnd := t.placed && t.last != "" && t.selected() == t.last
+	t.gantt.SetLanes(list, now)
+	if len(list) == 0 {
+		return
+	}
+	t.last = list[len(list)-1].ID
+	switch {
+	case t.placed && atEnd && end.IsZero():
+		t.gantt.Select(t.last)
+	case !t.placed && t.p.run.Loaded():
+		t.placed = true
+		t.gantt.Select(t.p.firstLook())
+	}
+}
+
+func (t *timelineTab) selected() string {
+	lane, _ := t.gantt.Selected()
+	return lane.ID
+}
+
+// firstLook is the step that one looks at first: the last one that failed, of a run that goes on the newest, else the first.
+func (p *runPage) firstLook() string {
+	lanes := p.run.Lanes()
+	if len(lanes) == 0 {
+		return ""
+	}
+	for _, l := range slices.Backward(lanes) {
+		if l.Failed {
+			return l.Name
+		}
+	}
+	if endOf(p.workflow()).IsZero() {
+		return lanes[len(lanes)-1].Name
+	}
+	return lanes[0].Name
+}
+
+// endOf is when a run ended; zero while it has not.
+func endOf(r *kagziv1.Workflow) time.Time {
+	if !render.Ended(r.GetStatus()) || r.GetFinishedAt() == nil {
+		return time.Time{}
+	}
+	return r.GetFinishedAt().AsTime()
+}
+
+// noSteps says why there are no steps to see.
+func (p *runPage) noSteps() []widget.Line {
+	r := p.workflow()
+	switch {
+	case !p.run.Loaded():
+		return []widget.Line{widget.TextLine("Reading …", render.Dim)}
+	case render.Ended(r.GetStatus()):
+		return []widget.Line{widget.TextLine("This run had no steps.", render.Dim)}
+	case r.GetStartedAt() == nil:
+		return []widget.Line{
+			widget.TextLine("No step has begun yet.", render.Plain),
+			widget.TextLine("The run was created "+p.app.clock.show(r.GetCreatedAt())+".", render.Dim),
+		}
+	}
+	return []widget.Line{widget.TextLine("No step has begun yet.", render.Plain)}
+}
+
+// spanKinds are the model's in the widget's words.
+var spanKinds = map[model.SpanKind]widget.SpanKind{model.Work: widget.Work, model.Rest: widget.Rest, model.Between: widget.Between}
+
+// timelineLane is a step as a row: its latest attempt, and those before it as what can be laid under it. end is that of the run: nothing
+// goes on beyond it.
+func timelineLane(l *model.Lane, end time.Time) widget.Lane {
+	lane := widget.Lane{ID: l.Name, Label: l.Name, Sign: stepSign(l.Step, !end.IsZero()), Note: laneNote(l)}
+	for _, s := range l.Spans {
+		span := widget.Span{From: s.From, To: s.To, Kind: spanKinds[s.Kind], Style: spanStyle(s)}
+		if s.To.IsZero() && !end.IsZero() {
+			span.To = end
+		}
+		if s.Failed && s.Kind != model.Between {
+			span.End = theme.Failed
+			switch {
+			case cutShort(s.Step):
+				span.End = theme.Cancelled
+			case s.Step.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
+				span.End = theme.TimedOut
+			}
+		}
+		if s.Step == l.Step {
+			lane.Spans = append(lane.Spans, span)
+		} else {
+			lane.Overlay = append(lane.Overlay, span)
+		}
+	}
+	return lane
+}
+
+// stopped is the sign of a step that was not over when its run ended.
+var stopped = theme.Sign{Glyph: theme.Cancelled, Word: "stopped", Style: render.Stopped}
+
+// stepSign is the sign of an attempt; one that was not over when its run ended is over too.
+func stepSign(s *kagziv1.Step, ended bool) theme.Sign {
+	sign := theme.OfStep(s)
+	if ended && (s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING || s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING) || cutShort(s) {
+		return stopped
+	}
+	return sign
+}
+
+// cutShort says that nothing went wrong with an attempt itself: its run ended, or was taken from its worker.
+func cutShort(s *kagziv1.Step) bool {
+	switch s.GetError().GetType() {
+	case "run_ended", "interrupted":
+		return true
+	}
+	return false
+}
+
+func spanStyle(s model.Span) render.Style {
+	switch {
+	case s.Kind == model.Between:
+		return render.Waiting
+	case cutShort(s.Step):
+		return render.Stopped
+	case s.Failed:
+		return render.Bad
+	case s.Kind == model.Rest:
+		return render.Asleep
+	}
+	return render.StepStyle(s.Step.GetStatus())
+}
+
+// laneNote is what there is to say of a step beside its times.
+func laneNote(l *model.Lane) string {
+	note := ""
+	if n := l.Step.GetAttemptNumber(); n > 1 {
+		note = "attempt " + strconv.Itoa(int(n))
+	}
+	for _, part := range []string{l.Step.GetWorkerId(), l.Note} {
+		if part == "" {
+			continue
+		}
+		if note != "" {
+			note += "  "
+		}
+		note += part
+	}
+	return note
+}
+
+func (t *timelineTab) Key(event *tcell.EventKey) bool { return t.gantt.Key(event) }
+
+func (t *timelineTab) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
+	consumed, _ := t.gantt.MouseHandler()(action, event, func(tview.Primitive) {})
+	return consumed
+}
+
+// Step is that of the lane under the cursor.
+func (t *timelineTab) Step() (string, bool) {
+	lane, ok := t.gantt.Selected()
+	return lane.ID, ok
+}
+
+// Status says how much of the time is seen.
+func (t *timelineTab) Status() string {
+	if t.gantt.Zoomed() {
+		return "0 fits all"
+	}
+	return ""
+}
+
+// Actions change what is seen of the time, and go to what failed.
+func (t *timelineTab) Actions() []*Action {
+	g, p := t.gantt, t.p
+	return []*Action{
+		{Name: "attempts", Keys: []string{"enter"}, Help: "all attempts of the step with errors and output", Group: GroupMove, Hint: 1, Run: p.openStep},
+		{Name: "zoom-in", Keys: []string{"+", "="}, Short: "zoom", Help: "show half of the time", Group: GroupView, Hint: 3, Run: simply(g.ZoomIn)},
+		{Name: "zoom-out", Keys: []string{"-"}, Help: "show twice the time", Group: GroupView, Run: simply(g.ZoomOut)},
+		{Name: "fit", Keys: []string{"0"}, Help: "show all of the time", Group: GroupView, Run: simply(g.Fit)},
+		{Name: "collapse", Keys: []string{"z"}, Short: "gaps", Help: "shrink the times in which nothing ran, or not", Group: GroupView, Hint: 5, Run: simply(func() { g.Collapse(!g.Collapsed()) })},
+		{Name: "overlay", Keys: []string{"o"}, Help: "show earlier attempts, or not", Group: GroupView, Run: simply(func() {
+			t.chosen = true
+			g.Overlay(!g.Overlaid())
+		})},
+		{Name: "next-failed", Keys: []string{"f"}, Short: "next failed", Help: "to the next step that failed", Group: GroupMove, Hint: 4, Off: t.unlessFailed, Run: simply(func() { g.NextFailed() })},
+		{Name: "previous-failed", Keys: []string{"F"}, Help: "to the failed step before", Group: GroupMove, Off: t.unlessFailed, Run: simply(func() { g.PrevFailed() })},
+		p.copyIDAction(), p.copyJSONAction(), p.showJSONAction(),
+	}
+}
+
+func (t *timelineTab) unlessFailed() string {
+	if slices.ContainsFunc(t.p.run.Lanes(), func(l model.Lane) bool { return l.Failed && !cutShort(l.Step) }) {
+		return ""
+	}
+	return "no step has failed"
+}
+
+// exact is a moment to the millisecond, for places where what lies between moments matters.
+func (c *clock) exact(t time.Time) string {
+	switch c.style {
+	case "utc":
+		return t.UTC().Format("2006-01-02 15:04:05.000Z")
+	case "epoch":
+		return fmt.Sprintf("%d.%03d", t.Unix(), t.Nanosecond()/int(time.Millisecond))
+	}
+	t = t.In(c.zone)
+	if now := c.now().In(c.zone); now.YearDay() == t.YearDay() && now.Year() == t.Year() {
+		return t.Format("15:04:05.000")
+	}
+	return t.Format("01-02 15:04:05.000")
+}

@@ -1,0 +1,347 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gdamore/tcell/v2"
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// runsPage shows the runs that a filter chooses, newest first, however many there are.
+type runsPage struct {
+	list
+	runs    *model.Runs
+	types   *model.Collection[*kagziv1.WorkflowTypeInfo] // for the completion of filters
+	visible [2]int                                       // rows on the screen, the last excluded
+	before  string                                       // the filter before only failures were wanted
+	jump    jump                                         // where the cursor goes once the runs there have been read
+}
+
+// jump is where the cursor is on its way to.
+type jump uint8
+
+const (
+	stay jump = iota
+	toTop
+	toBottom
+)
+
+// arrive moves the cursor once the runs there have been read. Until then the screen stays, and what is on it asks for nothing.
+func (p *runsPage) arrive() {
+	switch {
+	case !p.runs.Loaded():
+	case p.jump == toTop && p.runs.First() == 0:
+		p.tab.Top()
+		p.jump = stay
+	case p.jump == toBottom && !p.runs.More():
+		p.tab.Go(p.runs.Len() - 1)
+		p.jump = stay
+	}
+}
+
+// Key moves within the runs; whoever moves on the way to somewhere stays where he is.
+func (p *runsPage) Key(event *tcell.EventKey) bool {
+	p.jump = stay
+	return p.list.Key(event)
+}
+
+// runRows are the runs as rows of a table.
+type runRows struct{ p *runsPage }
+
+func (r runRows) Len() int                   { return r.p.runs.Len() }
+func (r runRows) Find(id string) (int, bool) { return r.p.runs.Find(id) }
+
+func (r runRows) Row(i int) (widget.Row, bool) {
+	run, ok := r.p.runs.Row(i)
+	if !ok {
+		return widget.Row{}, false
+	}
+	row := r.p.app.runRow(run)
+	row.Fresh = r.p.runs.Fresh(run.GetRunId())
+	row.Stale = r.p.app.link.State().Down()
+	return row, true
+}
+
+func openRuns(a *App, args []string) (page, error) {
+	runs, err := model.NewRuns(a.link, strings.Join(args, " "))
+	if err != nil {
+		return nil, err
+	}
+	p := &runsPage{list: newList(a, "runs", runColumns), runs: runs, types: model.NewTypes(a.link)}
+	p.tab.SetRows(runRows{p})
+	p.tab.SetSort("created", true)
+	p.tab.Opened = func(id string) { a.done(a.pushView("run", id)) }
+	p.tab.Viewed = func(first, last int) {
+		p.visible = [2]int{first, last}
+		if p.jump != stay {
+			return
+		}
+		runs.View(first, last)
+		runs.AtTop(first == 0)
+	}
+	p.messages = func() []proto.Message {
+		var list []proto.Message
+		for _, r := range runs.All() {
+			list = append(list, r)
+		}
+		return list
+	}
+	p.message = func(id string) proto.Message {
+		if r := runs.Get(id); r != nil {
+			return r
+		}
+		return nil
+	}
+	return p, nil
+}
+
+// completeRuns completes a filter that is typed behind the command.
+func completeRuns(a *App, text string) []string {
+	var types, queues []string
+	if p, ok := a.trails.top().(*runsPage); ok {
+		types, queues = p.names()
+	}
+	return filter.Complete(text, filter.Known{Types: types, Queues: queues})
+}
+
+func (p *runsPage) Show() {
+	p.runs.Show()
+	p.types.Show()
+}
+
+func (p *runsPage) Hide() {
+	p.runs.Hide()
+	p.types.Hide()
+}
+
+func (p *runsPage) Close() {
+	p.runs.Close()
+	p.types.Close()
+}
+
+func (p *runsPage) Refresh()       { p.runs.Refresh() }
+func (p *runsPage) Failure() error { return p.runs.Err() }
+
+// Crumb says which runs.
+func (p *runsPage) Crumb() string {
+	if f := p.runs.Filter(); f != "" {
+		return "runs " + f
+	}
+	return "runs"
+}
+
+// Title says which rows are on the screen, of how many, and what chose them.
+func (p *runsPage) Title() string {
+	if !p.runs.Loaded() {
+		return "Runs"
+	}
+	title := rangeTitle("Runs", p.visible[0], min(p.visible[1], p.runs.Len()), p.total())
+	if f := p.runs.Filter(); f != "" {
+		title += "  " + f
+	}
+	return title
+}
+
+// total is how many runs there are, as far as that is known.
+func (p *runsPage) total() string {
+	total, about := p.runs.Total()
+	switch {
+	case about && total > 0:
+		return "~" + number(total)
+	case total > 0:
+		return number(total)
+	case p.runs.More():
+		return number(int64(p.runs.Len())) + " and more"
+	}
+	return number(int64(p.runs.Len()))
+}
+
+// Status says what has come on top meanwhile, and the order.
+func (p *runsPage) Status() string {
+	if n, more := p.runs.NewAbove(); n > 0 || more {
+		count := number(int64(n))
+		if more {
+			count = "more than " + count
+		}
+		return fmt.Sprintf("%s %s new, g shows them", p.app.look.Glyph(theme.Up), count)
+	}
+	column, desc := p.tab.Sort()
+	arrow := theme.Up
+	if desc {
+		arrow = theme.Down
+	}
+	status := "sort: " + column + " " + p.app.look.Glyph(arrow)
+	if among := p.runs.Sorted(); among != "" {
+		status += " " + among
+	}
+	return status
+}
+
+// Banner says what of the filter the server could not do, or else what is wrong here.
+func (p *runsPage) Banner() string {
+	if local := p.runs.Local(); local != "" {
+		return fmt.Sprintf("%s is matched on the %s runs that were read; add type: or id: to search all, or press m to read more", local, number(int64(p.runs.Scanned())))
+	}
+	other := ""
+	for _, w := range p.app.overview.Warnings() {
+		switch {
+		case w.Level < model.Warn:
+		case w.View == "queues" || w.View == "runs":
+			return w.Text
+		case other == "":
+			other = w.Text
+		}
+	}
+	return other
+}
+
+func (p *runsPage) Draw(c widget.Canvas) {
+	p.tab.SetEmpty(p.emptyLines())
+	p.arrive()
+	p.list.Draw(c)
+}
+
+// emptyLines say why there is nothing to see, and what to do.
+func (p *runsPage) emptyLines() []widget.Line {
+	switch {
+	case !p.runs.Loaded() || p.runs.Loading():
+		return []widget.Line{widget.TextLine("Reading …", render.Dim)}
+	case p.runs.Filter() != "":
+		return []widget.Line{widget.TextLine("No run matches  "+p.runs.Filter()+"   esc clears", render.Dim)}
+	}
+	return []widget.Line{
+		widget.TextLine(fmt.Sprintf("No runs in %q yet.", p.app.link.Namespace()), render.Plain), {},
+		widget.TextLine(`Start one:  kagzi workflow start hello --input '{"name":"you"}'   (n = form)`, render.Dim),
+	}
+}
+
+// SortBy orders the runs: by age on the server, by anything else among those that are loaded.
+func (p *runsPage) SortBy(column string, descending bool) error {
+	if err := p.runs.SortBy(column, descending); err != nil {
+		return err
+	}
+	p.tab.SetSort(column, descending)
+	return nil
+}
+
+func (p *runsPage) Filter() string              { return p.runs.Filter() }
+func (p *runsPage) SetFilter(text string) error { return p.runs.SetFilter(text) }
+func (p *runsPage) TryFilter(string)            {} // the server is asked when the filter is whole
+
+// CompleteFilter knows the keys, the statuses, and the types and queues that there are.
+func (p *runsPage) CompleteFilter(text string) []string {
+	types, queues := p.names()
+	return filter.Complete(text, filter.Known{Types: types, Queues: queues})
+}
+
+// names are the types and the queues that there are.
+func (p *runsPage) names() (types, queues []string) {
+	seen := map[string]bool{}
+	for _, t := range p.types.All() {
+		types = append(types, t.GetWorkflowType())
+		for _, q := range t.GetTaskQueues() {
+			if !seen[q] {
+				seen[q] = true
+				queues = append(queues, q)
+			}
+		}
+	}
+	return types, queues
+}
+
+// Escape clears the filter.
+func (p *runsPage) Escape() bool {
+	if p.runs.Filter() == "" || len(p.app.trails.pages()) > 1 {
+		return false
+	}
+	p.app.done(p.runs.SetFilter(""))
+	return true
+}
+
+// onlyFailed is the filter that chooses what went wrong.
+const onlyFailed = "status:failed,timed_out"
+
+// toggleFailed shows what went wrong alone, or again what was shown before.
+func (p *runsPage) toggleFailed() error {
+	if p.runs.Filter() != onlyFailed {
+		p.before = p.runs.Filter()
+		return p.runs.SetFilter(onlyFailed)
+	}
+	return p.runs.SetFilter(p.before)
+}
+
+// under is the run under the cursor.
+func (p *runsPage) under() *kagziv1.Workflow {
+	id, _ := p.tab.Selected()
+	return p.runs.Get(id)
+}
+
+// targets are the runs that an action is for: the marked ones, or the one under the cursor.
+func (p *runsPage) targets() []*kagziv1.Workflow {
+	var list []*kagziv1.Workflow
+	for _, id := range p.tab.Targets() {
+		if r := p.runs.Get(id); r != nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// notTwo refuses to compare anything but two runs.
+func (p *runsPage) notTwo() string {
+	if len(p.targets()) != 2 {
+		return "mark two runs with space to compare them"
+	}
+	return ""
+}
+
+// compare shows the two marked runs side by side.
+func (p *runsPage) compare() error {
+	runs := p.targets()
+	return p.app.pushView("diff", runs[0].GetRunId(), runs[1].GetRunId())
+}
+
+// Actions are to open runs and to steer them.
+func (p *runsPage) Actions() []*Action {
+	list := []*Action{
+		{Name: "open", Aliases: []string{"show"}, Keys: []string{"enter"}, Help: "the run with its steps", Group: GroupMove, Hint: 1, Run: func([]string) error {
+			if r := p.under(); r != nil {
+				return p.app.pushView("run", r.GetRunId())
+			}
+			return errNothingUnder
+		}},
+		{Name: "top", Keys: []string{"g"}, Help: "to the newest, with what has come meanwhile", Group: GroupMove, Run: func([]string) error {
+			p.runs.Head()
+			p.jump = toTop
+			return nil
+		}},
+		{Name: "bottom", Keys: []string{"G"}, Help: "to the oldest", Group: GroupMove, Run: func([]string) error {
+			p.runs.End()
+			p.jump = toBottom
+			return nil
+		}},
+		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only runs that went wrong, and back", Group: GroupView, Run: func([]string) error { return p.toggleFailed() }},
+		{Name: "compare", Keys: []string{"D"}, Help: "show two marked runs side by side", Group: GroupView, Off: p.notTwo, Run: func([]string) error { return p.compare() }},
+		{Name: "more", Keys: []string{"m"}, Help: "read more runs for a filter that the server cannot do", Group: GroupView,
+			Off: func() string {
+				if p.runs.Local() == "" {
+					return "the server does all of this filter"
+				}
+				return ""
+			},
+			Run: func([]string) error { p.runs.LoadMore(); return nil }},
+	}
+	list = append(list, &Action{Name: "start", Aliases: []string{"new"}, Keys: []string{"n"}, Help: "start a run", Group: GroupAct, Changes: true, Hint: 2, Run: func([]string) error {
+		p.app.startForm(p.names())
+		return nil
+	}})
+	return append(list, p.app.runActions(p.targets, func() string { return "" })...)
+}

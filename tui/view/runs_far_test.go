@@ -1,0 +1,46 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+func TestAHundredThousandRunsAreGoneThroughWithoutLoadingThemAll(t *testing.T) {
+	var w *world.World
+	options := func() Options {
+		w = world.Many(1, begin, 100_000)
+		return Options{API: w, Open: "runs", Now: w.Now}
+	}
+	onRig(t, options, 100, 30, func(r *rig) {
+		p := r.app.trails.top().(*runsPage)
+		r.press("G")
+		r.pass(2 * time.Second)
+		if i := p.tab.Index(); i != p.runs.Len()-1 || i < 99_000 {
+			t.Errorf("G leads to row %d of %d:\n%s", i, p.runs.Len(), r.draw())
+		}
+		for range 30 {
+			r.press("pgup")
+		}
+		r.pass(time.Second)
+		if id, ok := p.tab.Selected(); !ok || p.runs.Get(id) == nil {
+			t.Errorf("30 pages up there is no run:\n%s", r.draw())
+		}
+		r.press("g")
+		r.pass(2 * time.Second)
+		if p.tab.Index() != 0 {
+			t.Errorf("g leads to row %d", p.tab.Index())
+		}
+		for range 200 {
+			r.press("pgdn")
+		}
+		r.pass(2 * time.Second)
+		if i := p.tab.Index(); i < 4_000 {
+			t.Errorf("200 pages down is row %d", i)
+		}
+		if n := len(p.runs.All()); n > 10_000 {
+			t.Errorf("%d runs are kept", n)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// schedulesPage shows what starts by itself: broken ones first, then by what fires next.
+type schedulesPage struct {
+	shelf[*kagziv1.WorkflowSchedule]
+	latest *model.Latest
+}
+
+func openSchedules(a *App, _ []string) (page, error) {
+	latest := model.NewLatest(a.link)
+	row := func(s *kagziv1.WorkflowSchedule) widget.Row { return a.scheduleRow(s, latest.Run(s.GetScheduleId())) }
+	p := &schedulesPage{shelf: newShelf(a, "schedules", "Schedules", scheduleColumns, model.NewSchedules(a.link), row), latest: latest}
+	p.order = scheduleOrder
+	p.empty = []widget.Line{
+		widget.TextLine("No schedules.", render.Plain), {},
+		widget.TextLine("kagzi schedule create report --cron '0 2 * * *'", render.Dim),
+	}
+	if !a.options.ReadOnly {
+		p.empty = append(p.empty, widget.TextLine("n opens a form", render.Dim))
+	}
+	p.tab.Opened = func(id string) { a.done(a.pushView("schedule", id)) }
+	p.tab.Viewed = func(first, last int) {
+		list := make([]*kagziv1.WorkflowSchedule, 0, last-first)
+		for i := first; i < last; i++ {
+			if s, ok := p.items.Row(i); ok {
+				list = append(list, s)
+			}
+		}
+		latest.View(list)
+	}
+	return p, p.SortBy("next", false)
+}
+
+// scheduleOrder is how schedules compare where that is not by what the cells say.
+var scheduleOrder = map[string]func(a, b *kagziv1.WorkflowSchedule) int{
+	"next": func(a, b *kagziv1.WorkflowSchedule) int {
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), a.GetNextFireAt().AsTime().Compare(b.GetNextFireAt().AsTime()), cmp.Compare(scheduleName(a), scheduleName(b)))
+	},
+	"last": func(a, b *kagziv1.WorkflowSchedule) int {
+		return b.GetLastFiredAt().AsTime().Compare(a.GetLastFiredAt().AsTime())
+	},
+	"created": func(a, b *kagziv1.WorkflowSchedule) int {
+		return b.GetCreatedAt().AsTime().Compare(a.GetCreatedAt().AsTime())
+	},
+	"catchup": func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetMaxCatchup(), b.GetMaxCatchup()) },
+	"skipped": func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetSkippedTicks(), b.GetSkippedTicks()) },
+	"runs":    func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetTotalRuns(), b.GetTotalRuns()) },
+	"ok": func(a, b *kagziv1.WorkflowSchedule) int {
+		return cmp.Compare(a.GetSuccessfulRuns(), b.GetSuccessfulRuns())
+	},
+	"failed": func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetFailedRuns(), b.GetFailedRuns()) },
+}
+
+// urgency puts first what cannot fire, and last what is not to.
+func urgency(s *kagziv1.WorkflowSchedule) int {
+	switch {
+	case s.GetBroken() != "":
+		return 0
+	case fires(s):
+		return 1
+	}
+	return 2
+}
+
+// fires says that a next tick will come to pass.
+func fires(s *kagziv1.WorkflowSchedule) bool {
+	return s.GetEnabled() && s.GetBroken() == "" && s.GetNextFireAt() != nil
+}
+
+// scheduleName is what people know a schedule by.
+func scheduleName(s *kagziv1.WorkflowSchedule) string {
+	return cmp.Or(s.GetName(), s.GetScheduleId())
+}
+
+func (p *schedulesPage) Close() {
+	p.latest.Close()
+	p.shelf.Close()
+}
+
+// Pace counts down by the second to what fires within a minute.
+func (p *schedulesPage) Pace() time.Duration {
+	for _, s := range p.items.All() {
+		if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); fires(s) && left > 0 && left < time.Minute {
+			return time.Second
+		}
+	}
+	return slowPace
+}
+
+// Banner names the schedules that cannot fire.
+func (p *schedulesPage) Banner() string {
+	var names []string
+	var why string
+	for _, s := range p.items.All() {
+		if s.GetBroken() != "" {
+			names, why = append(names, scheduleName(s)), s.GetBroken()
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("%q cannot fire: %s", names[0], why) + p.app.mend()
+	}
+	return fmt.Sprintf("%d schedules cannot fire: %s", len(names), strings.Join(names, ", ")) + p.app.mend()
+}
+
+// mend says how a schedule that cannot fire is put right, where anything can be changed.
+func (a *App) mend() string {
+	if a.options.ReadOnly {
+		return ""
+	}
+	return "; e mends it"
+}
+
+// Actions are to see, make, change and fire schedules.
+func (p *schedulesPage) Actions() []*Action {
+	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the schedule, its next ticks and its runs", Group: GroupMove, Hint: 1, Run: func([]string) error {
+		s, ok := p.under()
+		if !ok {
+			return errNothingUnder
+		}
+		return p.app.pushView("schedule", s.GetScheduleId())
+	}}}
+	return append(list, p.app.scheduleActions(func() []*kagziv1.WorkflowSchedule { return targetsOf(&p.shelf) })...)
+}

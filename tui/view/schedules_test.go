@@ -1,0 +1,203 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+func TestANewScheduleIsPreviewedWhileItIsTypedAndThenThere(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedules"), 100, 40, func(r *rig) {
+		r.press("n")
+		r.shows("A new schedule", "0 9 * * 1-5")
+		r.enter("report.nightly")
+		r.press("enter", "enter") // over the queue, to the expression
+		r.enter("30 9 * * *")
+		r.lacks("Fri 2026-11-20 09:30:00 UTC")
+		r.pass(200 * time.Millisecond)
+		r.shows("Fri 2026-11-20 09:30:00 UTC", "Tue 2026-11-24 09:30:00 UTC")
+		r.press("enter")
+		r.enter("Asia/Tokyo")
+		r.pass(200 * time.Millisecond)
+		r.shows("Sat 2026-11-21 09:30:00 JST", "Sat 00:30:00 UTC")
+		r.press("ctrl-s")
+		r.pass(time.Second)
+		r.shows("create schedule", "Schedules (7)")
+		r.lacks("A new schedule")
+	})
+}
+
+func TestAnExpressionThatIsRefusedSaysWhyBelowItsField(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedules"), 100, 40, func(r *rig) {
+		r.press("n", "tab", "tab")
+		r.enter("0 25 * * *")
+		r.pass(200 * time.Millisecond)
+		r.shows("hour: 25 is not between 0 and 23")
+		r.lacks("cron_expr")
+		r.press("backspace", "backspace", "backspace", "backspace", "backspace", "backspace", "backspace")
+		r.enter("3 * * *")
+		r.press("tab")
+		r.enter("Mars/Olympus")
+		r.pass(200 * time.Millisecond)
+		r.shows(`"Mars/Olympus" is no IANA time zone`)
+		r.lacks("hour: 25")
+	})
+}
+
+func TestALateAnswerAboutAnEarlierExpressionIsDropped(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedules"), 100, 40, func(r *rig) {
+		r.press("n", "tab", "tab")
+		w.Hang()
+		r.enter("0 10 * * *")
+		r.pass(200 * time.Millisecond) // the question is under way
+		r.press("backspace", "backspace", "backspace", "backspace", "backspace", "backspace", "backspace", "backspace")
+		r.enter("11 * * *")
+		w.Up()
+		r.settle()
+		r.lacks("10:00:00 UTC", "11:00:00 UTC")
+		r.pass(200 * time.Millisecond)
+		r.shows("Fri 2026-11-20 11:00:00 UTC")
+		r.lacks("10:00:00 UTC")
+	})
+}
+
+func TestWhatTheServerRefusesCanBeChangedInTheForm(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedules"), 100, 40, func(r *rig) {
+		r.press("n")
+		r.enter("report.nightly")
+		r.press("enter", "enter")
+		r.enter("@daily")
+		r.press("down", "down", "down", "down", "down") // to the name
+		r.enter("crm-sync")
+		r.press("up", "ctrl-s") // from another field
+		r.shows("A new schedule", "the name crm-sync is taken by schedule")
+		r.enter("-2") // the field of the name has the focus again
+		r.press("ctrl-s")
+		r.pass(time.Second)
+		r.lacks("A new schedule")
+		r.shows("Schedules (7)", "crm-sync-2")
+	})
+}
+
+func TestEditingASchedulesChangesOnlyWhatIsOtherwise(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedule crm-sync"), 120, 50, func(r *rig) {
+		r.press("e")
+		r.shows("Schedule crm-sync", "0 */20 * * * *", "buffer-one", "one tick that comes meanwhile waits")
+		r.press("ctrl-s")
+		r.shows(`nothing of "crm-sync" was changed`)
+		r.shows("Changes (0)")
+		r.press("e", "tab", "tab")
+		for range len("0 */20 * * * *") {
+			r.press("backspace")
+		}
+		r.enter("@hourly")
+		r.press("ctrl-s")
+		r.pass(time.Second)
+		r.shows("@hourly", "Update", "Changes (1)", "buffer-one")
+	})
+}
+
+func TestAScheduleIsPausedAndResumedWithOneKey(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedule catalog-import"), 120, 50, func(r *rig) {
+		r.shows("◷ on", "in 15m")
+		r.press("P")
+		r.pass(time.Second)
+		r.shows("‖ paused", "nothing fires before it is resumed", "Pause", "Changes (1)")
+		if err := r.app.command("pause"); err == nil {
+			t.Fatal("what is paused was paused again")
+		}
+		r.press("P")
+		r.shows("Resume schedule catalog-import?", "kagzi schedule resume", "made up for")
+		r.press("tab", "enter")
+		r.pass(time.Second)
+		r.shows("◷ on", "Changes (2)")
+	})
+}
+
+func TestADeletedSchedulesPageIsLeft(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedules"), 100, 30, func(r *rig) {
+		r.press("down", "enter")
+		r.shows("Schedule catalog-import")
+		r.press("x")
+		r.shows("Delete schedule catalog-import?", "The runs that were started stay.")
+		r.press("enter") // Cancel has the focus
+		r.shows("Schedule catalog-import")
+		r.press("x", "tab", "enter")
+		r.pass(time.Second)
+		r.shows("Schedules (5)")
+		r.lacks("catalog-import  ")
+	})
+}
+
+func TestMarkedSchedulesAreNamedInTheQuestion(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedules"), 120, 30, func(r *rig) {
+		r.press("space", "space", "x")
+		r.shows("Delete schedule onboarding-digest and catalog-import?")
+		r.press("tab", "enter")
+		r.pass(time.Second)
+		r.shows("delete schedule: all 2 done", "Schedules (4)")
+	})
+}
+
+func TestNothingChangesWhereOneOnlyLooks(t *testing.T) {
+	var w *world.World
+	readOnly := func() Options {
+		o := inWorld(&w, "schedules")()
+		o.ReadOnly = true
+		return o
+	}
+	onRig(t, readOnly, 120, 30, func(r *rig) {
+		r.lacks("<n> new", "e mends it")
+		r.press("n", "e", "x", "t", "P")
+		r.shows("Schedules (6)", "<enter> open")
+		if r.app.layer() != nil {
+			t.Fatalf("a key that changes something did something:\n%s", r.draw())
+		}
+	})
+}
+
+func TestTriggeringStartsARunThatCanBeOpened(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedule catalog-import"), 120, 40, func(r *rig) {
+		r.press("t")
+		r.pass(2 * time.Second)
+		r.shows("by hand", "trigger schedule catalog-import: started as ")
+		r.press("enter")
+		if name := r.app.trails.top().Name(); name != "run" {
+			t.Fatalf("enter on a run opened %q", name)
+		}
+	})
+}
+
+func TestATickIsSeenOnTheScheduleWhenItFires(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedule catalog-import"), 120, 40, func(r *rig) {
+		r.shows("Nov 20 09:00:00")
+		r.lacks("Nov 20 09:15:00")
+		r.shows("in 15m    Fri 2026-11-20 09:15:00 UTC")
+		r.press("p") // nothing is read any more, and yet a tick that has passed is no next one
+		w.Advance(15*time.Minute + time.Second)
+		r.pass(2 * time.Second)
+		r.lacks("Fri 2026-11-20 09:15:00 UTC", "Nov 20 09:15:00")
+		r.press("p")
+		r.pass(2 * time.Second)
+		r.shows("in 14m    Fri 2026-11-20 09:30:00 UTC", "Nov 20 09:15:00")
+	})
+}
+
+func TestTheLatestRunOfEachScheduleTellsHowItWent(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "schedules"), 120, 30, func(r *rig) {
+		r.shows("✓ 8h ago")
+		r.shows(`"onboarding-digest" cannot fire: time_zone: "Europe/Kyjiw" is no IANA time zone`)
+	})
+}

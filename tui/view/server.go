@@ -1,0 +1,213 @@
+package view
+
+import (
+	"slices"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// serverPage shows what a server tells of itself: first whether it is well, then what it is, how it is set, and how its API is used.
+type serverPage struct {
+	app    *App
+	server *model.Server
+	parts  []*serverPart
+	focus  int
+	calls  methodList
+}
+
+// serverPart is one of the parts of the page.
+type serverPart struct {
+	title      string
+	lines      *widget.Lines // nil: it is the table of calls
+	made       func() []widget.Line
+	x, y, w, h int // on the screen at the last draw; w is 0 where it was not seen
+}
+
+func openServer(a *App, _ []string) (page, error) {
+	p := &serverPage{app: a, server: model.NewServer(a.link)}
+	text := func(title string, made func() []widget.Line) *serverPart {
+		l := widget.NewLines(a.theme)
+		l.SetWrap(false)
+		return &serverPart{title: title, lines: l, made: made}
+	}
+	p.parts = []*serverPart{text("Server", p.facts), text("Settings", p.settings), {title: "Calls"}}
+	p.calls = newMethodList(a, p.server)
+	return p, nil
+}
+
+func (p *serverPage) Name() string   { return "server" }
+func (p *serverPage) Crumb() string  { return "server" }
+func (p *serverPage) Show()          { p.server.Show() }
+func (p *serverPage) Hide()          { p.server.Hide() }
+func (p *serverPage) Close()         { p.server.Close() }
+func (p *serverPage) Refresh()       { p.server.Refresh() }
+func (p *serverPage) Failure() error { return p.server.Err() }
+
+// Title is the address.
+func (p *serverPage) Title() string { return "Server at " + p.app.options.Address }
+
+// Status is how long it has been up.
+func (p *serverPage) Status() string {
+	if at := p.server.Info().GetStartedAt(); at != nil {
+		return "up " + p.app.uptime(at.AsTime())
+	}
+	return ""
+}
+
+// Banner says that what is shown is not new.
+func (p *serverPage) Banner() string {
+	if err := p.server.Stale(); err != nil && p.server.Info() != nil {
+		return "could not be read again: " + sentence(err)
+	}
+	return ""
+}
+
+// Draw draws the server's health and the parts that have room: all of them where it is wide, else that which was chosen.
+func (p *serverPage) Draw(c widget.Canvas) {
+	for _, part := range p.parts {
+		part.w = 0
+	}
+	if p.server.Info() == nil {
+		widget.TextLine("Reading …", render.Dim).Draw(c.Part((c.W-9)/2, c.H/3, c.W, 1))
+		return
+	}
+	c = c.Part(1, 0, c.W-2, c.H)
+	p.healthLine().Draw(c.Part(0, 0, c.W, 1))
+	body := c.Part(0, 1, c.W, c.H-1)
+	switch {
+	case c.W >= 160:
+		third := c.W / 3
+		p.drawPart(0, body.Part(0, 0, third-2, body.H))
+		p.drawPart(1, body.Part(third, 0, third-2, body.H))
+		p.drawPart(2, body.Part(2*third, 0, c.W-2*third, body.H))
+	case c.W >= 100 && c.H >= 20:
+		width := c.W * 48 / 100
+		upper := body.H - min(len(p.settings())+1, body.H/2)
+		p.drawPart(0, body.Part(0, 0, width, upper-1))
+		p.drawPart(1, body.Part(0, upper, width, body.H-upper))
+		p.drawPart(2, body.Part(width+2, 0, c.W-width-2, body.H))
+	default:
+		x := 0
+		for i, part := range p.parts {
+			x += c.Text(x, 1, part.title, p.titleStyle(i)) + 3
+		}
+		p.drawBody(p.focus, body.Part(0, 1, body.W, body.H-1))
+	}
+}
+
+// titleStyle is how the title of a part looks: that which keys are for stands out.
+func (p *serverPage) titleStyle(i int) tcell.Style {
+	if i == p.focus {
+		return p.app.look.Role(theme.Key).Underline(true)
+	}
+	return p.app.look.Role(theme.Faint)
+}
+
+// drawPart draws a part with its title.
+func (p *serverPage) drawPart(i int, c widget.Canvas) {
+	c.Cut(0, 0, c.W, p.parts[i].title, p.titleStyle(i))
+	p.drawBody(i, c.Part(0, 1, c.W, c.H-1))
+}
+
+func (p *serverPage) drawBody(i int, c widget.Canvas) {
+	part := p.parts[i]
+	part.x, part.y, part.w, part.h = c.X, c.Y, c.W, c.H
+	if part.lines == nil {
+		p.calls.Draw(c)
+		return
+	}
+	part.lines.SetLines(part.made())
+	part.lines.SetRect(c.X, c.Y, c.W, c.H)
+	part.lines.Draw(c.Screen)
+}
+
+// Key moves in the part that was chosen.
+func (p *serverPage) Key(event *tcell.EventKey) bool {
+	if part := p.parts[p.focus]; part.lines != nil {
+		return part.lines.Key(event)
+	}
+	return p.calls.Key(event)
+}
+
+// Mouse chooses the part under it, and scrolls in it.
+func (p *serverPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
+	x, y := event.Position()
+	for i, part := range p.parts {
+		if x < part.x || x >= part.x+part.w || y < part.y || y >= part.y+part.h {
+			continue
+		}
+		if action == tview.MouseLeftClick {
+			p.focus = i
+		}
+		if part.lines == nil {
+			return p.calls.Mouse(action, event)
+		}
+		consumed, _ := part.lines.MouseHandler()(action, event, func(tview.Primitive) {})
+		return consumed
+	}
+	return false
+}
+
+// Actions are to go from part to part, to sort the calls, and to read the log.
+func (p *serverPage) Actions() []*Action {
+	turn := func(n int) func([]string) error {
+		return func([]string) error { p.focus = (p.focus + n + len(p.parts)) % len(p.parts); return nil }
+	}
+	list := []*Action{
+		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part: the server, its settings, its calls", Group: GroupMove, Hint: 1, Run: turn(1)},
+		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: turn(-1)},
+		{Name: "tail", Keys: []string{"l"}, Short: "log", Help: "what the server notes, as it notes it", Group: GroupGo, Hint: 2, Run: func([]string) error { return p.app.pushView("events") }},
+	}
+	for _, action := range p.app.tableActions(&p.calls) {
+		if slices.Contains([]string{"sort", "sort-left", "sort-right", "reverse"}, action.Name) {
+			if action.Name == "sort-right" {
+				action.Short, action.Hint = "sort", 3
+			}
+			list = append(list, action)
+		}
+	}
+	return list
+}
+
+// CopyID is the server's address.
+func (p *serverPage) CopyID() string { return p.app.options.Address }
+
+// CopyAll is all that the server tells of itself, as JSON.
+func (p *serverPage) CopyAll() string { return document(p.server.Info()) }
+
+// Rows are the calls.
+func (p *serverPage) Rows() (titles []string, rows [][]string) { return p.calls.Rows() }
+
+// JSON is all that the server tells of itself.
+func (p *serverPage) JSON() ([]byte, error) {
+	raw, err := render.JSON(render.Documents([]proto.Message{p.server.Info()}), "  ")
+	return append(raw, '\n'), err
+}
+
+// healthLine says whether the server does its work; in red when it does not.
+func (p *serverPage) healthLine() widget.Line {
+	health := p.server.Health()
+	if p.app.link.State().Down() {
+		return widget.TextLine(p.app.look.Glyph(theme.Broken)+" not connected; this is what it said last", render.Bad)
+	}
+	sign, more := theme.Sign{Glyph: theme.Failed, Word: "NOT SERVING", Style: render.Bad}, health.GetMessage()
+	if health.GetStatus() == kagziv1.ServingStatus_SERVING_STATUS_SERVING {
+		sign = theme.Sign{Glyph: theme.Running, Word: "serving", Style: render.Good}
+		if more == "ok" {
+			more = ""
+		}
+	}
+	line := widget.Line{Cells: []render.Cell{p.app.look.Cell(sign)}}
+	if more != "" {
+		line.Cells = append(line.Cells, render.Cell{Text: ": " + more, Style: sign.Style})
+	}
+	return line
+}

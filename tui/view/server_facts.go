@@ -1,0 +1,143 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/widget"
+)
+
+// serverFact is the width of the names of what a server tells.
+const serverFact = 18
+
+// factLine is one thing that a server tells.
+func factLine(name, value string) widget.Line {
+	return widget.Line{Cells: []render.Cell{{Text: pad(render.Safe(name), serverFact), Style: render.Dim}, {Text: value}}}
+}
+
+// facts are what the server is, section by section; settings have a part of their own.
+func (p *serverPage) facts() []widget.Line {
+	info := p.server.Info()
+	lines := []widget.Line{
+		factLine("version", info.GetVersion()),
+		factLine("started", p.app.clock.full(info.GetStartedAt())),
+		factLine("API", info.GetApiVersion()+", SDKs from "+info.GetMinSdkVersion()),
+		factLine("address", p.app.options.Address+source(p.app.options.Source)),
+		factLine("round trip", p.roundTrip()),
+		factLine("connections", strconv.Itoa(int(info.GetOpenConnections()))),
+		factLine("streams", strconv.Itoa(int(info.GetOpenStreams()))),
+		factLine("heartbeat", every(info.GetHeartbeatIntervalMs())),
+		factLine("lease", every(info.GetLeaseMs())),
+		{}, widget.TextLine("Database", render.Strong),
+		factLine("backend", strings.TrimSpace(info.GetBackend()+" "+info.GetBackendVersion())),
+		factLine("database", info.GetDatabase()),
+		factLine("size", render.Bytes(info.GetDatabaseBytes())),
+		factLine("schema", strconv.Itoa(int(info.GetSchemaVersion()))),
+		factLine("notifications", info.GetNotifications()),
+	}
+	return append(append(lines, p.sections(info)...), p.features(info)...)
+}
+
+// sections are the facts by their sections, in the order of the server. Those of the database go on with what is above them.
+func (p *serverPage) sections(info *kagziv1.GetServerInfoResponse) []widget.Line {
+	var lines []widget.Line
+	section := "database"
+	for _, f := range info.GetFacts() {
+		if f.GetSection() == settingsSection {
+			continue
+		}
+		if f.GetSection() != section {
+			section = f.GetSection()
+			lines = append(lines, widget.Line{}, widget.TextLine(titleCase(section), render.Strong))
+		}
+		lines = append(lines, factLine(f.GetName(), f.GetValue()+source(f.GetSource())))
+	}
+	return lines
+}
+
+func (p *serverPage) features(info *kagziv1.GetServerInfoResponse) []widget.Line {
+	if len(info.GetSupportedFeatures()) == 0 {
+		return nil
+	}
+	lines := []widget.Line{{}, widget.TextLine("Features", render.Strong)}
+	for some := range slices.Chunk(info.GetSupportedFeatures(), 4) {
+		lines = append(lines, widget.TextLine(strings.Join(some, ", "), render.Plain))
+	}
+	return lines
+}
+
+// settingsSection is the section whose facts are settings.
+const settingsSection = "settings"
+
+// settings are how the server is set, with where each setting came from. What is not as usual stands out.
+func (p *serverPage) settings() []widget.Line {
+	var lines []widget.Line
+	for _, f := range p.server.Info().GetFacts() {
+		if f.GetSection() != settingsSection {
+			continue
+		}
+		line := factLine(f.GetName(), f.GetValue())
+		if from := f.GetSource(); from != "" && from != "default" {
+			line.Cells[1].Style = render.Strong
+			line.Cells = append(line.Cells, render.Cell{Text: source(from), Style: render.Busy})
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		lines = append(lines, widget.TextLine("The server does not tell its settings.", render.Dim))
+	}
+	return lines
+}
+
+// source says where something came from, behind it.
+func source(from string) string {
+	if from == "" {
+		return ""
+	}
+	return "  (" + from + ")"
+}
+
+// roundTrip is how far away the server is, and how far its clock is from this machine's.
+func (p *serverPage) roundTrip() string {
+	trip, skew := p.app.link.RoundTrip(), p.app.link.Skew()
+	if trip == 0 {
+		return "-"
+	}
+	text := render.Duration(trip)
+	if trip < time.Millisecond {
+		text = "under 1ms"
+	}
+	if skew.Abs() > time.Second {
+		text += fmt.Sprintf(", clock off by %s", render.Duration(skew.Abs()))
+	}
+	return text
+}
+
+func every(ms int64) string {
+	if ms <= 0 {
+		return "-"
+	}
+	return render.Duration(time.Duration(ms) * time.Millisecond)
+}
+
+// titleCase makes the first letter a capital.
+func titleCase(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// uptime is how long something has been going on, to the hour once that is days.
+func (a *App) uptime(since time.Time) string {
+	d := max(a.now().Sub(since), 0)
+	if d < 48*time.Hour {
+		return a.waited(d)
+	}
+	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
+}

@@ -1,0 +1,128 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+// serverTold is a server that always tells the same of its calls, and is as well as a test wants it to be.
+type serverTold struct {
+	tui.API
+	sick string
+}
+
+func (a *serverTold) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+	info, err := a.API.GetServerInfo(ctx, request, options...)
+	if err == nil {
+		info.Methods = []*kagziv1.MethodStats{
+			{Method: "AdminService/GetQueueDepth", Calls: 812, P50Ms: 0.9, P95Ms: 2.1},
+			{Method: "AdminService/Watch", Calls: 4, InFlight: 2},
+			{Method: "WorkerService/CompleteStep", Calls: 1_204_511, Errors: 3, InFlight: 7, P50Ms: 1.4, P95Ms: 6.25},
+			{Method: "WorkerService/Session", Calls: 12, Errors: 1, InFlight: 5},
+			{Method: "WorkflowScheduleService/ListWorkflowSchedules", Calls: 77, P50Ms: 1.2, P95Ms: 38},
+			{Method: "WorkflowService/StartWorkflow", Calls: 40_917, Errors: 112, InFlight: 1, P50Ms: 2.2, P95Ms: 1250},
+		}
+	}
+	return info, err
+}
+
+func (a *serverTold) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRequest, options ...grpc.CallOption) (*kagziv1.HealthCheckResponse, error) {
+	answer, err := a.API.HealthCheck(ctx, request, options...)
+	if err == nil && a.sick != "" {
+		answer.Status, answer.Message = kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, a.sick
+	}
+	return answer, err
+}
+
+func TestTheServerLooksRight(t *testing.T) {
+	var all strings.Builder
+	for _, state := range states {
+		for _, size := range sizes {
+			var w *world.World
+			options := func() Options {
+				w = state.world()
+				if state.before != nil {
+					state.before(w)
+				}
+				return Options{API: &serverTold{API: w}, Open: "server", Now: w.Now, Source: "the default"}
+			}
+			onRig(t, options, size.width, size.height, func(r *rig) {
+				if state.after != nil {
+					state.after(r, w)
+				}
+				fmt.Fprintf(&all, "== server, %s, %dx%d\n%s", state.name, size.width, size.height, r.draw())
+			})
+		}
+	}
+	golden(t, "server", jitter.ReplaceAllString(all.String(), "reconnecting in 2s"))
+}
+
+func TestAServerThatIsNotWellSaysSoFirst(t *testing.T) {
+	api := &serverTold{}
+	onRig(t, func() Options {
+		w := world.New(1, begin)
+		api.API = w
+		return Options{API: api, Open: "server", Now: w.Now}
+	}, 80, 24, func(r *rig) {
+		r.shows("● serving")
+		api.sick = "the database cannot be written"
+		r.pass(6 * time.Second)
+		r.shows("✗ NOT SERVING: the database cannot be written")
+		r.lacks("● serving")
+		api.sick = ""
+		r.pass(6 * time.Second)
+		r.shows("● serving")
+	})
+}
+
+func TestCallsOfTheServerAreSortedByAnyColumn(t *testing.T) {
+	onRig(t, func() Options {
+		w := world.New(1, begin)
+		return Options{API: &serverTold{API: w}, Open: "server", Now: w.Now}
+	}, 80, 24, func(r *rig) {
+		r.press("tab", "tab")
+		order := func() string {
+			p := r.app.trails.top().(*serverPage)
+			_, rows := p.Rows()
+			return rows[0][0] + " " + rows[len(rows)-1][0]
+		}
+		for _, c := range []struct{ command, want string }{
+			{"", "CompleteStep Watch"}, // by calls, most first
+			{"sort p95", "StartWorkflow Session"},
+			{"sort errors", "StartWorkflow ListWorkflowSchedules"},
+			{"reverse", "GetQueueDepth StartWorkflow"},
+			{"sort method", "CompleteStep Watch"},
+			{"sort service", "GetQueueDepth StartWorkflow"},
+		} {
+			if err := r.app.command(c.command); err != nil {
+				t.Fatalf(":%s: %v", c.command, err)
+			}
+			r.draw()
+			if got := order(); got != c.want {
+				t.Errorf("after :%s the first and the last are %s, want %s", c.command, got, c.want)
+			}
+		}
+		if err := r.app.command("sort nonsense"); err == nil {
+			t.Error("a column that there is not was taken")
+		}
+	})
+}
+
+func TestTheServersLogIsOneKeyAway(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "server"), 100, 24, func(r *rig) {
+		r.press("l")
+		r.shows("Events (", "worker registered")
+		r.press("esc")
+		r.shows("Server at ")
+	})
+}

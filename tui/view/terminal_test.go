@@ -1,0 +1,221 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gdamore/tcell/v2"
+
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+// memoryTty is a terminal that keeps what is written to it, and on which nobody types.
+type memoryTty struct {
+	width, height int
+	closed        chan struct{}
+	once          sync.Once
+	mu            sync.Mutex
+	written       bytes.Buffer
+}
+
+func newMemoryTty(width, height int) *memoryTty {
+	return &memoryTty{width: width, height: height, closed: make(chan struct{})}
+}
+
+func (m *memoryTty) Start() error        { return nil }
+func (m *memoryTty) Stop() error         { return nil }
+func (m *memoryTty) Drain() error        { m.once.Do(func() { close(m.closed) }); return nil }
+func (m *memoryTty) Close() error        { return m.Drain() }
+func (m *memoryTty) NotifyResize(func()) {}
+
+func (m *memoryTty) WindowSize() (tcell.WindowSize, error) {
+	return tcell.WindowSize{Width: m.width, Height: m.height}, nil
+}
+
+func (m *memoryTty) Read([]byte) (int, error) {
+	<-m.closed
+	return 0, io.EOF
+}
+
+func (m *memoryTty) Write(p []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.written.Write(p)
+}
+
+// take is what was written since it was taken last.
+func (m *memoryTty) take() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := bytes.Clone(m.written.Bytes())
+	m.written.Reset()
+	return taken
+}
+
+// newXterm is a terminal screen, initialised, that writes what most people's terminals are sent.
+func newXterm(tb testing.TB, tty tcell.Tty) tcell.Screen {
+	tb.Helper()
+	info, err := tcell.LookupTerminfo("xterm-256color")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	own := *info // tcell writes into it
+	screen, err := tcell.NewTerminfoScreenFromTtyTerminfo(tty, &own)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := screen.Init(); err != nil {
+		tb.Fatal(err)
+	}
+	return screen
+}
+
+// mirror is a screen in memory, of which a terminal shows the same. It knows in which order its cells were drawn, and what no cell should
+// have been given: tcell shows some of that as blanks, on which nobody should rely.
+type mirror struct {
+	tcell.SimulationScreen
+	terminal tcell.Screen
+	count    int
+	drawn    []int // by cell, in rows
+	harm     string
+}
+
+func newMirror(simulation tcell.SimulationScreen, terminal tcell.Screen, width, height int) *mirror {
+	simulation.SetSize(width, height)
+	return &mirror{SimulationScreen: simulation, terminal: terminal, drawn: make([]int, width*height)}
+}
+
+func (m *mirror) SetContent(x, y int, primary rune, combining []rune, style tcell.Style) {
+	if text := string(append([]rune{primary}, combining...)); strings.ContainsFunc(text, forbidden) {
+		m.harm = text
+	}
+	if w, h := m.Size(); x >= 0 && x < w && y >= 0 && y < h {
+		m.count++
+		m.drawn[y*w+x] = m.count
+	}
+	m.SimulationScreen.SetContent(x, y, primary, combining, style)
+	m.terminal.SetContent(x, y, primary, combining, style)
+}
+
+func (m *mirror) ShowCursor(x, y int) {
+	m.SimulationScreen.ShowCursor(x, y)
+	m.terminal.ShowCursor(x, y)
+}
+
+func (m *mirror) Clear() {
+	clear(m.drawn)
+	m.SimulationScreen.Clear()
+	m.terminal.Clear()
+}
+
+func (m *mirror) Show() {
+	m.SimulationScreen.Show()
+	m.terminal.Show()
+}
+
+func (m *mirror) SetClipboard(data []byte) {
+	m.SimulationScreen.SetClipboard(data)
+	m.terminal.SetClipboard(data)
+}
+
+// useXterm keeps out of terminals what is special in the environment of the test.
+func useXterm(tb testing.TB) {
+	tb.Helper()
+	tb.Setenv("LC_ALL", "en_US.UTF-8")
+	tb.Setenv("COLUMNS", "")
+	tb.Setenv("LINES", "")
+	tb.Setenv("NO_COLOR", "")
+}
+
+// onTerminal tells a story in a bubble, on a screen and on a terminal beside it; useXterm goes before. api is made of the world within the bubble.
+func onTerminal(t *testing.T, w func() *world.World, api func(*world.World) tui.API, open string, width, height int, story func(r *rig, w *world.World, tty *memoryTty)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		tty, simulation := newMemoryTty(width, height), tcell.NewSimulationScreen("UTF-8")
+		if err := simulation.Init(); err != nil {
+			t.Fatal(err)
+		}
+		defer simulation.Fini()
+		terminal := newXterm(t, tty)
+		defer terminal.Fini()
+		screen, made := newMirror(simulation, newStillScreen(terminal), width, height), w()
+		ctx, cancel := context.WithCancel(t.Context())
+		r := &rig{t: t, screen: screen, app: newApp(ctx, Options{
+			API: api(made), Open: open, Screen: screen, Zone: time.UTC, Now: made.Now, Lookup: func(string) (string, bool) { return "", false },
+		})}
+		r.app.begin()
+		r.settle()
+		story(r, made, tty)
+		cancel()
+		r.app.end()
+	})
+}
+
+// What tcell writes for screens that hold nothing but text.
+var (
+	known = []*regexp.Regexp{
+		regexp.MustCompile(`^\x1b\[[0-9;:]*[mH]`), // looks, and places
+		regexp.MustCompile(`^\x1b\(B`),
+		regexp.MustCompile(`^\x08\x08`), // after two blanks, which a wide character then takes
+		regexp.MustCompile(`^\x1b\[(?:\?(?:1049|1|7|12|25|12;25|2004|2026|9001|1004|100[0-6]|1015)[hl]|2[23];[02]?(?:;0)?t|>4;2m|>1u|2?J|K|0? q)`),
+		regexp.MustCompile(`^\x1b[=>]`),
+	}
+	clipboard = regexp.MustCompile(`^\x1b\]52;c;[A-Za-z0-9+/=]*(?:\x1b\\|\x07)`)
+)
+
+// harmless finds fault with what was written to a terminal unless it is text, and what every screen of text is drawn with. It is also how
+// often the clipboard was set.
+func harmless(written []byte) (copies int, err error) {
+	for rest := written; len(rest) > 0; {
+		size := plainText(rest)
+		for i := 0; size == 0 && i < len(known); i++ {
+			size = len(known[i].Find(rest[:min(len(rest), longestKnown)]))
+		}
+		if size == 0 {
+			if size = len(clipboard.Find(rest)); size > 0 {
+				copies++
+			}
+		}
+		if size == 0 {
+			at := len(written) - len(rest)
+			return copies, fmt.Errorf("%q was written, after %q", rest[:min(len(rest), 24)], written[max(at-24, 0):at])
+		}
+		rest = rest[size:]
+	}
+	return copies, nil
+}
+
+// longestKnown is how long a sequence is at most, but for that of the clipboard.
+const longestKnown = 64
+
+// plainText is how many bytes of text what was written begins with.
+func plainText(written []byte) int {
+	n := 0
+	for n < len(written) {
+		r, size := utf8.DecodeRune(written[n:])
+		if r == utf8.RuneError && size == 1 || forbidden(r) {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+// forbidden says whether a character must never reach a terminal: it is obeyed, not seen, or moves its neighbours.
+func forbidden(r rune) bool {
+	if r >= ' ' && r < 0x7f {
+		return false
+	}
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Variation_Selector)
+}

@@ -1,0 +1,144 @@
+// Package widget owns the parts that screens are made of: tables, timelines, documents, forms. They know shapes, and nothing of runs and
+// servers. Whatever they draw goes through a Canvas, which makes text harmless; no other way leads to the screen.
+package widget
+
+import (
+	"unicode/utf8"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/uniseg"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+)
+
+// Canvas is a part of the screen. What would lie outside is not drawn.
+type Canvas struct {
+	Screen     tcell.Screen
+	Theme      *theme.Theme
+	X, Y, W, H int
+}
+
+// On is a canvas over a rectangle of a screen.
+func On(screen tcell.Screen, t *theme.Theme, x, y, w, h int) Canvas {
+	return Canvas{Screen: screen, Theme: t, X: x, Y: y, W: max(w, 0), H: max(h, 0)}
+}
+
+// Part is the rectangle of the canvas at x, y, cut to what the canvas has.
+func (c Canvas) Part(x, y, w, h int) Canvas {
+	x, y = max(x, 0), max(y, 0)
+	return On(c.Screen, c.Theme, c.X+x, c.Y+y, min(w, c.W-x), min(h, c.H-y))
+}
+
+// Clear makes every cell a blank of that style.
+func (c Canvas) Clear(style tcell.Style) {
+	for y := range c.H {
+		c.uncover(0, y)
+		for x := range c.W {
+			c.Screen.SetContent(c.X+x, c.Y+y, ' ', nil, style)
+		}
+	}
+}
+
+// uncover makes a wide character that begins in the cell before x a blank: it would cover what is drawn at x.
+func (c Canvas) uncover(x, y int) {
+	if _, style, width := c.Screen.Get(c.X+x-1, c.Y+y); width > 1 && x < c.W {
+		c.Screen.SetContent(c.X+x-1, c.Y+y, ' ', nil, style)
+	}
+}
+
+// Fill repeats a glyph of one cell from x on.
+func (c Canvas) Fill(x, y, n int, glyph string, style tcell.Style) {
+	runes := []rune(render.Safe(glyph))
+	if len(runes) == 0 || y < 0 || y >= c.H {
+		return
+	}
+	for i := max(x, 0); i < min(x+n, c.W); i++ {
+		c.Screen.SetContent(c.X+i, c.Y+y, runes[0], runes[1:], style)
+	}
+}
+
+// Text writes user text or any other at x, y, made harmless by render.Safe, and is how many cells it took. What does not fit is left out.
+func (c Canvas) Text(x, y int, s string, style tcell.Style) int {
+	if y < 0 || y >= c.H || x >= c.W {
+		return 0
+	}
+	c.uncover(max(x, 0), y)
+	begin, state := x, -1
+	for rest := render.Safe(bounded(s, c.W-x)); rest != ""; {
+		var cluster string
+		var width int
+		cluster, rest, width, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		if x+max(width, 1) > c.W {
+			break
+		}
+		runes := []rune(cluster)
+		if width == 0 { // a mark that stands alone: give it a cell of its own
+			runes, width = append([]rune{'\u00b7'}, runes[1:]...), 1
+		}
+		if x >= 0 {
+			c.Screen.SetContent(c.X+x, c.Y+y, runes[0], runes[1:], style)
+		}
+		x += width
+	}
+	return x - begin
+}
+
+// maxBytesPerCell bounds what is looked at for a line: a character of four bytes and as many marks as render.Safe leaves on it.
+const maxBytesPerCell = 5 * 4
+
+// bounded cuts off what can by no means fit, so that a text of a megabyte costs no more than a short one.
+func bounded(s string, cells int) string {
+	limit := max(cells, 0) * maxBytesPerCell
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
+// Cut writes text into w cells from x on and ends it with an ellipsis where it is longer.
+func (c Canvas) Cut(x, y, w int, s string, style tcell.Style) int {
+	w = min(w, c.W-x)
+	if w <= 0 {
+		return 0
+	}
+	s = render.Safe(bounded(s, w+1))
+	if uniseg.StringWidth(s) <= w {
+		return c.Text(x, y, s, style)
+	}
+	ellipsis := c.Theme.Glyph(theme.Ellipsis)
+	n := c.Part(x, y, w-1, 1).Text(0, 0, s, style)
+	return n + c.Text(x+n, y, ellipsis, style)
+}
+
+// Right writes text so that it ends w cells after x.
+func (c Canvas) Right(x, y, w int, s string, style tcell.Style) {
+	s = render.Safe(bounded(s, w+1))
+	c.Cut(x+max(w-uniseg.StringWidth(s), 0), y, w, s, style)
+}
+
+// Box draws a frame around the canvas with a title in its upper edge, and is the canvas inside.
+func (c Canvas) Box(title string, style tcell.Style) Canvas {
+	if c.W < 2 || c.H < 2 {
+		return c.Part(0, 0, 0, 0)
+	}
+	g := c.Theme.Glyph
+	for _, y := range []int{0, c.H - 1} {
+		c.Fill(1, y, c.W-2, g(theme.Line), style)
+	}
+	for y := 1; y < c.H-1; y++ {
+		c.Text(0, y, g(theme.Bar), style)
+		c.Text(c.W-1, y, g(theme.Bar), style)
+	}
+	c.Text(0, 0, g(theme.CornerTL), style)
+	c.Text(c.W-1, 0, g(theme.CornerTR), style)
+	c.Text(0, c.H-1, g(theme.CornerBL), style)
+	c.Text(c.W-1, c.H-1, g(theme.CornerBR), style)
+	if title != "" {
+		c.Cut(2, 0, c.W-4, " "+title+" ", c.Theme.Role(theme.Title))
+	}
+	return c.Part(1, 1, c.W-2, c.H-2)
+}

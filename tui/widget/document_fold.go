@@ -1,0 +1,204 @@
+package widget
+
+// Toggle folds or unfolds what begins at the cursor; at a closing bracket, what ends there.
+func (d *Document) Toggle() {
+	if len(d.tokens) == 0 {
+		return
+	}
+	at := d.cursor
+	if d.tokens[at].kind == closeToken {
+		at = int(d.tokens[at].partner)
+	}
+	if d.tokens[at].opens() {
+		d.cursor = at
+		d.fold(at, !d.tokens[at].folded)
+	}
+}
+
+func (d *Document) fold(at int, folded bool) {
+	d.tokens[at].folded = folded
+	delete(d.laid, at)
+	d.top = place{d.shown(d.top.line), 0}
+	d.reveal()
+}
+
+// out folds what the cursor is on, or goes to what it is in.
+func (d *Document) out() {
+	if len(d.tokens) == 0 {
+		return
+	}
+	t := &d.tokens[d.cursor]
+	switch {
+	case t.opens() && !t.folded:
+		d.fold(d.cursor, true)
+	case t.kind == closeToken:
+		d.cursor = int(t.partner)
+	case t.parent >= 0:
+		d.cursor = int(t.parent)
+	}
+	d.reveal()
+}
+
+// in unfolds what the cursor is on, or goes to its first entry.
+func (d *Document) in() {
+	if len(d.tokens) == 0 || !d.tokens[d.cursor].opens() {
+		return
+	}
+	if d.tokens[d.cursor].folded {
+		d.fold(d.cursor, false)
+		return
+	}
+	d.move(1)
+}
+
+// FoldAll folds everything but the outermost object or array.
+func (d *Document) FoldAll() { d.foldAll(true) }
+
+// UnfoldAll unfolds everything.
+func (d *Document) UnfoldAll() { d.foldAll(false) }
+
+func (d *Document) foldAll(folded bool) {
+	if len(d.tokens) == 0 {
+		return
+	}
+	for i := range d.tokens {
+		if t := &d.tokens[i]; t.opens() {
+			t.folded = folded && t.parent >= 0
+		}
+	}
+	clear(d.laid)
+	d.cursor = d.shown(d.cursor)
+	d.top = place{d.shown(d.top.line), 0}
+	d.reveal()
+}
+
+// shown is the row that stands for a token: itself, or the outermost folded one that it is in.
+func (d *Document) shown(at int) int {
+	if at >= len(d.tokens) {
+		return at
+	}
+	shown := at
+	if t := &d.tokens[at]; t.kind == closeToken && d.tokens[t.partner].folded {
+		shown = int(t.partner)
+	}
+	for up := d.tokens[at].parent; up >= 0; up = d.tokens[up].parent {
+		if d.tokens[up].folded {
+			shown = int(up)
+		}
+	}
+	return shown
+}
+
+// open unfolds everything that a token is in.
+func (d *Document) open(at int) {
+	for up := d.tokens[at].parent; up >= 0; up = d.tokens[up].parent {
+		if d.tokens[up].folded {
+			d.tokens[up].folded = false
+			delete(d.laid, int(up))
+		}
+	}
+	if t := &d.tokens[at]; t.kind == closeToken && d.tokens[t.partner].folded {
+		d.tokens[t.partner].folded = false
+		delete(d.laid, int(t.partner))
+	}
+}
+
+// rows, after and ahead make the document a flow of the rows that are not folded away.
+func (d *Document) rows(at int) int { return len(d.layout(at).starts) }
+
+func (d *Document) after(at int) (int, bool) {
+	next := at + 1
+	if t := &d.tokens[at]; t.folded {
+		next = int(t.partner) + 1
+	}
+	return next, next < len(d.tokens)
+}
+
+func (d *Document) ahead(at int) (int, bool) {
+	if at == 0 {
+		return 0, false
+	}
+	// What is before a row that is shown is shown too, unless it closes what is folded.
+	if t := &d.tokens[at-1]; t.kind == closeToken && d.tokens[t.partner].folded {
+		return int(t.partner), true
+	}
+	return at - 1, true
+}
+
+// move goes on by rows of the document; within one that is taller than the screen it scrolls first.
+func (d *Document) move(rows int) {
+	if len(d.tokens) == 0 {
+		return
+	}
+	for ; rows > 0; rows-- {
+		last := place{d.cursor, d.rows(d.cursor) - 1}
+		if step(d, d.top, max(d.height, 1)-1).before(last) {
+			d.top = step(d, d.top, 1)
+			continue
+		}
+		next, ok := d.after(d.cursor)
+		if !ok {
+			return
+		}
+		d.cursor = next
+		d.reveal()
+	}
+	for ; rows < 0; rows++ {
+		if d.top.line == d.cursor && d.top.row > 0 {
+			d.top.row--
+			continue
+		}
+		previous, ok := d.ahead(d.cursor)
+		if !ok {
+			return
+		}
+		d.cursor = previous
+		if d.top.line >= previous {
+			d.top = place{previous, max(d.rows(previous)-max(d.height, 1), 0)}
+		}
+	}
+}
+
+// page moves the screen by rows, and the cursor with it.
+func (d *Document) page(rows int) {
+	if len(d.tokens) == 0 {
+		return
+	}
+	was := d.top
+	d.top = step(d, d.top, rows)
+	d.settle()
+	if d.top == was { // at an end: the cursor goes all the way
+		d.cursor = step(d, place{d.cursor, 0}, rows).line
+		return
+	}
+	last := step(d, d.top, max(d.height, 1)-1)
+	d.cursor = min(max(d.cursor, d.top.line), last.line)
+}
+
+// settle leaves no room below the last row.
+func (d *Document) settle() {
+	end := d.shown(len(d.tokens) - 1)
+	if most := step(d, place{end, d.rows(end) - 1}, 1-max(d.height, 1)); most.before(d.top) {
+		d.top = most
+	}
+}
+
+// reveal scrolls so that the cursor's row is on the screen, all of it if it fits. In one that does not fit it stays where it is.
+func (d *Document) reveal() {
+	if len(d.tokens) == 0 || d.top.line == d.cursor && d.rows(d.cursor) > d.height {
+		return
+	}
+	first := place{d.cursor, 0}
+	if first.before(d.top) {
+		d.top = first
+		return
+	}
+	last := place{d.cursor, d.rows(d.cursor) - 1}
+	least := step(d, last, 1-max(d.height, 1))
+	if first.before(least) {
+		least = first
+	}
+	if d.top.before(least) {
+		d.top = least
+	}
+}

@@ -1,0 +1,178 @@
+package widget
+
+import (
+	"strings"
+
+	"github.com/gdamore/tcell/v2"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+)
+
+const (
+	formMost     = 90 // cells of a form, if there are as many
+	formLabel    = 18 // of the labels at most
+	jsonRows     = 6  // of JSON that are shown
+	jsonBytes    = 4 << 10
+	formButtons  = 2 // rows: what is wrong, and the buttons
+	checkedMark  = "[x]"
+	uncheckedBox = "[ ]"
+)
+
+// formRow is a row of a form: what to draw there, and the field that it belongs to.
+type formRow struct {
+	field int
+	draw  func(c Canvas)
+}
+
+// Draw draws the box in the middle of the widget and leaves what is around it as it is. The field that has the focus is always seen.
+func (f *Form) Draw(screen tcell.Screen) {
+	x, y, w, h := f.GetInnerRect()
+	look := f.look()
+	width := min(w, formMost)
+	rows := f.rows(width - 4)
+	height := min(len(rows)+formButtons+2, h)
+	c := On(screen, look, x, y, w, h).Part((w-width)/2, (h-height)/2, width, height)
+	c.Clear(look.Role(theme.Text))
+	inner := c.Box(f.title, look.Role(theme.Border))
+	c = inner.Part(1, 0, inner.W-2, inner.H)
+	room := max(c.H-formButtons, 0)
+	f.scroll(rows, room)
+	f.places = map[int]int{}
+	for i := f.offset; i < min(f.offset+room, len(rows)); i++ {
+		f.places[c.Y+i-f.offset] = rows[i].field
+		rows[i].draw(c.Part(0, i-f.offset, c.W, 1))
+	}
+	if f.offset > 0 {
+		inner.Text(inner.W-1, 0, look.Glyph(theme.Up), look.Role(theme.Key))
+	}
+	if f.offset+room < len(rows) {
+		c.Cut(0, room, c.W, look.Glyph(theme.Down)+" more below", look.Role(theme.Faint))
+	}
+	if f.problem != "" {
+		c.Part(0, room, c.W, 1).Clear(look.Role(theme.Text))
+		c.Cut(0, room, c.W, f.problem, look.Role(theme.Danger))
+	}
+	f.drawButtons(c.Part(0, c.H-1, c.W, 1))
+}
+
+// scroll keeps all rows of the focused field on the screen, its first if they are too many.
+func (f *Form) scroll(rows []formRow, room int) {
+	f.offset = max(min(f.offset, len(rows)-room), 0)
+	first, last := -1, -1
+	for i, row := range rows {
+		if row.field == f.focus {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first >= 0 {
+		f.offset = min(max(f.offset, last-room+1), first)
+	}
+}
+
+// rows are all rows of the fields.
+func (f *Form) rows(width int) []formRow {
+	label := 0
+	for _, field := range f.fields {
+		label = max(label, textWidth(field.Label, formLabel))
+	}
+	label = min(label, formLabel, width/3) + 2
+	var rows []formRow
+	for i, field := range f.fields {
+		add := func(draw func(c Canvas)) {
+			rows = append(rows, formRow{i, draw})
+		}
+		add(func(c Canvas) { f.drawField(c, field, label, i == f.focus) })
+		below := func(line Line) {
+			add(func(c Canvas) { line.Draw(c.Part(label, 0, c.W-label, 1)) })
+		}
+		if field.Kind == JSONField {
+			for _, line := range jsonLines(field.Value) {
+				below(line)
+			}
+		}
+		if field.problem != "" {
+			add(func(c Canvas) { c.Cut(label, 0, c.W-label, field.problem, c.Theme.Role(theme.Danger)) })
+		}
+		if field.Note != nil {
+			if cells := field.Note(field.value()); len(cells) > 0 {
+				below(Line{Cells: cells})
+			}
+		}
+		for _, line := range field.note {
+			below(line)
+		}
+	}
+	return rows
+}
+
+// jsonLines are the first lines of a value, below the line that says how large it is.
+func jsonLines(value string) []Line {
+	if value == "" {
+		return nil
+	}
+	head, more := shorten(value, jsonBytes)
+	lines := TextLines(head, render.Plain)
+	if len(lines) > jsonRows || more > 0 {
+		lines = append(lines[:min(len(lines), jsonRows-1)], TextLine("...", render.Dim))
+	}
+	return lines
+}
+
+func (f *Form) drawField(c Canvas, field *formField, label int, focused bool) {
+	style := c.Theme.Role(theme.Text)
+	if focused {
+		style = c.Theme.Role(theme.Title)
+	}
+	c.Cut(0, 0, label-1, field.Label, style)
+	value := c.Part(label, 0, c.W-label, 1)
+	look := c.Theme.Role(theme.Text)
+	if focused {
+		look = c.Theme.Role(theme.Selected)
+	}
+	switch field.Kind {
+	case ChoiceField:
+		left, right := c.Theme.Glyph(theme.Left), c.Theme.Glyph(theme.Right)
+		value.Cut(0, 0, value.W, left+" "+field.Value+" "+right, look)
+	case CheckField:
+		box := uncheckedBox
+		if field.Value == "true" {
+			box = checkedMark
+		}
+		value.Text(0, 0, box, look)
+	case JSONField:
+		value.Cut(0, 0, value.W, f.jsonHint(field), look)
+	default:
+		field.input.draw(value, 0, 0, value.W, field.ghost, focused)
+	}
+}
+
+// jsonHint says how large the JSON is and how to change it.
+func (f *Form) jsonHint(field *formField) string {
+	parts := []string{"empty"}
+	if field.Value != "" {
+		parts[0] = render.Bytes(int64(len(field.Value)))
+	}
+	if f.Edit != nil {
+		parts = append(parts, "e opens the editor")
+	}
+	return strings.Join(append(parts, "or paste it"), ", ")
+}
+
+// drawButtons draws the buttons at the right edge, and remembers where they are.
+func (f *Form) drawButtons(c Canvas) {
+	labels := [...]string{f.SubmitLabel, "Cancel"}
+	x := max(c.W-buttonWidth(labels[0])-buttonWidth(labels[1])-buttonGap, 0)
+	for i, label := range labels {
+		style := c.Theme.Role(theme.Text)
+		if f.focus == f.submitFocus()+i {
+			style = c.Theme.Role(theme.Selected).Bold(true)
+		}
+		n := c.Text(x, 0, "[ "+label+" ]", style)
+		f.buttons[i] = buttonPlace{c.X + x, c.Y, n}
+		x += n + buttonGap
+	}
+}

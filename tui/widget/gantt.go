@@ -1,0 +1,229 @@
+package widget
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+)
+
+// SpanKind is what went on during a span.
+type SpanKind uint8
+
+const (
+	Work    SpanKind = iota // something ran
+	Rest                    // it slept or waited for somebody
+	Between                 // it waited for the next attempt
+)
+
+// Span is a stretch of time in a lane.
+type Span struct {
+	From, To time.Time // To zero: it still goes on
+	Kind     SpanKind
+	Style    render.Style
+	End      theme.Glyph // drawn in its last cell: theme.Failed; nothing ends theme.Pending, which is zero and draws none
+}
+
+// Lane is one row of a Gantt.
+type Lane struct {
+	ID      string // the cursor stays with it
+	Label   string
+	Indent  int // levels
+	Sign    theme.Sign
+	Spans   []Span
+	Overlay []Span // earlier attempts, drawn below Spans when the overlay is on
+	Note    string // what else there is to say of it in the line at the bottom
+}
+
+// failed says whether something in the lane went wrong.
+func (l *Lane) failed() bool {
+	return l.Sign.Style == render.Bad || slices.ContainsFunc(l.Spans, func(s Span) bool { return s.End == theme.Failed || s.End == theme.TimedOut })
+}
+
+// Gantt shows lanes of spans over one axis of time. Lanes are drawn in the order that they are given in.
+type Gantt struct {
+	*tview.Box
+	look  func() *theme.Theme
+	lanes []Lane
+	index map[string]int // of lanes by id
+	label int            // cells that the widest label needs
+	now   time.Time
+
+	begin    time.Time     // of the earliest span
+	last     time.Duration // the latest end, counted from begin
+	open     bool          // something still goes on
+	quiet    []stretch     // the times in which no lane works
+	perCell  float64       // nanoseconds of a cell; 0 fits everything in
+	left     float64       // cells of the axis scrolled out on the left
+	collapse bool
+	overlay  bool
+
+	selected int
+	offset   int // first lane on the screen
+	height   int // lanes on the screen at the last draw
+	area     int // cells for bars at the last draw
+
+	// Clock writes a moment in the line at the bottom; default UTC with milliseconds.
+	Clock func(time.Time) string
+	enter func(Lane)
+}
+
+// NewGantt makes an empty one.
+func NewGantt(look func() *theme.Theme) *Gantt {
+	return &Gantt{Box: tview.NewBox(), look: look, area: 1,
+		Clock: func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") + "Z" }}
+}
+
+// SetLanes shows other lanes as they are at now. The cursor stays on its lane if it is still there.
+func (g *Gantt) SetLanes(lanes []Lane, now time.Time) {
+	id := ""
+	if lane, ok := g.Selected(); ok {
+		id = lane.ID
+	}
+	g.lanes, g.now = lanes, now
+	g.index = make(map[string]int, len(lanes))
+	g.label = 0
+	for i := range lanes {
+		g.index[lanes[i].ID] = i
+		g.label = max(g.label, labelWidth(&lanes[i]))
+	}
+	g.measure()
+	if i, ok := g.index[id]; ok {
+		g.selected = i
+	}
+	g.settle()
+}
+
+// SetNow lets what still goes on grow.
+func (g *Gantt) SetNow(now time.Time) { g.now = now }
+
+// OnEnter is called with the lane under the cursor when it is chosen.
+func (g *Gantt) OnEnter(f func(Lane)) { g.enter = f }
+
+// Selected is the lane under the cursor; ok is false when there is none.
+func (g *Gantt) Selected() (lane Lane, ok bool) {
+	if g.selected >= len(g.lanes) {
+		return Lane{}, false
+	}
+	return g.lanes[g.selected], true
+}
+
+// Select puts the cursor on a lane; false when there is none with that id.
+func (g *Gantt) Select(id string) bool {
+	i, ok := g.index[id]
+	if ok {
+		g.move(i)
+	}
+	return ok
+}
+
+// NextFailed puts the cursor on the next lane in which something failed, after the last one on the first; false when there is none.
+func (g *Gantt) NextFailed() bool { return g.seek(1) }
+
+// PrevFailed does so upwards.
+func (g *Gantt) PrevFailed() bool { return g.seek(-1) }
+
+func (g *Gantt) seek(step int) bool {
+	for i := range g.lanes {
+		at := around(g.selected, step*(i+1), len(g.lanes))
+		if g.lanes[at].failed() {
+			g.move(at)
+			return true
+		}
+	}
+	return false
+}
+
+// move puts the cursor on a lane, or on the nearest there is.
+func (g *Gantt) move(to int) {
+	g.selected = to
+	g.settle()
+}
+
+// settle keeps the cursor within the lanes and the screen around the cursor.
+func (g *Gantt) settle() {
+	g.selected = max(min(g.selected, len(g.lanes)-1), 0)
+	height := max(g.height, 1)
+	g.offset = min(max(g.offset, g.selected-height+1), g.selected)
+	g.offset = max(min(g.offset, len(g.lanes)-height), 0)
+}
+
+// InputHandler moves, zooms and opens.
+func (g *Gantt) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
+	return g.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { g.Key(event) })
+}
+
+// Key does what a key means to the timeline; ok is false when it means nothing.
+func (g *Gantt) Key(event *tcell.EventKey) (ok bool) {
+	page := max(g.height-1, 1)
+	switch KeyName(event) {
+	case "j", "down":
+		g.move(g.selected + 1)
+	case "k", "up":
+		g.move(g.selected - 1)
+	case "g", "home":
+		g.move(0)
+	case "G", "end":
+		g.move(len(g.lanes) - 1)
+	case "pgdn":
+		g.move(g.selected + page)
+	case "pgup":
+		g.move(g.selected - page)
+	case "ctrl-d":
+		g.move(g.selected + max(page/2, 1))
+	case "ctrl-u":
+		g.move(g.selected - max(page/2, 1))
+	case "enter":
+		if lane, ok := g.Selected(); ok && g.enter != nil {
+			g.enter(lane)
+		}
+	default:
+		return g.timeKey(KeyName(event))
+	}
+	return true
+}
+
+// timeKey is Key for what changes the time that is shown.
+func (g *Gantt) timeKey(key string) bool {
+	switch key {
+	case "h", "left":
+		g.Pan(-max(g.area/8, 1))
+	case "l", "right":
+		g.Pan(max(g.area/8, 1))
+	case "+", "=":
+		g.ZoomIn()
+	case "-":
+		g.ZoomOut()
+	case "0":
+		g.Fit()
+	case "z":
+		g.Collapse(!g.collapse)
+	case "o":
+		g.Overlay(!g.overlay)
+	case "f":
+		g.NextFailed()
+	case "F":
+		g.PrevFailed()
+	default:
+		return false
+	}
+	return true
+}
+
+// MouseHandler moves with the wheel, and selects and opens with clicks.
+func (g *Gantt) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+	return mouse(g.Box, func(rows int) { g.move(g.selected + rows) }, func(_, y int, double bool) {
+		lane := g.offset + y - 1
+		if y < 1 || y > g.height || lane >= len(g.lanes) {
+			return
+		}
+		g.move(lane)
+		if double && g.enter != nil {
+			g.enter(g.lanes[lane])
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package widget
+
+import (
+	"math"
+
+	"github.com/gdamore/tcell/v2"
+
+	"github.com/kagzi/kagzi/tui/theme"
+)
+
+// bars draws the spans of one lane.
+type bars struct {
+	Canvas
+	gantt *Gantt
+	scale scale
+}
+
+// placed is a span in cells of the canvas. It takes at least a part of its first one.
+type placed struct {
+	first, last int     // first may be left of the canvas, last right of it
+	end         float64 // where it ends exactly
+	visible     bool
+}
+
+// lane draws the spans so that what matters more lies on top: waiting, breaks, earlier attempts, work, how things ended.
+func (b bars) lane(l *Lane) {
+	var earlier []Span
+	if b.gantt.overlay {
+		earlier = l.Overlay
+	}
+	b.waiting(earlier, true)
+	b.waiting(l.Spans, false)
+	b.breaks()
+	b.working(earlier, true)
+	b.working(l.Spans, false)
+	b.ends(earlier, true)
+	b.ends(l.Spans, false)
+}
+
+// place finds the cells of a span.
+func (b bars) place(s *Span) placed {
+	from := s.From.Sub(b.gantt.begin)
+	to := b.gantt.now.Sub(b.gantt.begin)
+	if !s.To.IsZero() {
+		to = s.To.Sub(b.gantt.begin)
+	}
+	start, end := b.scale.cell(from), b.scale.cell(max(from, to))
+	lastCell := max(math.Ceil(b.scale.cells())-1, 0)
+	start = min(math.Floor(start), lastCell) - b.gantt.left
+	end -= b.gantt.left
+	if start >= float64(b.W) || max(end, start+1) <= 0 {
+		return placed{}
+	}
+	start, end = max(start, -1), min(end, float64(b.W+1)) // far away is as good as just outside
+	first := int(start)
+	return placed{first: first, last: max(int(math.Ceil(end))-1, first), end: end, visible: true}
+}
+
+func (b bars) style(s *Span, earlier bool) tcell.Style {
+	style := b.Theme.Style(s.Style)
+	if earlier {
+		style = style.Dim(true)
+	}
+	return style
+}
+
+// waiting draws the spans in which nothing ran.
+func (b bars) waiting(spans []Span, earlier bool) {
+	for i := range spans {
+		s := &spans[i]
+		p := b.place(s)
+		if s.Kind == Work || !p.visible {
+			continue
+		}
+		glyph := theme.Rest
+		if s.Kind == Between {
+			glyph = theme.Between
+		}
+		b.fill(p.first, p.last, b.Theme.Glyph(glyph), b.style(s, earlier))
+	}
+}
+
+// breaks marks the collapsed gaps.
+func (b bars) breaks() {
+	for _, g := range b.scale.gaps {
+		first, last := gapCells(b.scale, g, b.gantt.left)
+		b.fill(first, last, b.Theme.Glyph(theme.Break), b.Theme.Role(theme.Faint))
+	}
+}
+
+// gapCells are the cells that lie in a gap from edge to edge.
+func gapCells(s scale, g gap, left float64) (first, last int) {
+	return int(math.Ceil(s.cell(g.from) - left)), int(math.Floor(s.cell(g.to)-left)) - 1
+}
+
+// working draws the spans in which something ran. Of many in one cell that look the same one is drawn.
+func (b bars) working(spans []Span, earlier bool) {
+	drawn, look := -2, tcell.StyleDefault // the cell of the last span that took one only
+	for i := range spans {
+		s := &spans[i]
+		if s.Kind != Work {
+			continue
+		}
+		p := b.place(s)
+		style := b.style(s, earlier)
+		if !p.visible || p.first == p.last && p.first == drawn && style == look {
+			continue
+		}
+		if p.first == p.last {
+			drawn, look = p.first, style
+		}
+		b.bar(p, style)
+	}
+}
+
+// bar fills cells up to the exact end as far as the glyphs can tell.
+func (b bars) bar(p placed, style tcell.Style) {
+	parts := b.Theme.Eighths()
+	b.fill(p.first, p.last-1, parts[len(parts)-1], style)
+	n := int(math.Round((p.end - float64(p.last)) * float64(len(parts))))
+	if p.first == p.last {
+		n = max(n, 1)
+	}
+	if n = min(n, len(parts)); n > 0 && p.last >= 0 {
+		b.Text(p.last, 0, parts[n-1], style)
+	}
+}
+
+// ends draws how spans ended: the tip of what still runs, and the glyph of what went wrong on top of everything.
+func (b bars) ends(spans []Span, earlier bool) {
+	for i := range spans {
+		if s := &spans[i]; s.To.IsZero() && s.Kind == Work {
+			b.endWith(s, theme.Tip, earlier)
+		}
+	}
+	for i := range spans {
+		if s := &spans[i]; !s.To.IsZero() && s.End != theme.Pending {
+			b.endWith(s, s.End, earlier)
+		}
+	}
+}
+
+func (b bars) endWith(s *Span, glyph theme.Glyph, earlier bool) {
+	if p := b.place(s); p.visible && p.last >= 0 && p.last < b.W {
+		b.Text(p.last, 0, b.Theme.Glyph(glyph), b.style(s, earlier))
+	}
+}
+
+// fill writes a glyph into the cells from first to last that are on the canvas.
+func (b bars) fill(first, last int, glyph string, style tcell.Style) {
+	first, last = max(first, 0), min(last, b.W-1)
+	b.Fill(first, 0, last-first+1, glyph, style)
+}

@@ -1,0 +1,84 @@
+package widget_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rivo/tview"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
+	"github.com/kagzi/kagzi/tui/widget/widgettest"
+)
+
+// everywhere makes each widget with a text wherever it may come from a user.
+func everywhere(t *testing.T, look func() *theme.Theme, text string) map[string]tview.Primitive {
+	cells := []render.Cell{{Text: text, Style: render.Bad}, {Text: text}}
+	lines := append(widget.TextLines(text, render.Plain), widget.Line{Cells: cells})
+	gantt := widget.NewGantt(look)
+	gantt.SetLanes([]widget.Lane{{ID: text, Label: text, Note: text, Spans: []widget.Span{work(0, 1, render.Good)}}}, noon)
+	document := widget.NewDocument(look)
+	document.SetPayload(text, fmt.Appendf(nil, `{%q:[%q],"raw %s":"%s"}`, text, text, text, text), "")
+	other := widget.NewDocument(look)
+	other.SetPayload(text, []byte(text), "application/json")
+	wrapped := widget.NewDocument(look)
+	wrapped.SetPayload(text, []byte(text+"\n"+text), "text/plain")
+	wrapped.SetWrap(true)
+	wrapped.Search(text)
+	viewer := widget.NewLines(look).SetLines(lines)
+	viewer.Search(text)
+	sideways := widget.NewLines(look).SetLines(lines)
+	sideways.SetWrap(false)
+	tree := widget.NewTree(look).SetRoots([]widget.Node{{ID: text, Cells: cells, Open: true, Children: []widget.Node{{ID: text + "2", Cells: cells}}}})
+	prompt := widget.NewPrompt(look, text)
+	prompt.Complete = func(typed string) []string { return []string{typed + text} }
+	prompt.Paste(text)
+	prompt.Error(text)
+	dialog := widget.NewDialog(look, widget.Question{Title: text, Lines: lines, Command: text, Buttons: []string{text, text}, Want: text})
+	form := widget.NewForm(look, text, []widget.Field{
+		{Name: "a", Label: text, Value: text, Check: func(string) error { return errors.New(text) }, Note: func(string) []render.Cell { return cells }},
+		{Name: "b", Label: text, Kind: widget.ChoiceField, Choices: []string{text}}, {Name: "c", Kind: widget.JSONField, Value: text},
+	})
+	form.SetNote("b", lines)
+	widgettest.Press(t, form, "ctrl-s")
+	form.SetError("", text)
+	picker := widget.NewPicker(look, text, []widget.Choice{{ID: text, Line: widget.Line{Cells: cells}}}, "")
+	return map[string]tview.Primitive{"gantt": gantt, "document": document, "other document": other, "wrapped document": wrapped, "lines": viewer, "lines sideways": sideways,
+		"tree": tree, "prompt": prompt, "dialog": dialog, "form": form, "picker": picker}
+}
+
+func TestNothing_hostile_reaches_a_cell(t *testing.T) {
+	corpus := widgettest.Hostile()
+	if len(corpus) < 100 {
+		t.Fatalf("the corpus holds %d texts, want at least 100", len(corpus))
+	}
+	corpus = append(corpus, strings.Repeat("\x1b[31m\u202e語e\u0301", 90_000)) // about a megabyte in one line
+	for i, text := range corpus {
+		look := plain
+		if i%2 == 1 {
+			look = ascii
+		}
+		for name, primitive := range everywhere(t, look, text) {
+			t.Run(fmt.Sprintf("%s %d", name, i), func(t *testing.T) {
+				widgettest.Harmless(t, primitive, 60, 15, nil)
+				if i%4 == 0 {
+					widgettest.Press(t, primitive, "j", "down", "right", "l", "w", "n", "G", "left")
+					widgettest.Harmless(t, primitive, 7, 3, nil)
+					widgettest.Harmless(t, primitive, 60, 15, nil)
+				}
+			})
+		}
+	}
+}
+
+func TestTags_are_text(t *testing.T) {
+	const tags = `[red]a[-] ["x"]b[""] [::b]c`
+	for name, primitive := range everywhere(t, plain, tags) {
+		if got := widgettest.Draw(t, primitive, 120, 24, nil); !strings.Contains(got, "[red]a[-]") {
+			t.Errorf("%s shows\n%s", name, got)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package widget
+
+import (
+	"strings"
+
+	"github.com/gdamore/tcell/v2"
+)
+
+// special are the names of keys that write nothing. Enter, tab, esc and backspace come before the control keys that they are the same as.
+var special = map[tcell.Key]string{
+	tcell.KeyEnter: "enter", tcell.KeyTab: "tab", tcell.KeyBacktab: "shift-tab", tcell.KeyEscape: "esc", tcell.KeyBackspace: "backspace",
+	tcell.KeyBackspace2: "backspace", tcell.KeyDelete: "delete", tcell.KeyInsert: "insert", tcell.KeyUp: "up", tcell.KeyDown: "down", tcell.KeyLeft: "left",
+	tcell.KeyRight: "right", tcell.KeyHome: "home", tcell.KeyEnd: "end", tcell.KeyPgUp: "pgup", tcell.KeyPgDn: "pgdn", tcell.KeyCtrlSpace: "ctrl-space",
+	tcell.KeyCtrlBackslash: `ctrl-\`, tcell.KeyCtrlUnderscore: "ctrl-_", tcell.KeyCtrlRightSq: "ctrl-]", tcell.KeyCtrlCarat: "ctrl-^",
+}
+
+// KeyName is what a key is called in help and settings: "x", "X", "space", "ctrl-d", "alt-x", "enter", "f5".
+func KeyName(event *tcell.EventKey) string {
+	name := ""
+	switch key := event.Key(); {
+	case key == tcell.KeyRune && event.Rune() == ' ':
+		name = "space"
+		if event.Modifiers()&tcell.ModCtrl != 0 {
+			name = "ctrl-space"
+		}
+	case key == tcell.KeyRune:
+		name = string(event.Rune())
+	case special[key] != "":
+		name = special[key]
+	case key >= tcell.KeyCtrlA && key <= tcell.KeyCtrlZ:
+		name = "ctrl-" + string(rune('a'+key-tcell.KeyCtrlA))
+	default:
+		name = strings.ToLower(tcell.KeyNames[key])
+	}
+	if event.Modifiers()&tcell.ModAlt != 0 {
+		name = "alt-" + name
+	}
+	return name
+}

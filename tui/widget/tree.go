@@ -1,0 +1,214 @@
+package widget
+
+import (
+	"strings"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/tview"
+
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
+)
+
+// Node is a row of a Tree with what is below it.
+type Node struct {
+	ID       string // the cursor and what is open stay with it; one of its own for each node
+	Cells    []render.Cell
+	Children []Node
+	Open     bool // at first; after that the person decides
+}
+
+// Tree shows nodes below each other, that can be folded.
+type Tree struct {
+	*tview.Box
+	look   func() *theme.Theme
+	roots  []Node
+	open   map[string]bool // of nodes that the person opened or folded
+	flat   []branch        // the nodes that are not folded away, in their order
+	index  map[string]int  // of flat by id
+	cursor int
+	offset int
+	height int
+	enter  func(Node)
+}
+
+// branch is a node as a row.
+type branch struct {
+	node   *Node
+	parent int // row; -1: a root
+	depth  int
+	last   bool // among its siblings
+}
+
+// NewTree makes an empty tree.
+func NewTree(look func() *theme.Theme) *Tree {
+	return &Tree{Box: tview.NewBox(), look: look, open: map[string]bool{}}
+}
+
+// SetRoots shows other nodes. What is open stays open, and the cursor on its node, by their ids.
+func (t *Tree) SetRoots(roots []Node) *Tree {
+	node, had := t.Selected()
+	t.roots = roots
+	t.flatten()
+	if i, ok := t.index[node.ID]; ok && had {
+		t.cursor = i
+	}
+	t.settle()
+	return t
+}
+
+// OnEnter is called with the node under the cursor when it is chosen with enter. Without it enter folds as space does.
+func (t *Tree) OnEnter(f func(Node)) { t.enter = f }
+
+// Selected is the node under the cursor; ok is false when there is none.
+func (t *Tree) Selected() (node Node, ok bool) {
+	if t.cursor >= len(t.flat) {
+		return Node{}, false
+	}
+	return *t.flat[t.cursor].node, true
+}
+
+// Select puts the cursor on a node that is not folded away; false when there is none with that id.
+func (t *Tree) Select(id string) bool {
+	i, ok := t.index[id]
+	if ok {
+		t.move(i)
+	}
+	return ok
+}
+
+func (t *Tree) flatten() {
+	t.flat, t.index = t.flat[:0], map[string]int{}
+	t.grow(t.roots, -1, 0)
+}
+
+func (t *Tree) grow(nodes []Node, parent, depth int) {
+	for i := range nodes {
+		row := len(t.flat)
+		t.index[nodes[i].ID] = row
+		t.flat = append(t.flat, branch{&nodes[i], parent, depth, i == len(nodes)-1})
+		if t.isOpen(&nodes[i]) {
+			t.grow(nodes[i].Children, row, depth+1)
+		}
+	}
+}
+
+// IsOpen says whether a node is on the screen or could be scrolled to, and what is below it as well.
+func (t *Tree) IsOpen(id string) bool {
+	i, ok := t.index[id]
+	return ok && len(t.flat[i].node.Children) > 0 && t.isOpen(t.flat[i].node)
+}
+
+func (t *Tree) isOpen(n *Node) bool {
+	if open, ok := t.open[n.ID]; ok {
+		return open
+	}
+	return n.Open
+}
+
+// Fold folds the node under the cursor or opens it.
+func (t *Tree) Fold(folded bool) {
+	node, ok := t.Selected()
+	if !ok || len(node.Children) == 0 {
+		return
+	}
+	t.open[node.ID] = !folded
+	t.flatten()
+	t.settle()
+}
+
+// FoldAll folds or opens everything.
+func (t *Tree) FoldAll(folded bool) {
+	node, _ := t.Selected()
+	var all func(nodes []Node)
+	all = func(nodes []Node) {
+		for i := range nodes {
+			t.open[nodes[i].ID] = !folded
+			all(nodes[i].Children)
+		}
+	}
+	all(t.roots)
+	t.flatten()
+	if i, ok := t.index[node.ID]; ok {
+		t.cursor = i
+	}
+	t.settle()
+}
+
+func (t *Tree) move(to int) {
+	t.cursor = to
+	t.settle()
+}
+
+// settle keeps the cursor within the rows and the screen around the cursor.
+func (t *Tree) settle() {
+	t.cursor = max(min(t.cursor, len(t.flat)-1), 0)
+	height := max(t.height, 1)
+	t.offset = min(max(t.offset, t.cursor-height+1), t.cursor)
+	t.offset = max(min(t.offset, len(t.flat)-height), 0)
+}
+
+// Draw draws the rows that are on the screen.
+func (t *Tree) Draw(screen tcell.Screen) {
+	x, y, w, h := t.GetInnerRect()
+	look := t.look()
+	c := On(screen, look, x, y, w, h)
+	c.Clear(look.Role(theme.Text))
+	t.height = h
+	t.settle()
+	last := min(t.offset+h, len(t.flat))
+	for i := t.offset; i < last; i++ {
+		t.drawRow(c.Part(0, i-t.offset, w, 1), &t.flat[i], i == t.cursor)
+	}
+	if t.offset > 0 {
+		c.Text(w-1, 0, look.Glyph(theme.Up), look.Role(theme.Key))
+	}
+	if last < len(t.flat) {
+		c.Text(w-1, h-1, look.Glyph(theme.Down), look.Role(theme.Key))
+	}
+}
+
+func (t *Tree) drawRow(c Canvas, b *branch, selected bool) {
+	style, lines := styler(c.Theme.Style), c.Theme.Role(theme.Border)
+	if selected {
+		lines = c.Theme.Role(theme.Selected)
+		style = func(render.Style) tcell.Style { return lines }
+		c.Clear(lines)
+	}
+	x := c.Text(0, 0, t.prefix(c.Theme, b, c.W/2), lines)
+	switch {
+	case len(b.node.Children) > 0 && t.isOpen(b.node):
+		x += c.Text(x, 0, c.Theme.Glyph(theme.Unfolded)+" ", lines)
+	case len(b.node.Children) > 0:
+		x += c.Text(x, 0, c.Theme.Glyph(theme.Folded)+" ", lines)
+	case b.parent < 0: // below the others
+		x += foldMark
+	}
+	for _, cell := range b.node.Cells {
+		x += c.Cut(x, 0, c.W-x, cell.Text, style(cell.Style)) + columnGap
+	}
+}
+
+// prefix is the lines on the left of a row, from the nearest ancestors that there is room for.
+func (t *Tree) prefix(look *theme.Theme, b *branch, cells int) string {
+	if b.parent < 0 {
+		return ""
+	}
+	glyph := theme.Branch
+	if b.last {
+		glyph = theme.LastOne
+	}
+	text, width := look.Glyph(glyph), branchCells
+	for up := b.parent; t.flat[up].parent >= 0 && width+branchCells <= cells; up = t.flat[up].parent {
+		if t.flat[up].last {
+			text = strings.Repeat(" ", branchCells) + text
+		} else {
+			text = look.Glyph(theme.Through) + text
+		}
+		width += branchCells
+	}
+	return text
+}
+
+// branchCells is how wide the lines of one level are.
+const branchCells = 3
