@@ -1,0 +1,203 @@
+package installer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// box is a machine for the commands, with a service manager in memory.
+type box struct {
+	manager *fakeManager
+	world   world
+	out     bytes.Buffer
+	health  error
+}
+
+func newBox(t *testing.T) *box {
+	t.Helper()
+	root := t.TempDir()
+	binary := filepath.Join(root, "here", "kagzi")
+	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(binary, []byte("v1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b := &box{manager: &fakeManager{failAt: map[string]error{}}}
+	b.world = world{
+		system: "linux", places: foreign("linux"), env: func(string) string { return "" }, mayInstall: true,
+		executable: func() (string, error) { return binary, nil },
+		groupOf:    func(account string) (string, error) { return account + "s", nil },
+		manager:    func(Spec) (manager, error) { return b.manager, nil },
+		disk: func() *disk {
+			return &disk{root: filepath.Join(root, "disk"), places: foreign("linux"), chown: func(string, string, string) error { return nil }}
+		},
+	}
+	if err := os.Mkdir(filepath.Join(root, "disk"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// kagzi runs `kagzi service` with arguments and returns what it prints.
+func (b *box) kagzi(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	b.out.Reset()
+	cmd := command(Options{Health: func(context.Context, string) error { return b.health }}, func(cmd *cobra.Command) *world {
+		w := b.world
+		w.out, w.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		return &w
+	})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&b.out)
+	cmd.SetErr(&b.out)
+	err := cmd.ExecuteContext(t.Context())
+	return b.out.String(), err
+}
+
+func TestTheLifeOfAService(t *testing.T) {
+	b := newBox(t)
+	for _, step := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"status", exitNotInstalled, "not installed"},
+		{"start", exitNotFound, ""},
+		{"logs", exitNotFound, ""},
+		{"reconfigure --listen :1", exitNotFound, ""},
+		{"install --copy-binary --dry-run", 0, "would register"},
+		{"status", exitNotInstalled, "not installed"},
+		{"install --copy-binary --listen 127.0.0.1:7000 -- --log-level debug", 0, "started kagzi"},
+		{"status", 0, "running"},
+		{"install --copy-binary --listen 127.0.0.1:7000 -- --log-level debug", 0, "unchanged"},
+		{"install --copy-binary", exitConflict, "- ExecStart"},
+		{"stop", 0, "kagzi is stopped"},
+		{"status", exitStopped, "stopped"},
+		{"reconfigure --listen 127.0.0.1:7001", 0, "changed kagzi"},
+		{"status", exitStopped, "stopped"},
+		{"start", 0, "kagzi is running"},
+		{"restart", 0, "kagzi is running"},
+		{"uninstall --dry-run", 0, "would keep /var/lib/kagzi"},
+		{"uninstall --purge", 0, "uninstalled kagzi"},
+		{"uninstall --purge", 0, "is not installed"},
+		{"status", exitNotInstalled, "not installed"},
+	} {
+		out, err := b.kagzi(t, strings.Fields(step.args)...)
+		if code := codeOf(err); (err != nil || step.code != 0) && code != step.code {
+			t.Fatalf("%s: error %v with code %d, want %d", step.args, err, code, step.code)
+		}
+		if !strings.Contains(out, step.says) {
+			t.Errorf("%s says %q, want %q", step.args, out, step.says)
+		}
+		if step.args == "reconfigure --listen 127.0.0.1:7001" && !strings.Contains(b.manager.text, "--listen 127.0.0.1:7001 --log-level debug") {
+			t.Errorf("the definition is %s, want the address changed and the rest kept", b.manager.text)
+		}
+	}
+}
+
+func TestStatusAsJSONIsAContract(t *testing.T) {
+	b := newBox(t)
+	if _, err := b.kagzi(t, "install", "--copy-binary"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := b.kagzi(t, "status", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]any{
+		"name": "kagzi", "installed": true, "state": "running", "restarts": 0.0, "health": "serving", "definition": "fake", "current": true,
+		"binary": "/usr/local/bin/kagzi", "config": "/etc/kagzi/kagzi.toml", "data_dir": "/var/lib/kagzi",
+	} {
+		if got[key] != want {
+			t.Errorf("%s = %v, want %v", key, got[key], want)
+		}
+	}
+	b.health, b.manager.text = errTest, b.manager.text+"# by hand\n"
+	if out, err = b.kagzi(t, "status"); err != nil || !strings.Contains(out, "it broke") || !strings.Contains(out, "changed by hand") {
+		t.Errorf("status = %q, %v, want what is wrong", out, err)
+	}
+}
+
+func TestWhoMayNotInstallIsToldBeforeAnythingIsDone(t *testing.T) {
+	b := newBox(t)
+	b.world.mayInstall = false
+	for _, args := range []string{"install --copy-binary", "uninstall"} {
+		_, err := b.kagzi(t, strings.Fields(args)...)
+		wantCode(t, err, exitPermission, "administrator")
+	}
+	b.world.mayInstall, b.world.env = true, func(name string) string { return map[string]string{"SUDO_USER": "you"}[name] }
+	_, err := b.kagzi(t, "install", "--user", "--copy-binary")
+	wantCode(t, err, exitUsage, "sudo")
+	b.manager.failAt["available"] = refuse(exitUnavailable, "no manager")
+	b.world.env = func(string) string { return "" }
+	_, err = b.kagzi(t, "install", "--copy-binary")
+	wantCode(t, err, exitUnavailable)
+	b.wantNothingDone(t)
+}
+
+func (b *box) wantNothingDone(t *testing.T) {
+	t.Helper()
+	if len(b.manager.calls) > 0 {
+		t.Errorf("calls = %q, want none", b.manager.calls)
+	}
+}
+
+func TestWhatWouldNotWorkIsRefusedWithWhatToDo(t *testing.T) {
+	for _, try := range []struct{ args, says string }{
+		{"install --name ../x", "--name"},
+		{"install --copy-binary --config kagzi.toml", "absolute"},
+		{"install --copy-binary --data-dir /srv/x", "--run-as"},
+		{"install --copy-binary --data-dir /home/you/x --run-as you", "ProtectHome"},
+		{"install --copy-binary --data-dir /tmp/x --run-as you", "PrivateTmp"},
+		{"install --copy-binary --data-dir /srv/{{x --run-as you", "{{"},
+		{"install --copy-binary --listen 50051", "--listen"},
+		{"install --copy-binary --run-as a:b", "--run-as"},
+		{"install --user --run-as you", "--run-as"},
+		{"install --copy-binary --database-url-file /open.url", "chmod 600"},
+		{"install --copy-binary --database-url-file /nowhere/x", "no such file"},
+		{"install --copy-binary -- --db postgres://me:secret@host/db", "--database-url-file"},
+		{"install --copy-binary -- --listen=:1", "before the --"},
+		{"install --copy-binary --listen 127.0.0.1:1 -- a\x1bb", "control characters"},
+		{"print --os plan9", "plan9"},
+		{"print --os windows --user", "schtasks"},
+	} {
+		b := newBox(t)
+		if err := os.WriteFile(b.world.disk().at("/open.url"), []byte("postgres://"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.kagzi(t, strings.Fields(try.args)...)
+		wantCode(t, err, exitUsage, try.says)
+		b.wantNothingDone(t)
+	}
+}
+
+func TestAnArgumentOutsideOfTheServersFlagsIsRefused(t *testing.T) {
+	if _, err := newBox(t).kagzi(t, "install", "now"); err == nil || !strings.Contains(err.Error(), "follow --") {
+		t.Errorf("error %v, want where the server's flags go", err)
+	}
+}
+
+func TestADefinitionOfAnotherSystemIsPrinted(t *testing.T) {
+	for system, want := range map[string]string{"linux": "[Service]", "darwin": "<plist", "windows": `"sid_type"`} {
+		out, err := newBox(t).kagzi(t, "print", "--os", system, "--binary", map[string]string{"windows": `C:\k.exe`}[system])
+		if system == "linux" {
+			out, err = newBox(t).kagzi(t, "print", "--copy-binary")
+		}
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %q, %v, want %s", system, out, err, want)
+		}
+	}
+}

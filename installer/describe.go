@@ -1,0 +1,88 @@
+package installer
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// describe says what an installation would do where nothing is there yet.
+func (p *plan) describe(w io.Writer, place, copyFrom string, now bool) error {
+	if copyFrom != "" {
+		fmt.Fprintf(w, "would copy %s to %s\n", plain(copyFrom), plain(p.spec.Binary))
+	}
+	for _, d := range p.directories {
+		fmt.Fprintf(w, "would make %s%s, if it is missing\n", plain(d.path), access(d))
+	}
+	for _, f := range p.files {
+		fmt.Fprintf(w, "would write %s (mode %04o), if it is missing\n", plain(f.path), f.mode)
+	}
+	fmt.Fprintf(w, "would register %s:\n", plain(place))
+	for line := range strings.Lines(p.definition) {
+		fmt.Fprintf(w, "  %s\n", plainLines(strings.TrimRight(line, "\n")))
+	}
+	if now {
+		fmt.Fprintf(w, "would start %s\n", p.spec.Name)
+	}
+	return nil
+}
+
+func access(d directory) string {
+	if d.sddl != "" {
+		return " (" + d.sddl + ")"
+	}
+	text := fmt.Sprintf(" (mode %04o", d.mode)
+	if d.account != "" || d.group != "" {
+		text += ", " + plain(d.account) + ":" + plain(d.group)
+	}
+	return text + ")"
+}
+
+func describeUninstall(w io.Writer, place string, s Spec, purge bool) error {
+	fmt.Fprintf(w, "would stop %s and remove %s\n", s.Name, plain(place))
+	for _, path := range s.leftovers() {
+		what := "keep"
+		if purge {
+			what = "remove"
+		}
+		fmt.Fprintf(w, "would %s %s\n", what, plain(path))
+	}
+	return nil
+}
+
+func newPrint(here machine) *cobra.Command {
+	var (
+		o      settings
+		system string
+		binary string
+	)
+	cmd := &cobra.Command{
+		Use:   "print [-- SERVER-FLAGS]",
+		Short: "Print the definition that install would register: a unit, a property list or a service as JSON",
+		Args:  onlyAfterDash,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w := here(cmd)
+			if system != "" && system != w.system {
+				w.places, w.system = foreign(system), system
+				w.groupOf = func(account string) (string, error) { return account, nil }
+				o.copyBinary = o.copyBinary || binary == ""
+			}
+			s, _, err := o.complete(w, o.over(Spec{System: w.system, User: o.user, Name: o.name, Binary: binary}, cmd, args))
+			if err != nil {
+				return err
+			}
+			p, err := planOf(s)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(w.out, p.definition)
+			return err
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&system, "os", "", "linux, darwin or windows (default this one)")
+	cmd.Flags().StringVar(&binary, "binary", "", "the program (default this one, or the usual place on another system)")
+	return cmd
+}

@@ -1,0 +1,150 @@
+package installer
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// which names a service; every command has it.
+type which struct {
+	user bool
+	name string
+}
+
+func (o *which) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.user, "user", false, "a service of yours, not of the machine")
+	cmd.Flags().StringVar(&o.name, "name", defaultName, "name of the service, when there are several")
+}
+
+// flags repeats the service's name in a hint.
+func (o *which) flags() string {
+	text := ""
+	if o.user {
+		text += " --user"
+	}
+	if o.name != defaultName {
+		text += " --name " + o.name
+	}
+	return text
+}
+
+// spec is the service with the places it has by default, for commands that find the rest in its definition.
+func (o *which) spec(w *world) (Spec, error) {
+	s := w.places.layout(Spec{System: w.system, User: o.user, Name: o.name})
+	if !serviceName.MatchString(o.name) {
+		return s, refuse(exitUsage, "--name %q: want a letter, then at most 47 letters, digits, - and _", o.name)
+	}
+	if o.user && w.system != "windows" && w.places.home == "" {
+		return s, refuse(exitUsage, "HOME is not set, so there is no place for a service of yours")
+	}
+	return s, nil
+}
+
+// settings are the flags of the commands that make a definition.
+type settings struct {
+	which
+	config, dataDir, listen, urlFile, account string
+	copyBinary, now, dryRun                   bool
+}
+
+func (o *settings) register(cmd *cobra.Command) {
+	o.which.register(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&o.config, "config", "", "configuration file; one with nothing in it is written when it is missing")
+	fs.StringVar(&o.dataDir, "data-dir", "", "directory of the embedded database")
+	fs.StringVar(&o.listen, "listen", "", "where to serve gRPC, host:port; left out the configuration file says it")
+	fs.StringVar(&o.urlFile, "database-url-file", "", "file that holds the database's URL, which never stands on a command line")
+	fs.StringVar(&o.account, "run-as", "", "account that runs the service (default one that the system makes up)")
+	fs.BoolVar(&o.copyBinary, "copy-binary", false, "put this program into the system's place for programs first, or upgrade the one there")
+}
+
+// registerDoing adds what commands that do something have; now is the default of --now.
+func (o *settings) registerDoing(cmd *cobra.Command, now bool) {
+	o.register(cmd)
+	cmd.Flags().BoolVar(&o.now, "now", now, "start the service too, when it does not run")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and do nothing")
+}
+
+// over puts what was said into a Spec.
+func (o *settings) over(s Spec, cmd *cobra.Command, args []string) Spec {
+	for flag, field := range map[string]struct {
+		to   *string
+		said string
+	}{
+		"config": {&s.Config, o.config}, "data-dir": {&s.DataDir, o.dataDir}, "listen": {&s.Listen, o.listen},
+		"database-url-file": {&s.DatabaseURLFile, o.urlFile}, "run-as": {&s.Account, o.account},
+	} {
+		if cmd.Flags().Changed(flag) {
+			*field.to = field.said
+		}
+	}
+	if cmd.ArgsLenAtDash() >= 0 {
+		s.Args = args
+	}
+	return s
+}
+
+// complete fills in what the machine knows: the binary, and the group of the account.
+func (o *settings) complete(w *world, s Spec) (complete Spec, copyFrom string, err error) {
+	if w.places.home == "" && o.user && w.system != "windows" {
+		return s, "", refuse(exitUsage, "HOME is not set, so there is no place for a service of yours")
+	}
+	s = w.places.layout(s)
+	this, err := w.executable()
+	if err != nil {
+		return s, "", fmt.Errorf("find this program: %w", err)
+	}
+	switch {
+	case o.copyBinary:
+		s.Binary, s.Copied, copyFrom = w.places.binary(s.User), true, this
+	case s.Binary == "":
+		s.Binary = this
+	}
+	if err := s.check(); err != nil {
+		return s, "", err
+	}
+	if copyFrom == "" && strings.Contains(s.Binary, "/go-build") {
+		return s, "", refuse(exitUsage, "%q was made by go run and is gone soon; build kagzi first, or add --copy-binary", s.Binary)
+	}
+	s.Group = ""
+	if s.Account != "" && s.System != "windows" {
+		if s.Group, err = w.groupOf(s.Account); err != nil {
+			return s, "", refuse(exitUsage, "--run-as %q: %w", s.Account, err)
+		}
+	}
+	return s, copyFrom, nil
+}
+
+// allowed refuses who may not change the service, before anything was done.
+func (o *which) allowed(w *world) error {
+	switch {
+	case o.user && w.system != "windows" && w.mayInstall && w.env("SUDO_USER") != "":
+		return refuse(exitUsage, "with sudo, --user would make a service of root's; leave sudo out")
+	case !o.user && !w.mayInstall:
+		return refuse(exitPermission, "only an administrator may change services of the machine; %s", howToBeRoot)
+	}
+	return nil
+}
+
+// checkFiles refuses files that the service would miss, or that others could read a password in.
+func checkFiles(s Spec, d *disk, copyFrom string) error {
+	if copyFrom == "" {
+		if info, err := os.Stat(d.at(s.Binary)); err != nil || info.IsDir() {
+			return refuse(exitUsage, "there is no program %q any more; add --copy-binary", s.Binary)
+		}
+	}
+	if s.DatabaseURLFile == "" {
+		return nil
+	}
+	info, err := os.Stat(d.at(s.DatabaseURLFile))
+	if err != nil {
+		return refuse(exitUsage, "--database-url-file: %w", err)
+	}
+	if s.System != "windows" && info.Mode().Perm()&0o044 != 0 {
+		return refuse(exitUsage, "--database-url-file %q: others may read it (mode %04o); say chmod 600", s.DatabaseURLFile, info.Mode().Perm())
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package installer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// installation carries a plan out. What it does is either done whole or taken back.
+type installation struct {
+	plan    plan
+	manager manager
+	disk    *disk
+	out     io.Writer // what was done, for people
+	details io.Writer // what goes with an error and does not fit into its line
+
+	copyFrom string // the binary to put in the place that the plan names; empty: it is there already
+	replace  bool   // an installed service with another definition is changed, not refused
+	startNow bool
+}
+
+func (i *installation) say(format string, args ...any) { fmt.Fprintf(i.out, format+"\n", args...) }
+
+// lastWords is how many lines of its log a service that does not start shows.
+const lastWords = 15
+
+// run installs, changes or leaves alone.
+func (i *installation) run(ctx context.Context) error {
+	if err := i.manager.available(ctx); err != nil {
+		return err
+	}
+	old, found, err := i.manager.definition(ctx)
+	if err != nil {
+		return err
+	}
+	same := found && old == i.plan.definition
+	if found && !same && !i.replace {
+		_, _ = io.WriteString(i.details, difference(old, i.plan.definition))
+		return refuse(exitConflict, "%s is installed with other settings; to change it, say the same with: kagzi service reconfigure", i.plan.spec.Name)
+	}
+	var was State
+	if found {
+		if was, err = i.manager.state(ctx); err != nil {
+			return err
+		}
+	}
+	if err := i.carryOut(ctx, old, found, same, was.Phase == running || was.Phase == starting); err != nil {
+		if back := i.disk.rollback(); back != nil {
+			return fmt.Errorf("%w; and not everything could be taken back: %w", err, back)
+		}
+		return fmt.Errorf("%w; everything was taken back", err)
+	}
+	if i.copyFrom != "" {
+		finish(i.disk.at(i.plan.spec.Binary))
+	}
+	return nil
+}
+
+// carryOut does what the plan says, noting how to take it back.
+func (i *installation) carryOut(ctx context.Context, old string, found, same, wasRunning bool) error {
+	// The service that was there runs again when all else has been taken back, so this is noted first.
+	restarted := false
+	i.disk.later(func() error {
+		if !restarted || !wasRunning {
+			return nil
+		}
+		return i.manager.restart(context.WithoutCancel(ctx))
+	})
+	upgraded, err := i.prepare()
+	if err != nil {
+		return err
+	}
+	if !same {
+		if err := i.register(ctx, old, found); err != nil {
+			return err
+		}
+	}
+	name := i.plan.spec.Name
+	switch {
+	case same && !upgraded:
+		i.say("%s is installed already, unchanged", name)
+	case !found:
+		i.say("installed %s: %s", name, plain(i.manager.place()))
+	case !same:
+		i.say("changed %s: %s", name, plain(i.manager.place()))
+	}
+	switch {
+	case wasRunning && (upgraded || !same):
+		restarted = true
+		return i.begin(ctx, "restarted", i.manager.restart)
+	case !wasRunning && i.startNow:
+		return i.begin(ctx, "started", i.manager.start)
+	}
+	return nil
+}
+
+// prepare puts the binary, the directories and the files in their places.
+func (i *installation) prepare() (upgraded bool, err error) {
+	if i.copyFrom != "" {
+		if upgraded, err = i.disk.copyBinary(i.copyFrom, i.plan.spec.Binary); err != nil {
+			return false, fmt.Errorf("copy the binary: %w", err)
+		}
+		if upgraded {
+			i.say("put the binary into %s", plain(i.plan.spec.Binary))
+		}
+	}
+	if s := i.plan.spec; s.dynamic() {
+		i.disk.expect(s.DataDir)
+		i.disk.expect(s.privateDir())
+	}
+	for _, d := range i.plan.directories {
+		if err := i.disk.makeDirectory(d); err != nil {
+			return false, fmt.Errorf("make %s: %w", plain(d.path), err)
+		}
+	}
+	for _, f := range i.plan.files {
+		written, err := i.disk.writeFile(f)
+		if err != nil {
+			return false, fmt.Errorf("write %s: %w", plain(f.path), err)
+		}
+		if written {
+			i.say("wrote %s", plain(f.path))
+		}
+	}
+	return upgraded, nil
+}
+
+// register hands the definition to the service manager.
+func (i *installation) register(ctx context.Context, old string, found bool) error {
+	i.disk.later(func() error {
+		ctx := context.WithoutCancel(ctx)
+		if found {
+			return i.manager.register(ctx, old)
+		}
+		if _, there, err := i.manager.definition(ctx); err != nil || !there {
+			return err
+		}
+		return errors.Join(i.manager.stop(ctx), i.manager.unregister(ctx))
+	})
+	return i.manager.register(ctx, i.plan.definition)
+}
+
+// begin starts or restarts the service. When that fails it shows the service's last words, because soon they are gone.
+func (i *installation) begin(ctx context.Context, what string, do func(context.Context) error) error {
+	err := do(ctx)
+	if err == nil {
+		i.say("%s %s", what, i.plan.spec.Name)
+		return nil
+	}
+	var said bytes.Buffer
+	if logs := i.manager.logs(context.WithoutCancel(ctx), &said, lastWords, false); logs == nil && said.Len() > 0 {
+		fmt.Fprintf(i.details, "the last words of %s:\n%s\n", i.plan.spec.Name, strings.TrimRight(plainLines(said.String()), "\n"))
+	}
+	return fmt.Errorf("the service did not come up: %w", err)
+}
+
+// difference shows the lines that only one of two definitions has.
+func difference(old, next string) string {
+	var b strings.Builder
+	only := func(sign string, these, those string) {
+		there := map[string]bool{}
+		for line := range strings.Lines(those) {
+			there[strings.TrimSpace(line)] = true
+		}
+		for line := range strings.Lines(these) {
+			if text := strings.TrimSpace(line); text != "" && !there[text] && !strings.Contains(line, recordMark) {
+				fmt.Fprintf(&b, "  %s %s\n", sign, plain(text))
+			}
+		}
+	}
+	only("-", old, next)
+	only("+", next, old)
+	return b.String()
+}

@@ -1,0 +1,102 @@
+package installer
+
+import (
+	"path"
+	"strings"
+)
+
+// places are where a system keeps things: what the layout of a service is built of.
+type places struct {
+	system      string // linux, darwin or windows
+	home        string // of the user; empty for a service of the machine
+	configHome  string // $XDG_CONFIG_HOME, empty when it is not set
+	dataHome    string // $XDG_DATA_HOME, likewise
+	programData string // %ProgramData%
+	programs    string // %ProgramFiles%
+}
+
+// join puts a path together as its system does, whichever this program runs on.
+func (p places) join(parts ...string) string { return joinOn(p.system, parts...) }
+
+func joinOn(system string, parts ...string) string {
+	if system == "windows" {
+		return strings.Join(parts, `\`)
+	}
+	return path.Join(parts...)
+}
+
+// capital is the name for the systems where directories of programs have one.
+func capital(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
+
+// layout fills in what a Spec leaves open: the directories and the account that its system has for a service of its name.
+func (p places) layout(s Spec) Spec {
+	config, data, logs := p.directories(s.Name, s.User)
+	if s.Config == "" {
+		s.Config = p.join(config, "kagzi.toml")
+	}
+	if s.DataDir == "" {
+		s.DataDir = data
+	}
+	if s.LogDir == "" {
+		s.LogDir = logs
+	}
+	if p.system == "darwin" && !s.User && s.Account == "" {
+		s.Account = "daemon" // there are no accounts made up for a service, and root is too much
+	}
+	return s
+}
+
+// directories are the default ones; logs is empty where the system keeps the log.
+func (p places) directories(name string, user bool) (config, data, logs string) {
+	switch {
+	case p.system == "windows":
+		base := p.join(p.programData, capital(name))
+		return base, p.join(base, "data"), p.join(base, "logs")
+	case p.system == "darwin" && user:
+		data = p.join(p.home, "Library/Application Support", capital(name))
+		return data, p.join(data, "data"), p.join(p.home, "Library/Logs", capital(name))
+	case p.system == "darwin":
+		return p.join("/usr/local/etc", name), p.join("/Library/Application Support", capital(name)), p.join("/Library/Logs", capital(name))
+	case user:
+		return p.join(orElse(p.configHome, p.join(p.home, ".config")), name), p.join(orElse(p.dataHome, p.join(p.home, ".local/share")), name), ""
+	}
+	return p.join("/etc", name), p.join("/var/lib", name), ""
+}
+
+func orElse(text, otherwise string) string {
+	if text != "" {
+		return text
+	}
+	return otherwise
+}
+
+// binary is where --copy-binary puts the program.
+func (p places) binary(user bool) string {
+	switch {
+	case p.system == "windows":
+		return p.join(p.programs, "Kagzi", "kagzi.exe")
+	case user:
+		return p.join(p.home, ".local/bin/kagzi")
+	}
+	return "/usr/local/bin/kagzi"
+}
+
+// dir is the directory that a path of the system is in.
+func dir(system, name string) string {
+	if system == "windows" {
+		if i := strings.LastIndexAny(name, `\/`); i > 0 {
+			return name[:i]
+		}
+		return name
+	}
+	return path.Dir(name)
+}
+
+// within says whether a path is a directory or in it.
+func within(system, directory, name string) bool {
+	separator := "/"
+	if system == "windows" {
+		separator, directory, name = `\`, strings.ToLower(directory), strings.ToLower(name)
+	}
+	return name == directory || strings.HasPrefix(name, strings.TrimSuffix(directory, separator)+separator)
+}

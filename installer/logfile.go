@@ -1,0 +1,106 @@
+package installer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+)
+
+const (
+	logName      = "kagzi.log"
+	startLogName = "kagzi.start.log" // what is said before the log is open
+	crashLogName = "kagzi.crash.log" // what the runtime says of a panic
+	logSize      = 10 << 20          // bytes of one file
+	logsKept     = 5                 // older ones: kagzi.log.1 is the youngest
+)
+
+// logFile is a log that takes a limited space. Writes come from any goroutine.
+type logFile struct {
+	path string
+	size int64 // of one file, in bytes
+
+	mu      sync.Mutex
+	file    *os.File
+	written int64 // into this file
+	limit   int64 // of this file, at which the next begins
+}
+
+// openLog opens the log in a directory, which must exist, and sends crashes of this process there too.
+func openLog(dir string) (*logFile, error) {
+	l := &logFile{path: filepath.Join(dir, logName), size: logSize}
+	if err := l.open(); err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	crash, err := os.OpenFile(filepath.Join(dir, crashLogName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	if err == nil {
+		err = errors.Join(debug.SetCrashOutput(crash, debug.CrashOptions{}), crash.Close()) // which duplicates it
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the log of crashes: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+func (l *logFile) open() error {
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.file, l.written, l.limit = f, info.Size(), l.size
+	return nil
+}
+
+// Write begins another file before what would make one too large. Where that cannot be done, on Windows while somebody reads
+// the file for one, it goes on with the same.
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.written > 0 && l.written+int64(len(p)) > l.limit {
+		if err := l.rotate(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.file.Write(p)
+	l.written += int64(n)
+	return n, err
+}
+
+// rotate moves each file one on, dropping the oldest.
+func (l *logFile) rotate() error {
+	if err := l.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) { // closed when it could not be opened the last time
+		return err
+	}
+	moved := true
+	for i := logsKept - 1; i >= 0 && moved; i-- {
+		moved = ignoreMissing(os.Rename(l.numbered(i), l.numbered(i+1))) == nil
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	if !moved { // try again after as much
+		l.limit = l.written + l.size
+	}
+	return nil
+}
+
+// numbered is the i-th file, of which the one that is written is number 0.
+func (l *logFile) numbered(i int) string {
+	if i == 0 {
+		return l.path
+	}
+	return fmt.Sprintf("%s.%d", l.path, i)
+}
+
+func (l *logFile) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file.Close()
+}

@@ -1,0 +1,136 @@
+package installer
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+// plan is all that an installation does, before it does anything. It is made of a Spec alone.
+type plan struct {
+	spec        Spec
+	definition  string
+	directories []directory
+	files       []file
+	next        []string // what to do afterwards, one command or hint each
+}
+
+// directory is made when it is missing, with those above it.
+type directory struct {
+	path           string
+	mode           fs.FileMode
+	account, group string // empty: whoever installs
+	sddl           string // on Windows, in place of mode and account
+	own            bool   // in a place that is this service's alone: sddl is set also when it is there already
+}
+
+// file is written when it is missing: what is in it belongs to the user.
+type file struct {
+	path    string
+	mode    fs.FileMode
+	group   string
+	content string
+}
+
+func planOf(s Spec) (plan, error) {
+	p := plan{spec: s}
+	var err error
+	switch s.System {
+	case "windows":
+		err = p.windows()
+	case "darwin":
+		p.definition, err = plist(s)
+		p.unix()
+	default:
+		p.definition, err = unit(s)
+		p.unix()
+	}
+	if err != nil {
+		return plan{}, err
+	}
+	p.next = nextOf(s)
+	return p, nil
+}
+
+func (p *plan) windows() (err error) {
+	if p.definition, err = winDefinition(p.spec); err != nil {
+		return err
+	}
+	for _, d := range winServiceOf(p.spec).Directories {
+		p.directories = append(p.directories, directory{path: d.Path, mode: 0o700, sddl: d.SDDL, own: d.Own})
+	}
+	for _, d := range []string{p.spec.DataDir, p.spec.LogDir} { // what is in them inherits
+		if !slices.ContainsFunc(p.directories, func(had directory) bool { return had.path == d }) {
+			p.directories = append(p.directories, directory{path: d, mode: 0o700})
+		}
+	}
+	p.files = append(p.files, file{path: p.spec.Config, mode: 0o600, content: configText(p.spec)})
+	return nil
+}
+
+// unix plans the directories and files of Linux and macOS.
+func (p *plan) unix() {
+	s := p.spec
+	config := directory{path: dir(s.System, s.Config), mode: 0o750, group: s.Group}
+	configMode := fs.FileMode(0o640)
+	switch {
+	case s.User:
+		config.mode, configMode = 0o700, 0o600
+	case s.dynamic(): // its user is not known before it runs, so everybody reads the settings; secrets have kagzi.env
+		config.mode, configMode = 0o755, 0o644
+	}
+	p.directories = append(p.directories, config)
+	if !s.dynamic() { // for which systemd makes it
+		p.directories = append(p.directories, directory{path: s.DataDir, mode: 0o700, account: s.Account, group: s.Group})
+	}
+	if s.LogDir != "" {
+		p.directories = append(p.directories, directory{path: s.LogDir, mode: 0o750, account: s.Account, group: s.Group})
+	}
+	p.files = append(p.files, file{path: s.Config, mode: configMode, group: config.group, content: configText(s)})
+	if s.System == "linux" && !s.User {
+		p.files = append(p.files, file{path: environmentFile(s), mode: 0o600, content: environmentText})
+	}
+}
+
+func environmentFile(s Spec) string { return joinOn(s.System, dir(s.System, s.Config), "kagzi.env") }
+
+// configText is the configuration file of a new service, in which nothing is set.
+func configText(s Spec) string {
+	secrets := "The URL of a database with a password belongs into a file of its own: kagzi service reconfigure --database-url-file FILE."
+	if s.System == "linux" && !s.User {
+		secrets = "Secrets belong into " + plain(environmentFile(s)) + ", which only root can read, or into a file of their own:\n" +
+			"# kagzi service reconfigure --database-url-file FILE."
+	}
+	return fmt.Sprintf(`# Settings of the Kagzi service %s. Each is a flag of "kagzi server", see: kagzi server --help
+# They hold after: kagzi service restart
+# The data directory is not one of them: kagzi service reconfigure --data-dir DIR.
+# %s
+
+[server]
+# listen = "127.0.0.1:50051"
+# retention = "720h"
+# log-level = "info"
+`, s.Name, secrets)
+}
+
+const environmentText = `# Environment of the Kagzi service, read by systemd; only root can read this file.
+# It holds after: kagzi service restart
+
+# KAGZI_DB=postgres://kagzi:password@localhost/kagzi
+`
+
+// nextOf says what people want to know after an installation.
+func nextOf(s Spec) []string {
+	flags := ""
+	if s.User {
+		flags += " --user"
+	}
+	if s.Name != defaultName {
+		flags += " --name " + s.Name
+	}
+	next := []string{"kagzi service status" + flags, "kagzi service logs" + flags}
+	if s.User && s.System == "linux" {
+		next = append(next, "loginctl enable-linger   # so that it runs while you are not logged in")
+	}
+	return append(next, "kagzi tui")
+}

@@ -1,0 +1,118 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+)
+
+// runOptions are those of the command that service managers call.
+type runOptions struct {
+	name       string
+	logDir     string
+	urlFile    string
+	credential string
+}
+
+func newRun(o Options) *cobra.Command {
+	var r runOptions
+	cmd := &cobra.Command{
+		Use:    "run -- SERVER-FLAGS",
+		Short:  "Run the server as a service manager wants it; not to be called by hand",
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.run(cmd.Context(), args, o, os.Getenv, os.Setenv)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&r.name, "name", defaultName, "name of the service")
+	fs.StringVar(&r.logDir, "log-dir", "", "directory of the log, which is kept in files of a limited size")
+	fs.StringVar(&r.urlFile, "database-url-file", "", "file that holds the database's URL")
+	fs.StringVar(&r.credential, "database-url-credential", "", "credential of systemd that holds the database's URL")
+	return cmd
+}
+
+func (r runOptions) run(ctx context.Context, args []string, o Options, getenv func(string) string, setenv func(string, string) error) error {
+	if err := r.databaseURL(getenv, setenv); err != nil {
+		return err
+	}
+	end, err := r.redirect()
+	if err != nil {
+		return err
+	}
+	defer end()
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	group.Go(func() { Watchdog(ctx, o.Alive) })
+	return underManager(ctx, r.name, func(ctx context.Context) error { return o.Run(ctx, args) })
+}
+
+// databaseURL hands the URL to the server through the environment, which nobody but the process and root can read.
+func (r runOptions) databaseURL(getenv func(string) string, setenv func(string, string) error) error {
+	file := r.urlFile
+	if r.credential != "" {
+		base := getenv("CREDENTIALS_DIRECTORY")
+		if base == "" {
+			return refuse(exitUsage, "--database-url-credential %q: systemd has given no credentials to this process", r.credential)
+		}
+		file = filepath.Join(base, r.credential)
+	}
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the database's URL: %w", err)
+	}
+	url := strings.TrimSpace(string(text))
+	if url == "" || strings.ContainsAny(url, "\n\x00") {
+		return refuse(exitUsage, "%q: want one line with the database's URL", file)
+	}
+	return setenv("KAGZI_DB", url)
+}
+
+// redirect sends what is printed to the log files, where the service manager keeps none itself.
+func (r runOptions) redirect() (end func(), err error) {
+	if r.logDir == "" {
+		return func() {}, nil
+	}
+	log, err := openLog(r.logDir)
+	if err != nil {
+		return nil, err
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	stdout, stderr := os.Stdout, os.Stderr
+	os.Stdout, os.Stderr = writer, writer
+	var group sync.WaitGroup
+	group.Go(func() { drain(log, reader) })
+	return func() {
+		os.Stdout, os.Stderr = stdout, stderr
+		_ = writer.Close()
+		group.Wait()
+		_, _ = reader.Close(), log.Close()
+	}, nil
+}
+
+// drain reads on when the log cannot be written, on a full disk for one: a server that waits for its log would stand still.
+func drain(log io.Writer, r io.Reader) {
+	text := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(text)
+		_, _ = log.Write(text[:n])
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package installer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// scm is the Windows service manager as it is used here.
+type scm interface {
+	// Definition is what was registered last; found is false when there is no such service.
+	Definition(name string) (text string, found bool, err error)
+	Create(s winService) error
+	// Configure makes an existing service what s says, and keeps the definition with it.
+	Configure(s winService, definition string) error
+	// Delete marks a service for deletion, which happens when the last one that looks at it has gone.
+	Delete(name string) error
+	Start(name string) error
+	Stop(name string) error // asks it to
+	Query(name string) (State, error)
+}
+
+const (
+	scmInterval = 250 * time.Millisecond // between looks
+	scmLimit    = 60 * time.Second       // for a stop, and for a deletion to be real
+)
+
+// winManager is the service manager of Windows.
+type winManager struct {
+	name    string
+	logFile string
+	scm     scm
+}
+
+func (m *winManager) place() string                   { return "Windows service " + m.name }
+func (m *winManager) available(context.Context) error { return nil }
+
+func (m *winManager) definition(context.Context) (string, bool, error) {
+	return m.scm.Definition(m.name)
+}
+
+func (m *winManager) register(ctx context.Context, definition string) error {
+	var s winService
+	if err := json.NewDecoder(strings.NewReader(definition)).Decode(&s); err != nil {
+		return fmt.Errorf("read the definition: %w", err)
+	}
+	_, found, err := m.scm.Definition(m.name)
+	if err != nil {
+		return err
+	}
+	if found {
+		return m.scm.Configure(s, definition)
+	}
+	if err := m.scm.Create(s); err != nil {
+		return fmt.Errorf("create the service: %w", err)
+	}
+	if err := m.scm.Configure(s, definition); err != nil {
+		return errors.Join(fmt.Errorf("configure the service: %w", err), m.unregister(ctx))
+	}
+	return nil
+}
+
+func (m *winManager) unregister(ctx context.Context) error {
+	if err := m.scm.Delete(m.name); err != nil {
+		return err
+	}
+	err := m.await(ctx, func() (bool, error) {
+		_, found, err := m.scm.Definition(m.name)
+		return !found, err
+	})
+	if errors.Is(err, errTooLong) {
+		return fmt.Errorf("the service is deleted once nobody looks at it: close the Services window and Task Manager (%w)", err)
+	}
+	return err
+}
+
+func (m *winManager) start(ctx context.Context) error {
+	s, err := m.scm.Query(m.name)
+	if err != nil || s.Phase == running {
+		return err
+	}
+	if err := m.scm.Start(m.name); err != nil {
+		return err
+	}
+	return m.await(ctx, func() (bool, error) {
+		s, err := m.scm.Query(m.name)
+		if err == nil && (s.Phase == stopped || s.Phase == failed) {
+			err = fmt.Errorf("the service ended while it started (%s)", orElse(s.LastExit, "no exit code"))
+		}
+		return s.Phase == running, err
+	})
+}
+
+func (m *winManager) stop(ctx context.Context) error {
+	s, err := m.scm.Query(m.name)
+	if err != nil || s.Phase == stopped || s.Phase == failed {
+		return err
+	}
+	if err := m.scm.Stop(m.name); err != nil {
+		return err
+	}
+	return m.await(ctx, func() (bool, error) {
+		s, err := m.scm.Query(m.name)
+		return s.Phase == stopped || s.Phase == failed, err
+	})
+}
+
+func (m *winManager) restart(ctx context.Context) error {
+	if err := m.stop(ctx); err != nil {
+		return err
+	}
+	return m.start(ctx)
+}
+
+func (m *winManager) state(context.Context) (State, error) { return m.scm.Query(m.name) }
+
+var errTooLong = fmt.Errorf("not done within %s", scmLimit)
+
+// await looks until done says so.
+func (m *winManager) await(ctx context.Context, done func() (bool, error)) error {
+	limit, look := time.NewTimer(scmLimit), time.NewTicker(scmInterval)
+	defer limit.Stop()
+	defer look.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-limit.C:
+			return errTooLong
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (m *winManager) logs(ctx context.Context, w io.Writer, lines int, follow bool) error {
+	return tail(ctx, w, m.logFile, lines, follow)
+}

@@ -1,0 +1,102 @@
+package installer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// Status is what `kagzi service status` says. As JSON it is a stable contract.
+type Status struct {
+	Name       string `json:"name"`
+	Installed  bool   `json:"installed"`
+	State      string `json:"state"` // running, starting, stopping, stopped, failed or not installed
+	PID        int    `json:"pid,omitempty"`
+	Restarts   *int   `json:"restarts,omitempty"` // after failures; left out where the system does not count
+	LastExit   string `json:"last_exit,omitempty"`
+	Health     string `json:"health,omitempty"` // "serving", or why not; left out when nobody was asked
+	Definition string `json:"definition"`       // where it is kept
+	Current    bool   `json:"current"`          // the definition is what this version of kagzi writes for the same settings
+	Binary     string `json:"binary,omitempty"`
+	Config     string `json:"config,omitempty"`
+	DataDir    string `json:"data_dir,omitempty"`
+	LogDir     string `json:"log_dir,omitempty"` // left out where the system keeps the log
+}
+
+// statusOf asks the service manager, and health, if there is one, the server itself.
+func statusOf(ctx context.Context, name string, m manager, health func(context.Context, string) error) (Status, error) {
+	s := Status{Name: name, State: "not installed", Definition: m.place()}
+	definition, found, err := m.definition(ctx)
+	if err != nil || !found {
+		return s, err
+	}
+	s.Installed = true
+	spec, recorded := specOf(definition)
+	if recorded == nil {
+		s.Binary, s.Config, s.DataDir, s.LogDir = spec.Binary, spec.Config, spec.DataDir, spec.LogDir
+		now, err := planOf(spec)
+		s.Current = err == nil && now.definition == definition
+	}
+	state, err := m.state(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.State, s.PID, s.LastExit = state.Phase, state.PID, state.LastExit
+	if state.Restarts >= 0 {
+		s.Restarts = &state.Restarts
+	}
+	if s.State == running && health != nil && recorded == nil {
+		s.Health = "serving"
+		if err := health(ctx, spec.Listen); err != nil {
+			s.Health = err.Error()
+		}
+	}
+	return s, nil
+}
+
+// exit is the error that gives the process the exit code of a status.
+func (s Status) exit(flags string) error {
+	switch {
+	case !s.Installed:
+		return refuse(exitNotInstalled, "%s is not installed; say: kagzi service install%s", s.Name, flags)
+	case s.State == stopped || s.State == failed || s.State == stopping:
+		return refuse(exitStopped, "%s is %s; say: kagzi service start%s, or see: kagzi service logs%s", s.Name, s.State, flags, flags)
+	}
+	return nil
+}
+
+func (s Status) json(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(s)
+}
+
+func (s Status) table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(t, "%s\t%s\n", name, plain(value))
+		}
+	}
+	row("service", s.Name)
+	row("state", s.State)
+	if s.PID > 0 {
+		row("pid", fmt.Sprint(s.PID))
+	}
+	if s.Restarts != nil {
+		row("restarts", fmt.Sprint(*s.Restarts))
+	}
+	row("last exit", s.LastExit)
+	row("health", s.Health)
+	row("definition", s.Definition)
+	if s.Installed && !s.Current {
+		row("", "it was changed by hand or by another version; kagzi service reconfigure writes it anew")
+	}
+	row("binary", s.Binary)
+	row("config", s.Config)
+	row("data", s.DataDir)
+	row("logs", s.LogDir)
+	return t.Flush()
+}

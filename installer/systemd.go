@@ -1,0 +1,179 @@
+//go:build unix
+
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// systemd is the service manager of Linux, the machine's or the user's.
+type systemd struct {
+	name    string
+	user    bool
+	file    string // of the unit, where the library writes it
+	env     func(string) string
+	run     runner
+	library func(definition string) (library, error)
+}
+
+// leastSystemd is the first whose dynamic users have a StateDirectory.
+const leastSystemd = 235
+
+func (m *systemd) unit() string  { return m.name + ".service" }
+func (m *systemd) place() string { return m.file }
+
+// systemctl runs a verb for the machine or for the user.
+func (m *systemd) systemctl(ctx context.Context, verb string, args ...string) (string, error) {
+	words := []string{verb}
+	if m.user {
+		words = append(words, "--user")
+	}
+	return m.run(ctx, "systemctl", append(words, args...)...)
+}
+
+func (m *systemd) available(ctx context.Context) error {
+	if m.user && m.env("XDG_RUNTIME_DIR") == "" {
+		return refuse(exitUnavailable, "there is no systemd of yours in this session (XDG_RUNTIME_DIR is not set), as after su and sudo; "+
+			"log in as the user, or say: machinectl shell USER@")
+	}
+	version, err := m.systemctl(ctx, "show", "--property=Version", "--value")
+	if err != nil {
+		return refuse(exitUnavailable, "systemd does not answer, so it cannot run a service here: %w; "+
+			"run the server by hand with kagzi server, or under the supervisor that this machine has", err)
+	}
+	rest := strings.TrimLeftFunc(version, func(r rune) bool { return r >= '0' && r <= '9' })
+	if n, err := strconv.Atoi(version[:len(version)-len(rest)]); err == nil && n < leastSystemd {
+		return refuse(exitUnavailable, "systemd %d is too old: the unit needs %d; run kagzi server under a unit of your own", n, leastSystemd)
+	}
+	return nil
+}
+
+func (m *systemd) definition(context.Context) (string, bool, error) {
+	text, err := os.ReadFile(m.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	return string(text), err == nil, err
+}
+
+func (m *systemd) register(ctx context.Context, definition string) error {
+	if err := m.unregister(ctx); err != nil {
+		return err
+	}
+	lib, err := m.library(definition)
+	if err != nil {
+		return err
+	}
+	if err := lib.Install(); err != nil {
+		return fmt.Errorf("register %s: %w", m.unit(), errors.Join(err, m.unregister(ctx)))
+	}
+	if err := os.Chmod(m.file, 0o644); err != nil { // whatever the umask made of it
+		return err
+	}
+	if _, err := m.systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	loaded, err := m.systemctl(ctx, "show", "--property=LoadState", "--value", m.unit())
+	if err == nil && strings.TrimSpace(loaded) != "loaded" {
+		err = fmt.Errorf("systemd does not take %s: it calls it %s", m.file, strings.TrimSpace(loaded))
+	}
+	return err
+}
+
+// unregister goes on where the library stops: a unit that cannot be disabled is removed all the same.
+func (m *systemd) unregister(ctx context.Context) error {
+	if _, found, err := m.definition(ctx); err != nil || !found {
+		return err
+	}
+	lib, err := m.library("")
+	if err != nil {
+		return err
+	}
+	if err := lib.Uninstall(); err != nil {
+		_, disabling := m.systemctl(ctx, "disable", m.unit())
+		if err := os.Remove(m.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(err, disabling)
+		}
+		if _, err := m.systemctl(ctx, "daemon-reload"); err != nil {
+			return errors.Join(err, disabling)
+		}
+	}
+	return nil
+}
+
+func (m *systemd) start(ctx context.Context) error {
+	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // else a failed start before counts; it has no say in this one
+	_, err := m.systemctl(ctx, "start", m.unit())
+	return err
+}
+
+func (m *systemd) stop(ctx context.Context) error {
+	if _, err := m.systemctl(ctx, "stop", m.unit()); err != nil {
+		return err
+	}
+	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // fails when it had not failed
+	return nil
+}
+
+func (m *systemd) restart(ctx context.Context) error {
+	_, _ = m.systemctl(ctx, "reset-failed", m.unit())
+	_, err := m.systemctl(ctx, "restart", m.unit())
+	return err
+}
+
+func (m *systemd) state(ctx context.Context) (State, error) {
+	text, err := m.systemctl(ctx, "show", "--property=ActiveState,SubState,Result,MainPID,NRestarts,ExecMainCode,ExecMainStatus", m.unit())
+	if err != nil {
+		return State{}, err
+	}
+	return systemdState(text), nil
+}
+
+// systemdState reads what systemctl show prints.
+func systemdState(text string) State {
+	v := map[string]string{}
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		v[key] = value
+	}
+	s := State{Phase: stopped}
+	switch v["ActiveState"] {
+	case "active", "reloading":
+		s.Phase = running
+	case "activating":
+		s.Phase = starting // also the pause before a restart
+	case "deactivating":
+		s.Phase = stopping
+	case "failed":
+		s.Phase = failed
+	}
+	s.PID, _ = strconv.Atoi(v["MainPID"])
+	s.Restarts, _ = strconv.Atoi(v["NRestarts"])
+	switch code := v["ExecMainStatus"]; v["ExecMainCode"] {
+	case "1":
+		s.LastExit = "exit code " + code
+	case "2", "3":
+		s.LastExit = "signal " + code
+	}
+	return s
+}
+
+func (m *systemd) logs(ctx context.Context, w io.Writer, lines int, follow bool) error {
+	args := []string{"--no-pager", "--output=short-iso", "--lines=" + strconv.Itoa(lines)}
+	if m.user {
+		args = append(args, "--user-unit="+m.unit())
+	} else {
+		args = append(args, "--unit="+m.unit())
+	}
+	if follow {
+		args = append(args, "--follow")
+	}
+	return stream(ctx, w, "journalctl", args...)
+}

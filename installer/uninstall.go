@@ -1,0 +1,118 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// uninstall stops a service, takes its definition away and, with purge, its settings, data and logs; else it says where they are.
+func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out io.Writer) error {
+	if err := m.available(ctx); err != nil {
+		return err
+	}
+	_, found, err := m.definition(ctx)
+	if err != nil {
+		return err
+	}
+	if found {
+		if err := m.stop(ctx); err != nil {
+			return fmt.Errorf("stop %s: %w", s.Name, err)
+		}
+		if err := m.unregister(ctx); err != nil {
+			return fmt.Errorf("unregister %s: %w", s.Name, err)
+		}
+		fmt.Fprintf(out, "uninstalled %s\n", s.Name)
+	} else {
+		fmt.Fprintf(out, "%s is not installed\n", s.Name)
+	}
+	if purge {
+		return errors.Join(s.purge(d, out), s.purgeBinary(d, m.place(), out))
+	}
+	for _, path := range s.leftovers() {
+		if _, err := os.Lstat(d.at(path)); err == nil {
+			fmt.Fprintf(out, "kept %s\n", plain(path))
+		}
+	}
+	return nil
+}
+
+// leftovers are what a service has on disk in places that are its alone.
+func (s Spec) leftovers() []string {
+	paths := []string{s.DataDir}
+	if s.dynamic() {
+		paths = append(paths, s.privateDir())
+	}
+	if s.LogDir != "" {
+		paths = append(paths, s.LogDir)
+	}
+	paths = append(paths, s.Config)
+	if s.System == "linux" && !s.User {
+		paths = append(paths, environmentFile(s))
+	}
+	return paths
+}
+
+// privateDir is where systemd keeps the data of a dynamic user; DataDir is a link to it.
+func (s Spec) privateDir() string { return joinOn(s.System, "/var/lib/private", s.Name) }
+
+// purge removes everything that a service leaves, but for directories that the user chose: who knows what else is in them.
+func (s Spec) purge(d *disk, out io.Writer) error {
+	var failures []error
+	_, data, logs := d.places.directories(s.Name, s.User)
+	for _, path := range s.leftovers() {
+		if _, err := os.Lstat(d.at(path)); err != nil {
+			continue
+		}
+		if path == s.DataDir && path != data || path == s.LogDir && path != logs {
+			fmt.Fprintf(out, "kept %s, which was chosen by hand; remove it by hand too\n", plain(path))
+			continue
+		}
+		if err := os.RemoveAll(d.at(path)); err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		fmt.Fprintf(out, "removed %s\n", plain(path))
+	}
+	// The directories around them go when nothing else is in them.
+	for _, path := range []string{dir(s.System, s.Config), dir(s.System, s.DataDir)} {
+		if filepath.Base(path) == s.Name || filepath.Base(path) == capital(s.Name) {
+			_ = os.Remove(d.at(path))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// purgeBinary removes a program that the installation put in its place, unless another service runs it.
+func (s Spec) purgeBinary(d *disk, place string, out io.Writer) error {
+	path := d.at(s.Binary)
+	if _, err := os.Lstat(path); err != nil || !s.Copied {
+		return nil
+	}
+	if s.System == "windows" { // which removes no program that may be this very one
+		fmt.Fprintf(out, "kept %s; remove it by hand\n", plain(s.Binary))
+		return nil
+	}
+	others, err := filepath.Glob(filepath.Join(filepath.Dir(place), "*"+filepath.Ext(place)))
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		definition, err := os.ReadFile(other)
+		if err != nil {
+			continue // of a unit that is none of ours
+		}
+		if spec, err := specOf(string(definition)); err == nil && spec.Binary == s.Binary {
+			fmt.Fprintf(out, "kept %s, which %s runs\n", plain(s.Binary), spec.Name)
+			return nil
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "removed %s\n", plain(s.Binary))
+	return nil
+}

@@ -1,0 +1,76 @@
+package installer
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+//go:embed kagzi.service.tmpl
+var unitText string
+
+var unitTemplate = template.Must(template.New("unit").Parse(unitText))
+
+// unit is the systemd unit of a Spec.
+func unit(s Spec) (string, error) {
+	record, err := s.record()
+	if err != nil {
+		return "", err
+	}
+	command := []string{unitWord(s.Binary)} // in which no variable is looked for
+	for _, arg := range s.arguments() {
+		command = append(command, unitArgument(arg))
+	}
+	view := map[string]any{
+		"Record": record, "User": s.User, "Dynamic": s.dynamic(), "Account": s.Account, "Group": s.Group,
+		"Description":      "Kagzi durable workflows" + instance(s.Name),
+		"ExecStart":        strings.Join(command, " "),
+		"EnvironmentFile":  unitGlob(joinOn(s.System, dir(s.System, s.Config), "kagzi.env")),
+		"WorkingDirectory": unitLine(s.DataDir),
+		"StateDirectory":   "", "Credential": "", "ReadWritePaths": unitWord(s.DataDir),
+	}
+	if s.DataDir == joinOn(s.System, "/var/lib", s.Name) {
+		view["StateDirectory"] = s.Name
+	}
+	if s.User {
+		view["WorkingDirectory"] = "-" + unitLine(s.DataDir) // which the first start makes
+	}
+	if s.credential() {
+		view["Credential"] = credentialName + ":" + unitLine(s.DatabaseURLFile)
+	}
+	var b strings.Builder
+	if err := unitTemplate.Execute(&b, view); err != nil {
+		return "", fmt.Errorf("render the unit: %w", err)
+	}
+	return b.String(), nil
+}
+
+// instance tells services of one machine apart for people.
+func instance(name string) string {
+	if name == defaultName {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
+// unitLine is a text as the whole value of a setting, where % begins a specifier. What cannot be written so is refused by check.
+func unitLine(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+
+// unitGlob is a path where systemd takes a pattern.
+func unitGlob(path string) string {
+	return strings.NewReplacer("%", "%%", "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
+}
+
+// unitWord is a text as one word of a setting that takes several. {{ would begin an action of the library that writes the unit.
+func unitWord(text string) string {
+	if text != "" && strings.Trim(text, wordLetters) == "" {
+		return text
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "{{", `{\x7b`).Replace(text) + `"`
+}
+
+const wordLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,@+"
+
+// unitArgument is an argument of a command line, in which $ begins a variable.
+func unitArgument(arg string) string { return unitWord(strings.ReplaceAll(arg, "$", "$$")) }

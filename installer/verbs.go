@@ -1,0 +1,169 @@
+package installer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newVerb(here machine, name, short string, do func(manager, context.Context) error) *cobra.Command {
+	var o which
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w := here(cmd)
+			m, err := o.installed(cmd.Context(), w)
+			if err != nil {
+				return err
+			}
+			if err := o.allowed(w); err != nil {
+				return err
+			}
+			if err := do(m, cmd.Context()); err != nil {
+				return fmt.Errorf("%s %s: %w; see: kagzi service logs%s", name, o.name, err, o.flags())
+			}
+			s, err := m.state(cmd.Context())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(w.out, "%s is %s\n", o.name, s.Phase)
+			return err
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// installed is the manager of a service that must be there.
+func (o *which) installed(ctx context.Context, w *world) (manager, error) {
+	s, err := o.spec(w)
+	if err != nil {
+		return nil, err
+	}
+	m, err := w.manager(s)
+	if err != nil {
+		return nil, err
+	}
+	definition, found, err := m.definition(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, refuse(exitNotFound, "%s is not installed; say: kagzi service install%s", o.name, o.flags())
+	}
+	if recorded, err := specOf(definition); err == nil { // which may keep its log elsewhere
+		return w.manager(recorded)
+	}
+	return m, nil
+}
+
+func newUninstall(here machine) *cobra.Command {
+	var (
+		o             which
+		purge, dryRun bool
+	)
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Stop and remove the service; its data stay, unless --purge is said",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w := here(cmd)
+			s, err := o.spec(w)
+			if err != nil {
+				return err
+			}
+			m, err := w.manager(s)
+			if err != nil {
+				return err
+			}
+			if definition, found, err := m.definition(cmd.Context()); err != nil {
+				return err
+			} else if found {
+				if recorded, err := specOf(definition); err == nil {
+					s = recorded
+				}
+			}
+			if dryRun {
+				return describeUninstall(w.out, m.place(), s, purge)
+			}
+			if err := o.allowed(w); err != nil {
+				return err
+			}
+			return uninstall(cmd.Context(), m, s, w.disk(), purge, w.out)
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().BoolVar(&purge, "purge", false, "remove settings, logs and DATA too")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing")
+	return cmd
+}
+
+func newStatus(here machine, options Options) *cobra.Command {
+	var (
+		o      which
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether the service is installed and runs",
+		Long:  "Say whether the service is installed and runs.\n\nExit code: 0 it runs or is starting, 3 it does not, 4 it is not installed.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w := here(cmd)
+			spec, err := o.spec(w)
+			if err != nil {
+				return err
+			}
+			m, err := w.manager(spec)
+			if err != nil {
+				return err
+			}
+			s, err := statusOf(cmd.Context(), o.name, m, options.Health)
+			if err != nil {
+				return err
+			}
+			write := s.table
+			if asJSON {
+				write = s.json
+			}
+			if err := write(w.out); err != nil {
+				return err
+			}
+			return s.exit(o.flags())
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON document")
+	return cmd
+}
+
+func newLogs(here machine) *cobra.Command {
+	var (
+		o      which
+		lines  int
+		follow bool
+	)
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Show the service's log",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if lines < 0 {
+				return refuse(exitUsage, "--lines %d: want 0 or more", lines)
+			}
+			w := here(cmd)
+			m, err := o.installed(cmd.Context(), w)
+			if err != nil {
+				return err
+			}
+			return m.logs(cmd.Context(), w.out, lines, follow)
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().IntVar(&lines, "lines", 100, "how many of the last lines")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with the lines to come")
+	return cmd
+}

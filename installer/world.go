@@ -1,0 +1,102 @@
+package installer
+
+import (
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// world is what the commands take from the machine, so that tests can be the machine.
+type world struct {
+	system     string
+	places     places
+	env        func(string) string
+	mayInstall bool
+	executable func() (string, error)
+	groupOf    func(account string) (string, error)
+	manager    func(Spec) (manager, error)
+	disk       func() *disk
+	out, err   io.Writer
+}
+
+// machine is what the commands find the world with.
+type machine func(*cobra.Command) *world
+
+func newWorld(cmd *cobra.Command) *world {
+	home, _ := os.UserHomeDir() // missed only by services of users, whose check says so
+	w := &world{
+		system: runtime.GOOS, env: os.Getenv, mayInstall: mayInstall(), executable: executable, groupOf: groupOf,
+		out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
+		places: places{
+			system: runtime.GOOS, home: home, configHome: absoluteOnly("XDG_CONFIG_HOME"), dataHome: absoluteOnly("XDG_DATA_HOME"),
+			programData: orElse(os.Getenv("ProgramData"), `C:\ProgramData`), programs: orElse(os.Getenv("ProgramFiles"), `C:\Program Files`),
+		},
+	}
+	w.manager = w.managerOf
+	w.disk = func() *disk { return &disk{places: w.places, chown: chown, protect: protect} }
+	return w
+}
+
+// absoluteOnly is a variable that holds a directory; the specification of XDG says that others do not count.
+func absoluteOnly(name string) string {
+	if dir := os.Getenv(name); filepath.IsAbs(dir) {
+		return dir
+	}
+	return ""
+}
+
+// executable is this program. A link of Homebrew is kept as it is: what it points to moves with each upgrade.
+func executable() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if stable := stableLink(real); stable != "" {
+		return stable, nil
+	}
+	return real, nil
+}
+
+// stableLink is Homebrew's link to a program in its cellar, if there is one: /opt/homebrew/Cellar/kagzi/1.2/bin/kagzi is linked
+// from /opt/homebrew/bin/kagzi.
+func stableLink(real string) string {
+	prefix, rest, found := strings.Cut(real, "/Cellar/")
+	if !found {
+		return ""
+	}
+	link := filepath.Join(prefix, "bin", filepath.Base(rest))
+	if to, err := filepath.EvalSymlinks(link); err != nil || to != real {
+		return ""
+	}
+	return link
+}
+
+func groupOf(account string) (string, error) {
+	u, err := user.Lookup(account)
+	if err != nil {
+		return "", err
+	}
+	g, err := user.LookupGroupId(u.Gid)
+	if err != nil {
+		return "", err
+	}
+	return g.Name, nil
+}
+
+// foreign is the places of a system that this program does not run on, as they usually are.
+func foreign(system string) places {
+	p := places{system: system, programData: `C:\ProgramData`, programs: `C:\Program Files`, home: "/home/you"}
+	if system == "darwin" {
+		p.home = "/Users/you"
+	}
+	return p
+}
