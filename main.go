@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/engine/daemon"
+	"github.com/kagzi/kagzi/installer"
 	"github.com/kagzi/kagzi/tui/bench"
 	"github.com/kagzi/kagzi/tui/child"
 	"github.com/kagzi/kagzi/tui/cli"
@@ -29,12 +31,41 @@ func run(args []string) int {
 	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
 
 	v := versionOf(version, debug.ReadBuildInfo)
-	root := cli.Root(v)
-	root.AddCommand(daemon.Commands(v, daemon.Backends{
-		Open: backends.Open, Migrate: backends.Migrate, Status: backends.Status, Check: backends.Check,
-	})...)
+	b := daemon.Backends{Open: backends.Open, Migrate: backends.Migrate, Status: backends.Status, Check: backends.Check}
+	root := cli.Root(v, cli.Local{
+		Look:  func(ctx context.Context, file string) (*cli.Nearby, error) { return look(ctx, file, v, b) },
+		Serve: func(ctx context.Context) (*cli.Nearby, error) { return serve(ctx, v, b) },
+	})
+	root.AddCommand(daemon.Commands(v, b)...)
+	root.AddCommand(installer.Command(installer.Options{
+		Run: func(ctx context.Context, args []string) error {
+			return daemon.Serve(ctx, v, b, args, func(r daemon.Ready) {
+				if err := installer.Ready(ctx, "serving on "+r.Address); err != nil {
+					fmt.Fprintln(os.Stderr, "the service manager could not be told that the server is ready:", err)
+				}
+			})
+		},
+	}))
 	root.AddCommand(demo.Command(), bench.Command(), child.Command())
 	return cli.Execute(ctx, root, args, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// look opens a database file for the terminal UI.
+func look(ctx context.Context, file, version string, b daemon.Backends) (*cli.Nearby, error) {
+	w, err := daemon.Look(ctx, "sqlite:"+file, version, b)
+	if err != nil {
+		return nil, err
+	}
+	return &cli.Nearby{Database: w.Database.Database, Dial: w.Dial, Close: w.Close}, nil
+}
+
+// serve starts a server for the terminal UI, in this process.
+func serve(ctx context.Context, version string, b daemon.Backends) (*cli.Nearby, error) {
+	s, err := daemon.Start(ctx, version, b)
+	if err != nil {
+		return nil, err
+	}
+	return &cli.Nearby{Database: s.Ready.Database.Database, Address: s.Ready.Client, Close: s.Close}, nil
 }
 
 // versionOf is what a release says, else what the Go toolchain noted: the module's version for `go install`, the commit for a

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,13 @@ import (
 const runAsProgram = "KAGZI_TEST_RUN_MAIN"
 
 func TestMain(m *testing.M) {
+	if address := os.Getenv(workerAt); address != "" {
+		if err := work(address); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getenv(runAsProgram) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
@@ -61,7 +69,13 @@ func finish(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // startServer waits until a server says that it is ready, and where.
 func startServer(t *testing.T, dataDir string) (cmd *exec.Cmd, address string, stderr *bytes.Buffer) {
 	t.Helper()
-	cmd, stderr = program(context.Background(), t, "server", "--data-dir", dataDir, "--listen", "127.0.0.1:0"), &bytes.Buffer{}
+	return startServerAt(t, dataDir, "127.0.0.1:0")
+}
+
+// startServerAt does so at an address.
+func startServerAt(t *testing.T, dataDir, listen string) (cmd *exec.Cmd, address string, stderr *bytes.Buffer) {
+	t.Helper()
+	cmd, stderr = program(context.Background(), t, "server", "--data-dir", dataDir, "--listen", listen, "--http", "off", "--config", "off"), &bytes.Buffer{}
 	cmd.Stderr = stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -112,7 +126,7 @@ func TestSIGTERMStopsAServerWithExitCode0(t *testing.T) {
 func TestASecondServerOnTheSameFileEndsWithExitCode1AndNamesTheHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	_, address, _ := startServer(t, dir)
-	code, out, errs := finish(t, "server", "--data-dir", dir, "--listen", "127.0.0.1:0")
+	code, out, errs := finish(t, "server", "--data-dir", dir, "--listen", "127.0.0.1:0", "--http", "off", "--config", "off")
 	if code != 1 || out != "" || !strings.Contains(errs, address) {
 		t.Errorf("exit code %d, stdout %q, stderr %q, want 1 and the address %s", code, out, errs, address)
 	}
@@ -133,6 +147,8 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 		{[]string{"server", "--worker-lease", "soon"}, 64, "--worker-lease"},
 		{[]string{"server", "--worker-lease", "10s"}, 64, "two heartbeats"},
 		{[]string{"server", "extra"}, 64, "extra"},
+		{[]string{"tui", "--demo", "--db", "x"}, 64, "--db and --demo cannot be given together"},
+		{[]string{"tui", "--db", nothing}, 1, "there is no database"},
 		{[]string{"server", "--unheard-of"}, 64, "unheard-of"},
 		{[]string{"server", "--listen", "0.0.0.0:0", "--data-dir", nothing}, 78, "--insecure"},
 	} {

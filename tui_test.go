@@ -1,0 +1,380 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// A workerAt in the environment makes the test binary a worker of that server; faultsIn names the folder whose files make steps fail.
+const (
+	workerAt = "KAGZI_TEST_WORKER_AT"
+	faultsIn = "KAGZI_TEST_FAULTS_IN"
+)
+
+// work is the worker of the stories told here.
+func work(address string) error {
+	w := kagzi.NewWorker(kagzi.WorkerOptions{Address: address, Queue: "stories"})
+	kagzi.Handle(w, "grow", grow)
+	kagzi.Handle(w, "fragile", fragile)
+	return w.Run(context.Background())
+}
+
+// grow takes a step for each signal.
+func grow(ctx kagzi.Context, _ struct{}) (string, error) {
+	for _, name := range []string{"seed", "sprout", "bloom"} {
+		if _, err := kagzi.Step(ctx, name, func(context.Context) (string, error) { return name, nil }); err != nil {
+			return "", err
+		}
+		if name == "bloom" {
+			break
+		}
+		if _, err := kagzi.WaitSignal[string](ctx, "water-"+name, 0); err != nil {
+			return "", err
+		}
+	}
+	return "grown", nil
+}
+
+// fragile fails in its second step as long as there is a file named broken.
+func fragile(ctx kagzi.Context, _ struct{}) (string, error) {
+	if _, err := kagzi.Step(ctx, "prepare", func(context.Context) (string, error) { return "prepared", nil }); err != nil {
+		return "", err
+	}
+	return kagzi.Step(ctx, "deliver", func(context.Context) (string, error) {
+		if _, err := os.Stat(filepath.Join(os.Getenv(faultsIn), "broken")); err == nil {
+			return "", errors.New("the van is broken")
+		}
+		return "delivered", nil
+	}, kagzi.Retry{Attempts: 1})
+}
+
+// pane is a terminal with a program in it.
+type pane struct {
+	t      *testing.T
+	socket string
+}
+
+// openPane runs the program in a terminal of that size.
+func openPane(t *testing.T, width, height int, env []string, args ...string) *pane {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("no tmux here")
+	}
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("tmux is needed and not installed")
+		}
+		t.Skip("SKIPPED: tmux is not installed, so the terminal UI is not tried in a terminal")
+	}
+	p := &pane{t: t, socket: filepath.Join(shortDir(t), "tmux")}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := append([]string{"env", "-u", "NO_COLOR", runAsProgram + "=1", "XDG_CONFIG_HOME=" + t.TempDir(), "XDG_CACHE_HOME=" + t.TempDir(), "LC_ALL=C.UTF-8"}, env...)
+	command = append(append(command, self), args...)
+	quoted := make([]string, len(command))
+	for i, word := range command {
+		quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	p.tmux("-f", os.DevNull, "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height),
+		strings.Join(quoted, " ")+"; echo exit code $?; exec sleep 600")
+	t.Cleanup(func() { p.tmux("kill-server") })
+	return p
+}
+
+// shortDir is a folder whose name is short enough for a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "kagzi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func (p *pane) tmux(args ...string) string {
+	p.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-S", p.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("tmux %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// keys presses keys, as tmux calls them, or types text.
+func (p *pane) keys(keys ...string) {
+	p.t.Helper()
+	p.tmux(append([]string{"send-keys"}, keys...)...)
+}
+
+func (p *pane) text(text string) {
+	p.t.Helper()
+	p.tmux("send-keys", "-l", text)
+}
+
+func (p *pane) screen() string {
+	p.t.Helper()
+	return p.tmux("capture-pane", "-p")
+}
+
+// sees waits until the screen fulfils what is wanted: a terminal tells nobody that it has changed, so it is looked at again and again.
+func (p *pane) sees(what string, ok func(screen string) bool) string {
+	p.t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		screen := p.screen()
+		if ok(screen) {
+			return screen
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			p.t.Fatalf("not on the screen: %s\n%s", what, screen)
+		}
+	}
+}
+
+// shows waits until each of the texts is on the screen.
+func (p *pane) shows(texts ...string) string {
+	p.t.Helper()
+	return p.sees(strings.Join(texts, " and "), func(screen string) bool {
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// row waits until one line holds all of the texts.
+func (p *pane) row(texts ...string) {
+	p.t.Helper()
+	p.sees("a line with "+strings.Join(texts, ", "), func(screen string) bool {
+		for line := range strings.Lines(screen) {
+			missing := false
+			for _, text := range texts {
+				missing = missing || !strings.Contains(line, text)
+			}
+			if !missing {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// startWorker runs the worker of the stories.
+func startWorker(t *testing.T, address, faults string) {
+	t.Helper()
+	cmd := program(context.Background(), t)
+	cmd.Env = append(cmd.Env, workerAt+"="+address, faultsIn+"="+faults)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+}
+
+// freeAddress is an address on which nobody listens now, for a server that has to come back to it.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func ran(t *testing.T, address string, args ...string) string {
+	t.Helper()
+	code, out, errs := finish(t, append(args, "--address", address)...)
+	if code != 0 {
+		t.Fatalf("kagzi %v: exit code %d, %s", args, code, errs)
+	}
+	return out
+}
+
+func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
+	data, faults := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	address := freeAddress(t)
+	server, _, _ := startServerAt(t, data, address)
+	startWorker(t, address, faults)
+	broken := filepath.Join(faults, "broken")
+	if err := os.WriteFile(broken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	editor := filepath.Join(t.TempDir(), "editor")
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\nprintf '{\"written\": \"in the editor\"}' > \"$1\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ui := openPane(t, 120, 40, []string{"EDITOR=" + editor}, "tui", "--address", address, "--view", "runs")
+	ui.shows("live", "No runs")
+
+	// a run is started in the form, and its timeline grows before the eyes
+	ui.keys("n")
+	ui.shows("Start a run")
+	ui.text("grow")
+	ui.keys("Tab")
+	ui.text("stories")
+	ui.keys("Tab", "e")
+	ui.shows("in the editor")
+	ui.keys("C-s")
+	ui.row("sleeping", "grow")
+	ui.keys("Enter")
+	ui.shows("Timeline", "seed", "water-seed")
+	ui.keys("s")
+	ui.shows("Signal the run", "water-seed") // the one that it waits for is filled in
+	ui.keys("C-s")
+	ui.shows("sprout", "water-sprout")
+	ui.keys("Escape")
+
+	// another is cancelled, after a question whose default is not to
+	ran(t, address, "workflow", "start", "grow", "--queue", "stories", "--external-id", "unwanted")
+	ui.row("sleeping", "grow", "unwanted")
+	ui.keys("g")
+	ui.keys("x")
+	ui.shows("Cancel", "kagzi workflow cancel")
+	ui.keys("Enter")
+	ui.row("sleeping", "unwanted")
+	ui.keys("x")
+	ui.shows("kagzi workflow cancel")
+	ui.keys("Tab", "Enter")
+	ui.row("cancelled", "unwanted")
+
+	// one that failed is run again from the step that failed
+	ran(t, address, "workflow", "start", "fragile", "--queue", "stories", "--external-id", "parcel")
+	ui.row("failed", "fragile", "parcel", "the van is broken")
+	if err := os.Remove(broken); err != nil {
+		t.Fatal(err)
+	}
+	ui.keys("g")
+	ui.keys("Enter")
+	ui.shows("Timeline", "prepare", "deliver")
+	ui.keys("f")
+	ui.keys("t")
+	ui.shows("deliver", "kagzi workflow retry")
+	ui.keys("Tab", "Enter")
+	ui.shows("✓ completed", "runs › run") // the new run has been opened
+	ui.keys("Escape")
+	ui.shows("the van is broken") // the one that failed
+	ui.keys("Escape")
+	ui.row("completed", "fragile")
+
+	// the server dies and comes back; what was seen stays
+	if err := server.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait()
+	ui.shows("reconnecting", "unwanted")
+	startServerAt(t, data, address)
+	ui.shows("live", "unwanted")
+	ran(t, address, "workflow", "start", "grow", "--queue", "stories", "--external-id", "afterwards")
+	ui.row("grow", "afterwards")
+
+	ui.keys("q")
+	ui.shows("exit code 0")
+}
+
+func TestTheTerminalUINeedsATerminal(t *testing.T) {
+	code, out, errs := finish(t, "tui", "--demo")
+	if code == 0 || out != "" || !strings.Contains(errs, "kagzi workflow list") {
+		t.Errorf("exit code %d, %q, %q, want an error that names a command for pipes", code, out, errs)
+	}
+	for _, terminal := range []string{"TERM=dumb", "TERM=no-such-terminal"} {
+		ui := openPane(t, 80, 24, []string{terminal}, "tui", "--demo")
+		if terminal == "TERM=dumb" {
+			ui.shows("needs a terminal", "exit code 1")
+		}
+	}
+}
+
+func TestTheTerminalUIFitsTheTerminal(t *testing.T) {
+	for _, try := range []struct {
+		name          string
+		width, height int
+		env, args     []string
+		never         string
+	}{
+		{"small", 60, 15, nil, nil, ""},
+		{"large", 200, 60, nil, nil, ""},
+		{"ASCII", 80, 24, []string{"LC_ALL=C"}, nil, "?"},
+		{"no colour", 80, 24, []string{"NO_COLOR=1"}, nil, ""},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			ui := openPane(t, try.width, try.height, try.env, append([]string{"tui", "--demo", "--view", "runs"}, try.args...)...)
+			screen := ui.shows("STATUS", "running")
+			if try.never != "" && strings.Contains(strings.ReplaceAll(screen, "<?>", ""), try.never) {
+				t.Errorf("the terminal was given what it cannot show:\n%s", screen)
+			}
+			if try.name == "no colour" {
+				painted := ui.tmux("capture-pane", "-p", "-e")
+				if found := regexp.MustCompile(`\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]`).FindString(painted); found != "" {
+					t.Errorf("without colours the terminal was sent %q", found)
+				}
+				if !regexp.MustCompile(`\x1b\[(0;)?7m`).MatchString(painted) {
+					t.Error("the row under the cursor does not stand out")
+				}
+			}
+			ui.tmux("resize-window", "-x", "100", "-y", "30")
+			ui.shows("STATUS", "running")
+			ui.tmux("resize-window", "-x", "40", "-y", "10")
+			ui.shows("too small")
+			ui.tmux("resize-window", "-x", "80", "-y", "24")
+			ui.shows("STATUS", "running")
+			ui.keys("q")
+			ui.shows("exit code 0")
+		})
+	}
+}
+
+func TestAloneTheProgramServesItselfAndAFileIsOpenedWithoutAServer(t *testing.T) {
+	address, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
+	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address, "KAGZI_DATA_DIR=" + data})
+	ui.shows("server in this process", "live")
+	ran(t, address, "workflow", "start", "lonely", "--external-id", "kept")
+	ui.keys("2")
+	ui.row("pending", "lonely", "kept")
+	ui.keys("q")
+	ui.shows("exit code 0")
+	if code, _, _ := finish(t, "workflow", "list", "--address", address); code != 7 {
+		t.Errorf("after the UI was closed a list ends with %d, want 7: no server", code)
+	}
+
+	file := filepath.Join(data, "kagzi.db")
+	look := openPane(t, 100, 30, nil, "tui", "--db", file, "--view", "runs")
+	look.shows("kagzi.db", "read-only")
+	look.row("pending", "lonely", "kept")
+	_, beside, _ := startServer(t, data)
+	ran(t, beside, "workflow", "start", "lonely", "--external-id", "seen-beside")
+	look.row("pending", "lonely", "seen-beside")
+	look.keys("x")
+	look.keys("?")
+	look.shows("Help")
+	if strings.Contains(look.screen(), ":cancel") {
+		t.Errorf("a file opened for looking only offers to cancel:\n%s", look.screen())
+	}
+	look.keys("q", "q")
+	look.shows("exit code 0")
+}
