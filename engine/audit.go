@@ -15,7 +15,7 @@ type AuditEvent struct {
 	Actor     Actor
 	Method    string // the verb, as on the wire: "PauseWorkflow"
 	Namespace string
-	Subject   string // "run", "schedule", "namespace"
+	Subject   string // "run", "schedule", "namespace", "key"
 	SubjectID string
 	Outcome   string // "ok", or why it was refused
 	Reason    string // as the actor gave it

@@ -20,6 +20,8 @@ const (
 	KindExhausted                // no room on the disk; passes when there is room again
 	KindUnsupported              // the contract has it, this server does not yet
 	KindUnavailable              // the database does not answer; the call may or may not have counted: repeat it
+	KindNoKey                    // the call needs a valid API key, and has none
+	KindDenied                   // the caller's key does not allow it
 )
 
 // Error is what every method of Store returns when it refuses. Message is for people and holds no SQL, no path and no secret.

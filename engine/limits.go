@@ -44,6 +44,10 @@ const (
 	StarvationAfter     = time.Minute // a run that has been due for so long goes before all priorities
 	MaxConcurrencyLimit = 1_000_000
 
+	MaxKeys          = 1000 // that are not revoked
+	MaxKeyNamespaces = 256
+	MaxKeyGlobs      = 64 // queues and types each
+
 	MaxCatchup     = 100_000
 	DefaultCatchup = 100
 	OnTime         = 10 * time.Second // a tick that is later than this was missed

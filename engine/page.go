@@ -13,7 +13,7 @@ type Page struct {
 
 // Cursor is a place in a list: the sort key of one item. Each list says which fields it uses.
 type Cursor struct {
-	ID     ID        // runs, schedules, audit events
+	ID     ID        // runs, schedules, audit events, keys
 	At     time.Time // workers: their registration
 	Name   string    // workers: their id; workflow types and namespaces: their name
 	Number int64     // steps and signals: their sequence

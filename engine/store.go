@@ -24,6 +24,7 @@ type Store interface {
 	Workers
 	Schedules
 	Namespaces
+	Keys
 	Views
 	Upkeep
 	Bell

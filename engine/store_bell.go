@@ -25,6 +25,7 @@ const (
 	RingSchedule                  // Namespace, Name: the schedule with that id was made, changed, deleted, or has fired
 	RingNamespace                 // Name: a person made the namespace or changed it
 	RingTimer                     // upkeep has something new to wait for: an attempt with a timeout, a deadline, a schedule
+	RingKeys                      // a key was made or revoked
 )
 
 // Ring is one hint.

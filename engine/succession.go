@@ -58,7 +58,7 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 		s.Input = *p.Input
 	}
 	s.Bytes = int64(s.Input.Size())
-	s.RetriedFrom = run.ID
+	s.RetriedFrom, s.FailedRunID = run.ID, run.FailedRunID // a handler stays one: its input is an event, and it has no handlers
 	if !s.DeadlineAt.After(p.Now) {
 		s.DeadlineAt = time.Time{}
 	}

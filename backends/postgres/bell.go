@@ -118,6 +118,8 @@ func encodeRing(r engine.Ring) string {
 		return "n" + r.Name
 	case engine.RingTimer:
 		return "t"
+	case engine.RingKeys:
+		return "k"
 	}
 	return "a"
 }
@@ -153,6 +155,8 @@ func decodeRing(line string) engine.Ring {
 		return engine.Ring{Kind: engine.RingNamespace, Name: rest}
 	case 't':
 		return engine.Ring{Kind: engine.RingTimer}
+	case 'k':
+		return engine.Ring{Kind: engine.RingKeys}
 	case 'r', 'e':
 		what := engine.RingRun
 		if kind == 'e' {

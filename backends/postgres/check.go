@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +33,15 @@ var checkStepsSQL string
 //go:embed sql/check_counts.sql
 var checkCountsSQL string
 
+//go:embed sql/check_schedules.sql
+var checkSchedulesSQL string
+
+//go:embed sql/check_keys.sql
+var checkKeysSQL string
+
+//go:embed sql/check_texts.sql
+var checkTextsSQL string
+
 // Check looks for what is wrong in the database: broken indexes, references to nothing, and rows that contradict each other.
 // It reads everything, on one snapshot. Servers may be at work.
 func Check(ctx context.Context, url string) (findings []engine.Finding, err error) {
@@ -51,7 +61,7 @@ func check(ctx context.Context, tx pgx.Tx) ([]engine.Finding, error) {
 		return nil, err
 	}
 	for _, statement := range []string{
-		checkReferencesSQL, checkRunsSQL, checkLeasesSQL, checkOrphansSQL, checkStepsSQL, checkCountsSQL,
+		checkReferencesSQL, checkRunsSQL, checkLeasesSQL, checkOrphansSQL, checkStepsSQL, checkCountsSQL, checkSchedulesSQL, checkKeysSQL,
 	} {
 		rows, err := tx.Query(ctx, statement)
 		if err != nil {
@@ -68,7 +78,27 @@ func check(ctx context.Context, tx pgx.Tx) ([]engine.Finding, error) {
 		}
 		findings = append(findings, found...)
 	}
-	return findings, nil
+	return checkTexts(ctx, tx, findings)
+}
+
+// checkTexts adds the texts that are no JSON.
+func checkTexts(ctx context.Context, tx pgx.Tx, findings []engine.Finding) ([]engine.Finding, error) {
+	rows, err := tx.Query(ctx, checkTextsSQL)
+	if err != nil {
+		return findings, translate("check the database", err)
+	}
+	var kind, name, what, value string
+	var id engine.ID
+	_, err = pgx.ForEachRow(rows, []any{&kind, idOf(&id), &name, &what, &value}, func() error {
+		if id != (engine.ID{}) {
+			name = id.String()
+		}
+		if !json.Valid([]byte(value)) {
+			findings = append(findings, engine.Finding{Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
+		}
+		return nil
+	})
+	return findings, translate("check the database", err)
 }
 
 // checkSchema looks at what was applied, and at the indexes.

@@ -83,6 +83,21 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 		{"a wait that is over unnoticed", "update runs set available_at = null, waiting_for = 'signal:s' where status = 3; " +
 			"update steps set awaited = 1 where run_id in (select run_id from runs where status = 3) and status = 3", "is awaited although it has ended"},
 		{"a migration that is not ours", "update schema_migrations set checksum = 'x'", "another text"},
+		{"an attempt without a number", "update steps set attempt = 0 where run_id in (select run_id from runs where status = 4)", "not numbered one after the other"},
+		{"two steps at one place", "update steps set sequence = 1", "two steps at place 1"},
+		{"steps at wrong places", "update steps set sequence = sequence + 1", "at places other than 1 to"},
+		{"a wrong count of bytes", "update steps set output = decode(repeat('00', 9999), 'hex') where run_id in (select run_id from runs where status = 4)", "counts fewer bytes"},
+		{"a schedule that counted backwards", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, skipped) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, -1)", "less than nothing"},
+		{"a schedule with more ends than runs", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, failed) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1)", "more runs that have ended"},
+		{"a tick that nothing fired", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, fired) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 0); insert into fires select schedule_id, 1, schedule_id, 1 from schedules", "more of its ticks have their record"},
+		{"a tick kept back for nothing", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, buffered) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1)", "none of its ticks has to wait"},
+		{"a tick with another's run", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, fired) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1); insert into fires select s.schedule_id, 1, run_id, 1 from schedules s, runs where runs.status = 4", "a run that another has started"},
+		{"a key of no role", "insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 9, '', '', decode(repeat('00', 32), 'hex'))", "a role that is not known"},
+		{"a key without its hash", "insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 1, '', '', decode('00', 'hex'))", "no SHA-256"},
+		{"a key for everything", "insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 2, '', '', decode(repeat('00', 32), 'hex'))", "only an admin's is"},
+		{"an admin for one queue", "insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 1, '', '[\"q\"]', decode(repeat('00', 32), 'hex'))", "only a worker's is"},
+		{"tags that are no text of ours", "update runs set tags = 'x' where status = 4", "its tags cannot be read"},
+		{"a worker's queues that are none", "update workers set queues = ''", "its queues cannot be read"},
 		{"a worker that is gone", "delete from workers", "held by a worker that is not there"},
 	} {
 		t.Run(broken.name, func(t *testing.T) { expectFinding(t, url, broken.script, broken.want) })

@@ -111,6 +111,9 @@ func prepare(ctx context.Context, config *pgxpool.Config, o engine.OpenOptions) 
 	if err := checkServer(ctx, conn, o); err != nil {
 		return err
 	}
+	if err := refuseMoved(ctx, conn); err != nil {
+		return err
+	}
 	if o.KeepSchema {
 		return requireSchema(ctx, conn)
 	}

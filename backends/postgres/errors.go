@@ -26,6 +26,7 @@ const (
 	codeCanceled      = "57014" // statement_timeout
 	codeIdleInTx      = "25P03"
 	codeStalePlan     = "0A000" // a prepared statement outlived a migration
+	codeFenced        = "KZ001" // our own: a copy has the database, see copy.go
 )
 
 var errClosed error = &engine.Error{Kind: engine.KindUnavailable, Message: "the store is closed"}
@@ -80,6 +81,8 @@ func translateState(doing string, e *pgconn.PgError) error {
 	switch {
 	case e.Code == codeDiskFull:
 		return &engine.Error{Kind: engine.KindExhausted, Message: "the database has no room on its disk"}
+	case e.Code == codeFenced:
+		return unavailable("%s", e.Message) // which the copy wrote
 	case e.Code == codeTooMany:
 		return unavailable("the database accepts no more connections")
 	case e.Code == codeReadOnly:

@@ -18,7 +18,11 @@ var describeSQL string
 func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
 	writing, reading := poolText(s.pool.Stat()), poolText(s.views.Stat()) // before this call takes one itself
-	err := s.view(ctx, "describe the database", func(ctx context.Context) error {
+	restored := ""
+	err := s.view(ctx, "describe the database", func(ctx context.Context) (err error) {
+		if restored, err = s.restored(ctx); err != nil {
+			return err
+		}
 		return s.views.QueryRow(ctx, describeSQL).Scan(&d.Version, &d.Bytes)
 	})
 	listening, since := s.bell.state()
@@ -28,6 +32,9 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 		{Name: "connections to read", Value: reading},
 		{Name: "notifications", Value: listenText(listening, since)},
 		{Name: "clock offset", Value: s.clock.text()},
+	}
+	if restored != "" {
+		d.Facts = append([]engine.Fact{{Name: "restored", Value: restored}}, d.Facts...)
 	}
 	return d, err
 }

@@ -181,7 +181,12 @@ func checksum(m migrations.Migration) string {
 
 // Migrate brings the database of a postgres:// URL up to date.
 func Migrate(ctx context.Context, url string) error {
-	return withConnection(ctx, url, func(conn *pgx.Conn) error { return migrate(ctx, conn) })
+	return withConnection(ctx, url, func(conn *pgx.Conn) error {
+		if err := refuseMoved(ctx, conn); err != nil {
+			return err
+		}
+		return migrate(ctx, conn)
+	})
 }
 
 // Status compares the database with the migrations that this program has.

@@ -299,6 +299,7 @@ func TestRingsAreReadAsTheyWereWritten(t *testing.T) {
 		{Kind: engine.RingQueue, Namespace: "default", Name: "a/b:c.d"}, {Kind: engine.RingSlot, Namespace: "x", Name: "y"},
 		{Kind: engine.RingRun, ID: id}, {Kind: engine.RingWorker, Name: "w_1"}, {Kind: engine.RingTimer},
 		{Kind: engine.RingEnd, ID: id}, {Kind: engine.RingSchedule, Namespace: "default", Name: id.String()}, {Kind: engine.RingNamespace, Name: "team"},
+		{Kind: engine.RingKeys},
 	}
 	var got []engine.Ring
 	for _, payload := range encodeRings("me", rings) {

@@ -172,9 +172,12 @@ var healthSQL string
 func (s *Store) askHealth(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 	defer cancel()
-	var readOnly bool
-	if err := s.pool.QueryRow(ctx, healthSQL).Scan(&readOnly); err != nil {
+	var readOnly, fenced bool
+	if err := s.pool.QueryRow(ctx, healthSQL).Scan(&readOnly, &fenced); err != nil {
 		return translate("ask for the database's health", err)
+	}
+	if fenced {
+		return unavailable("this database was moved to another one; its server is to be started on that")
 	}
 	if readOnly {
 		return unavailable("the database accepts no writes: it is a read-only standby")

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	_ "embed"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -161,12 +162,68 @@ func (t *tx) oneWorker(statement string, a args) (*engine.Worker, error) {
 	return &w, nil
 }
 
+//go:embed sql/get_api_key.sql
+var getAPIKeySQL string
+
+// APIKey is exact for those who have locked the keys (keyVerb).
+func (t *tx) APIKey(id engine.ID) (*engine.APIKey, error) {
+	return t.oneAPIKey(getAPIKeySQL, args{"key_id": [16]byte(id)})
+}
+
+//go:embed sql/get_api_key_by_name.sql
+var getAPIKeyByNameSQL string
+
+// APIKeyNamed likewise.
+func (t *tx) APIKeyNamed(name string) (*engine.APIKey, error) {
+	return t.oneAPIKey(getAPIKeyByNameSQL, args{"name": name})
+}
+
+func (t *tx) oneAPIKey(statement string, a args) (*engine.APIKey, error) {
+	var k engine.APIKey
+	found, err := t.found(statement, a, apiKeyPlaces(&k)...)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &k, nil
+}
+
+//go:embed sql/tally_api_keys.sql
+var tallyAPIKeysSQL string
+
+// CountAPIKeys likewise.
+func (t *tx) CountAPIKeys() (all, lasting int, err error) {
+	_, err = t.found(tallyAPIKeysSQL, args{}, &all, &lasting)
+	return all, lasting, err
+}
+
+//go:embed sql/insert_api_key.sql
+var insertAPIKeySQL string
+
+// InsertAPIKey makes it as it stands.
+func (t *tx) InsertAPIKey(k *engine.APIKey) error {
+	return t.queue(insertAPIKeySQL, args{"key_id": [16]byte(k.ID), "name": k.Name, "role": int16(k.Role), "namespaces": listText(k.Namespaces),
+		"queues": listText(k.Queues), "types": listText(k.Types), "hash": k.Hash[:], "created_at": micros(k.CreatedAt),
+		"expires_at": microsOrNull(k.ExpiresAt)})
+}
+
+//go:embed sql/revoke_api_key.sql
+var revokeAPIKeySQL string
+
+// RevokeAPIKey keeps the row.
+func (t *tx) RevokeAPIKey(id engine.ID, at time.Time) error {
+	return t.queue(revokeAPIKeySQL, args{"key_id": [16]byte(id), "now": micros(at)})
+}
+
 //go:embed sql/insert_audit.sql
 var insertAuditSQL string
 
 // InsertAudit commits with the change.
 func (t *tx) InsertAudit(e engine.AuditEvent) error {
-	return t.queue(insertAuditSQL, args{"event_id": [16]byte(e.ID), "at": micros(e.At), "actor": e.Actor.Name, "peer": e.Actor.Peer,
+	return t.queue(insertAuditSQL, auditArgs(&e))
+}
+
+func auditArgs(e *engine.AuditEvent) args {
+	return args{"event_id": [16]byte(e.ID), "at": micros(e.At), "actor": e.Actor.Name, "peer": e.Actor.Peer,
 		"method": e.Method, "namespace": e.Namespace, "subject": e.Subject, "subject_id": e.SubjectID, "outcome": e.Outcome,
-		"reason": e.Reason, "detail": e.Detail})
+		"reason": e.Reason, "detail": e.Detail}
 }

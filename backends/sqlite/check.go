@@ -3,8 +3,11 @@ package sqlite
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"os"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -30,6 +33,15 @@ var checkStepsSQL string
 //go:embed sql/check_counts.sql
 var checkCountsSQL string
 
+//go:embed sql/check_schedules.sql
+var checkSchedulesSQL string
+
+//go:embed sql/check_keys.sql
+var checkKeysSQL string
+
+//go:embed sql/check_texts.sql
+var checkTextsSQL string
+
 // Check looks for what is wrong in the database: damage, references to nothing, and rows that contradict each other. It
 // reads everything, on one snapshot. A server may be at work.
 func Check(ctx context.Context, path string) ([]engine.Finding, error) {
@@ -40,19 +52,34 @@ func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := connectReader(path)
+	c, number, err := openToCheck(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, err)
 	}
 	defer c.close()
-	number, err := schemaNumber(ctx, c)
-	if err != nil {
-		return nil, err
-	}
 	if number == 0 {
 		return nil, fmt.Errorf("%s holds no schema: `kagzi db migrate` makes it", path)
 	}
 	return check(ctx, c)
+}
+
+// openToCheck connects to the file as a server's readers do, or on a disk that takes no writes as who only looks.
+func openToCheck(ctx context.Context, path string) (c *conn, number int, err error) {
+	for _, open := range []func() (*conn, error){
+		func() (*conn, error) { return connectReader(path) },
+		func() (*conn, error) { return look(path, nil) },
+	} {
+		if c, err = open(); err == nil {
+			if number, err = schemaNumber(ctx, c); err == nil {
+				return c, number, nil
+			}
+			c.close()
+		}
+		if kind := code(err); kind != sqlite3.SQLITE_CANTOPEN && kind != sqlite3.SQLITE_READONLY {
+			break
+		}
+	}
+	return nil, 0, err
 }
 
 func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
@@ -73,7 +100,7 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 			return nil
 		})
 	}
-	for _, statement := range []*string{&checkRunsSQL, &checkLeasesSQL, &checkOrphansSQL, &checkStepsSQL, &checkCountsSQL} {
+	for _, statement := range []*string{&checkRunsSQL, &checkLeasesSQL, &checkOrphansSQL, &checkStepsSQL, &checkCountsSQL, &checkSchedulesSQL, &checkKeysSQL} {
 		if err != nil {
 			return findings, err
 		}
@@ -82,5 +109,18 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 			return nil
 		})
 	}
+	if err != nil {
+		return findings, err
+	}
+	err = c.query(ctx, &checkTextsSQL, func(r *row) error {
+		kind, id, name, what, value := r.text(), r.id(), r.text(), r.text(), r.text()
+		if id != (engine.ID{}) {
+			name = id.String()
+		}
+		if !json.Valid([]byte(value)) {
+			findings = append(findings, engine.Finding{Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
+		}
+		return nil
+	})
 	return findings, err
 }

@@ -21,7 +21,7 @@ type FatalError struct {
 
 func (e *FatalError) Error() string {
 	if e.Corrupt {
-		return "the database file is damaged (" + e.cause.Error() + "); `kagzi db check` tells more"
+		return "the database file is damaged (" + e.cause.Error() + "); `kagzi db check` tells more, `kagzi db restore` puts a backup in its place"
 	}
 	return "the disk failed a write: " + e.cause.Error()
 }
@@ -47,6 +47,9 @@ func isFull(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 
 // fatal is err as a FatalError when it is one, for a write or, with reading, for a read: a read that failed has lost nothing.
 func fatal(err error, reading bool) *FatalError {
+	if failure, ok := errors.AsType[*FatalError](err); ok {
+		return failure
+	}
 	switch code(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return &FatalError{Corrupt: true, cause: err}

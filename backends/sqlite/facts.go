@@ -16,12 +16,22 @@ var databaseSizeSQL string
 // Describe tells the file's name and size, the log beside it left out of that.
 func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	busy := readerCount - len(s.readers)
-	type size struct{ file, free int64 }
+	type size struct {
+		file, free int64
+		restored   string
+	}
 	of, err := read(ctx, s, "Describe", func(r session) (of size, err error) {
 		err = r.query(&databaseSizeSQL, func(row *row) error {
 			of.file, of.free = row.num(), row.num()
 			return nil
 		})
+		if err == nil {
+			err = r.query(&getStandingSQL, func(row *row) error {
+				from, at := row.text(), row.time()
+				of.restored = at.Format(time.RFC3339) + " from a backup (" + from + ")"
+				return nil
+			}, text("name", engine.StandingRestored))
+		}
 		return of, err
 	})
 	if err != nil {
@@ -33,6 +43,9 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	if s.looking() {
 		d.Notifications = "polling"
 		d.Facts = append(d.Facts, engine.Fact{Name: "access", Value: "read-only"})
+	}
+	if of.restored != "" {
+		d.Facts = append(d.Facts, engine.Fact{Name: "restored", Value: of.restored})
 	}
 	d.Facts = append(d.Facts,
 		engine.Fact{Name: "database file", Value: bytesText(of.file) + ", " + bytesText(of.free) + " of it free"},

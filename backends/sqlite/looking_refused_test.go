@@ -13,10 +13,10 @@ import (
 
 // writing is every method of these that does not only read.
 func writing() (methods []reflect.Method) {
-	reading := map[string]bool{"LiveWorkers": true, "DueSchedules": true}
+	reading := map[string]bool{"LiveWorkers": true, "DueSchedules": true, "Keyring": true, "ListKeys": true}
 	for _, kind := range []reflect.Type{
 		reflect.TypeFor[engine.Runs](), reflect.TypeFor[engine.Work](), reflect.TypeFor[engine.Workers](),
-		reflect.TypeFor[engine.Schedules](), reflect.TypeFor[engine.Namespaces](), reflect.TypeFor[engine.Upkeep](),
+		reflect.TypeFor[engine.Schedules](), reflect.TypeFor[engine.Namespaces](), reflect.TypeFor[engine.Keys](), reflect.TypeFor[engine.Upkeep](),
 	} {
 		for i := range kind.NumMethod() {
 			if m := kind.Method(i); !reading[m.Name] {

@@ -34,8 +34,8 @@ func schemaNumber(ctx context.Context, c *conn) (int, error) {
 	return int(number), nil
 }
 
-// migrate applies what is missing, each migration in a transaction of its own, and returns the schema's number.
-func migrate(ctx context.Context, c *conn, keep bool) (int, error) {
+// migrate applies what is missing, in one transaction, and returns the schema's number. A file that holds rows is copied before.
+func migrate(ctx context.Context, c *conn, path string, keep bool) (int, error) {
 	list, err := migrations.List("sqlite")
 	if err != nil {
 		return 0, err
@@ -46,17 +46,36 @@ func migrate(ctx context.Context, c *conn, keep bool) (int, error) {
 		return 0, err
 	case number > len(list):
 		return 0, newerSchema(number, len(list))
-	case number < len(list) && keep:
+	case number == len(list):
+		return number, nil
+	case keep:
 		return 0, fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
 	}
-	for _, m := range list[number:] {
-		script := fmt.Sprintf("begin immediate;\n%s\n;pragma application_id = %d;\npragma user_version = %d;\ncommit;", m.SQL, applicationID, m.Number)
-		if err := c.script(ctx, script); err != nil {
-			c.script(ctx, "rollback") // fails when SQLite did it by itself
-			return 0, fmt.Errorf("migration %s: %w", m.Name, err)
+	if number > 0 {
+		if err := backupBefore(ctx, c, path, list[number:]); err != nil {
+			return 0, err
 		}
 	}
-	return len(list), nil
+	return len(list), apply(ctx, c, list[number:])
+}
+
+// apply carries out all of these migrations or none.
+func apply(ctx context.Context, c *conn, list []migrations.Migration) error {
+	if err := c.script(ctx, "begin immediate"); err != nil {
+		return err
+	}
+	for _, m := range list {
+		script := fmt.Sprintf("%s\n;pragma application_id = %d;\npragma user_version = %d", m.SQL, applicationID, m.Number)
+		if err := c.script(ctx, script); err != nil {
+			c.script(ctx, "rollback") // fails when SQLite did it by itself
+			return fmt.Errorf("migration %s: %w; the database is as it was", m.Name, err)
+		}
+	}
+	if err := c.script(ctx, "commit"); err != nil {
+		c.script(ctx, "rollback")
+		return err
+	}
+	return nil
 }
 
 func newerSchema(number, newest int) error {

@@ -37,6 +37,7 @@ type Store struct {
 	version string
 	schema  int
 	room    room
+	footing footing
 	bell    bell
 	writer  *writer    // nil: for looking only
 	readers chan *conn // nil: yet to be connected
@@ -96,20 +97,31 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions) (er
 	}
 	c, err := connectWriter(s.path, s.log)
 	if err != nil {
-		return fmt.Errorf("open the database %s: %w", s.path, err)
+		return refusedToOpen(s.path, err)
 	}
-	s.version, s.schema, err = prepareSchema(ctx, c, o)
+	s.version, s.schema, err = prepareSchema(ctx, c, s.path, o)
 	if err == nil {
 		s.room.path = filepath.Dir(s.path)
 		s.writer = &writer{store: s, calls: make(chan *call, maxGroup), done: make(chan struct{})}
 		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, seen: map[engine.ID]moving{}}
 		err = s.writer.tx.known.load(&s.writer.tx)
 	}
+	if err == nil {
+		s.footing, err = stand(s.path)
+	}
 	if err != nil {
 		c.close()
-		return fmt.Errorf("open the database %s: %w", s.path, err)
+		return refusedToOpen(s.path, err)
 	}
 	return nil
+}
+
+// refusedToOpen gives damage its exit code and what to do about it.
+func refusedToOpen(path string, err error) error {
+	if failure := fatal(err, true); failure != nil {
+		err = failure
+	}
+	return fmt.Errorf("open the database %s: %w", path, err)
 }
 
 // connectWriter opens the one connection that writes. The driver's own DSN takes the settings, because they must hold
@@ -138,11 +150,14 @@ func connectReader(path string) (*conn, error) {
 var versionSQL string
 
 // prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version and the schema's number.
-func prepareSchema(ctx context.Context, c *conn, o engine.OpenOptions) (version string, number int, err error) {
+func prepareSchema(ctx context.Context, c *conn, path string, o engine.OpenOptions) (version string, number int, err error) {
 	if version, err = soundVersion(ctx, c); err != nil {
 		return "", 0, err
 	}
-	number, err = migrate(ctx, c, o.KeepSchema)
+	if err = refuseMoved(ctx, c); err != nil {
+		return "", 0, err
+	}
+	number, err = migrate(ctx, c, path, o.KeepSchema)
 	return version, number, err
 }
 
@@ -229,12 +244,18 @@ func (s *Store) SetHolder(text string) error {
 // Now is the wall clock.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
-// Health asks nothing of the disk: the last group of writes has told. A store for looking only is well until it is closed.
+// Health asks whether the files are in their places; whether they can be written the last group of writes has told. A store for looking
+// only is well until it is closed.
 func (s *Store) Health(context.Context) error {
 	select {
 	case <-s.closed:
 		return errClosed
 	default:
+	}
+	if !s.looking() {
+		if failure := s.pulledAway(); failure != nil {
+			s.die(failure)
+		}
 	}
 	if why := s.trouble.Load(); why != nil {
 		return &engine.Error{Kind: engine.KindUnavailable, Message: *why}

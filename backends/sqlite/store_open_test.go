@@ -247,8 +247,9 @@ func TestAFileThatIsNoDatabaseIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 500)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil {
-		t.Fatal("it was opened")
+	_, err := Open(t.Context(), path, engine.OpenOptions{})
+	if failure, ok := errors.AsType[*FatalError](err); !ok || failure.ExitCode() != 71 {
+		t.Fatalf("error = %v, want it damaged, with exit code 71", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	_ "embed"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/ledger"
@@ -122,14 +123,75 @@ func (t *tx) HandlerQueue(namespace, workflowType string) (string, error) {
 	return queues[0], nil
 }
 
+//go:embed sql/get_api_key.sql
+var getAPIKeySQL string
+
+func (t *tx) APIKey(id engine.ID) (*engine.APIKey, error) {
+	return t.oneAPIKey(&getAPIKeySQL, idArg("key_id", id))
+}
+
+//go:embed sql/get_api_key_by_name.sql
+var getAPIKeyByNameSQL string
+
+func (t *tx) APIKeyNamed(name string) (*engine.APIKey, error) {
+	return t.oneAPIKey(&getAPIKeyByNameSQL, text("name", name))
+}
+
+func (t *tx) oneAPIKey(statement *string, args ...arg) (*engine.APIKey, error) {
+	var key engine.APIKey
+	found, err := t.found(statement, func(r *row) (err error) {
+		key, err = readAPIKey(r)
+		return err
+	}, args...)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &key, nil
+}
+
+//go:embed sql/tally_api_keys.sql
+var tallyAPIKeysSQL string
+
+func (t *tx) CountAPIKeys() (all, lasting int, err error) {
+	err = t.query(&tallyAPIKeysSQL, func(r *row) error {
+		all, lasting = int(r.num()), int(r.num())
+		return nil
+	})
+	return all, lasting, err
+}
+
+//go:embed sql/insert_api_key.sql
+var insertAPIKeySQL string
+
+func (t *tx) InsertAPIKey(k *engine.APIKey) error {
+	_, err := t.exec(&insertAPIKeySQL, idArg("key_id", k.ID), text("name", k.Name), num("role", k.Role),
+		text("namespaces", encodeList(k.Namespaces)), text("queues", encodeList(k.Queues)), text("types", encodeList(k.Types)),
+		blob("hash", k.Hash[:]), instant("created_at", k.CreatedAt), instant("expires_at", k.ExpiresAt))
+	return err
+}
+
+//go:embed sql/revoke_api_key.sql
+var revokeAPIKeySQL string
+
+func (t *tx) RevokeAPIKey(id engine.ID, at time.Time) error {
+	_, err := t.exec(&revokeAPIKeySQL, idArg("key_id", id), instant("now", at))
+	return err
+}
+
 //go:embed sql/insert_audit.sql
 var insertAuditSQL string
 
 func (t *tx) InsertAudit(e engine.AuditEvent) error {
-	_, err := t.exec(&insertAuditSQL, idArg("event_id", e.ID), instant("at", e.At), text("actor", e.Actor.Name), text("peer", e.Actor.Peer),
-		text("method", e.Method), text("namespace", e.Namespace), text("subject", e.Subject), text("subject_id", e.SubjectID),
-		text("outcome", e.Outcome), text("reason", e.Reason), text("detail", e.Detail))
+	_, err := t.exec(&insertAuditSQL, auditArgs(&e)...)
 	return err
+}
+
+func auditArgs(e *engine.AuditEvent) []arg {
+	return []arg{
+		idArg("event_id", e.ID), instant("at", e.At), text("actor", e.Actor.Name), text("peer", e.Actor.Peer), text("method", e.Method),
+		text("namespace", e.Namespace), text("subject", e.Subject), text("subject_id", e.SubjectID), text("outcome", e.Outcome),
+		text("reason", e.Reason), text("detail", e.Detail),
+	}
 }
 
 // Ring merges rings that follow each other and are the same.

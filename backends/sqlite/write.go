@@ -230,7 +230,7 @@ var rollbackSQL string
 
 // commit carries the calls out and makes them durable. alone says that a call failed after it had written and that nothing of
 // the group has happened; the calls are then to be carried out one by one. An error means likewise that nothing has
-// happened. A call that was refused has its err.
+// happened, or that nobody will find it. A call that was refused has its err.
 func (w *writer) commit(group []*call) (alone bool, err error) {
 	t := &w.tx
 	if failure := w.store.failure.Load(); failure != nil {
@@ -276,6 +276,9 @@ func (w *writer) commit(group []*call) (alone bool, err error) {
 		return false, w.rollback(err)
 	}
 	engine.Failpoint("sqlite.after_commit")
+	if failure := w.store.pulledAway(); failure != nil {
+		return false, failure
+	}
 	return false, nil
 }
 

@@ -16,6 +16,7 @@ type model struct {
 	workers  map[string]*engine.Worker
 	requests map[string]modelStart
 	writes   map[string]modelWrite // by token and what was written about
+	keys     []*engine.APIKey      // by id
 }
 
 type modelRun struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // Each of these stores is sound but for one promise. They wrap a real one and use nothing but its methods.
-var sabotages = append(aroundSabotages, []sabotage{
+var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"the current token wins", func(s engine.Store) engine.Store { return dropsTheFence{s} }, []string{"fence", "race"}},
 	{"the zero token opens nothing", func(s engine.Store) engine.Store { return trustsNobody{s} }, []string{"fence"}},
 	{"a run is handed out once", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"claim"}},

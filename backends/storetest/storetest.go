@@ -63,6 +63,8 @@ func chapters() []chapter {
 		{"repair", repairCases},
 		{"schedule", scheduleCases},
 		{"namespace", namespaceCases},
+		{"api key", apiKeyCases},
+		{"many api keys", manyKeysCases},
 		{"fence", fenceCases},
 		{"worker", workerCases},
 		{"lost", lostCases},

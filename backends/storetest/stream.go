@@ -155,6 +155,8 @@ func (f *stream) pick() (act, bool) {
 		return f.upkeep()
 	case n < 58 && len(f.past) > 0:
 		return f.again()
+	case n < 63:
+		return f.keyCall(), true
 	case len(f.leases) > 0:
 		return f.work()
 	}

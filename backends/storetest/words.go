@@ -99,7 +99,7 @@ func seenRun(ctx context.Context, store engine.Store, id engine.ID) string {
 	return text
 }
 
-// everything is all rows of the namespace, in every field that Views show.
+// everything is all rows of the namespace, and those of none, in every field that Views show.
 func everything(s *stage, store engine.Store) string {
 	s.Helper()
 	var b strings.Builder
@@ -124,6 +124,18 @@ func everything(s *stage, store engine.Store) string {
 		s.must(err, "HeldBy")
 		for _, h := range leases {
 			b.WriteString(lines("lease of", h.Lease.RunID, "token", h.Lease.Token.Wire()))
+		}
+	}
+	keys, _, err := store.ListKeys(s.ctx, page)
+	s.must(err, "ListKeys")
+	for _, k := range keys {
+		b.WriteString(keyText(k))
+	}
+	for _, namespace := range []string{space, ""} {
+		events, _, err := store.ListAudit(s.ctx, engine.AuditFilter{Namespace: namespace}, page)
+		s.must(err, "ListAudit")
+		for _, e := range events {
+			b.WriteString(auditText(e))
 		}
 	}
 	return b.String()

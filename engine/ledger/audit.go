@@ -11,6 +11,9 @@ func onSchedule(s *engine.Schedule) subject { return subject{s.Namespace, "sched
 
 func onNamespace(n *engine.Namespace) subject { return subject{n.Name, "namespace", n.Name} }
 
+// onKey is of no namespace: a key may be for many.
+func onKey(k *engine.APIKey) subject { return subject{"", "key", k.ID.String()} }
+
 // audit keeps who made a change, and why.
 func (b *book) audit(by engine.Actor, id engine.ID, method string, of subject, reason, detail string) error {
 	return b.tx.InsertAudit(engine.AuditEvent{

@@ -22,6 +22,8 @@ type memory struct {
 	steps    []engine.Step
 	signals  []engine.Signal
 	schedule *engine.Schedule
+	keys     []engine.APIKey
+	audit    []engine.AuditEvent
 	rings    []engine.Ring
 	log      []string
 }
@@ -113,8 +115,13 @@ func (m *memory) Receipt(engine.ID, engine.Token) (Receipt, error)          { re
 func (m *memory) LeaveReceipt(engine.ID, engine.Token, Receipt) error       { return nil }
 func (m *memory) InterruptSteps(engine.ID, engine.Failure, time.Time) error { return nil }
 func (m *memory) WakeSteps(engine.ID, time.Time) error                      { return nil }
-func (m *memory) InsertAudit(engine.AuditEvent) error                       { m.note("audit"); return nil }
 func (m *memory) Ring(r engine.Ring)                                        { m.rings = append(m.rings, r) }
+
+func (m *memory) InsertAudit(e engine.AuditEvent) error {
+	m.audit = append(m.audit, e)
+	m.note("audit")
+	return nil
+}
 
 func (m *memory) EndSteps(run engine.ID, f engine.Failure, _ time.Time) error {
 	for i := range m.steps {
@@ -202,6 +209,52 @@ func (m *memory) OpenOf(schedule, _ engine.ID) (int, error) {
 
 func (m *memory) InsertFire(engine.ID, time.Time, engine.ID, time.Time) (bool, error) {
 	return true, nil
+}
+
+func (m *memory) findKey(match func(engine.APIKey) bool) (*engine.APIKey, error) {
+	for _, k := range m.keys {
+		if match(k) {
+			return &k, nil
+		}
+	}
+	return nil, nil
+}
+
+func (m *memory) APIKey(id engine.ID) (*engine.APIKey, error) {
+	return m.findKey(func(k engine.APIKey) bool { return k.ID == id })
+}
+
+func (m *memory) APIKeyNamed(name string) (*engine.APIKey, error) {
+	return m.findKey(func(k engine.APIKey) bool { return k.Name == name && k.RevokedAt.IsZero() })
+}
+
+func (m *memory) CountAPIKeys() (all, lasting int, err error) {
+	for _, k := range m.keys {
+		if !k.RevokedAt.IsZero() {
+			continue
+		}
+		all++
+		if k.Role == engine.RoleAdmin && len(k.Namespaces) == 0 && k.ExpiresAt.IsZero() {
+			lasting++
+		}
+	}
+	return all, lasting, nil
+}
+
+func (m *memory) InsertAPIKey(k *engine.APIKey) error {
+	m.keys = append(m.keys, *k)
+	m.note("key %s", k.Name)
+	return nil
+}
+
+func (m *memory) RevokeAPIKey(id engine.ID, at time.Time) error {
+	for i := range m.keys {
+		if m.keys[i].ID == id {
+			m.keys[i].RevokedAt = at
+		}
+	}
+	m.note("revoke %d", id[15])
+	return nil
 }
 
 // saves is how often each run was written.

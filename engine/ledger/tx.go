@@ -116,6 +116,15 @@ type Tx interface {
 	// HandlerQueue is the first queue of the first ONLINE worker of the namespace, by id, that serves the type; empty when none does.
 	HandlerQueue(namespace, workflowType string) (string, error)
 
+	// APIKey is the key with that id; nil when none was ever made. APIKeyNamed is the one that is not revoked and has the name; nil when
+	// there is none. CountAPIKeys is how many are not revoked, and how many of these are of an admin for all namespaces and never expire.
+	// Verbs that make or revoke keys happen one after another.
+	APIKey(id engine.ID) (*engine.APIKey, error)
+	APIKeyNamed(name string) (*engine.APIKey, error)
+	CountAPIKeys() (all, lasting int, err error)
+	InsertAPIKey(k *engine.APIKey) error // makes it as it stands
+	RevokeAPIKey(id engine.ID, at time.Time) error
+
 	InsertAudit(e engine.AuditEvent) error
 	// Ring is heard after the commit.
 	Ring(r engine.Ring)

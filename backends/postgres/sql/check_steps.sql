@@ -9,6 +9,21 @@ from steps
 group by run_id, name
 having min(sequence) <> max(sequence)
 union all
+select 'run', run_id, 'has attempts of step "' || name || '" that are not numbered one after the other'
+from steps
+group by run_id, name
+having min(attempt) < 1 or max(attempt) - min(attempt) + 1 <> count(*)
+union all
+select 'run', run_id, 'has two steps at place ' || sequence
+from steps
+group by run_id, sequence
+having min(name) <> max(name)
+union all
+select 'run', run_id, 'has steps at places other than 1 to ' || count(distinct name)
+from steps
+group by run_id
+having min(sequence) <> 1 or max(sequence) <> count(distinct name)
+union all
 select 'step', s.step_id, 'is open in a run that has ended'
 from steps s
 join runs r on r.run_id = s.run_id

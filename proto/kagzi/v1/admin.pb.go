@@ -906,6 +906,7 @@ type GetServerInfoResponse struct {
 	Methods         []*MethodStats `protobuf:"bytes,110,rep,name=methods,proto3" json:"methods,omitempty"` // since the server started, by name; only those that were called
 	OpenConnections int32          `protobuf:"varint,111,opt,name=open_connections,json=openConnections,proto3" json:"open_connections,omitempty"`
 	OpenStreams     int32          `protobuf:"varint,112,opt,name=open_streams,json=openStreams,proto3" json:"open_streams,omitempty"`
+	Warnings        []string       `protobuf:"bytes,113,rep,name=warnings,proto3" json:"warnings,omitempty"` // what an operator is to know at every look: "other machines can reach this server, which needs no key"
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1057,6 +1058,13 @@ func (x *GetServerInfoResponse) GetOpenStreams() int32 {
 		return x.OpenStreams
 	}
 	return 0
+}
+
+func (x *GetServerInfoResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 // ServerFact is one line of what a server tells of itself. It never holds a secret.
@@ -1905,7 +1913,8 @@ func (*BackupRequest) Descriptor() ([]byte, []int) {
 type BackupChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	TotalBytes    int64                  `protobuf:"varint,2,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	TotalBytes    int64                  `protobuf:"varint,2,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"` // of the whole file
+	Sha256        []byte                 `protobuf:"bytes,100,opt,name=sha256,proto3" json:"sha256,omitempty"`                          // of the whole file; in the last message, which has no data
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1952,6 +1961,13 @@ func (x *BackupChunk) GetTotalBytes() int64 {
 		return x.TotalBytes
 	}
 	return 0
+}
+
+func (x *BackupChunk) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
 }
 
 type Key struct {
@@ -3093,6 +3109,110 @@ func (x *EventAttribute) GetValue() string {
 	return ""
 }
 
+type WhoAmIRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIRequest) Reset() {
+	*x = WhoAmIRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIRequest) ProtoMessage() {}
+
+func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
+func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{47}
+}
+
+type WhoAmIResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                                        // the caller's; unset where the server asks for none
+	KeysRequired  bool                   `protobuf:"varint,2,opt,name=keys_required,json=keysRequired,proto3" json:"keys_required,omitempty"` // the server's database has keys
+	Encrypted     bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`                           // the call came over TLS
+	Certificate   string                 `protobuf:"bytes,4,opt,name=certificate,proto3" json:"certificate,omitempty"`                        // the common name of the caller's certificate, where it gave one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIResponse) Reset() {
+	*x = WhoAmIResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIResponse) ProtoMessage() {}
+
+func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
+func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *WhoAmIResponse) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetKeysRequired() bool {
+	if x != nil {
+		return x.KeysRequired
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetEncrypted() bool {
+	if x != nil {
+		return x.Encrypted
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetCertificate() string {
+	if x != nil {
+		return x.Certificate
+	}
+	return ""
+}
+
 var File_kagzi_v1_admin_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_admin_proto_rawDesc = "" +
@@ -3147,7 +3267,7 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\x0e2\x17.kagzi.v1.ServingStatusR\x06status\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x128\n" +
 	"\ttimestamp\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\"\x16\n" +
-	"\x14GetServerInfoRequest\"\xb1\x05\n" +
+	"\x14GetServerInfoRequest\"\xcd\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1f\n" +
 	"\vapi_version\x18\x02 \x01(\tR\n" +
@@ -3167,7 +3287,8 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x05facts\x18m \x03(\v2\x14.kagzi.v1.ServerFactR\x05facts\x12/\n" +
 	"\amethods\x18n \x03(\v2\x15.kagzi.v1.MethodStatsR\amethods\x12)\n" +
 	"\x10open_connections\x18o \x01(\x05R\x0fopenConnections\x12!\n" +
-	"\fopen_streams\x18p \x01(\x05R\vopenStreams\"h\n" +
+	"\fopen_streams\x18p \x01(\x05R\vopenStreams\x12\x1a\n" +
+	"\bwarnings\x18q \x03(\tR\bwarnings\"h\n" +
 	"\n" +
 	"ServerFact\x12\x18\n" +
 	"\asection\x18\x01 \x01(\tR\asection\x12\x12\n" +
@@ -3255,11 +3376,12 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"activeRuns\x12\x1f\n" +
 	"\vtask_queues\x18\x04 \x03(\tR\n" +
 	"taskQueues\"\x0f\n" +
-	"\rBackupRequest\"B\n" +
+	"\rBackupRequest\"Z\n" +
 	"\vBackupChunk\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x1f\n" +
 	"\vtotal_bytes\x18\x02 \x01(\x03R\n" +
-	"totalBytes\"\xec\x03\n" +
+	"totalBytes\x12\x16\n" +
+	"\x06sha256\x18d \x01(\fR\x06sha256\"\xec\x03\n" +
 	"\x03Key\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
@@ -3358,7 +3480,13 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"attributes\"8\n" +
 	"\x0eEventAttribute\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value*k\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x0f\n" +
+	"\rWhoAmIRequest\"\x96\x01\n" +
+	"\x0eWhoAmIResponse\x12\x1f\n" +
+	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\x12#\n" +
+	"\rkeys_required\x18\x02 \x01(\bR\fkeysRequired\x12\x1c\n" +
+	"\tencrypted\x18\x03 \x01(\bR\tencrypted\x12 \n" +
+	"\vcertificate\x18\x04 \x01(\tR\vcertificate*k\n" +
 	"\rServingStatus\x12\x1e\n" +
 	"\x1aSERVING_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16SERVING_STATUS_SERVING\x10\x01\x12\x1e\n" +
@@ -3369,7 +3497,7 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x11KEY_ROLE_OPERATOR\x10\x02\x12\x13\n" +
 	"\x0fKEY_ROLE_CLIENT\x10\x03\x12\x13\n" +
 	"\x0fKEY_ROLE_WORKER\x10\x04\x12\x13\n" +
-	"\x0fKEY_ROLE_VIEWER\x10\x052\xdb\v\n" +
+	"\x0fKEY_ROLE_VIEWER\x10\x052\x98\f\n" +
 	"\fAdminService\x12J\n" +
 	"\vListWorkers\x12\x1c.kagzi.v1.ListWorkersRequest\x1a\x1d.kagzi.v1.ListWorkersResponse\x12D\n" +
 	"\tGetWorker\x12\x1a.kagzi.v1.GetWorkerRequest\x1a\x1b.kagzi.v1.GetWorkerResponse\x12J\n" +
@@ -3391,7 +3519,8 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x0fListAuditEvents\x12 .kagzi.v1.ListAuditEventsRequest\x1a!.kagzi.v1.ListAuditEventsResponse\x127\n" +
 	"\x05Watch\x12\x16.kagzi.v1.WatchRequest\x1a\x14.kagzi.v1.WatchEvent0\x01\x12J\n" +
 	"\vGetActivity\x12\x1c.kagzi.v1.GetActivityRequest\x1a\x1d.kagzi.v1.GetActivityResponse\x12D\n" +
-	"\vWatchEvents\x12\x1c.kagzi.v1.WatchEventsRequest\x1a\x15.kagzi.v1.ServerEvent0\x01b\x06proto3"
+	"\vWatchEvents\x12\x1c.kagzi.v1.WatchEventsRequest\x1a\x15.kagzi.v1.ServerEvent0\x01\x12;\n" +
+	"\x06WhoAmI\x12\x17.kagzi.v1.WhoAmIRequest\x1a\x18.kagzi.v1.WhoAmIResponseb\x06proto3"
 
 var (
 	file_kagzi_v1_admin_proto_rawDescOnce sync.Once
@@ -3406,7 +3535,7 @@ func file_kagzi_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_kagzi_v1_admin_proto_goTypes = []any{
 	(ServingStatus)(0),                 // 0: kagzi.v1.ServingStatus
 	(KeyRole)(0),                       // 1: kagzi.v1.KeyRole
@@ -3457,115 +3586,120 @@ var file_kagzi_v1_admin_proto_goTypes = []any{
 	(*WatchEventsRequest)(nil),         // 46: kagzi.v1.WatchEventsRequest
 	(*ServerEvent)(nil),                // 47: kagzi.v1.ServerEvent
 	(*EventAttribute)(nil),             // 48: kagzi.v1.EventAttribute
-	nil,                                // 49: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	nil,                                // 50: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	nil,                                // 51: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	nil,                                // 52: kagzi.v1.QueueDepth.UnservedByTypeEntry
-	(WorkerStatus)(0),                  // 53: kagzi.v1.WorkerStatus
-	(*PageRequest)(nil),                // 54: kagzi.v1.PageRequest
-	(*Worker)(nil),                     // 55: kagzi.v1.Worker
-	(*PageInfo)(nil),                   // 56: kagzi.v1.PageInfo
-	(*ErrorDetail)(nil),                // 57: kagzi.v1.ErrorDetail
-	(*Step)(nil),                       // 58: kagzi.v1.Step
-	(*timestamppb.Timestamp)(nil),      // 59: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 60: google.protobuf.Duration
-	(*Workflow)(nil),                   // 61: kagzi.v1.Workflow
+	(*WhoAmIRequest)(nil),              // 49: kagzi.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),             // 50: kagzi.v1.WhoAmIResponse
+	nil,                                // 51: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	nil,                                // 52: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	nil,                                // 53: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	nil,                                // 54: kagzi.v1.QueueDepth.UnservedByTypeEntry
+	(WorkerStatus)(0),                  // 55: kagzi.v1.WorkerStatus
+	(*PageRequest)(nil),                // 56: kagzi.v1.PageRequest
+	(*Worker)(nil),                     // 57: kagzi.v1.Worker
+	(*PageInfo)(nil),                   // 58: kagzi.v1.PageInfo
+	(*ErrorDetail)(nil),                // 59: kagzi.v1.ErrorDetail
+	(*Step)(nil),                       // 60: kagzi.v1.Step
+	(*timestamppb.Timestamp)(nil),      // 61: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 62: google.protobuf.Duration
+	(*Workflow)(nil),                   // 63: kagzi.v1.Workflow
 }
 var file_kagzi_v1_admin_proto_depIdxs = []int32{
-	53, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
-	54, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
-	55, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
-	56, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
-	55, // 4: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
-	57, // 5: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
-	58, // 6: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
-	54, // 7: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
-	58, // 8: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
-	56, // 9: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
+	55, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
+	56, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
+	57, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
+	58, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
+	57, // 4: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
+	59, // 5: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
+	60, // 6: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
+	56, // 7: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
+	60, // 8: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
+	58, // 9: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
 	0,  // 10: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
-	59, // 11: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
-	59, // 12: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
+	61, // 11: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
+	61, // 12: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
 	18, // 13: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
 	19, // 14: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
-	49, // 15: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	50, // 16: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	59, // 17: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
-	60, // 18: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	51, // 19: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	51, // 15: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	52, // 16: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	61, // 17: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
+	62, // 18: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
+	53, // 19: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
 	25, // 20: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
-	52, // 21: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
-	54, // 22: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
+	54, // 21: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
+	56, // 22: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
 	28, // 23: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
-	56, // 24: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
+	58, // 24: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
 	1,  // 25: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
-	59, // 26: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
-	59, // 27: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
-	59, // 28: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
-	59, // 29: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
+	61, // 26: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
+	61, // 27: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
+	61, // 28: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
+	61, // 29: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
 	31, // 30: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
 	31, // 31: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
-	54, // 32: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
+	56, // 32: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
 	31, // 33: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
-	56, // 34: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
+	58, // 34: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
 	31, // 35: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
-	54, // 36: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
+	56, // 36: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
 	40, // 37: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
-	56, // 38: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
-	59, // 39: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	60, // 40: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
-	59, // 41: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
-	61, // 42: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
-	60, // 43: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
-	59, // 44: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
-	60, // 45: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
+	58, // 38: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
+	61, // 39: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	62, // 40: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
+	61, // 41: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
+	63, // 42: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
+	62, // 43: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
+	61, // 44: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
+	62, // 45: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
 	45, // 46: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
-	59, // 47: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	61, // 47: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
 	48, // 48: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
-	2,  // 49: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	4,  // 50: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	6,  // 51: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	8,  // 52: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	10, // 53: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	12, // 54: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	14, // 55: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	16, // 56: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	20, // 57: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	22, // 58: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	23, // 59: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	26, // 60: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	29, // 61: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	32, // 62: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	34, // 63: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	36, // 64: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	38, // 65: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	41, // 66: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
-	43, // 67: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
-	46, // 68: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
-	3,  // 69: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	5,  // 70: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	7,  // 71: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	9,  // 72: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	11, // 73: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	13, // 74: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	15, // 75: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	17, // 76: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	21, // 77: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	21, // 78: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	24, // 79: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	27, // 80: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	30, // 81: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	33, // 82: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	35, // 83: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	37, // 84: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	39, // 85: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	42, // 86: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
-	44, // 87: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
-	47, // 88: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
-	69, // [69:89] is the sub-list for method output_type
-	49, // [49:69] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	31, // 49: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
+	2,  // 50: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	4,  // 51: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	6,  // 52: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	8,  // 53: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	10, // 54: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	12, // 55: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	14, // 56: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	16, // 57: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	20, // 58: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	22, // 59: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	23, // 60: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	26, // 61: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	29, // 62: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	32, // 63: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	34, // 64: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	36, // 65: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	38, // 66: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	41, // 67: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	43, // 68: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	46, // 69: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	49, // 70: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
+	3,  // 71: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	5,  // 72: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	7,  // 73: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	9,  // 74: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	11, // 75: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	13, // 76: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	15, // 77: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	17, // 78: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	21, // 79: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	21, // 80: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	24, // 81: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	27, // 82: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	30, // 83: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	33, // 84: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	35, // 85: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	37, // 86: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	39, // 87: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	42, // 88: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	44, // 89: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	47, // 90: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	50, // 91: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
+	71, // [71:92] is the sub-list for method output_type
+	50, // [50:71] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }
@@ -3591,7 +3725,7 @@ func file_kagzi_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_admin_proto_rawDesc), len(file_kagzi_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   51,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,6 +39,7 @@ const (
 	AdminService_Watch_FullMethodName              = "/kagzi.v1.AdminService/Watch"
 	AdminService_GetActivity_FullMethodName        = "/kagzi.v1.AdminService/GetActivity"
 	AdminService_WatchEvents_FullMethodName        = "/kagzi.v1.AdminService/WatchEvents"
+	AdminService_WhoAmI_FullMethodName             = "/kagzi.v1.AdminService/WhoAmI"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -64,7 +65,7 @@ type AdminServiceClient interface {
 	WatchStats(ctx context.Context, in *WatchStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetStatsResponse], error)
 	GetQueueDepth(ctx context.Context, in *GetQueueDepthRequest, opts ...grpc.CallOption) (*GetQueueDepthResponse, error)
 	ListWorkflowTypes(ctx context.Context, in *ListWorkflowTypesRequest, opts ...grpc.CallOption) (*ListWorkflowTypesResponse, error)
-	// A consistent copy of the embedded database, taken while the server runs.
+	// A consistent copy of the whole database in one SQLite file, taken while the server runs. One at a time.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error)
 	// API keys. A key's secret is in the answer that created it and nowhere else.
 	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreateKeyResponse, error)
@@ -79,6 +80,8 @@ type AdminServiceClient interface {
 	GetActivity(ctx context.Context, in *GetActivityRequest, opts ...grpc.CallOption) (*GetActivityResponse, error)
 	// The last events of this server, oldest first, and then those that follow. They are kept in memory: 2000 of them, until it stops.
 	WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ServerEvent], error)
+	// What the caller may do here, so that a client can say so before it is refused.
+	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
 }
 
 type adminServiceClient struct {
@@ -325,6 +328,16 @@ func (c *adminServiceClient) WatchEvents(ctx context.Context, in *WatchEventsReq
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_WatchEventsClient = grpc.ServerStreamingClient[ServerEvent]
 
+func (c *adminServiceClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WhoAmIResponse)
+	err := c.cc.Invoke(ctx, AdminService_WhoAmI_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -348,7 +361,7 @@ type AdminServiceServer interface {
 	WatchStats(*WatchStatsRequest, grpc.ServerStreamingServer[GetStatsResponse]) error
 	GetQueueDepth(context.Context, *GetQueueDepthRequest) (*GetQueueDepthResponse, error)
 	ListWorkflowTypes(context.Context, *ListWorkflowTypesRequest) (*ListWorkflowTypesResponse, error)
-	// A consistent copy of the embedded database, taken while the server runs.
+	// A consistent copy of the whole database in one SQLite file, taken while the server runs. One at a time.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error
 	// API keys. A key's secret is in the answer that created it and nowhere else.
 	CreateKey(context.Context, *CreateKeyRequest) (*CreateKeyResponse, error)
@@ -363,6 +376,8 @@ type AdminServiceServer interface {
 	GetActivity(context.Context, *GetActivityRequest) (*GetActivityResponse, error)
 	// The last events of this server, oldest first, and then those that follow. They are kept in memory: 2000 of them, until it stops.
 	WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[ServerEvent]) error
+	// What the caller may do here, so that a client can say so before it is refused.
+	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -432,6 +447,9 @@ func (UnimplementedAdminServiceServer) GetActivity(context.Context, *GetActivity
 }
 func (UnimplementedAdminServiceServer) WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[ServerEvent]) error {
 	return status.Error(codes.Unimplemented, "method WatchEvents not implemented")
+}
+func (UnimplementedAdminServiceServer) WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WhoAmI not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -786,6 +804,24 @@ func _AdminService_WatchEvents_Handler(srv interface{}, stream grpc.ServerStream
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_WatchEventsServer = grpc.ServerStreamingServer[ServerEvent]
 
+func _AdminService_WhoAmI_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WhoAmIRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).WhoAmI(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_WhoAmI_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).WhoAmI(ctx, req.(*WhoAmIRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -856,6 +892,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetActivity",
 			Handler:    _AdminService_GetActivity_Handler,
+		},
+		{
+			MethodName: "WhoAmI",
+			Handler:    _AdminService_WhoAmI_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,89 @@
+package backends
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// heldRun opens the database, has a worker hold a run of it, and closes it.
+func heldRun(t *testing.T, url string) engine.Lease {
+	t.Helper()
+	s, err := Open(t.Context(), url, engine.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := s.Now()
+	w := engine.Worker{ID: "w1", Namespace: "default", InstanceID: "one", Queues: []string{"q"}, Types: []string{"t"}, MaxConcurrent: 1}
+	if _, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{Worker: w, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	run := engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: "q", Type: "t", Status: engine.RunPending, Attempts: 1, CreatedAt: now, AvailableAt: now}
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{{Run: run}}); err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
+		Namespace: "default", Queue: "q", Types: w.Types, Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: now,
+	})
+	if err != nil || len(claimed.Tasks) != 1 {
+		t.Fatalf("claimed %d runs, %v", len(claimed.Tasks), err)
+	}
+	return claimed.Tasks[0].Lease
+}
+
+func TestABackupOfEitherKindIsRestoredOnEither(t *testing.T) {
+	for _, from := range []string{"sqlite", "postgres"} {
+		for _, to := range []string{"sqlite", "postgres"} {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				url := func(kind string) string {
+					if kind == "postgres" {
+						return pgtest.URL(t)
+					}
+					return "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db")
+				}
+				source, target := url(from), url(to)
+				lease := heldRun(t, source)
+				file := filepath.Join(t.TempDir(), "copy.db")
+				made, err := Backup(t.Context(), source, file)
+				if err != nil || made.Rows.OpenRuns != 1 || made.TakenAt.IsZero() {
+					t.Fatalf("backup = %+v (%v), want one open run", made, err)
+				}
+				if again, findings, err := Verify(t.Context(), file); err != nil || len(findings) > 0 || again != made {
+					t.Fatalf("verified = %+v %v (%v), want %+v", again, findings, err, made)
+				}
+				done, err := Restore(t.Context(), engine.RestoreParams{File: file, URL: target, Now: time.Now()})
+				if err != nil || done.Changed.Leases != 1 {
+					t.Fatalf("restored = %+v (%v), want a lease ended", done, err)
+				}
+				if findings, err := Check(t.Context(), target); err != nil || len(findings) > 0 {
+					t.Errorf("findings = %v (%v), want none", findings, err)
+				}
+				s, err := Open(t.Context(), target, engine.OpenOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				run, err := s.GetRun(t.Context(), "default", lease.RunID)
+				if err != nil || run.Status != engine.RunPending || run.LeaseLosses != 0 {
+					t.Errorf("run = %+v (%v), want it PENDING with no loss", run, err)
+				}
+				d, err := s.Describe(t.Context())
+				said := false
+				for _, f := range d.Facts {
+					said = said || f.Name == "restored" && strings.Contains(f.Value, "SHA-256")
+				}
+				if err != nil || !said {
+					t.Errorf("facts = %v (%v), want that it was restored", d.Facts, err)
+				}
+				if _, err := Restore(t.Context(), engine.RestoreParams{File: file, URL: target, Now: time.Now()}); err == nil {
+					t.Error("a database with rows was restored over")
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,325 @@
+// Package move copies a whole database into another, of either kind, so that a copy that is killed goes on where it stopped and ends only
+// when both were read back and found equal. It knows no SQL: what it needs of a database is the interface Database.
+//
+// The source is fenced first, so what is read does not change. From then on the order of the writes is what makes a kill harmless:
+// each batch of rows is one transaction with the note of how far it goes; the source learns that the copy is whole before the target
+// may be served.
+package move
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// What is on its way at once: as many rows, and about as many bytes. Tests make it less.
+var (
+	batchRows  = 2000
+	batchBytes = 4 << 20
+)
+
+// Database is one end of a copy. Each method is one transaction. Read may be called beside the others; none otherwise beside itself.
+type Database interface {
+	// Place names it for people, without a password. The same database has the same place.
+	Place() string
+	// Tables is the tables that are copied, by name: all but those that are about the database itself.
+	Tables(ctx context.Context) ([]engine.CopyTable, error)
+	// Count is how many rows a table has.
+	Count(ctx context.Context, table string) (int64, error)
+	// Standing is empty when nothing stands under the name.
+	Standing(ctx context.Context, name string) (value string, err error)
+	// Read is the next rows of a table. All readings see one moment, that of the first.
+	Read(ctx context.Context, r engine.CopyRange) ([][]any, error)
+	// Fence keeps all writers but this copy out. To fill a database that holds rows is ErrCopyNotEmpty.
+	Fence(ctx context.Context, f engine.CopyFence) error
+	// Unfence undoes a Fence, unless the standing has changed since: ErrCopyRival. It leaves copied under StandingCopied if that is not empty.
+	Unfence(ctx context.Context, standing, old, copied string) error
+	// Amend changes a standing; ErrCopyRival when it is not old any more.
+	Amend(ctx context.Context, standing, old, new string) error
+	// Write adds rows and notes that, or does nothing: ErrCopyRival.
+	Write(ctx context.Context, b engine.CopyBatch) error
+	// Settle is called once all rows have arrived, before they are read back.
+	Settle(ctx context.Context, tables []engine.CopyTable) error
+	Close() error
+}
+
+// passage is a copy under way.
+type passage struct {
+	from, to Database
+	params   engine.CopyParams
+	tables   []engine.CopyTable // of the target; parents first
+	sources  []engine.CopyTable // the same of the source
+	moved    engine.Moved
+	movedAs  string // what the source's standing is, word for word; empty: none
+	filling  engine.Filling
+	filledAs string // likewise of the target
+	progress engine.CopyProgress
+	report   engine.CopyReport
+}
+
+// Copy moves all rows from one database to another and leaves the source fenced. With p.Snapshot it leaves the source alone.
+func Copy(ctx context.Context, from, to Database, p engine.CopyParams) (engine.CopyReport, error) {
+	c := &passage{from: from, to: to, params: p, report: engine.CopyReport{From: from.Place(), To: to.Place()}}
+	if c.report.From == c.report.To {
+		return c.report, errors.New("source and target are the same database")
+	}
+	if err := c.compare(ctx); err != nil {
+		return c.report, err
+	}
+	whole, err := c.begin(ctx)
+	if err != nil || whole {
+		return c.report, err
+	}
+	if err := c.carry(ctx); err != nil {
+		return c.report, c.hint(err)
+	}
+	return c.report, nil
+}
+
+// hint says how to go on after an error that left the source fenced.
+func (c *passage) hint(err error) error {
+	if c.params.Snapshot || c.movedAs == "" {
+		return err
+	}
+	return fmt.Errorf("%w; the source stays fenced: run the same command again to go on, or give the copy up with `kagzi db copy --release URL`", err)
+}
+
+// compare finds the tables, which must be the same at both ends.
+func (c *passage) compare(ctx context.Context) (err error) {
+	if c.sources, err = c.from.Tables(ctx); err != nil {
+		return err
+	}
+	if c.tables, err = c.to.Tables(ctx); err != nil {
+		return err
+	}
+	if err := Compare(c.sources, c.tables); err != nil {
+		return err
+	}
+	if c.tables, err = parentsFirst(c.tables); err != nil {
+		return err
+	}
+	arranged := make([]engine.CopyTable, len(c.tables))
+	for i := range c.tables {
+		arranged[i] = *find(c.sources, c.tables[i].Name)
+	}
+	c.sources = arranged
+	return nil
+}
+
+// begin makes both ends ready, or finds that the copy has ended before.
+func (c *passage) begin(ctx context.Context) (whole bool, err error) {
+	if err := c.readStandings(ctx); err != nil {
+		return false, err
+	}
+	if !c.params.Snapshot && c.movedAs != "" {
+		copied, err := c.to.Standing(ctx, engine.StandingCopied)
+		if err != nil {
+			return false, err
+		}
+		var m engine.Moved
+		if copied != "" && json.Unmarshal([]byte(copied), &m) == nil && m.Copy == c.moved.Copy && c.filledAs == "" {
+			c.report.Before = true
+			return true, nil
+		}
+	}
+	if err := c.judge(ctx); err != nil {
+		return false, err
+	}
+	if err := c.count(ctx); err != nil {
+		return false, err
+	}
+	if c.filledAs != "" {
+		c.report.Resumed = true
+		return false, nil
+	}
+	if err := c.survey(ctx); err != nil {
+		return false, err
+	}
+	return false, c.fence(ctx)
+}
+
+// readStandings finds how both ends stand.
+func (c *passage) readStandings(ctx context.Context) (err error) {
+	if c.movedAs, err = c.from.Standing(ctx, engine.StandingMoved); err != nil {
+		return err
+	}
+	if c.filledAs, err = c.to.Standing(ctx, engine.StandingFilling); err != nil {
+		return err
+	}
+	for _, end := range []struct {
+		standing string
+		value    any
+	}{{c.movedAs, &c.moved}, {c.filledAs, &c.filling}} {
+		if end.standing == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(end.standing), end.value); err != nil {
+			return fmt.Errorf("read how far an earlier copy came: %w", err)
+		}
+	}
+	return nil
+}
+
+// judge refuses what is neither a new copy nor one to go on with.
+func (c *passage) judge(ctx context.Context) error {
+	for _, end := range []struct {
+		database Database
+		standing string
+	}{{c.from, engine.StandingFilling}, {c.to, engine.StandingMoved}} {
+		value, err := end.database.Standing(ctx, end.standing)
+		if err != nil {
+			return err
+		}
+		if value != "" {
+			return fmt.Errorf("%s: %w", end.database.Place(), engine.ServingRefused(end.standing, value))
+		}
+	}
+	switch {
+	case c.filledAs != "" && c.params.Snapshot:
+		return fmt.Errorf("the target was begun to be filled by another copy, of %s; give this one a database of its own", c.filling.From)
+	case c.filledAs != "":
+		if c.movedAs == "" || c.filling.Copy != c.moved.Copy {
+			return fmt.Errorf("the target was begun to be filled by another copy, of %s; give this one a database of its own", c.filling.From)
+		}
+		return nil
+	case c.movedAs != "" && !c.params.Snapshot && (c.moved.Done || c.moved.To != c.to.Place()):
+		return fmt.Errorf("the source is fenced for a copy to %s; go on with that one, or give it up with `kagzi db copy --release URL`", c.moved.To)
+	}
+	for _, t := range c.tables {
+		n, err := c.to.Count(ctx, t.Name)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf("%w (table %s has %d)", engine.ErrCopyNotEmpty, t.Name, n)
+		}
+	}
+	return nil
+}
+
+func (c *passage) count(ctx context.Context) error {
+	for _, t := range c.sources {
+		n, err := c.from.Count(ctx, t.Name)
+		if err != nil {
+			return err
+		}
+		c.progress.Total += n
+	}
+	for _, t := range c.filling.Tables {
+		c.progress.Rows += t.Rows
+	}
+	return nil
+}
+
+// fence closes the source, unless it was closed before, and then the target.
+func (c *passage) fence(ctx context.Context) error {
+	switch {
+	case c.params.Snapshot:
+		c.moved.Copy = engine.NewID(c.params.Now).String()
+	case c.movedAs == "":
+		c.moved = engine.Moved{Copy: engine.NewID(c.params.Now).String(), To: c.to.Place()}
+		value := text(c.moved)
+		err := c.from.Fence(ctx, engine.CopyFence{
+			Standing: engine.StandingMoved, Value: value, Copy: c.moved.Copy, At: c.params.Now,
+			Why: "this database was moved to another one; its server is to be started on that",
+		})
+		if err != nil {
+			return fmt.Errorf("fence the source: %w", err)
+		}
+		c.movedAs = value
+	}
+	c.filling = engine.Filling{Copy: c.moved.Copy, From: c.from.Place(), Tables: map[string]engine.FillingTable{}}
+	value := text(c.filling)
+	err := c.to.Fence(ctx, engine.CopyFence{
+		Standing: engine.StandingFilling, Value: value, Copy: c.filling.Copy, At: c.params.Now,
+		Why: "a copy into this database has not ended",
+	})
+	if err != nil {
+		return c.hint(fmt.Errorf("prepare the target: %w", err))
+	}
+	c.filledAs = value
+	return nil
+}
+
+// carry takes the rows over, and ends the copy once both ends were found equal.
+func (c *passage) carry(ctx context.Context) error {
+	for i := range c.tables {
+		if err := c.carryTable(ctx, &c.sources[i], &c.tables[i]); err != nil {
+			return fmt.Errorf("copy table %s: %w", c.tables[i].Name, err)
+		}
+	}
+	if err := c.to.Settle(ctx, c.tables); err != nil {
+		return err
+	}
+	if err := c.verify(ctx); err != nil {
+		return err
+	}
+	return c.end(ctx)
+}
+
+// end tells the source before it lets anybody serve the target: who releases the source then is warned.
+func (c *passage) end(ctx context.Context) error {
+	copied := ""
+	if !c.params.Snapshot {
+		done := c.moved
+		done.Done = true
+		if err := c.from.Amend(ctx, engine.StandingMoved, c.movedAs, text(done)); err != nil {
+			return fmt.Errorf("tell the source that the copy is whole: %w", err)
+		}
+		c.moved, c.movedAs = done, text(done)
+		copied = text(engine.Moved{Copy: c.moved.Copy, To: c.to.Place(), Done: true})
+	}
+	if err := c.to.Unfence(ctx, engine.StandingFilling, c.filledAs, copied); err != nil {
+		return fmt.Errorf("open the target: %w", err)
+	}
+	return nil
+}
+
+// Release takes the fence off a source. After a copy that ended it must be forced.
+func Release(ctx context.Context, d Database, force bool) error {
+	value, err := d.Standing(ctx, engine.StandingMoved)
+	if err != nil {
+		return err
+	}
+	if value == "" {
+		return fmt.Errorf("%s is not fenced: there is nothing to release", d.Place())
+	}
+	var m engine.Moved
+	if err := json.Unmarshal([]byte(value), &m); err != nil && !force {
+		return fmt.Errorf("read where the database was moved to: %w; --force releases it all the same", err)
+	}
+	if m.Done && !force {
+		return fmt.Errorf("the copy to %s is whole and may be served: with both databases at work each run and each tick would happen twice; "+
+			"if nobody has served that one and it is thrown away, --force releases this one", m.To)
+	}
+	return d.Unfence(ctx, engine.StandingMoved, value, "")
+}
+
+func (c *passage) tell(table string, rows, bytes int64) {
+	c.progress.Table = table
+	c.progress.Rows += rows
+	c.progress.Bytes += bytes
+	if c.params.Progress != nil {
+		c.params.Progress(c.progress)
+	}
+}
+
+func find(tables []engine.CopyTable, name string) *engine.CopyTable {
+	if i := slices.IndexFunc(tables, func(t engine.CopyTable) bool { return t.Name == name }); i >= 0 {
+		return &tables[i]
+	}
+	return nil
+}
+
+// text is a standing's value. The types are ours and always have one.
+func text(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}

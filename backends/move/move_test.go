@@ -1,0 +1,103 @@
+package move_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/kagzi/kagzi/backends"
+	"github.com/kagzi/kagzi/backends/move"
+	"github.com/kagzi/kagzi/backends/storetest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestACopyHoldsTheSameRowsOfEveryTable(t *testing.T) {
+	t.Parallel()
+	for _, d := range directions {
+		t.Run(d[0]+" to "+d[1], func(t *testing.T) {
+			t.Parallel()
+			n := seed(t)
+			from, to := freshURL(t, d[0]), freshURL(t, d[1])
+			populate(t, from, rand.New(rand.NewPCG(n, 1)), 40)
+			want := dump(t, from)
+			report := copied(t, from, to)
+			sameRows(t, dump(t, to), want)
+			for _, table := range report.Tables {
+				if rows := int64(strings.Count(want[table.Table], "\n")); table.Rows != rows || rows == 0 {
+					t.Errorf("the report says %d rows of %s, want %d", table.Rows, table.Table, rows)
+				}
+			}
+			if again, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay}); err != nil || !again.Before {
+				t.Errorf("the same copy again: %+v (%v), want that it has ended before", again, err)
+			}
+		})
+	}
+}
+
+// copied is a copy that must come to its end.
+func copied(t testing.TB, from, to string) engine.CopyReport {
+	t.Helper()
+	report, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay})
+	if err != nil {
+		t.Fatalf("copy: %v", err)
+	}
+	return report
+}
+
+func openStore(t testing.TB, url string) engine.Store {
+	t.Helper()
+	store, err := backends.Open(t.Context(), url, engine.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+func TestALifeGoesOnInTheCopy(t *testing.T) {
+	t.Parallel()
+	n := seed(t)
+	url, other := freshURL(t, "sqlite"), "postgres"
+	storetest.MovedAlong(t, n, openStore(t, url), func(store engine.Store) engine.Store {
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		next := freshURL(t, other)
+		copied(t, url, next)
+		if findings, err := backends.Check(t.Context(), next); err != nil || len(findings) > 0 {
+			t.Fatalf("findings in the copy = %v (%v), want none", findings, err)
+		}
+		url = next
+		if other = "postgres"; strings.HasPrefix(url, "postgres") {
+			other = "sqlite"
+		}
+		return openStore(t, url)
+	})
+}
+
+func TestBothSchemasHaveTheSameTablesAndColumns(t *testing.T) {
+	t.Parallel()
+	var schemas [][]engine.CopyTable
+	for _, kind := range []string{"sqlite", "postgres"} {
+		url := freshURL(t, kind)
+		if err := backends.Migrate(t.Context(), url); err != nil {
+			t.Fatal(err)
+		}
+		d := openEnd(t, url)
+		defer d.Close()
+		tables, err := d.Tables(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		schemas = append(schemas, tables)
+	}
+	if len(schemas[0]) < 14 {
+		t.Errorf("tables = %d, want all of them", len(schemas[0]))
+	}
+	if err := move.Compare(schemas[0], schemas[1]); err != nil {
+		t.Error(err)
+	}
+	if err := move.Compare(schemas[1], schemas[0]); err != nil {
+		t.Error(err)
+	}
+}

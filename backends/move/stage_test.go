@@ -1,0 +1,365 @@
+package move_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "modernc.org/sqlite"
+
+	"github.com/kagzi/kagzi/backends"
+	"github.com/kagzi/kagzi/backends/move"
+	"github.com/kagzi/kagzi/backends/postgres"
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// childVariable makes this program a copy that may be killed: from, to and the time, in lines.
+const childVariable = "KAGZI_TEST_COPY"
+
+func TestMain(m *testing.M) {
+	move.SetBatch(12, 8000)
+	if spec := os.Getenv(childVariable); spec != "" {
+		os.Exit(beCopy(strings.Split(spec, "\n")))
+	}
+	os.Exit(m.Run())
+}
+
+// beCopy says a line for each batch and waits for one before it goes on, so that who kills it knows when.
+func beCopy(spec []string) int {
+	answer := make([]byte, 1)
+	_, err := backends.Copy(context.Background(), engine.CopyParams{From: spec[0], To: spec[1], Now: someDay, Progress: func(p engine.CopyProgress) {
+		fmt.Println(p.Table, p.Rows)
+		os.Stdin.Read(answer)
+	}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+var someDay = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// directions are the two ends of each direction.
+var directions = [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}}
+
+// eachWay tells a story for the two directions between the kinds of database.
+func eachWay(t *testing.T, story func(t *testing.T, from, to string)) {
+	t.Parallel()
+	for _, d := range directions[:2] {
+		t.Run(d[0]+" to "+d[1], func(t *testing.T) {
+			t.Parallel()
+			story(t, freshURL(t, d[0]), freshURL(t, d[1]))
+		})
+	}
+}
+
+// freshURL is an empty database that is there not yet.
+func freshURL(t testing.TB, kind string) string {
+	t.Helper()
+	if kind == "postgres" {
+		return pgtest.URL(t)
+	}
+	return "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db")
+}
+
+// seed is that of KAGZI_TEST_SEED, or another one.
+func seed(t testing.TB) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(os.Getenv("KAGZI_TEST_SEED"), 10, 64)
+	if err != nil {
+		n = rand.Uint64()
+	}
+	t.Logf("KAGZI_TEST_SEED=%d", n)
+	return n
+}
+
+// openEnd opens a database as the commands do.
+func openEnd(t testing.TB, url string) move.Database {
+	t.Helper()
+	var d move.Database
+	var err error
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		d, err = sqlite.OpenEnd(t.Context(), path)
+	} else {
+		d, err = postgres.OpenEnd(t.Context(), url)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// populate makes a database and fills each of its tables with rows of all that its columns can hold on either kind of database.
+func populate(t testing.TB, url string, roll *rand.Rand, most int) {
+	t.Helper()
+	if err := backends.Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	d := openEnd(t, url)
+	defer d.Close()
+	tables, err := d.Tables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := engine.CopyFence{Standing: engine.StandingFilling, Value: "0", Copy: "test", Why: "a test", At: someDay}
+	if err := d.Fence(t.Context(), fence); err != nil {
+		t.Fatal(err)
+	}
+	narrow := narrowest(t)
+	batches := 0
+	var runs [][]byte
+	for _, name := range []string{"runs", ""} { // which others refer to
+		for i := range tables {
+			table := &tables[i]
+			if (table.Name == "runs") != (name == "runs") {
+				continue
+			}
+			rows := make([][]any, 1+roll.IntN(most))
+			if name == "runs" {
+				rows = make([][]any, most) // enough for everybody
+			}
+			for n := range rows {
+				rows[n] = randomRow(roll, table, narrow, runs, n)
+				if table.Name == "runs" {
+					runs = append(runs, rows[n][table.At("run_id")].([]byte))
+				}
+			}
+			err := d.Write(t.Context(), engine.CopyBatch{Table: table, Rows: rows, Copy: "test", Old: strconv.Itoa(batches), New: strconv.Itoa(batches + 1)})
+			if err != nil {
+				t.Fatalf("fill %s: %v", table.Name, err)
+			}
+			batches++
+		}
+	}
+	if err := d.Settle(t.Context(), tables); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Unfence(t.Context(), engine.StandingFilling, strconv.Itoa(batches), ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// narrowest is the columns as Postgres has them, by table and name.
+func narrowest(t testing.TB) map[string]engine.CopyColumn {
+	t.Helper()
+	url := pgtest.URL(t)
+	if err := backends.Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	d := openEnd(t, url)
+	defer d.Close()
+	tables, err := d.Tables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := map[string]engine.CopyColumn{}
+	for _, table := range tables {
+		for _, c := range table.Columns {
+			columns[table.Name+"."+c.Name] = c
+		}
+	}
+	return columns
+}
+
+// randomRow is the n-th row of a table; texts and ids differ from row to row, as unique columns want it.
+func randomRow(roll *rand.Rand, table *engine.CopyTable, narrow map[string]engine.CopyColumn, runs [][]byte, n int) []any {
+	row := make([]any, len(table.Columns))
+	for i, c := range table.Columns {
+		c = narrow[table.Name+"."+c.Name]
+		nullable := strings.HasSuffix(c.Name, "put") || c.Name == "payload" || c.Name == "expires_at" || c.Name == "retry_at" || c.Name == "final_token"
+		switch {
+		case nullable && roll.IntN(3) == 0:
+		case c.Name == "run_id" && table.Name != "runs":
+			row[i] = runs[n]
+		case c.Kind == engine.CopyNumber && c.Least == 0 && c.Most == 1:
+			row[i] = int64(roll.IntN(2))
+		case c.Name == "lane_id":
+			row[i] = int64(3*n + 1)
+		case c.Kind == engine.CopyNumber:
+			row[i] = []int64{c.Least, c.Most, 0, 1, int64(roll.IntN(1000))}[roll.IntN(5)]
+			if c.Name == "sequence" || c.Name == "tick" || c.Name == "attempt" {
+				row[i] = int64(n)
+			}
+		case c.Name == "requirements":
+			row[i] = "" // which a server reads when it starts
+		case c.Kind == engine.CopyText:
+			row[i] = []string{"", "a'b\\\"", "é\U0001F600\u202e", "\t\n", strings.Repeat("long ", 300)}[roll.IntN(5)] + strconv.Itoa(n)
+		case c.Length > 0:
+			row[i] = randomBytes(roll, c.Length)
+		default:
+			row[i] = randomBytes(roll, []int{0, 1, 300, 5000}[roll.IntN(4)])
+		}
+	}
+	return row
+}
+
+func randomBytes(roll *rand.Rand, n int) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = byte(roll.Uint32())
+	}
+	return out
+}
+
+// dump is all rows of a database as text, read by other means than those of a copy.
+func dump(t testing.TB, url string) map[string]string {
+	t.Helper()
+	read := dumpPostgres
+	if strings.HasPrefix(url, "sqlite:") {
+		read = dumpSQLite
+	}
+	tables := map[string]string{}
+	for _, table := range tablesOf(t) {
+		names := make([]string, len(table.Columns))
+		for i, c := range table.Columns {
+			names[i] = c.Name
+		}
+		tables[table.Name] = read(t, url, "select "+strings.Join(names, ", ")+" from "+table.Name+" order by "+strings.Join(table.Key, ", "))
+	}
+	return tables
+}
+
+// tablesOf is what is copied, as the catalog of a fresh file has it.
+func tablesOf(t testing.TB) []engine.CopyTable {
+	t.Helper()
+	url := freshURL(t, "sqlite")
+	if err := backends.Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	d := openEnd(t, url)
+	defer d.Close()
+	tables, err := d.Tables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables
+}
+
+func dumpSQLite(t testing.TB, url, query string) string {
+	t.Helper()
+	db := openSQL(t, url)
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for rows.Next() {
+		values, places := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			places[i] = &values[i]
+		}
+		if err := rows.Scan(places...); err != nil {
+			t.Fatal(err)
+		}
+		writeRow(&out, values)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func openSQL(t testing.TB, url string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(url, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func dumpPostgres(t testing.TB, url, query string) string {
+	t.Helper()
+	conn := openPostgres(t, url)
+	rows, err := conn.Query(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeRow(&out, values)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func openPostgres(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+func writeRow(out *strings.Builder, values []any) {
+	for _, value := range values {
+		switch v := value.(type) {
+		case nil:
+			out.WriteString("null ")
+		case bool:
+			n := 0
+			if v {
+				n = 1
+			}
+			fmt.Fprintf(out, "%d ", n)
+		case [16]byte:
+			out.WriteString("x" + hex.EncodeToString(v[:]) + " ")
+		case []byte:
+			out.WriteString("x" + hex.EncodeToString(v) + " ")
+		case string:
+			fmt.Fprintf(out, "%q ", v)
+		default:
+			fmt.Fprintf(out, "%v ", v)
+		}
+	}
+	out.WriteByte('\n')
+}
+
+// sameRows wants both databases to hold the same.
+func sameRows(t testing.TB, got, want map[string]string) {
+	t.Helper()
+	rows := 0
+	for name := range want {
+		g, w := strings.Split(got[name], "\n"), strings.Split(want[name], "\n")
+		rows += len(w) - 1
+		if len(g) != len(w) {
+			t.Errorf("rows of %s = %d, want %d", name, len(g)-1, len(w)-1)
+			continue
+		}
+		for i := range w {
+			if g[i] != w[i] {
+				t.Errorf("%s, row %d:\n got %s\nwant %s", name, i, g[i], w[i])
+				break
+			}
+		}
+	}
+	if rows == 0 {
+		t.Error("there was nothing to compare")
+	}
+}

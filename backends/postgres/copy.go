@@ -1,0 +1,548 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// End is a database as one end of a copy (package move). Statements about its rows are made of what the catalog says.
+type End struct {
+	place    string
+	config   *pgx.ConnConfig
+	control  *pgx.Conn
+	reader   *pgx.Conn         // in a transaction, or nil: yet to begin one
+	identity map[string]string // table to its column whose values the database counts
+}
+
+// copySettings are those of a session that may take its time.
+var copySettings = []setting{
+	{"synchronous_commit", "on"},
+	{"statement_timeout", "0"},
+	{"idle_in_transaction_session_timeout", "0"},
+	{"jit", "off"},
+}
+
+// OpenEnd opens the database of a postgres:// URL, which must have this program's schema. Servers may be at work on it.
+func OpenEnd(ctx context.Context, address string) (*End, error) {
+	config, err := parseURL(address)
+	if err != nil {
+		return nil, err
+	}
+	e := &End{config: config.ConnConfig, place: "postgres://" + describeDatabase(config), identity: map[string]string{}}
+	if path := e.config.RuntimeParams["search_path"]; path != "" {
+		e.place += "?" + url.Values{"search_path": {path}}.Encode()
+	}
+	if e.control, err = e.connect(ctx); err != nil {
+		return nil, err
+	}
+	err = checkServer(ctx, e.control, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = requireSchema(ctx, e.control)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *End) connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, e.config.Copy())
+	if err != nil {
+		if final := refusal(err); final != nil {
+			return nil, final
+		}
+		return nil, translate("connect to the database", err)
+	}
+	if err := applySettings(ctx, conn, copySettings); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, translate("prepare a session", err)
+	}
+	return conn, nil
+}
+
+// Place is host, database and schema.
+func (e *End) Place() string { return e.place }
+
+// Close ends the sessions.
+func (e *End) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for _, c := range []*pgx.Conn{e.reader, e.control} {
+		if c != nil {
+			c.Close(ctx) // what was committed stays, whatever it says
+		}
+	}
+	return nil
+}
+
+//go:embed sql/copy_columns.sql
+var copyColumnsSQL string
+
+//go:embed sql/copy_references.sql
+var copyReferencesSQL string
+
+// Tables is what the catalog holds.
+func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error) {
+	type column struct {
+		table, name, kind string
+		place             int
+		identity          bool
+	}
+	rows, err := e.control.Query(ctx, copyColumnsSQL)
+	if err != nil {
+		return nil, translate("read the catalog", err)
+	}
+	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) {
+		err = row.Scan(&c.table, &c.name, &c.kind, &c.place, &c.identity)
+		return c, err
+	})
+	if err != nil {
+		return nil, translate("read the catalog", err)
+	}
+	at := map[string]int{}
+	for _, c := range columns {
+		if _, known := at[c.table]; !known {
+			at[c.table] = len(tables)
+			tables = append(tables, engine.CopyTable{Name: c.table})
+		}
+		t := &tables[at[c.table]]
+		described, err := describeColumn(c.name, c.kind)
+		if err != nil {
+			return nil, err
+		}
+		t.Columns = append(t.Columns, described)
+		if c.identity {
+			e.identity[c.table] = c.name
+		}
+		if c.place > 0 {
+			for len(t.Key) < c.place {
+				t.Key = append(t.Key, "")
+			}
+			t.Key[c.place-1] = c.name
+		}
+	}
+	rows, err = e.control.Query(ctx, copyReferencesSQL)
+	if err != nil {
+		return nil, translate("read the catalog", err)
+	}
+	var from, to string
+	_, err = pgx.ForEachRow(rows, []any{&from, &to}, func() error {
+		t := &tables[at[from]]
+		t.Refers = append(t.Refers, to)
+		return nil
+	})
+	return tables, translate("read the catalog", err)
+}
+
+// describeColumn takes the types that tables of ours have.
+func describeColumn(name, kind string) (engine.CopyColumn, error) {
+	number := func(least, most int64) (engine.CopyColumn, error) {
+		return engine.CopyColumn{Name: name, Kind: engine.CopyNumber, Least: least, Most: most}, nil
+	}
+	switch kind {
+	case "boolean":
+		return number(0, 1)
+	case "smallint":
+		return number(math.MinInt16, math.MaxInt16)
+	case "integer":
+		return number(math.MinInt32, math.MaxInt32)
+	case "bigint":
+		return number(math.MinInt64, math.MaxInt64)
+	case "text":
+		return engine.CopyColumn{Name: name, Kind: engine.CopyText, Strict: true}, nil
+	case "bytea":
+		return engine.CopyColumn{Name: name, Kind: engine.CopyBytes}, nil
+	case "uuid":
+		return engine.CopyColumn{Name: name, Kind: engine.CopyBytes, Length: len(engine.ID{})}, nil
+	}
+	return engine.CopyColumn{}, fmt.Errorf("column %s has a type that cannot be copied: %s", name, kind)
+}
+
+func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// quotedText is a text in a statement that takes no arguments.
+func quotedText(text string) string {
+	return " E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// Count is how many rows a table has.
+func (e *End) Count(ctx context.Context, table string) (n int64, err error) {
+	err = e.control.QueryRow(ctx, "select count(*) from "+quoted(table)).Scan(&n)
+	return n, translate("count the rows of "+table, err)
+}
+
+//go:embed sql/get_standing_value.sql
+var getStandingValueSQL string
+
+// Standing is what the database says of itself.
+func (e *End) Standing(ctx context.Context, name string) (value string, err error) {
+	err = e.control.QueryRow(ctx, getStandingValueSQL, args{"name": name}).Scan(&value)
+	return value, translate("read how the database stands", err)
+}
+
+// begin opens the session that reads, at the moment now.
+func (e *End) begin(ctx context.Context) error {
+	if e.reader != nil {
+		return nil
+	}
+	conn, err := e.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "begin isolation level repeatable read read only"); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return err
+	}
+	e.reader = conn
+	return nil
+}
+
+// Read is the next rows. It asks first how large they are: what the database has begun to send cannot be stopped.
+func (e *End) Read(ctx context.Context, r engine.CopyRange) (values [][]any, err error) {
+	if err := e.begin(ctx); err != nil {
+		return nil, translate("read", err)
+	}
+	where, order, arguments := composePlace(r)
+	from := " from " + quoted(r.Table.Name) + where + order
+	n, err := e.fitting(ctx, r, from, arguments)
+	if err != nil || n == 0 {
+		return nil, translate("read", err)
+	}
+	columns := make([]string, len(r.Table.Columns))
+	for i, c := range r.Table.Columns {
+		columns[i] = quoted(c.Name)
+	}
+	rows, err := e.reader.Query(ctx, "select "+strings.Join(columns, ", ")+from+fmt.Sprintf(" limit $%d", len(arguments)+1), append(arguments, n)...)
+	if err != nil {
+		return nil, translate("read", err)
+	}
+	values, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) {
+		values, err := row.Values()
+		for i, v := range values {
+			values[i] = canonical(v)
+		}
+		return values, err
+	})
+	return values, translate("read", err)
+}
+
+// composePlace is where a range begins, its order, and the arguments of that.
+func composePlace(r engine.CopyRange) (where, order string, arguments []any) {
+	keys, places := make([]string, len(r.Table.Key)), make([]string, len(r.Table.Key))
+	for i, name := range r.Table.Key {
+		keys[i], places[i] = quoted(name), fmt.Sprintf("$%d", i+1)
+	}
+	key := strings.Join(keys, ", ")
+	order = " order by " + key
+	if r.After == nil {
+		return "", order, nil
+	}
+	for i, name := range r.Table.Key {
+		arguments = append(arguments, native(r.Table.Columns[r.Table.At(name)], r.After[i]))
+	}
+	return " where (" + key + ") > (" + strings.Join(places, ", ") + ")", order, arguments
+}
+
+// fitting is how many of the next rows there is room for.
+func (e *End) fitting(ctx context.Context, r engine.CopyRange, from string, arguments []any) (n int, err error) {
+	sizes := []string{"0"}
+	for _, c := range r.Table.Columns {
+		if c.Kind != engine.CopyNumber && c.Length == 0 {
+			sizes = append(sizes, "coalesce(octet_length("+quoted(c.Name)+"), 0)")
+		}
+	}
+	rows, err := e.reader.Query(ctx, "select "+strings.Join(sizes, " + ")+from+fmt.Sprintf(" limit $%d", len(arguments)+1), append(arguments, r.Rows)...)
+	if err != nil {
+		return 0, err
+	}
+	var size, total int64
+	full := false
+	_, err = pgx.ForEachRow(rows, []any{&size}, func() error {
+		if full {
+			return nil
+		}
+		n++
+		total += size
+		full = total >= int64(r.Bytes)
+		return nil
+	})
+	return n, err
+}
+
+// canonical is a value as all databases tell it.
+func canonical(value any) any {
+	switch v := value.(type) {
+	case bool:
+		if v {
+			return int64(1)
+		}
+		return int64(0)
+	case int16:
+		return int64(v)
+	case int32:
+		return int64(v)
+	case [16]byte:
+		return v[:]
+	}
+	return value
+}
+
+// native is a value as a column of ours takes it.
+func native(c engine.CopyColumn, value any) any {
+	switch v := value.(type) {
+	case int64:
+		if c.Least == 0 && c.Most == 1 {
+			return v != 0
+		}
+	case []byte:
+		if c.Length == len(engine.ID{}) && len(v) == c.Length {
+			return [16]byte(v)
+		}
+	}
+	return value
+}
+
+// transact calls do in a transaction. An error of the engine passes as it is.
+func (e *End) transact(ctx context.Context, doing string, do func(tx pgx.Tx) error) error {
+	err := pgx.BeginFunc(ctx, e.control, do)
+	if errors.Is(err, engine.ErrCopyRival) || errors.Is(err, engine.ErrCopyNotEmpty) {
+		return err
+	}
+	return translate(doing, err)
+}
+
+const (
+	fencePatience = 30 * time.Second // with those who use the tables
+	fenceLock     = "2s"             // for as long as which others wait behind us at a time
+)
+
+// patiently calls do in a transaction that has these tables locked, as soon as those who use them let go.
+func (e *End) patiently(ctx context.Context, doing, mode string, tables []engine.CopyTable, do func(tx pgx.Tx, names []string) error) error {
+	if err := e.rest(ctx); err != nil {
+		return translate(doing, err)
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = quoted(t.Name)
+	}
+	for deadline := time.Now().Add(fencePatience); ; {
+		err := pgx.BeginFunc(ctx, e.control, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "set local lock_timeout = '"+fenceLock+"'"); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "lock table "+strings.Join(names, ", ")+" in "+mode+" mode"); err != nil {
+				return err
+			}
+			return do(tx, names)
+		})
+		switch {
+		case errors.Is(err, engine.ErrCopyNotEmpty), errors.Is(err, engine.ErrCopyRival):
+			return err
+		case sqlState(err) == codeUnique: // the standing of a rival
+			return engine.ErrCopyRival
+		case err == nil || !retryable(err) || time.Now().After(deadline) || !pause(ctx, 1):
+			return translate(doing, err)
+		}
+	}
+}
+
+// rest ends the reading, which would keep the tables from being changed.
+func (e *End) rest(ctx context.Context) error {
+	if e.reader == nil {
+		return nil
+	}
+	err := e.reader.Close(ctx)
+	e.reader = nil
+	return err
+}
+
+// Fence refuses every write of another session to a table that is copied, whatever program asks. It waits for those that have begun.
+func (e *End) Fence(ctx context.Context, f engine.CopyFence) error {
+	tables, err := e.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	return e.patiently(ctx, "fence the database", "share row exclusive", tables, func(tx pgx.Tx, names []string) error {
+		return fence(ctx, tx, names, f)
+	})
+}
+
+//go:embed sql/insert_standing.sql
+var insertStandingSQL string
+
+func fence(ctx context.Context, tx pgx.Tx, names []string, f engine.CopyFence) error {
+	if f.Standing == engine.StandingFilling {
+		for _, name := range names {
+			var some bool
+			if err := tx.QueryRow(ctx, "select exists (select from "+name+")").Scan(&some); err != nil {
+				return err
+			}
+			if some {
+				return engine.ErrCopyNotEmpty
+			}
+		}
+	}
+	_, err := tx.Exec(ctx, insertStandingSQL, args{"name": f.Standing, "value": f.Value, "at": f.At.UnixMicro()})
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, composeFence(names, f))
+	return err
+}
+
+// composeFence is statement triggers, which cost a write nothing where there is none, and which a copy passes that names itself.
+func composeFence(names []string, f engine.CopyFence) string {
+	var script strings.Builder
+	fmt.Fprintf(&script, `
+create or replace function fence_refuses() returns trigger language plpgsql as $$
+begin
+	if current_setting('kagzi.copy', true) is distinct from tg_argv[0] then
+		raise exception using errcode = '%s', message = tg_argv[1];
+	end if;
+	return null;
+end $$;
+`, codeFenced)
+	for _, name := range names {
+		fmt.Fprintf(&script, "create trigger fence before insert or update or delete or truncate on %s for each statement execute function fence_refuses(%s, %s);\n",
+			name, quotedText(f.Copy), quotedText(f.Why))
+	}
+	return script.String()
+}
+
+//go:embed sql/amend_standing.sql
+var amendStandingSQL string
+
+//go:embed sql/end_standing.sql
+var endStandingSQL string
+
+//go:embed sql/drop_standing.sql
+var dropStandingSQL string
+
+//go:embed sql/turn_standing.sql
+var turnStandingSQL string
+
+// changeStanding wants a statement about the standing to have found it as it was.
+func changeStanding(ctx context.Context, tx pgx.Tx, statement string, a args) error {
+	tag, err := tx.Exec(ctx, statement, a)
+	if err == nil && tag.RowsAffected() != 1 {
+		return engine.ErrCopyRival
+	}
+	return err
+}
+
+// Unfence lets others write again.
+func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
+	tables, err := e.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	return e.patiently(ctx, "take the fence off", "access exclusive", tables, func(tx pgx.Tx, names []string) error {
+		if err := endStanding(ctx, tx, standing, old, copied); err != nil {
+			return err
+		}
+		var script strings.Builder
+		for _, name := range names {
+			fmt.Fprintf(&script, "drop trigger if exists fence on %s;\n", name)
+		}
+		script.WriteString("drop function if exists fence_refuses();\n")
+		_, err := tx.Exec(ctx, script.String())
+		return err
+	})
+}
+
+// endStanding takes a standing away, or turns it into that of a whole copy.
+func endStanding(ctx context.Context, tx pgx.Tx, standing, old, copied string) error {
+	if copied == "" {
+		return changeStanding(ctx, tx, endStandingSQL, args{"name": standing, "old": old})
+	}
+	if _, err := tx.Exec(ctx, dropStandingSQL, args{"name": engine.StandingCopied}); err != nil {
+		return err
+	}
+	return changeStanding(ctx, tx, turnStandingSQL, args{"name": standing, "old": old, "new_name": engine.StandingCopied, "new": copied})
+}
+
+// Amend changes how the database stands.
+func (e *End) Amend(ctx context.Context, standing, old, new string) error {
+	return e.transact(ctx, "note how the database stands", func(tx pgx.Tx) error {
+		return changeStanding(ctx, tx, amendStandingSQL, args{"name": standing, "old": old, "new": new})
+	})
+}
+
+//go:embed sql/let_copy.sql
+var letCopySQL string
+
+// Write adds rows.
+func (e *End) Write(ctx context.Context, b engine.CopyBatch) error {
+	names := make([]string, len(b.Table.Columns))
+	for i, c := range b.Table.Columns {
+		names[i] = c.Name
+	}
+	return e.transact(ctx, "write", func(tx pgx.Tx) error {
+		err := changeStanding(ctx, tx, amendStandingSQL, args{"name": engine.StandingFilling, "old": b.Old, "new": b.New})
+		if err != nil || len(b.Rows) == 0 {
+			return err
+		}
+		if _, err := tx.Exec(ctx, letCopySQL, args{"copy": b.Copy}); err != nil {
+			return err
+		}
+		source := pgx.CopyFromSlice(len(b.Rows), func(n int) ([]any, error) {
+			row := make([]any, len(b.Table.Columns))
+			for i, c := range b.Table.Columns {
+				row[i] = native(c, b.Rows[n][i])
+			}
+			return row, nil
+		})
+		_, err = tx.CopyFrom(ctx, pgx.Identifier{b.Table.Name}, names, source)
+		return err
+	})
+}
+
+// Settle has the database count on after the highest number that arrived, and know how much there is: plans depend on that.
+func (e *End) Settle(ctx context.Context, tables []engine.CopyTable) error {
+	for table, column := range e.identity {
+		statement := fmt.Sprintf("select setval(pg_get_serial_sequence($1, $2), max(%s)) from %s", quoted(column), quoted(table))
+		if _, err := e.control.Exec(ctx, statement, quoted(table), column); err != nil {
+			return translate("set the numbers of "+table, err)
+		}
+	}
+	for _, t := range tables {
+		if _, err := e.control.Exec(ctx, "analyze "+quoted(t.Name)); err != nil {
+			return translate("analyze "+t.Name, err)
+		}
+	}
+	return nil
+}
+
+//go:embed sql/has_standing.sql
+var hasStandingSQL string
+
+//go:embed sql/refusing_standing.sql
+var refusingStandingSQL string
+
+// refuseMoved refuses a database whose rows have gone to another one, or are still on their way into it.
+func refuseMoved(ctx context.Context, conn *pgx.Conn) error {
+	var known bool
+	if err := conn.QueryRow(ctx, hasStandingSQL).Scan(&known); err != nil || !known {
+		return translate("read how the database stands", err)
+	}
+	var name, value string
+	err := conn.QueryRow(ctx, refusingStandingSQL).Scan(&name, &value)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return translate("read how the database stands", err)
+	}
+	return engine.ServingRefused(name, value)
+}

@@ -1,0 +1,2 @@
+-- The length of the whole list. Always one row.
+select count(*) from api_keys

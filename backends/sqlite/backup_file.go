@@ -1,0 +1,240 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// digestPart is how many bytes are read before others have the machine.
+const digestPart = 1 << 20
+
+// partPattern names a backup that is being written, beside its place.
+const partPattern = "kagzi-backup-*.part"
+
+// PlaceBackup has fill write a database beside the file's place, reads it back, and puts it there: whole, on disk, for its owner alone,
+// or not at all. fill returns of when the copy is.
+func PlaceBackup(ctx context.Context, file string, fill func(part string) (time.Time, error)) (b engine.Backup, err error) {
+	return place(file, func(part string) (engine.Backup, error) {
+		at, err := fill(part)
+		if err != nil {
+			return engine.Backup{}, err
+		}
+		if err := seal(ctx, part, at); err != nil {
+			return engine.Backup{}, err
+		}
+		return inspect(ctx, part)
+	})
+}
+
+// ReceiveBackup is PlaceBackup for a backup that comes from elsewhere, byte by byte.
+func ReceiveBackup(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error) {
+	b, err := place(file, func(part string) (engine.Backup, error) {
+		to, err := os.OpenFile(part, os.O_WRONLY, 0)
+		if err != nil {
+			return engine.Backup{}, err
+		}
+		err = fill(to)
+		if closing := to.Close(); err == nil {
+			err = closing
+		}
+		if err != nil {
+			return engine.Backup{}, err
+		}
+		return inspect(ctx, part)
+	})
+	if errors.Is(err, fs.ErrExist) {
+		err = explainBackup(err)
+	}
+	return b, err
+}
+
+func place(file string, fill func(part string) (engine.Backup, error)) (b engine.Backup, err error) {
+	if file, err = filepath.Abs(file); err != nil {
+		return b, err
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return b, fmt.Errorf("%s: %w; choose another name", file, fs.ErrExist)
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), partPattern)
+	if err != nil {
+		return b, err
+	}
+	part := f.Name()
+	defer func() {
+		for _, suffix := range []string{"", "-journal", "-wal", "-shm", ".lock"} {
+			os.Remove(part + suffix)
+		}
+	}()
+	if err := f.Close(); err != nil {
+		return b, err
+	}
+	if b, err = fill(part); err != nil {
+		return engine.Backup{}, err
+	}
+	b.File = file
+	if err := syncPath(part); err != nil {
+		return engine.Backup{}, err
+	}
+	if err := settleAt(part, file); err != nil {
+		return engine.Backup{}, err
+	}
+	return b, nil
+}
+
+// settleAt gives part its name, unless something has it.
+func settleAt(part, file string) error {
+	err := os.Link(part, file)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: %w; choose another name", file, fs.ErrExist)
+	}
+	if err != nil { // a file system without links: take the place, or find it taken
+		taken, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(taken.Close(), os.Rename(part, file)); err != nil {
+			return err
+		}
+	}
+	return syncDirectory(filepath.Dir(file))
+}
+
+// syncPath is for files that nothing of this process has open: closing one would drop SQLite's locks on it.
+func syncPath(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	return errors.Join(err, f.Close())
+}
+
+// seal marks a copy as a backup of then and takes it out of WAL mode.
+func seal(ctx context.Context, part string, at time.Time) error {
+	c, err := connect(dsn(part, "synchronous(off)", "locking_mode(exclusive)", "journal_mode(delete)"))
+	if err != nil {
+		return err
+	}
+	number, err := schemaNumber(ctx, c)
+	if err == nil && number >= schemaOfStandings {
+		_, err = c.exec(ctx, &setStandingSQL, text("name", engine.StandingBackup), text("value", ""), instant("at", at))
+	}
+	return errors.Join(err, c.close())
+}
+
+// schemaOfStandings is the first schema with the table standing.
+const schemaOfStandings = 3
+
+//go:embed sql/set_standing.sql
+var setStandingSQL string
+
+//go:embed sql/get_standing.sql
+var getStandingSQL string
+
+//go:embed sql/backup_rows.sql
+var backupRowsSQL string
+
+//go:embed sql/check_quickly.sql
+var checkQuicklySQL string
+
+// inspect reads a backup that nobody changes: damage is an error.
+func inspect(ctx context.Context, file string) (b engine.Backup, err error) {
+	c, err := look(file, nil)
+	if err != nil {
+		return b, err
+	}
+	err = c.inspect(ctx, &b)
+	if err = errors.Join(err, c.close()); err != nil {
+		return b, err
+	}
+	b.File = file
+	b.SHA256, b.Bytes, err = digestOf(ctx, file)
+	return b, err
+}
+
+func (c *conn) inspect(ctx context.Context, b *engine.Backup) (err error) {
+	if b.Schema, err = schemaNumber(ctx, c); err != nil {
+		return err
+	}
+	if b.Schema == 0 {
+		return errors.New("it holds no schema of kagzi")
+	}
+	damage := ""
+	err = c.query(ctx, &checkQuicklySQL, func(r *row) error {
+		if line := r.text(); line != "ok" && damage == "" {
+			damage = line
+		}
+		return nil
+	})
+	if err == nil && damage != "" {
+		err = &FatalError{Corrupt: true, cause: errors.New(damage)}
+	}
+	if err == nil && b.Schema >= schemaOfStandings {
+		err = c.query(ctx, &getStandingSQL, func(r *row) error {
+			r.text()
+			b.TakenAt = r.time()
+			return nil
+		}, text("name", engine.StandingBackup))
+	}
+	if err != nil {
+		return err
+	}
+	return c.query(ctx, &backupRowsSQL, func(r *row) error {
+		b.Rows = engine.BackupRows{Runs: r.num(), OpenRuns: r.num(), Steps: r.num()}
+		return nil
+	})
+}
+
+// digestOf reads all of a file, and leaves the machine to others now and then.
+func digestOf(ctx context.Context, file string) (sum [32]byte, size int64, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return sum, 0, err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	for {
+		begun := time.Now()
+		n, err := io.CopyN(hash, f, digestPart)
+		if size += n; errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = breathe(ctx, time.Since(begun))
+		}
+		if err != nil {
+			return sum, 0, err
+		}
+	}
+	return [32]byte(hash.Sum(nil)), size, nil
+}
+
+// VerifyBackup reads all of a backup, with the contradictions that Check would find in it. A damaged one is an error.
+func VerifyBackup(ctx context.Context, file string) (b engine.Backup, findings []engine.Finding, err error) {
+	if file, err = existing(file); err != nil {
+		return b, nil, err
+	}
+	if b, err = inspect(ctx, file); err != nil {
+		return b, nil, fmt.Errorf("%s is no sound backup: %w", file, err)
+	}
+	c, err := look(file, nil)
+	if err != nil {
+		return b, nil, err
+	}
+	defer c.close()
+	if list, err := newestSchema(); err != nil || b.Schema != list {
+		return b, nil, err // its rows are of a schema whose contradictions this program does not know
+	}
+	findings, err = check(ctx, c)
+	return b, findings, err
+}

@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/migrations"
+)
+
+// keptBeforeMigrations is how many backups from before migrations stay beside a database.
+const keptBeforeMigrations = 3
+
+// backupBefore copies a database that holds rows before its schema changes, and deletes the oldest of such copies. Without one nothing is
+// migrated.
+func backupBefore(ctx context.Context, c *conn, path string, pending []migrations.Migration) error {
+	held := false
+	if err := c.holdsRows(ctx, pending[0].Number-1, &held); err != nil || !held {
+		return err
+	}
+	number, _, _ := strings.Cut(pending[0].Name, "_")
+	file := path + ".before-" + number + "-" + stamp(time.Now()) + ".db"
+	_, err := PlaceBackup(ctx, file, func(part string) (time.Time, error) {
+		return engine.Micros(time.Now()), c.copyTo(ctx, part)
+	})
+	if err != nil {
+		return fmt.Errorf("the backup before migration %s, without which nothing is migrated: %w", pending[0].Name, explainBackup(err))
+	}
+	return dropOldest(path)
+}
+
+// dropOldest deletes all but the newest backups from before migrations. Other files stay, whatever they are called.
+func dropOldest(path string) error {
+	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Base(path)) + `\.before-[0-9]{4}-([0-9]{8}T[0-9]{6}Z)\.db$`)
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	type copied struct{ name, at string }
+	var all []copied
+	for _, e := range entries {
+		if m := ours.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
+			all = append(all, copied{e.Name(), m[1]})
+		}
+	}
+	slices.SortFunc(all, func(a, b copied) int { return strings.Compare(b.at, a.at) })
+	for _, old := range all[min(len(all), keptBeforeMigrations):] {
+		if err := os.Remove(filepath.Join(filepath.Dir(path), old.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

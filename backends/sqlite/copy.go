@@ -1,0 +1,465 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/migrations"
+)
+
+// End is a database file as one end of a copy (package move). Statements about its rows are made of what the catalog says.
+type End struct {
+	path    string
+	lock    *lock // nil: for reading only
+	control *conn // nil: likewise
+	reader  *conn // in a transaction, or nil: yet to begin one
+	texts   map[string]*string
+}
+
+// OpenEnd opens the file at path, which must have this program's schema. It stays locked against servers until Close.
+func OpenEnd(ctx context.Context, path string) (*End, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	path, err := prepareFile(path)
+	if err != nil {
+		return nil, err
+	}
+	e := &End{path: path, texts: map[string]*string{}}
+	if e.lock, err = acquire(path); err != nil {
+		return nil, fmt.Errorf("%w: stop it first", err)
+	}
+	if err := e.lock.describe("copying the database"); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	e.control, err = connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)", "journal_mode(wal)",
+		fmt.Sprintf("journal_size_limit(%d)", maxWAL), "wal_autocheckpoint(8000)", "cache_size(-65536)"))
+	if err == nil {
+		err = requireNewest(ctx, e.control)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database %s: %w", path, err), e.Close())
+	}
+	return e, nil
+}
+
+// OpenReadEnd opens the file at path to be read only. It takes no lock and leaves no trace: the file may be a backup on a disk that takes no
+// writes. A file that somebody changes meanwhile fails the reading.
+func OpenReadEnd(ctx context.Context, path string) (*End, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	path, err := filepath.Abs(path)
+	if err == nil {
+		path, err = resolve(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := &End{path: path, texts: map[string]*string{}}
+	if err = e.begin(ctx); err == nil {
+		err = requireNewest(ctx, e.reader)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database %s: %w", path, err), e.Close())
+	}
+	return e, nil
+}
+
+// requireNewest refuses a schema that is not this program's.
+func requireNewest(ctx context.Context, c *conn) error {
+	list, err := migrations.List("sqlite")
+	if err != nil {
+		return err
+	}
+	number, err := schemaNumber(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case number > len(list):
+		return newerSchema(number, len(list))
+	case number < len(list):
+		return fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
+	}
+	return nil
+}
+
+// Place is the file.
+func (e *End) Place() string { return "sqlite:" + e.path }
+
+// Close lets go of the file.
+func (e *End) Close() (err error) {
+	for _, c := range []*conn{e.reader, e.control} {
+		if c != nil {
+			err = errors.Join(err, c.close())
+		}
+	}
+	if e.lock != nil {
+		e.lock.release()
+	}
+	return err
+}
+
+// begin opens the connection that reads, at the moment now.
+func (e *End) begin(ctx context.Context) (err error) {
+	if e.reader != nil {
+		return nil
+	}
+	var c *conn
+	if e.lock == nil {
+		c, err = look(e.path, nil)
+	} else {
+		c, err = connectReader(e.path)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := c.exec(ctx, &beginReadSQL); err != nil {
+		return errors.Join(err, c.close())
+	}
+	e.reader = c
+	return nil
+}
+
+// session is the connection that knows how the file stands.
+func (e *End) session() *conn {
+	if e.control != nil {
+		return e.control
+	}
+	return e.reader
+}
+
+//go:embed sql/copy_columns.sql
+var copyColumnsSQL string
+
+//go:embed sql/copy_references.sql
+var copyReferencesSQL string
+
+// Tables is what the catalog holds.
+func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error) {
+	keys := map[string]map[int64]string{}
+	err = e.session().query(ctx, &copyColumnsSQL, func(r *row) error {
+		table, column, kind, place := r.text(), r.text(), r.text(), r.num()
+		if len(tables) == 0 || tables[len(tables)-1].Name != table {
+			tables, keys[table] = append(tables, engine.CopyTable{Name: table}), map[int64]string{}
+		}
+		if place > 0 {
+			keys[table][place] = column
+		}
+		described, err := describeColumn(column, kind)
+		t := &tables[len(tables)-1]
+		t.Columns = append(t.Columns, described)
+		return err
+	})
+	if err != nil {
+		return nil, explain("read the catalog", err)
+	}
+	for i := range tables {
+		t := &tables[i]
+		for place := range len(keys[t.Name]) {
+			t.Key = append(t.Key, keys[t.Name][int64(place+1)])
+		}
+	}
+	err = e.session().query(ctx, &copyReferencesSQL, func(r *row) error {
+		from, to := r.text(), r.text()
+		for i := range tables {
+			if tables[i].Name == from {
+				tables[i].Refers = append(tables[i].Refers, to)
+			}
+		}
+		return nil
+	})
+	return tables, explain("read the catalog", err)
+}
+
+// describeColumn takes the types that strict tables of ours have.
+func describeColumn(name, kind string) (engine.CopyColumn, error) {
+	switch strings.ToLower(kind) {
+	case "integer":
+		return engine.CopyColumn{Name: name, Kind: engine.CopyNumber, Least: math.MinInt64, Most: math.MaxInt64}, nil
+	case "text":
+		return engine.CopyColumn{Name: name, Kind: engine.CopyText}, nil
+	case "blob":
+		return engine.CopyColumn{Name: name, Kind: engine.CopyBytes}, nil
+	}
+	return engine.CopyColumn{}, fmt.Errorf("column %s has a type that cannot be copied: %s", name, kind)
+}
+
+// text is a statement by what it is called, made once.
+func (e *End) text(name string, compose func() string) *string {
+	if e.texts[name] == nil {
+		made := compose()
+		e.texts[name] = &made
+	}
+	return e.texts[name]
+}
+
+// Count is how many rows a table has.
+func (e *End) Count(ctx context.Context, table string) (n int64, err error) {
+	statement := e.text("count "+table, func() string { return "select count(*) from " + quoted(table) })
+	err = e.session().query(ctx, statement, func(r *row) error {
+		n = r.num()
+		return nil
+	})
+	return n, explain("count the rows of "+table, err)
+}
+
+// Standing is what the file says of itself.
+func (e *End) Standing(ctx context.Context, name string) (value string, err error) {
+	err = e.session().query(ctx, &getStandingSQL, func(r *row) error {
+		value = r.text()
+		return nil
+	}, text("name", name))
+	return value, explain("read how the database stands", err)
+}
+
+// errEnough ends a reading that has all it can hold.
+var errEnough = errors.New("enough")
+
+// Read is the next rows.
+func (e *End) Read(ctx context.Context, p engine.CopyRange) (rows [][]any, err error) {
+	if err := e.begin(ctx); err != nil {
+		return nil, explain("read", err)
+	}
+	statement := e.text(fmt.Sprint("read ", p.Table.Name, len(p.Table.Columns), p.After == nil), func() string { return composeRead(p) })
+	arguments := []arg{num("limit", p.Rows)}
+	for i, value := range p.After {
+		arguments = append(arguments, arg{Name: fmt.Sprint("key", i), Value: value})
+	}
+	size := 0
+	err = e.reader.query(ctx, statement, func(r *row) error {
+		values := make([]any, len(r.values))
+		for i, v := range r.values {
+			values[i] = v
+			switch v := v.(type) {
+			case []byte:
+				if v == nil {
+					values[i] = []byte{} // the driver's way to say empty
+				}
+				size += len(v)
+			case string:
+				size += len(v)
+			}
+		}
+		rows = append(rows, values)
+		if size >= p.Bytes {
+			return errEnough
+		}
+		return nil
+	}, arguments...)
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, explain("read", err)
+	}
+	if e.lock == nil && !e.reader.sight.still(e.path) {
+		return nil, fmt.Errorf("somebody changes the database %s while it is read", e.path)
+	}
+	return rows, nil
+}
+
+func composeRead(p engine.CopyRange) string {
+	columns := make([]string, len(p.Table.Columns))
+	for i, c := range p.Table.Columns {
+		columns[i] = quoted(c.Name)
+	}
+	keys, places := make([]string, len(p.Table.Key)), make([]string, len(p.Table.Key))
+	for i, name := range p.Table.Key {
+		keys[i], places[i] = quoted(name), fmt.Sprint("@key", i)
+	}
+	key := strings.Join(keys, ", ")
+	where := ""
+	if p.After != nil {
+		where = " where (" + key + ") > (" + strings.Join(places, ", ") + ")"
+	}
+	return "select " + strings.Join(columns, ", ") + " from " + quoted(p.Table.Name) + where + " order by " + key + " limit @limit"
+}
+
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// transact calls do in a transaction of the connection that writes.
+func (e *End) transact(ctx context.Context, verb string, do func(c *conn) error) error {
+	c := e.control
+	if _, err := c.exec(ctx, &beginSQL); err != nil {
+		return explain(verb, err)
+	}
+	err := do(c)
+	if err == nil {
+		_, err = c.exec(ctx, &commitSQL)
+	}
+	if err != nil {
+		c.exec(context.WithoutCancel(ctx), &rollbackSQL) // fails when SQLite did it by itself
+		return explain(verb, err)
+	}
+	return nil
+}
+
+// verbs that the fence refuses.
+var fencedVerbs = []string{"insert", "update", "delete"}
+
+// Fence refuses every write to a table that is copied, whatever program asks. To fill a file that only this process has open takes no triggers.
+func (e *End) Fence(ctx context.Context, f engine.CopyFence) error {
+	tables, err := e.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	return e.transact(ctx, "fence the database", func(c *conn) error {
+		if f.Standing == engine.StandingFilling {
+			for _, t := range tables {
+				if n, err := e.Count(ctx, t.Name); err != nil || n > 0 {
+					return errors.Join(err, engine.ErrCopyNotEmpty)
+				}
+			}
+		}
+		if _, err := c.exec(ctx, &setStandingSQL, text("name", f.Standing), text("value", f.Value), instant("at", f.At)); err != nil {
+			return err
+		}
+		if f.Standing == engine.StandingFilling {
+			return nil
+		}
+		return c.script(ctx, composeFence(tables, f.Why))
+	})
+}
+
+func composeFence(tables []engine.CopyTable, why string) string {
+	var script strings.Builder
+	for _, t := range tables {
+		for _, verb := range fencedVerbs {
+			fmt.Fprintf(&script, "create trigger %s before %s on %s begin select raise(abort, '%s'); end;\n",
+				quoted(fenceName(t.Name, verb)), verb, quoted(t.Name), strings.ReplaceAll(why, "'", "''"))
+		}
+	}
+	return script.String()
+}
+
+func fenceName(table, verb string) string { return "fence_" + table + "_" + verb }
+
+//go:embed sql/amend_standing.sql
+var amendStandingSQL string
+
+//go:embed sql/end_standing.sql
+var endStandingSQL string
+
+//go:embed sql/turn_standing.sql
+var turnStandingSQL string
+
+// once wants a statement about the standing to have found it as it was.
+func once(n int64, err error) error {
+	if err == nil && n != 1 {
+		return engine.ErrCopyRival
+	}
+	return err
+}
+
+// Unfence lets others write again.
+func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
+	tables, err := e.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	if e.reader != nil { // or it would keep the log from being folded
+		err, e.reader = e.reader.close(), nil
+		if err != nil {
+			return explain("take the fence off", err)
+		}
+	}
+	err = e.transact(ctx, "take the fence off", func(c *conn) error {
+		if err := endStanding(ctx, c, standing, old, copied); err != nil {
+			return err
+		}
+		var script strings.Builder
+		for _, t := range tables {
+			for _, verb := range fencedVerbs {
+				fmt.Fprintf(&script, "drop trigger if exists %s;\n", quoted(fenceName(t.Name, verb)))
+			}
+		}
+		return c.script(ctx, script.String())
+	})
+	if err != nil {
+		return err
+	}
+	return explain("fold the log", e.control.query(ctx, &checkpointTruncateSQL, func(*row) error { return nil }))
+}
+
+// endStanding takes a standing away, or turns it into that of a whole copy.
+func endStanding(ctx context.Context, c *conn, standing, old, copied string) error {
+	if copied == "" {
+		return once(c.exec(ctx, &endStandingSQL, text("name", standing), text("old", old)))
+	}
+	if _, err := c.exec(ctx, &deleteStandingSQL, text("name", engine.StandingCopied)); err != nil {
+		return err
+	}
+	return once(c.exec(ctx, &turnStandingSQL, text("name", standing), text("old", old),
+		text("new_name", engine.StandingCopied), text("new", copied)))
+}
+
+// Amend changes how the file stands.
+func (e *End) Amend(ctx context.Context, standing, old, new string) error {
+	return e.transact(ctx, "note how the database stands", func(c *conn) error {
+		return once(c.exec(ctx, &amendStandingSQL, text("name", standing), text("old", old), text("new", new)))
+	})
+}
+
+// Write adds rows.
+func (e *End) Write(ctx context.Context, b engine.CopyBatch) error {
+	statement := e.text("insert "+b.Table.Name, func() string { return composeInsert(b.Table) })
+	return e.transact(ctx, "write", func(c *conn) error {
+		err := once(c.exec(ctx, &amendStandingSQL, text("name", engine.StandingFilling), text("old", b.Old), text("new", b.New)))
+		if err != nil {
+			return err
+		}
+		arguments := make([]arg, len(b.Table.Columns))
+		for i := range arguments {
+			arguments[i].Name = fmt.Sprint("c", i)
+		}
+		for _, values := range b.Rows {
+			for i, v := range values {
+				arguments[i].Value = v
+			}
+			if _, err := c.exec(ctx, statement, arguments...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func composeInsert(t *engine.CopyTable) string {
+	columns, places := make([]string, len(t.Columns)), make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		columns[i], places[i] = quoted(c.Name), fmt.Sprint("@c", i)
+	}
+	return "insert into " + quoted(t.Name) + " (" + strings.Join(columns, ", ") + ") values (" + strings.Join(places, ", ") + ")"
+}
+
+// Settle has nothing to do: the next lane gets the number after the highest.
+func (e *End) Settle(context.Context, []engine.CopyTable) error { return nil }
+
+//go:embed sql/has_standing.sql
+var hasStandingSQL string
+
+//go:embed sql/refusing_standing.sql
+var refusingStandingSQL string
+
+// refuseMoved refuses a file whose rows have gone to another database, or are still on their way into it.
+func refuseMoved(ctx context.Context, c *conn) error {
+	old := true
+	err := c.query(ctx, &hasStandingSQL, func(*row) error {
+		old = false
+		return nil
+	})
+	if err != nil || old {
+		return err
+	}
+	var refusal error
+	err = c.query(ctx, &refusingStandingSQL, func(r *row) error {
+		refusal = engine.ServingRefused(r.text(), r.text())
+		return nil
+	})
+	return errors.Join(err, refusal)
+}

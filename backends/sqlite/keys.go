@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+// CreateKey makes a key.
+func (s *Store) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
+	return verb(ctx, s, "CreateKey", 0, ledger.CreateKey, p)
+}
+
+// RevokeKey makes a key worthless.
+func (s *Store) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
+	return verb(ctx, s, "RevokeKey", 0, ledger.RevokeKey, p)
+}
+
+//go:embed sql/keyring.sql
+var keyringSQL string
+
+// Keyring is by id.
+func (s *Store) Keyring(ctx context.Context) ([]engine.APIKey, error) {
+	return read(ctx, s, "Keyring", func(r session) (keys []engine.APIKey, err error) {
+		err = r.query(&keyringSQL, func(r *row) error {
+			key, err := readAPIKey(r)
+			keys = append(keys, key)
+			return err
+		})
+		return keys, err
+	})
+}
+
+//go:embed sql/list_api_keys.sql
+var listAPIKeysSQL string
+
+var listAPIKeysBackSQL = strings.Replace(listAPIKeysSQL, "order by key_id desc", "order by key_id asc", 1)
+
+//go:embed sql/count_api_keys.sql
+var countAPIKeysSQL string
+
+// ListKeys is newest first.
+func (s *Store) ListKeys(ctx context.Context, p engine.Page) ([]engine.APIKey, engine.PageInfo, error) {
+	return list(ctx, s, "ListKeys", p, listing[engine.APIKey]{
+		forth: &listAPIKeysSQL, back: &listAPIKeysBackSQL, count: &countAPIKeysSQL, read: readAPIKey,
+		place: []arg{idArg("after", cursor(p.After).ID), idArg("before", cursor(p.Before).ID)},
+	})
+}
+
+//go:embed sql/note_key_use.sql
+var noteKeyUseSQL string
+
+// NoteKeyUse is one statement for all keys.
+func (s *Store) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {
+	if len(uses) == 0 {
+		return nil
+	}
+	given := make([]string, len(uses))
+	for i, use := range uses {
+		given[i] = hex.EncodeToString(use.ID[:]) + strconv.FormatInt(use.At.UnixMicro(), 10)
+	}
+	_, err := write(ctx, s, "NoteKeyUse", 0, func(t *tx) (int64, error) { return t.exec(&noteKeyUseSQL, text("uses", encode(given))) })
+	return err
+}
+
+//go:embed sql/note_refusal.sql
+var noteRefusalSQL string
+
+// NoteRefusal leaves the first event of an id as it is.
+func (s *Store) NoteRefusal(ctx context.Context, e engine.AuditEvent) error {
+	_, err := write(ctx, s, "NoteRefusal", 0, func(t *tx) (int64, error) { return t.exec(&noteRefusalSQL, auditArgs(&e)...) })
+	return err
+}
+
+// readAPIKey reads the columns that every statement about whole keys selects, in their order.
+func readAPIKey(r *row) (engine.APIKey, error) {
+	k := engine.APIKey{ID: r.id(), Name: r.text(), Role: engine.KeyRole(r.num())}
+	var err error
+	decode(r.text(), &k.Namespaces, &err)
+	decode(r.text(), &k.Queues, &err)
+	decode(r.text(), &k.Types, &err)
+	copy(k.Hash[:], r.bytes())
+	k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt = r.time(), r.time(), r.time(), r.time()
+	return k, err
+}

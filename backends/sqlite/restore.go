@@ -1,0 +1,262 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/migrations"
+)
+
+// ErrHoldsRows refuses to replace a database that somebody has used.
+var ErrHoldsRows = &engine.Error{Kind: engine.KindPrecondition,
+	Message: "the database that is to be filled holds rows already; --force replaces it and keeps its file, --dry-run tells what would be lost"}
+
+// Restore puts the backup p.File in the place of the database at path, which no server may have. The new file is made beside it, taken up
+// (ledger.AfterRestore) and checked before it takes the place in one step; the file that was there is kept under another name.
+func Restore(ctx context.Context, path string, p engine.RestoreParams) (out engine.Restoration, err error) {
+	r := &restoring{p: p, out: &out}
+	if err := r.verify(ctx); err != nil {
+		return out, err
+	}
+	if err := r.lockTarget(path); err != nil {
+		return out, err
+	}
+	defer r.release()
+	if err := r.compare(ctx); err != nil {
+		return out, err
+	}
+	beside := filepath.Dir(r.target)
+	if p.DryRun {
+		beside = ""
+	}
+	if err := r.prepare(ctx, beside); err != nil {
+		return out, fmt.Errorf("restore %s: %w", p.File, err)
+	}
+	if p.DryRun {
+		return out, nil
+	}
+	if err := r.swap(ctx); err != nil {
+		return out, fmt.Errorf("restore %s: %w", p.File, err)
+	}
+	return out, nil
+}
+
+// RestoreElsewhere makes of the backup p.File what is to be served, in a file that carry takes elsewhere and that is gone afterwards. from
+// is for people: which backup, and of when.
+func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, carry func(file, from string) error) (out engine.Restoration, err error) {
+	r := &restoring{p: p, out: &out}
+	if err := r.verify(ctx); err != nil {
+		return out, err
+	}
+	defer r.release()
+	if err := r.prepare(ctx, ""); err != nil {
+		return out, fmt.Errorf("restore %s: %w", p.File, err)
+	}
+	if p.DryRun {
+		return out, nil
+	}
+	return out, carry(r.next, describeBackup(&out.Backup))
+}
+
+// verify reads the backup. What is damaged is refused, what contradicts itself too unless it is forced.
+func (r *restoring) verify(ctx context.Context) (err error) {
+	r.out.Backup, r.out.Findings, err = VerifyBackup(ctx, r.p.File)
+	if err != nil {
+		return err
+	}
+	r.p.File = r.out.Backup.File // where it really is
+	if n := len(r.out.Findings); n > 0 && !r.p.Force {
+		return fmt.Errorf("the backup contradicts itself (findings: %d); --force restores it nevertheless", n)
+	}
+	newest, err := newestSchema()
+	if err == nil && r.out.Backup.Schema > newest {
+		err = newerSchema(r.out.Backup.Schema, newest)
+	}
+	return err
+}
+
+// newestSchema is the number of the newest migration.
+func newestSchema() (int, error) {
+	list, err := migrations.List("sqlite")
+	return len(list), err
+}
+
+// restoring is one restore under way.
+type restoring struct {
+	p      engine.RestoreParams
+	out    *engine.Restoration
+	target string
+	before bool // there is a database in its place
+	lock   *lock
+	dir    string // of its own, beside the target; the new file is in it
+	next   string // the new file
+}
+
+// lockTarget takes the place of the database, unless only looked at, and refuses one with rows.
+func (r *restoring) lockTarget(path string) (err error) {
+	if r.p.DryRun {
+		r.target, err = filepath.Abs(path)
+	} else {
+		r.target, err = prepareFile(path)
+	}
+	if err != nil {
+		return err
+	}
+	r.out.Database = r.target
+	if target, err := existing(r.target); err == nil {
+		r.target = target
+	}
+	there, err := beside(r.target)
+	if err != nil {
+		return err
+	}
+	if r.before = there != nil; r.before {
+		if file, err := os.Stat(r.p.File); err == nil && os.SameFile(file, there) {
+			return errors.New("the backup is the database itself")
+		}
+	}
+	if r.p.DryRun {
+		return nil
+	}
+	r.lock, err = acquire(r.target)
+	return err
+}
+
+// release leaves nothing beside the database but its lock.
+func (r *restoring) release() {
+	if r.dir != "" {
+		os.RemoveAll(r.dir)
+	}
+	if r.lock != nil {
+		r.lock.release()
+	}
+}
+
+// prepare makes the new file in a directory of its own: a copy of the backup, of this program's schema, taken up, and sound.
+func (r *restoring) prepare(ctx context.Context, beside string) (err error) {
+	if r.dir, err = os.MkdirTemp(beside, "kagzi-restore-*"); err != nil {
+		return err
+	}
+	r.next = filepath.Join(r.dir, "kagzi.db")
+	if err := r.copyBackup(ctx); err != nil {
+		return err
+	}
+	s, err := Open(ctx, r.next, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	params := engine.AfterRestoreParams{From: describeBackup(&r.out.Backup), Next: r.p.Next, Now: r.p.Now}
+	if r.p.Refire {
+		params.Next = nil
+	}
+	r.out.Changed, err = s.afterRestore(ctx, params)
+	if closing := s.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	findings, err := Check(ctx, r.next)
+	if err == nil && len(findings) > 0 && len(r.out.Findings) == 0 {
+		err = fmt.Errorf("what came out is not sound: %s: %s", findings[0].Subject, findings[0].Text)
+	}
+	return err
+}
+
+// describeBackup is which backup it is, and of when.
+func describeBackup(b *engine.Backup) string {
+	text := "SHA-256 " + fmt.Sprintf("%x", b.SHA256[:8])
+	if !b.TakenAt.IsZero() {
+		text = b.TakenAt.Format(time.RFC3339) + ", " + text
+	}
+	return text
+}
+
+func (r *restoring) copyBackup(ctx context.Context) error {
+	c, err := look(r.p.File, nil)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := createPrivately(r.next); err != nil {
+		return err
+	}
+	return c.copyTo(ctx, r.next)
+}
+
+// swap puts the new file in the place of the old one. At every moment there is a whole database in the place.
+func (r *restoring) swap(ctx context.Context) error {
+	if err := r.retire(ctx); err != nil {
+		return err
+	}
+	if err := syncPath(r.next); err != nil {
+		return err
+	}
+	if err := os.Rename(r.next, r.target); err != nil {
+		return err
+	}
+	return syncDirectory(filepath.Dir(r.target))
+}
+
+// retire folds the old file's log into it and gives it a second name, under which it stays. Of one that is damaged the log is kept beside it
+// as it is.
+func (r *restoring) retire(ctx context.Context) error {
+	if !r.before {
+		return nil
+	}
+	kept := r.target + ".before-restore-" + stamp(r.p.Now)
+	if err := foldAway(ctx, r.target); err != nil {
+		return err
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Rename(r.target+suffix, kept+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := keepAs(r.target, kept); err != nil {
+		return err
+	}
+	r.out.Kept = kept
+	return nil
+}
+
+// foldAway leaves a database without a log beside it. It cannot do so of a damaged one.
+func foldAway(ctx context.Context, path string) error {
+	c, err := connect(dsn(path, "busy_timeout(1000)", "synchronous(full)"))
+	if err == nil {
+		err = c.query(ctx, &checkpointTruncateSQL, func(r *row) error {
+			if r.num() != 0 {
+				return errors.New("another process has the database open; end it first")
+			}
+			return nil
+		})
+		if closing := c.close(); err == nil {
+			err = closing
+		}
+	}
+	if failure := fatal(err, false); failure != nil && failure.Corrupt {
+		return nil
+	}
+	return err
+}
+
+// keepAs gives a file a second name that nothing has; where there are no links, the only one.
+func keepAs(path, kept string) error {
+	if _, err := os.Lstat(kept); err == nil {
+		return fmt.Errorf("%s is in the way", kept)
+	}
+	if err := os.Link(path, kept); err != nil {
+		return os.Rename(path, kept)
+	}
+	return nil
+}
+
+// stamp is a moment as part of a file's name.
+func stamp(t time.Time) string { return t.UTC().Format("20060102T150405Z") }

@@ -1,0 +1,60 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"math"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+var _ ledger.Restoring = (*tx)(nil)
+
+// afterRestore makes rows that came out of a backup fit to be served, in one commit.
+func (s *Store) afterRestore(ctx context.Context, p engine.AfterRestoreParams) (engine.AfterRestore, error) {
+	return write(ctx, s, "AfterRestore", 0, func(t *tx) (engine.AfterRestore, error) { return ledger.AfterRestore(t, p) })
+}
+
+//go:embed sql/restore_leases.sql
+var restoreLeasesSQL string
+
+func (t *tx) Leases() (held []engine.ID, err error) {
+	err = t.query(&restoreLeasesSQL, func(r *row) error {
+		held = append(held, r.id())
+		return nil
+	})
+	return held, err
+}
+
+//go:embed sql/restore_workers.sql
+var restoreWorkersSQL string
+
+func (t *tx) TakeWorkersOff(now time.Time) (int, error) {
+	n, err := t.exec(&restoreWorkersSQL, num("reason", engine.OfflineForced), instant("now", now))
+	return int(n), err
+}
+
+func (t *tx) DueSchedules(now time.Time) (due []engine.Schedule, err error) {
+	err = t.query(&dueSchedulesSQL, func(r *row) error {
+		s, err := readSchedule(r)
+		if err == nil && !s.NextFireAt.After(now) {
+			due = append(due, s)
+		}
+		return err
+	}, num("limit", math.MaxInt32))
+	return due, err
+}
+
+//go:embed sql/delete_standing.sql
+var deleteStandingSQL string
+
+func (t *tx) Stand(name, value string, at time.Time) error {
+	if value == "" {
+		_, err := t.exec(&deleteStandingSQL, text("name", name))
+		return err
+	}
+	_, err := t.exec(&setStandingSQL, text("name", name), text("value", value), instant("at", at))
+	return err
+}

@@ -1,0 +1,2 @@
+-- Damage, a line each, without what takes an index apart. The row ok: none.
+pragma quick_check

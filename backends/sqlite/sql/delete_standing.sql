@@ -1,0 +1,2 @@
+-- It is not true any more. No row: it was not.
+delete from standing where name = @name

@@ -1,0 +1,2 @@
+-- Makes a key worthless for good. Always one row.
+update api_keys set revoked_at = @now where key_id = @key_id

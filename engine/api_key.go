@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// KeyRole is what a key allows. The numbers are those of the wire.
+type KeyRole uint8
+
+const (
+	RoleAdmin    KeyRole = 1 // everything, keys and namespaces included
+	RoleOperator KeyRole = 2 // see and steer the runs, workers and schedules of its namespaces
+	RoleClient   KeyRole = 3 // start, signal and read runs of its namespaces
+	RoleWorker   KeyRole = 4 // work on the queues and types that it names
+	RoleViewer   KeyRole = 5 // read, payloads left out
+)
+
+// String is the role as people write it: "admin".
+func (r KeyRole) String() string {
+	switch r {
+	case RoleAdmin:
+		return "admin"
+	case RoleOperator:
+		return "operator"
+	case RoleClient:
+		return "client"
+	case RoleWorker:
+		return "worker"
+	case RoleViewer:
+		return "viewer"
+	}
+	return "unknown"
+}
+
+// APIKey lets whoever has its secret call the API as its role says. The secret itself is kept nowhere.
+type APIKey struct {
+	ID         ID
+	Name       string // no two keys that are not revoked have the same
+	Role       KeyRole
+	Namespaces []string // sorted; empty: all, for admins only
+	Queues     []string // of a worker: globs of queues; empty: all of its namespaces
+	Types      []string // of a worker: globs of workflow types; empty: all
+	Hash       [32]byte // SHA-256 of the secret, which holds 256 bits of luck and so needs nothing slower
+	CreatedAt  time.Time
+	ExpiresAt  time.Time // not valid from then on; unset: never
+	LastUsedAt time.Time // about: NoteKeyUse is called now and then; unset: never used
+	RevokedAt  time.Time // unset: not revoked
+}
+
+// ValidAt says whether the key opens anything at the moment now.
+func (k *APIKey) ValidAt(now time.Time) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
+// Reaches says whether the namespace is one of the key's.
+func (k *APIKey) Reaches(namespace string) bool {
+	return len(k.Namespaces) == 0 && k.Role == RoleAdmin || slices.Contains(k.Namespaces, namespace)
+}
+
+// ServesQueue says whether a worker with this key may take runs of the queue; ServesType, of the workflow type.
+func (k *APIKey) ServesQueue(name string) bool { return matchesAny(k.Queues, name) }
+
+// ServesType is like ServesQueue for a workflow type.
+func (k *APIKey) ServesType(name string) bool { return matchesAny(k.Types, name) }
+
+func matchesAny(globs []string, name string) bool {
+	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool { return Glob(glob, name) })
+}
+
+// Glob says whether name is what pattern describes, in which * stands for any text, the empty one included. Its cost grows with the
+// product of both lengths at most.
+func Glob(pattern, name string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == name
+	}
+	name, found := strings.CutPrefix(name, head)
+	if !found {
+		return false
+	}
+	for {
+		part, next, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(name, part)
+		}
+		at := strings.Index(name, part)
+		if at < 0 {
+			return false
+		}
+		name, rest = name[at+len(part):], next
+	}
+}
+
+// KeyNotFound is the answer for a key that was never made.
+func KeyNotFound(id ID) error {
+	return &Error{Kind: KindNotFound, Subject: "key", SubjectID: id.String(), Message: "no key " + id.String()}
+}
