@@ -31,14 +31,17 @@ var arrows = []arrow{
 	{"engine/daemon", []string{"engine", "engine/...", "proto/kagzi/v1"}, "the store comes as a function, so that the switch on dialect stays in one place"},
 	{"backends/sqlite", []string{"engine", "engine/ledger", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
 	{"backends/postgres", []string{"engine", "engine/ledger", "migrations"}, "likewise"},
+	{"backends/move", []string{"engine"}, "how rows move is the same for all databases: each comes as an interface"},
 	{"backends", []string{"engine", "engine/ledger", "migrations", "backends/..."}, "the one switch on dialect"},
 	{"proto/kagzi/v1", nil, "the wire is everybody's"},
 	{"migrations", nil, "the schema is data"},
-	{"sdk", []string{"proto/kagzi/v1", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
+	{"sdk", []string{"proto/kagzi/v1", "sdk/profile", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
 	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
-	{"sdk/kagzitest", []string{"sdk", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "migrations", "proto/kagzi/v1"}, "the real engine, in the tests of users alone"},
-	{"tui", []string{"tui", "tui/...", "sdk", "sdk/internal/seam", "proto/kagzi/v1"}, "outsiders come in by the front door"},
+	{"sdk/profile", nil, "where a server is, for workers and people alike, needs neither"},
+	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "migrations", "proto/kagzi/v1"}, "the real engine, in the tests of users alone"},
+	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/seam", "proto/kagzi/v1"}, "outsiders come in by the front door"},
 	{"installer", nil, "a service manager is told of a program, not of workflows; the server comes as a function"},
+	{"installer/package", []string{"installer"}, "a tool that packs the program with what `kagzi service` would write"},
 	{"proto/gen", nil, "a tool that makes proto/kagzi/v1"},
 	{"proto", []string{"proto/kagzi/v1"}, "holds the directive that makes it"},
 	{"backends/storetest", []string{"engine"}, "the contract as tests is written against the contract"},
@@ -50,12 +53,14 @@ var arrows = []arrow{
 var engineImports = []string{"github.com/adhocore/gronx"}
 
 // sdkImports is all that the SDK may pull into a user's worker from elsewhere: gRPC, protobuf, a UUID, the API of OpenTelemetry,
-// which records nothing until the user configures it, and what those need.
+// which records nothing until the user configures it, what those need, and a reader of kagzi.toml, so that a worker and the command line
+// find a server in the same way.
 var sdkImports = []string{
 	"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc", "github.com/google/uuid",
 	"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text",
 	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/auto/sdk",
 	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/cespare/xxhash/v2",
+	"github.com/pelletier/go-toml/v2",
 }
 
 // dependency is one package as go list tells it.

@@ -352,3 +352,33 @@ func (c *counting) PruneRecords(ctx context.Context, p engine.PruneRecordsParams
 func (c *counting) Listen(ctx context.Context, ring func(engine.Ring)) error {
 	return c.store.Listen(ctx, ring)
 }
+
+func (c *counting) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
+	c.calls.Add(1)
+	return c.store.CreateKey(ctx, p)
+}
+
+func (c *counting) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
+	c.calls.Add(1)
+	return c.store.RevokeKey(ctx, p)
+}
+
+func (c *counting) Keyring(ctx context.Context) ([]engine.APIKey, error) {
+	c.calls.Add(1)
+	return c.store.Keyring(ctx)
+}
+
+func (c *counting) ListKeys(ctx context.Context, p engine.Page) ([]engine.APIKey, engine.PageInfo, error) {
+	c.calls.Add(1)
+	return c.store.ListKeys(ctx, p)
+}
+
+func (c *counting) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {
+	c.calls.Add(1)
+	return c.store.NoteKeyUse(ctx, uses)
+}
+
+func (c *counting) NoteRefusal(ctx context.Context, e engine.AuditEvent) error {
+	c.calls.Add(1)
+	return c.store.NoteRefusal(ctx, e)
+}

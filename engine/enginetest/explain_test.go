@@ -188,7 +188,7 @@ func (e explained) keptBack() []plight {
 	fine(e.namespaces().DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: "closed"}))(e.t)
 	return []plight{
 		{run: paused, blocker: blockedByPause, summary: "paused by local ", detail: "workflow resume " + paused, since: func(*kagziv1.Workflow, []*kagziv1.Step) *timestamppb.Timestamp {
-			return fine(e.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{SubjectId: ptr(paused)}))(e.t).Events[0].At
+			return fine(e.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default", SubjectId: ptr(paused)}))(e.t).Events[0].At
 		}, next: never},
 		{run: gated, blocker: blockedByKey, summary: "waits for a slot of concurrency key customer-1: 1 run of it may run at a time", detail: "1 run is running, and 0 runs are ahead", since: sinceCreated, next: never},
 		{run: second, blocker: blockedByKey, summary: "concurrency key customer-1", detail: "1 run is running, and 1 run is ahead", since: sinceCreated, next: never},

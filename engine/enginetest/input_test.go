@@ -121,6 +121,12 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"EnableNamespace":  &kagziv1.EnableNamespaceRequest{Namespace: "spare"},
 		"DisableNamespace": &kagziv1.DisableNamespaceRequest{Namespace: "spare"},
 		"ListAuditEvents":  &kagziv1.ListAuditEventsRequest{Page: page},
+
+		"CreateKey": &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{ // refused for the state of things: it cannot be the first
+			Name: "k", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"}, TaskQueues: []string{"*"}, WorkflowTypes: []string{"*"}}},
+		"ListKeys":  &kagziv1.ListKeysRequest{Page: page},
+		"RevokeKey": &kagziv1.RevokeKeyRequest{KeyId: nobody},
+		"WhoAmI":    &kagziv1.WhoAmIRequest{},
 	}
 }
 

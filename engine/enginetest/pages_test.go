@@ -76,7 +76,7 @@ func (s *Server) pagedLists(run, parent, schedule string) map[string]pages {
 			}, (*kagziv1.Namespace).GetNamespace)
 		},
 		"ListAuditEvents": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
-			a, err := s.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Page: p, SubjectId: proto.String(parent)})
+			a, err := s.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default", Page: p, SubjectId: proto.String(parent)})
 			return named(a, err, func(a *kagziv1.ListAuditEventsResponse) ([]*kagziv1.AuditEvent, *kagziv1.PageInfo) {
 				return a.Events, a.Page
 			}, (*kagziv1.AuditEvent).GetReason)

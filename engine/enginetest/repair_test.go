@@ -57,7 +57,7 @@ func (s *shop) takeRan() string {
 // audit is what was done to a run, the oldest first: "Method(reason) detail".
 func (s *Server) audit(t testing.TB, subject string) (lines []string) {
 	t.Helper()
-	for _, e := range fine(s.admin().ListAuditEvents(within(t, 20*time.Second), &kagziv1.ListAuditEventsRequest{SubjectId: ptr(subject)}))(t).Events {
+	for _, e := range fine(s.admin().ListAuditEvents(within(t, 20*time.Second), &kagziv1.ListAuditEventsRequest{Namespace: "default", SubjectId: ptr(subject)}))(t).Events {
 		if e.Actor != "local" || !strings.HasPrefix(e.Peer, "127.0.0.1:") || e.Outcome != "ok" || e.At == nil || e.Subject != "run" || e.SubjectId != subject {
 			t.Errorf("the audit event is %v", e)
 		}

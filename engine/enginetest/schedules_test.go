@@ -126,7 +126,7 @@ func TestASchedulesLife(t *testing.T) {
 			t.Errorf("the run of a deleted schedule is %s", got.Status)
 		}
 		var methods []string
-		for _, e := range fine(s.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{SubjectId: ptr(made.ScheduleId)}))(t).Events {
+		for _, e := range fine(s.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default", SubjectId: ptr(made.ScheduleId)}))(t).Events {
 			methods = append(methods, strings.TrimSuffix(e.Method+"/"+e.Reason, "/"))
 		}
 		if want := []string{"DeleteWorkflowSchedule/done", "TriggerWorkflowSchedule", "PauseWorkflowSchedule/holiday", "UpdateWorkflowSchedule/more often", "CreateWorkflowSchedule"}; !slices.Equal(methods, want) {

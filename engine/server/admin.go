@@ -65,6 +65,7 @@ func (s *Server) DrainWorker(ctx context.Context, request *kagziv1.DrainWorkerRe
 		return nil, err
 	}
 	s.noteWorker(ctx, "worker draining", request.WorkerId)
+	s.recordWorker(ctx, "DrainWorker", request.WorkerId)
 	return &kagziv1.DrainWorkerResponse{Success: true, Message: "the worker finishes what it holds and gets nothing new"}, nil
 }
 
@@ -80,6 +81,7 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 		return nil, err
 	}
 	s.noteWorker(ctx, "worker taken offline", request.WorkerId, slog.Int("runs_freed", freed))
+	s.recordWorker(ctx, "ForceOfflineWorker", request.WorkerId)
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(freed)}, nil
 }
 

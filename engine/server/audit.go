@@ -7,12 +7,14 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// ListAuditEvents is who changed what, newest first.
+// ListAuditEvents is who changed what in a namespace, newest first. Without a namespace it is what is about none: keys, and who was refused
+// for want of a valid one.
 func (s *Server) ListAuditEvents(ctx context.Context, request *kagziv1.ListAuditEventsRequest) (*kagziv1.ListAuditEventsResponse, error) {
-	filter := engine.AuditFilter{SubjectID: request.GetSubjectId()}
-	var err error
-	if filter.Namespace, err = namespaceOf(request.Namespace); err != nil {
-		return nil, err
+	filter := engine.AuditFilter{Namespace: request.Namespace, SubjectID: request.GetSubjectId()}
+	if filter.Namespace != "" {
+		if err := engine.CheckNamespace("namespace", filter.Namespace); err != nil {
+			return nil, err
+		}
 	}
 	if err := engine.CheckOptionalName("subject_id", filter.SubjectID); err != nil {
 		return nil, err

@@ -28,6 +28,8 @@ var answers = map[engine.Kind]struct {
 	engine.KindExhausted:    {codes.ResourceExhausted, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED},
 	engine.KindUnsupported:  {codes.Unimplemented, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED},
 	engine.KindUnavailable:  {codes.Unavailable, kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE},
+	engine.KindNoKey:        {codes.Unauthenticated, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED},
+	engine.KindDenied:       {codes.PermissionDenied, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED},
 }
 
 // errorDetail is an error as the wire says it. What is not an engine.Error is a defect, or a call that ended: its text stays here.

@@ -17,7 +17,7 @@ import (
 
 func TestEachKindOfErrorHasAnAnswer(t *testing.T) {
 	s := &Server{store: stubStore{}, log: slog.New(slog.DiscardHandler)}
-	for kind := engine.KindInternal; kind <= engine.KindUnavailable; kind++ {
+	for kind := engine.KindInternal; kind <= engine.KindDenied; kind++ {
 		answer, ok := answers[kind]
 		if !ok || answer.kagzi == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED || answer.grpc == codes.OK {
 			t.Errorf("kind %d has no answer: %+v", kind, answer)
@@ -29,8 +29,8 @@ func TestEachKindOfErrorHasAnAnswer(t *testing.T) {
 			t.Errorf("kind %d goes out as %s %+v", kind, status.Code(err), detail)
 		}
 	}
-	if len(answers) != int(engine.KindUnavailable)+1 {
-		t.Errorf("%d answers for %d kinds", len(answers), engine.KindUnavailable+1)
+	if len(answers) != int(engine.KindDenied)+1 {
+		t.Errorf("%d answers for %d kinds", len(answers), engine.KindDenied+1)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestAnErrorTellsWhereTheRunStands(t *testing.T) {
 
 func TestOnlyWhatMayPassIsRetryable(t *testing.T) {
 	s := &Server{store: stubStore{}, log: slog.New(slog.DiscardHandler)}
-	for kind := engine.KindInternal; kind <= engine.KindUnavailable; kind++ {
+	for kind := engine.KindInternal; kind <= engine.KindDenied; kind++ {
 		_, detail := s.errorDetail(&engine.Error{Kind: kind})
 		want := kind != engine.KindUnavailable && kind != engine.KindExhausted && kind != engine.KindInternal
 		if detail.NonRetryable != want {

@@ -19,22 +19,28 @@ type Fact struct {
 // features is what this server can do, for clients that know more versions of it than one.
 var features = []string{
 	"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold", "graceful-cancel", "continue-as-new",
-	"signals", "children", "schedules", "failure-handlers", "namespaces", "repair", "explain", "bulk", "capsule", "audit", "activity", "events",
+	"signals", "children", "schedules", "failure-handlers", "namespaces", "repair", "explain", "bulk", "capsule", "audit", "activity", "events", "keys",
 }
 
-// GetServerInfo tells what this server is.
+// GetServerInfo tells what this server is. A client or a worker is told what its program has to know; how the server is set up, where its
+// database is and how others use it are for those who look after it.
 func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
 	d, err := s.store.Describe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	response := &kagziv1.GetServerInfoResponse{
-		Version: s.options.Version, ApiVersion: "kagzi.v1", MinSdkVersion: "0.1.0", SupportedFeatures: features,
-		Backend: d.Backend, BackendVersion: d.Version, Database: d.Database, DatabaseBytes: d.Bytes,
-		StartedAt: timestamppb.New(s.started), Notifications: d.Notifications, SchemaVersion: int32(d.Schema),
+		Version: s.options.Version, ApiVersion: "kagzi.v1", MinSdkVersion: "0.1.0", SupportedFeatures: features, Backend: d.Backend,
 		HeartbeatIntervalMs: s.options.HeartbeatInterval.Milliseconds(), LeaseMs: s.options.WorkerLease.Milliseconds(),
-		Methods: s.methods.stats(), OpenConnections: s.connections.Load(), OpenStreams: s.methods.openStreams(),
+		Warnings: s.options.Warnings,
 	}
+	if key := callerOf(ctx); key != nil && !keepers.has(key.Role) {
+		return response, nil
+	}
+	response.BackendVersion, response.Database, response.DatabaseBytes = d.Version, d.Database, d.Bytes
+	response.StartedAt, response.Notifications, response.SchemaVersion = timestamppb.New(s.started), d.Notifications, int32(d.Schema)
+	response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.openStreams()
+	response.Methods = s.methods.stats() // after that, so that a stream which is not open any more is counted as ended
 	for _, f := range d.Facts {
 		response.Facts = append(response.Facts, &kagziv1.ServerFact{Section: "database", Name: f.Name, Value: f.Value})
 	}

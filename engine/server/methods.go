@@ -21,6 +21,7 @@ type methods map[string]*method
 type method struct {
 	name     string // as MethodStats has it
 	stream   bool
+	rule     rule // the zero value lets no key in
 	calls    atomic.Int64
 	errors   atomic.Int64
 	inFlight atomic.Int32
@@ -39,7 +40,9 @@ func methodsOf(g *grpc.Server) methods {
 	for service, info := range g.GetServiceInfo() {
 		for _, m := range info.Methods {
 			path := service + "/" + m.Name
-			all["/"+path] = &method{name: strings.TrimPrefix(path, "kagzi.v1."), stream: m.IsClientStream || m.IsServerStream}
+			all["/"+path] = &method{
+				name: strings.TrimPrefix(path, "kagzi.v1."), stream: m.IsClientStream || m.IsServerStream, rule: permissions["/"+path],
+			}
 		}
 	}
 	return all

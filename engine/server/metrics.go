@@ -21,13 +21,16 @@ type meters struct {
 	scheduleRuns                atomic.Int64
 	ticksCaughtUp, ticksSkipped atomic.Int64
 
-	rings [engine.RingTimer + 1]atomic.Int64
+	backupsFailed, lastBackup atomic.Int64 // the last: when, in microseconds
+
+	rings [engine.RingKeys + 1]atomic.Int64
 }
 
 // ringNames are the kinds of rings.
-var ringNames = [engine.RingTimer + 1]string{
+var ringNames = [engine.RingKeys + 1]string{
 	engine.RingAll: "all", engine.RingQueue: "queue", engine.RingSlot: "slot", engine.RingRun: "run", engine.RingEnd: "end",
 	engine.RingWorker: "worker", engine.RingSchedule: "schedule", engine.RingNamespace: "namespace", engine.RingTimer: "timer",
+	engine.RingKeys: "keys",
 }
 
 func (m *meters) stepFailed(retried bool) {
@@ -105,6 +108,9 @@ type Metrics struct {
 	RunWatchers       int // calls that watch a run
 	RunWaiters        int // calls that wait for the end of a run
 	NamespaceWatchers int
+
+	LastBackup    time.Time // of scheduled ones; unset: none is known
+	BackupsFailed int64
 }
 
 // MethodMetrics is how a method of the API was used.
@@ -131,6 +137,7 @@ func (s *Server) Metrics() Metrics {
 		Sessions:      s.sessions.count(), Connections: int(s.connections.Load()), Streams: int(s.methods.openStreams()),
 		RunWatchers: s.watchers.count(), RunWaiters: s.waiters.count(), NamespaceWatchers: s.hub.count(),
 	}
+	m.LastBackup, m.BackupsFailed = t.backups()
 	if store, ok := s.store.(engine.Commits); ok {
 		m.CommitSizes = store.CommitSizes()
 	}

@@ -66,7 +66,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 				t.Errorf("%s = %d in %s, want %d in %s", name, l.got.Count, l.got.Sum, l.count, l.sum)
 			}
 		}
-		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.RingTimer)+1 {
+		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.RingKeys)+1 {
 			t.Errorf("notifications = %v, want 1 of all, 2 of timer, and the other kinds", n)
 		}
 	})

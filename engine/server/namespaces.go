@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sort"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -52,13 +53,17 @@ func (s *Server) GetNamespace(ctx context.Context, request *kagziv1.GetNamespace
 	return &kagziv1.GetNamespaceResponse{Namespace: namespaceTo(&n)}, nil
 }
 
-// ListNamespaces is by name.
+// ListNamespaces is by name; of a key that is not for all, its own.
 func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamespacesRequest) (*kagziv1.ListNamespacesResponse, error) {
 	page, err := pageOf(request, request.Page, behindNames)
 	if err != nil {
 		return nil, err
 	}
-	namespaces, info, err := s.store.ListNamespaces(ctx, page)
+	list := s.store.ListNamespaces
+	if key := callerOf(ctx); key != nil && !key.reachesAll() {
+		list = s.namespacesOf(key)
+	}
+	namespaces, info, err := list(ctx, page)
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +77,39 @@ func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamesp
 	}
 	response.Page = pageTo(request, page, info, first, last)
 	return response, nil
+}
+
+// namespacesOf lists those of a key that are in use, as the store lists all: the others are not even counted.
+func (s *Server) namespacesOf(key *heldKey) func(context.Context, engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+	return func(ctx context.Context, page engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+		var all []engine.Namespace // sorted, as the key's names are
+		for _, name := range key.Namespaces {
+			n, err := s.store.GetNamespace(ctx, name)
+			if engine.KindOf(err) == engine.KindNotFound {
+				continue
+			}
+			if err != nil {
+				return nil, engine.PageInfo{}, err
+			}
+			all = append(all, n)
+		}
+		from, to := 0, len(all)
+		switch {
+		case page.After != nil:
+			from = sort.Search(len(all), func(i int) bool { return all[i].Name > page.After.Name })
+			to = min(to, from+page.Limit)
+		case page.Before != nil:
+			to = sort.Search(len(all), func(i int) bool { return all[i].Name >= page.Before.Name })
+			from = max(0, to-page.Limit)
+		default:
+			to = min(to, page.Limit)
+		}
+		info := engine.PageInfo{HasPrev: from > 0, HasNext: to < len(all)}
+		if page.Count {
+			info.Total = int64(len(all))
+		}
+		return all[from:to], info, nil
+	}
 }
 
 // UpdateNamespace changes what the request names.

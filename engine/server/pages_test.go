@@ -68,6 +68,12 @@ func (archive) ListAudit(_ context.Context, _ engine.AuditFilter, p engine.Page)
 	return part, info, nil
 }
 
+func (archive) ListKeys(_ context.Context, p engine.Page) ([]engine.APIKey, engine.PageInfo, error) {
+	part, info := leaf(func(i int) engine.APIKey { return engine.APIKey{ID: aged(i)} }, p,
+		func(k engine.APIKey, c engine.Cursor) int { return byID(k.ID, c) })
+	return part, info, nil
+}
+
 func (archive) ListWorkers(_ context.Context, _ engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Worker { // two at a time registered at the same moment
 		return engine.Worker{ID: fmt.Sprint("w", archived-i), RegisteredAt: time.Unix(int64(archived-i)/2, 0)}

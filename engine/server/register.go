@@ -17,6 +17,9 @@ func (s *Server) register(ctx context.Context, r *kagziv1.RegisterRequest) (engi
 	if err != nil {
 		return engine.Worker{}, err
 	}
+	if err := s.mayRegister(ctx, &worker, r.WorkerId != ""); err != nil {
+		return engine.Worker{}, err
+	}
 	now := s.now()
 	p := engine.RegisterWorkerParams{Worker: worker, Chosen: r.WorkerId != "", Now: now}
 	if !p.Chosen {

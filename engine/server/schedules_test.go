@@ -69,7 +69,7 @@ func TestEachFieldOfAnUpdateIsRead(t *testing.T) {
 
 func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 	now := engine.Micros(time.Now())
-	far := now.AddDate(1, 0, 0).Truncate(time.Hour)
+	far := now.AddDate(1, 0, 0).Truncate(24 * time.Hour).Add(time.Hour) // not midnight itself, at any hour of this test
 	kept := stored().NextFireAt
 	later := func(from time.Time) time.Time { return from.Truncate(24 * time.Hour).Add(24 * time.Hour) } // the next midnight
 	for _, c := range []struct {

@@ -4,7 +4,9 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -13,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -36,6 +39,12 @@ type Options struct {
 	Tracer            trace.Tracer  // gets a span for each unary call; default none
 	Events            *Events       // where WatchEvents reads; default its own
 	Facts             func() []Fact // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
+	TLS               *tls.Config   // default: plaintext
+	Trusted           bool          // no call needs a key: the server is reached from within this process only
+	NeedKey           bool          // calls need a key also while there is none: other machines can reach the server
+	Warnings          []string      // what GetServerInfo tells an operator at every look; default nothing
+	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its caller's context. Default: none is made.
+	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
 }
 
 func (o Options) withDefaults() Options {
@@ -93,6 +102,12 @@ type Server struct {
 	imports    chan struct{} // has room for one: a capsule is unpacked in memory
 	stopping   chan struct{} // closed when long polls and streams are to end
 
+	keys      keyring
+	visits    visits
+	uses      uses
+	strangers strangers
+	refused   refusalNotes
+
 	methods     methods
 	connections atomic.Int32 // that are open
 	grpc        *grpc.Server
@@ -106,6 +121,8 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 		imports: make(chan struct{}, 1), stopping: make(chan struct{}),
 	}
 	s.hub.store, s.hub.log = store, options.Log
+	s.keys.store = store
+	s.visits.bell, s.uses.bell = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.activity.begin(time.Now())
 	s.origin = s.counters.read()
 	s.grpc = grpc.NewServer(
@@ -118,7 +135,7 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 		grpc.ReadBufferSize(16<<10),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: options.Keepalive, Timeout: 10 * time.Second}),
-		grpc.Creds(countedHandshake{insecure.NewCredentials(), &s.connections}),
+		grpc.Creds(countedHandshake{transport(options.TLS), &s.connections}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	)
@@ -133,10 +150,19 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 	return s
 }
 
+// transport is how connections are made safe; without a configuration they are not.
+func transport(config *tls.Config) credentials.TransportCredentials {
+	if config == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(config)
+}
+
 // Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under way, and stops hard when that takes
 // longer than DrainTimeout. It returns nil after a stop that was asked for.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	s.events.note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
+	defer s.watchKeys()()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -157,6 +183,21 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// watchKeys does what keys need in the background, until it is told to stop, for which it waits.
+func (s *Server) watchKeys() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	if !s.options.Trusted {
+		group.Go(func() { s.watchVisits(ctx) })
+		group.Go(func() { s.noteUses(ctx) })
+	}
+	return func() {
+		cancel()
+		group.Wait()
+		s.tellMissed(s.refused.left())
+	}
+}
+
 // Ring passes a hint of the store on to who waits for it. It does not block.
 func (s *Server) Ring(r engine.Ring) {
 	s.meters.rings[r.Kind].Add(1)
@@ -168,11 +209,20 @@ func (s *Server) Ring(r engine.Ring) {
 		s.waiters.ring(r.ID)
 	case engine.RingWorker:
 		s.sessions.ring(r.Name)
+	case engine.RingKeys:
+		s.keysChanged()
 	case engine.RingAll:
+		s.keysChanged()
 		s.watchers.ringAll()
 		s.waiters.ringAll()
 		s.sessions.ringAll()
 	}
+}
+
+// keysChanged has the keys read again before the next call, and visits looked at.
+func (s *Server) keysChanged() {
+	s.keys.changed()
+	ring(s.visits.bell)
 }
 
 // now is the time by which facts are written down.

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"google.golang.org/grpc/peer"
-
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -122,13 +120,4 @@ func (s *Server) steerOf(ctx context.Context, r steered) (engine.SteerParams, er
 func (s *Server) endOf(ctx context.Context, r steered) (engine.EndRunParams, error) {
 	p, err := s.steerOf(ctx, r)
 	return engine.EndRunParams{Namespace: p.Namespace, RunID: p.RunID, Reason: p.Reason, By: p.By, AuditID: p.AuditID, Now: p.Now}, err
-}
-
-// actorOf is who makes a call.
-func actorOf(ctx context.Context) engine.Actor {
-	actor := engine.Actor{Name: "local"}
-	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		actor.Peer = cut(p.Addr.String())
-	}
-	return actor
 }

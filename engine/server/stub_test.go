@@ -34,6 +34,8 @@ func (s stubStore) GetRun(context.Context, string, engine.ID) (engine.Run, error
 func (stubStore) Describe(context.Context) (engine.Description, error) {
 	return engine.Description{Backend: "stub"}, nil
 }
+func (stubStore) Keyring(context.Context) ([]engine.APIKey, error)     { return nil, nil }
+func (stubStore) NoteRefusal(context.Context, engine.AuditEvent) error { return nil }
 func (stubStore) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Worker.Status = engine.WorkerOnline
 	return p.Worker, nil
@@ -42,7 +44,12 @@ func (stubStore) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams
 // serve starts a server over a store and connects to it.
 func serve(t *testing.T, store engine.Store) (*Server, *grpc.ClientConn) {
 	t.Helper()
-	s := New(store, dispatch.New(stubStore{}, nil), Options{DrainTimeout: time.Second})
+	return serveWith(t, store, Options{DrainTimeout: time.Second})
+}
+
+func serveWith(t *testing.T, store engine.Store, options Options) (*Server, *grpc.ClientConn) {
+	t.Helper()
+	s := New(store, dispatch.New(stubStore{}, nil), options)
 	l := bufconn.Listen(1 << 20)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

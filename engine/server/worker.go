@@ -68,9 +68,23 @@ func (s *Server) AwaitChildren(ctx context.Context, request *kagziv1.AwaitChildr
 	return s.awaitChildren(ctx, request)
 }
 
-// SetRunNote records the run's own line.
+// SetRunNote records the run's own line. The request names no namespace, so that a key's are tried in turn.
 func (s *Server) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kagziv1.Ack, error) {
-	return s.setNote(ctx, "", request)
+	key := callerOf(ctx)
+	if key == nil || key.reachesAll() {
+		return s.setNote(ctx, "", request)
+	}
+	for _, namespace := range key.Namespaces {
+		answer, err := s.setNote(ctx, namespace, request)
+		if engine.KindOf(err) != engine.KindNotFound {
+			return answer, err
+		}
+	}
+	id, err := idOf("run_id", request.RunId)
+	if err != nil {
+		return nil, err
+	}
+	return nil, engine.RunNotFound(id)
 }
 
 // CompleteWorkflow ends a run well.
@@ -166,7 +180,7 @@ func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (
 		return engine.Worker{}, &engine.Error{Kind: engine.KindPrecondition, Subject: "worker", SubjectID: request.WorkerId, Message: text}
 	}
 	switch {
-	case errors.Is(err, engine.ErrNotFound), err == nil && worker.Status == engine.WorkerOffline:
+	case errors.Is(err, engine.ErrNotFound), err == nil && (worker.Status == engine.WorkerOffline || !mayPollAs(ctx, &worker)):
 		return refuse("Worker not registered or offline. Call RegisterWorker first.")
 	case err != nil:
 		return engine.Worker{}, err
@@ -183,6 +197,12 @@ func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (
 		}
 	}
 	return worker, nil
+}
+
+// mayPollAs says whether the caller may take a worker's work. One that is not the caller's is as good as none.
+func mayPollAs(ctx context.Context, w *engine.Worker) bool {
+	key := callerOf(ctx)
+	return key == nil || key.owns(w)
 }
 
 // errRefused says that the store gives this worker nothing, because it is not ONLINE any more.

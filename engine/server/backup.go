@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// backupChunk is bytes of a backup in one message.
+const backupChunk = 256 << 10
+
+// Backup sends a copy of the database, which is made in a file and deleted when it is sent.
+func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_BackupServer) error {
+	if s.options.Backup == nil {
+		return &engine.Error{Kind: engine.KindUnsupported, Message: "this server makes no backups; `kagzi db backup --db URL` makes one without it"}
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	go func() { // ends with the call
+		select {
+		case <-s.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	made, file, err := s.options.Backup(ctx)
+	if err != nil {
+		return s.unlessStopping(err)
+	}
+	defer file.Close()
+	if err := s.sendBackup(ctx, &made, file, stream); err != nil {
+		return s.unlessStopping(err)
+	}
+	by := actorOf(ctx)
+	s.events.note(slog.LevelInfo, "backup sent", slog.Int64("bytes", made.Bytes), slog.String("by", by.Name), slog.String("peer", by.Peer))
+	return nil
+}
+
+// unlessStopping is what to tell of a call that the end of the server has cut short.
+func (s *Server) unlessStopping(err error) error {
+	select {
+	case <-s.stopping:
+		return errStopping
+	default:
+		return err
+	}
+}
+
+func (s *Server) sendBackup(ctx context.Context, made *engine.Backup, file io.Reader, stream kagziv1.AdminService_BackupServer) error {
+	for {
+		data := make([]byte, backupChunk) // a message may be read after Send
+		n, err := io.ReadFull(file, data)
+		last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !last {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if n > 0 {
+			if err := stream.Send(&kagziv1.BackupChunk{Data: data[:n], TotalBytes: made.Bytes}); err != nil {
+				return err
+			}
+		}
+		if last {
+			return stream.Send(&kagziv1.BackupChunk{TotalBytes: made.Bytes, Sha256: made.SHA256[:]})
+		}
+	}
+}
+
+// BackupMade hears of the scheduled backups of this process: when the last was made, or that one failed.
+func (s *Server) BackupMade(at time.Time, err error) {
+	if err != nil {
+		s.meters.backupsFailed.Add(1)
+		return
+	}
+	s.meters.lastBackup.Store(at.UnixMicro())
+}
+
+func (m *meters) backups() (last time.Time, failed int64) {
+	if at := m.lastBackup.Load(); at != 0 {
+		last = time.UnixMicro(at).UTC()
+	}
+	return last, m.backupsFailed.Load()
+}

@@ -1,0 +1,170 @@
+package server
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// Who makes a call. What a context says of it is the key that let the call in; without one the caller is "local" and may do everything,
+// because the database has no keys or the server is reached from within its process only.
+
+type callerMark struct{}
+
+func withCaller(ctx context.Context, key *heldKey) context.Context {
+	return context.WithValue(ctx, callerMark{}, key)
+}
+
+// callerOf is the key of the call, nil for a local one.
+func callerOf(ctx context.Context) *heldKey {
+	key, _ := ctx.Value(callerMark{}).(*heldKey)
+	return key
+}
+
+// actorOf is who makes a call, for the audit log.
+func actorOf(ctx context.Context) engine.Actor {
+	actor := engine.Actor{Name: "local"}
+	if key := callerOf(ctx); key != nil {
+		actor.Name = key.actor()
+	}
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		actor.Peer = cut(p.Addr.String())
+	}
+	return actor
+}
+
+// KeyOf is the key whose secret stands in an authorization header ("Bearer kz_…"), for doors other than gRPC; nil where none is needed.
+// Without a valid one the error is of engine.KindNoKey.
+func (s *Server) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
+	var headers []string
+	if authorization != "" {
+		headers = []string{authorization}
+	}
+	key, err := s.identify(ctx, headers)
+	if err != nil || key == nil {
+		return nil, err
+	}
+	return &key.APIKey, nil
+}
+
+// authenticate finds out who makes a call.
+func (s *Server) authenticate(ctx context.Context) (*heldKey, error) {
+	key, err := s.identify(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
+	if engine.KindOf(err) == engine.KindNoKey {
+		s.strangers.hold(ctx, hostOf(ctx))
+	}
+	return key, err
+}
+
+// identify finds the key of a call by its secret, and without one by the caller's certificate.
+func (s *Server) identify(ctx context.Context, authorization []string) (*heldKey, error) {
+	if s.options.Trusted {
+		return nil, nil
+	}
+	keys, err := s.keys.get(ctx)
+	if err != nil || keys.empty() && !s.options.NeedKey {
+		return nil, err
+	}
+	key, err := s.shown(ctx, keys, authorization)
+	if err != nil {
+		return nil, err
+	}
+	if !key.ValidAt(s.now()) || keys.byID[key.ID] == nil {
+		s.noteDead(ctx, key)
+		return nil, noKey("the API key %q has expired or was revoked; ask for a new one", key.Name)
+	}
+	s.used(key)
+	return key, nil
+}
+
+// shown is the key that a call shows, which may have ended. It costs one hash at most.
+func (s *Server) shown(ctx context.Context, keys *keyset, authorization []string) (*heldKey, error) {
+	if len(authorization) == 0 {
+		name := certificateOf(ctx)
+		if key := keys.byName[name]; key != nil && name != "" {
+			return key, nil
+		}
+		if name != "" {
+			return nil, noKey("no API key has the name that is in the client certificate, %q", cut(name))
+		}
+		return nil, noKey("an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients the metadata `authorization: Bearer SECRET`")
+	}
+	scheme, secret, _ := strings.Cut(authorization[0], " ")
+	id, ok := parseSecret(secret)
+	if len(authorization) > 1 || !strings.EqualFold(scheme, "bearer") || !ok {
+		return nil, noKey("the API key is not whole: it is to be sent as `authorization: Bearer SECRET`, with all of the secret, which begins with kz_")
+	}
+	key := keys.byID[id]
+	if key == nil {
+		key = s.keys.wasRevoked(id)
+	}
+	if key != nil {
+		hash := hashOf(secret)
+		if subtle.ConstantTimeCompare(hash[:], key.Hash[:]) == 1 {
+			return key, nil
+		}
+	}
+	return nil, noKey("the API key is unknown here")
+}
+
+func noKey(format string, args ...any) error {
+	return &engine.Error{Kind: engine.KindNoKey, Subject: "key", Message: fmt.Sprintf(format, args...)}
+}
+
+// certificateOf is the common name of the caller's certificate; empty when there is none that was verified.
+func certificateOf(ctx context.Context) string {
+	info, _ := tlsOf(ctx)
+	if len(info.State.VerifiedChains) == 0 || len(info.State.VerifiedChains[0]) == 0 {
+		return ""
+	}
+	return info.State.VerifiedChains[0][0].Subject.CommonName
+}
+
+// tlsOf is how the call is encrypted, if it is.
+func tlsOf(ctx context.Context) (credentials.TLSInfo, bool) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return credentials.TLSInfo{}, false
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	return info, ok
+}
+
+// hostOf is the address that a call comes from, without its port.
+func hostOf(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok || p.Addr == nil {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(p.Addr.String())
+	if err != nil {
+		return p.Addr.String()
+	}
+	return host
+}
+
+// usedEvery is how exact a key's last use is, in seconds.
+const usedEvery = 60
+
+// used notes that a key was used, if that is news.
+func (s *Server) used(key *heldKey) {
+	if key == nil || !passed(&key.used, usedEvery) {
+		return
+	}
+	s.uses.mu.Lock()
+	if s.uses.pending == nil {
+		s.uses.pending = map[engine.ID]time.Time{}
+	}
+	s.uses.pending[key.ID] = s.now()
+	s.uses.mu.Unlock()
+	ring(s.uses.bell)
+}

@@ -1,0 +1,262 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// may is what each role may call, written down a second time: a change of the table is to be made on purpose.
+var may = map[engine.KeyRole]string{
+	engine.RoleOperator: readingOf + startingOf + lookingOf + `
+		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow BulkWorkflows ImportWorkflow ExportWorkflow
+		DrainWorker ForceOfflineWorker
+		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule`,
+	engine.RoleClient: readingOf + startingOf,
+	engine.RoleViewer: readingOf + lookingOf,
+	engine.RoleWorker: `GetServerInfo WhoAmI ServerReflectionInfo
+		Register Session Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep AwaitSignal StartChild AwaitChildren
+		CompleteWorkflow FailWorkflow ReleaseTask SetRunNote`,
+}
+
+const (
+	readingOf = ` GetWorkflow GetWorkflowByExternalId ListWorkflows WaitWorkflow WatchWorkflow ExplainWorkflow ListSignals GetStep ListSteps
+		GetServerInfo GetStats WatchStats GetQueueDepth ListWorkflowTypes Watch WhoAmI GetNamespace ListNamespaces
+		GetWorkflowSchedule ListWorkflowSchedules ListScheduleRuns PreviewSchedule ServerReflectionInfo `
+	startingOf = ` StartWorkflow StartWorkflows CancelWorkflow SignalWorkflow `
+	lookingOf  = ` ListWorkers GetWorker ListAuditEvents `
+	opened     = ` HealthCheck Check List `
+)
+
+// registered calls f with every method that a server has.
+func registered(s *Server, f func(name string, method protoreflect.MethodDescriptor)) {
+	for service, info := range s.grpc.GetServiceInfo() {
+		found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
+		if err != nil {
+			panic(err)
+		}
+		for _, m := range info.Methods {
+			method := found.(protoreflect.ServiceDescriptor).Methods().ByName(protoreflect.Name(m.Name))
+			f("/"+service+"/"+m.Name, method)
+		}
+	}
+}
+
+func TestTheTableOfPermissionsHasEveryMethodAndNoOther(t *testing.T) {
+	s := New(stubStore{}, nil, Options{})
+	stale := maps.Clone(permissions)
+	registered(s, func(name string, method protoreflect.MethodDescriptor) {
+		r, known := permissions[name]
+		delete(stale, name)
+		switch {
+		case !known:
+			t.Errorf("%s is not in the table: decide who may call it", name)
+		case !r.open && (r.scope == nil || !r.roles.has(engine.RoleAdmin)):
+			t.Errorf("%s has no scope, or is closed to admins", name)
+		case r.open && (r.roles != 0 || r.scope != nil):
+			t.Errorf("%s is open, and has roles", name)
+		case r.waits && (method.IsStreamingClient() || method.IsStreamingServer()):
+			t.Errorf("%s is a stream, which ends with its key in any case", name)
+		}
+		if holds := r.roles.has(engine.RoleViewer) && holdsPayload(method.Output(), nil); holds != r.redact {
+			t.Errorf("%s: redact is %v, but that a viewer can be sent payloads is %v", name, r.redact, holds)
+		}
+	})
+	for name := range stale {
+		t.Errorf("%s is in the table, and no method", name)
+	}
+}
+
+// holdsPayload says whether a message can hold a payload.
+func holdsPayload(m protoreflect.MessageDescriptor, seen []protoreflect.FullName) bool {
+	if m.FullName() == "kagzi.v1.Payload" {
+		return true
+	}
+	if slices.Contains(seen, m.FullName()) {
+		return false
+	}
+	for i := range m.Fields().Len() {
+		if inner := m.Fields().Get(i).Message(); inner != nil && holdsPayload(inner, append(seen, m.FullName())) {
+			return true
+		}
+	}
+	return false
+}
+
+// ask makes one call and says what became of it: "in" when it got past the door.
+func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protoreflect.MethodDescriptor, request proto.Message) string {
+	t.Helper()
+	ctx := soon(t)
+	for _, h := range header {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", h)
+	}
+	err := call(ctx, conn, method, request)
+	switch code := status.Code(err); code {
+	case codes.Unauthenticated:
+		return "no key"
+	case codes.PermissionDenied:
+		return "denied"
+	case codes.DeadlineExceeded:
+		t.Fatalf("%s: %v", method.Name(), err)
+	}
+	return "in"
+}
+
+// inNamespace is an empty request but for the namespace, which stands wherever the message has a place for it.
+func inNamespace(method protoreflect.MethodDescriptor, namespace string) proto.Message {
+	request := emptyRequest(method)
+	switch r := request.(type) {
+	case *kagziv1.StartWorkflowsRequest:
+		r.Requests = []*kagziv1.StartWorkflowRequest{{Namespace: "team"}, {Namespace: namespace}}
+	case *kagziv1.BulkWorkflowsRequest:
+		r.Filter = &kagziv1.ListWorkflowsRequest{Namespace: namespace}
+	case *kagziv1.StartChildRequest:
+		r.Child = &kagziv1.StartWorkflowRequest{Namespace: namespace}
+	case *kagziv1.SessionRequest:
+		r.Operation = &kagziv1.SessionRequest_Hello{Hello: &kagziv1.RegisterRequest{Namespace: namespace, WorkflowTypes: []string{"t"}}}
+	case *kagziv1.RegisterRequest:
+		r.Namespace, r.WorkflowTypes = namespace, []string{"t"}
+	default:
+		if field := request.ProtoReflect().Descriptor().Fields().ByName("namespace"); field != nil {
+			request.ProtoReflect().Set(field, protoreflect.ValueOfString(namespace))
+		}
+	}
+	return request
+}
+
+// nameless are the methods whose requests name no namespace, and why that is well.
+var nameless = map[string]string{
+	"Heartbeat": "the worker's", "Deregister": "the worker's", "GetWorker": "the worker's", "DrainWorker": "the worker's",
+	"ForceOfflineWorker": "the worker's", "SetRunNote": "the key's are tried", "GetServerInfo": "of the server", "WhoAmI": "of the caller",
+	"ListNamespaces": "the key's own", "PreviewSchedule": "of an expression", "ServerReflectionInfo": "of the contract",
+}
+
+func TestEveryMethodIsOpenToWhomTheTableSays(t *testing.T) {
+	s, conn, l, secrets := guarded(t)
+	expired := l.make(engine.APIKey{Name: "expired", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(-time.Second)})
+	revoked := l.make(engine.APIKey{Name: "revoked", Role: engine.RoleAdmin})
+	l.revoke("revoked")
+	unknown, _ := newSecret(engine.RoleAdmin, engine.NewID(l.Now()))
+	other, _ := newSecret(engine.RoleAdmin, l.keys[0].ID)
+	admin := secrets[engine.RoleAdmin]
+	bad := map[string][]string{
+		"none": nil, "an empty one": {""}, "no scheme": {admin}, "another scheme": {"Basic " + admin}, "half": {"Bearer " + admin[:40]},
+		"a wrong digit": {"Bearer " + strings.Replace(admin, "_", "_0", 1)}, "unknown": {"Bearer " + unknown}, "the luck of another": {"Bearer " + other},
+		"two": {"Bearer " + admin, "Bearer " + admin}, "expired": {"Bearer " + expired}, "revoked": {"Bearer " + revoked}, "long": {"Bearer " + strings.Repeat("kz_", 2000)},
+	}
+	s.strangers.failed = nil
+	s.strangers.waiting = strangersHeld // nobody is late in this test
+	registered(s, func(name string, method protoreflect.MethodDescriptor) {
+		short := string(method.Name())
+		if strings.HasPrefix(name, "/grpc.health") && short == "Watch" {
+			return // it is open, and never ends
+		}
+		open := strings.HasPrefix(name, "/grpc.health") || slices.Contains(strings.Fields(opened), short)
+		for what, header := range bad {
+			want := "no key"
+			if open {
+				want = "in"
+			}
+			if got := ask(t, conn, header, method, inNamespace(method, "team")); got != want {
+				t.Errorf("%s with the secret %s: %s, want %s", name, what, got, want)
+			}
+		}
+		for role, secret := range secrets {
+			header := []string{"Bearer " + secret}
+			want, elsewhere := "denied", "denied"
+			if open || role == engine.RoleAdmin || slices.Contains(strings.Fields(may[role]), short) {
+				want = "in"
+			}
+			if want == "in" && (open || nameless[short] != "" || role == engine.RoleAdmin) {
+				elsewhere = "in"
+			}
+			if got := ask(t, conn, header, method, inNamespace(method, "team")); got != want {
+				t.Errorf("%s by the role %s: %s, want %s", name, role, got, want)
+			}
+			if got := ask(t, conn, header, method, inNamespace(method, "vault")); got != elsewhere {
+				t.Errorf("%s by the role %s in a namespace of others: %s, want %s", name, role, got, elsewhere)
+			}
+		}
+	})
+}
+
+func TestAnAdminOfSomeNamespacesIsNoneOfAll(t *testing.T) {
+	s, conn, l, _ := guarded(t)
+	header := []string{"Bearer " + l.make(engine.APIKey{Name: "team-admin", Role: engine.RoleAdmin, Namespaces: []string{"team"}})}
+	everywhere := []string{"Backup", "CreateKey", "ListKeys", "RevokeKey", "GetActivity", "WatchEvents"}
+	registered(s, func(name string, method protoreflect.MethodDescriptor) {
+		short := string(method.Name())
+		if strings.HasPrefix(name, "/grpc.health") {
+			return
+		}
+		want, elsewhere := "in", "denied"
+		if slices.Contains(everywhere, short) {
+			want = "denied"
+		} else if nameless[short] != "" || short == "HealthCheck" {
+			elsewhere = "in"
+		}
+		if got := ask(t, conn, header, method, inNamespace(method, "team")); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		if got := ask(t, conn, header, method, inNamespace(method, "vault")); got != elsewhere {
+			t.Errorf("%s in a namespace of others: %s, want %s", name, got, elsewhere)
+		}
+		// An empty namespace is "default", which is not this key's either, or means all of them.
+		if field := method.Input().Fields().ByName("namespace"); field != nil {
+			if got := ask(t, conn, header, method, inNamespace(method, "")); got != "denied" {
+				t.Errorf("%s without a namespace: %s, want denied", name, got)
+			}
+		}
+	})
+}
+
+func TestARefusalIsTheSameWhetherTheNamespaceExistsOrNot(t *testing.T) {
+	_, conn, _, secrets := guarded(t)
+	ctx := with(soon(t), secrets[engine.RoleClient])
+	_, err := kagziv1.NewWorkflowServiceClient(conn).GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: anID})
+	want := `the API key "the-client" is not for the namespace "vault"`
+	if status.Code(err) != codes.PermissionDenied || status.Convert(err).Message() != want {
+		t.Errorf("%v, want PERMISSION_DENIED: %s", err, want)
+	}
+	if detail := detailOf(t, err); detail.Code != kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED || !detail.NonRetryable {
+		t.Errorf("its detail is %v", detail)
+	}
+	_, err = kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: anID})
+	want = `the API key "the-client" has the role client, which may not call WorkflowService/PauseWorkflow; it takes admin, operator`
+	if status.Convert(err).Message() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
+	for _, l := range []*locksmith{{}, {notifications: "trusted"}} {
+		options := Options{DrainTimeout: time.Second}
+		if l.notifications == "trusted" {
+			l.make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
+			options.Trusted = true
+		}
+		s, conn := serveWith(t, l, options)
+		registered(s, func(name string, method protoreflect.MethodDescriptor) {
+			if strings.HasPrefix(name, "/grpc.health") || slices.Contains([]string{"Watch", "WatchEvents"}, string(method.Name())) {
+				return
+			}
+			if got := ask(t, conn, nil, method, emptyRequest(method)); got != "in" {
+				t.Errorf("%s: %s, want it let in (%s)", name, got, fmt.Sprint(l.notifications))
+			}
+		})
+	}
+}
