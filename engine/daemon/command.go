@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Commands are `kagzi server` and `kagzi db`. version is the program's.
+// Commands are `kagzi server`, `kagzi db` and `kagzi tls`. version is the program's.
 func Commands(version string, b Backends) []*cobra.Command {
-	return []*cobra.Command{newServer(version, b, func(Ready) {}), newDatabase(b)}
+	return []*cobra.Command{newServer(version, b, func(Ready) {}), newDatabase(b), newTLS()}
 }
 
 // Serve is `kagzi server` with these arguments, until ctx ends. It prints what the command prints to os.Stdout and os.Stderr as they are
@@ -36,7 +36,12 @@ func newServer(version string, b Backends, ready func(Ready)) *cobra.Command {
 
 Each flag has an environment variable, named in brackets, and a key of the same name in table [server] of kagzi.toml. A flag goes
 before a variable, and that before the file. --print-config writes such a file, with where each value comes from. SIGTERM and Ctrl-C stop
-the server in good order, a second one at once. SIGHUP has it read its settings again and take up the log level.`,
+the server in good order, a second one at once. SIGHUP has it read its settings again and take up the log level and the files of TLS,
+which it also takes up by itself when they change.
+
+Where other machines can reach it, a server wants TLS and a key; kagzi tls and kagzi key make them. From the first key on every call
+needs one, and /metrics too; /healthz and /readyz never do. On such an address they are served over TLS as well. The file of each
+setting that names one can be credential:NAME, which systemd hands over by LoadCredential.`,
 		Example: `  kagzi server
   kagzi server --db postgres://kagzi@localhost/kagzi
   kagzi server --listen 127.0.0.1:0 --data-dir /var/lib/kagzi
@@ -80,8 +85,15 @@ func announce(w io.Writer, r Ready) {
   database  %s %s
   version   %s
 `, r.Address, r.Database.Backend, plain(r.Database.Database), plain(r.Version))
-	if r.HTTP != "" {
-		fmt.Fprintf(w, "  metrics   http://%s/metrics\n", r.HTTP)
+	scheme, encrypted := "http", ""
+	if r.HTTPS {
+		scheme = "https"
 	}
-	fmt.Fprintf(w, "  next      kagzi workflow list --address %s\n", r.Client)
+	if r.TLS {
+		encrypted = " --tls"
+	}
+	if r.HTTP != "" {
+		fmt.Fprintf(w, "  metrics   %s://%s/metrics\n", scheme, r.HTTP)
+	}
+	fmt.Fprintf(w, "  next      kagzi workflow list --address %s%s\n", r.Client, encrypted)
 }

@@ -26,9 +26,17 @@ type Config struct {
 	CoordinatorBatchSize   int
 	CoordinatorCatchupRate int
 	Retention              time.Duration // how long ended runs are kept; 0: for good
+	BackupEvery            time.Duration // 0: no scheduled backups
+	BackupKeep             int           // how many of them stay
+	BackupDir              string        // empty: backups in the data directory, or beside the database file
 	DrainTimeout           time.Duration // how long calls under way may go on after the process was told to stop
 
-	Insecure      bool // listen where other machines can reach it, without encryption and keys
+	// Files of TLS in PEM, as paths or as credential:NAME, which systemd handed over. The first two go together; empty: plaintext.
+	TLSCert  string // with the certificates between it and its authority
+	TLSKey   string
+	ClientCA string // authorities of clients' certificates; empty: clients are asked for none
+
+	Insecure      bool // listen where other machines can reach it, without encryption or keys
 	AllowUnleased bool // accept writes without a lease token, from clients that know none
 
 	LogLevel  slog.Level
@@ -54,6 +62,7 @@ func Defaults() Config {
 		CoordinatorBatchSize:   100,
 		CoordinatorCatchupRate: 100,
 		Retention:              720 * time.Hour,
+		BackupKeep:             24,
 		DrainTimeout:           25 * time.Second,
 		LogFormat:              "text",
 	}
@@ -61,11 +70,14 @@ func Defaults() Config {
 
 // check refuses settings that each are fine and together are not.
 func (c *Config) check() error {
+	if c.BackupEvery > 0 && c.BackupEvery < minBackupEvery {
+		return usagef("a backup every %s would leave time for little else; want --backup-every %s or longer, or 0 for none", c.BackupEvery, brief(minBackupEvery))
+	}
 	if c.WorkerLease < 2*c.HeartbeatInterval {
 		return usagef("a worker lease of %s is shorter than two heartbeats of %s: a single late one would cost a worker its runs; "+
 			"want --worker-lease %s or longer, or a shorter --heartbeat-interval", c.WorkerLease, c.HeartbeatInterval, 2*c.HeartbeatInterval)
 	}
-	return nil
+	return c.checkTLS()
 }
 
 // database is the URL to open. Nothing is made on disk.

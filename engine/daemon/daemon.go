@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/certs"
 	"github.com/kagzi/kagzi/engine/coordinator"
 	"github.com/kagzi/kagzi/engine/dispatch"
 	"github.com/kagzi/kagzi/engine/server"
@@ -31,13 +33,26 @@ type Backends struct {
 	Migrate func(ctx context.Context, url string) error
 	Status  func(ctx context.Context, url string) (engine.SchemaStatus, error)
 	Check   func(ctx context.Context, url string) ([]engine.Finding, error)
+	// Copy moves a database to another one; Release gives such a copy up, with force also one that ended.
+	Copy    func(ctx context.Context, p engine.CopyParams) (engine.CopyReport, error)
+	Release func(ctx context.Context, url string, force bool) error
+	// Holder is what the server says of itself that has the database to itself; empty: no server has.
+	Holder func(url string) (string, error)
+	// Backup makes file, a backup of the database, without a server or beside it; Receive makes one of what fill writes; Verify reads one.
+	Backup  func(ctx context.Context, url, file string) (engine.Backup, error)
+	Receive func(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error)
+	Verify  func(ctx context.Context, file string) (engine.Backup, []engine.Finding, error)
+	Restore func(ctx context.Context, p engine.RestoreParams) (engine.Restoration, error)
+	Remote  Remote
 }
 
 // Ready is what a server says of itself once it serves.
 type Ready struct {
 	Address  string // host:port as it was bound
 	Client   string // the same for a client on this machine
+	TLS      bool   // it is to be spoken there
 	HTTP     string // host:port of metrics and health for one on this machine; empty: none
+	HTTPS    bool   // that is over TLS
 	Database engine.Description
 	Version  string
 }
@@ -60,6 +75,13 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 		return err
 	}
 	at, err := c.addresses(ctx, systemResolver)
+	if err == nil {
+		err = c.checkEncryption(&at)
+	}
+	if err != nil {
+		return err
+	}
+	keeper, err := c.keepCertificates()
 	if err != nil {
 		return err
 	}
@@ -71,7 +93,7 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	if err != nil {
 		return quietIfStopped(ctx, err)
 	}
-	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, parts: newParts()}
+	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, backends: b, certs: keeper, parts: newParts()}
 	p.config.Store(&c)
 	about, err := p.start(ctx, at)
 	if err != nil {
@@ -83,27 +105,12 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	return p.serve(ctx, func() { ready(about) })
 }
 
-// addresses is where the server is to listen.
-type addresses struct{ listen, http string }
-
-// addresses finds where to listen, and warns of what other machines can reach.
+// addresses finds where to listen.
 func (c *Config) addresses(ctx context.Context, resolve resolver) (at addresses, err error) {
-	for _, door := range []struct {
-		flag, text string
-		address    *string
-	}{{"--listen", c.Listen, &at.listen}, {"--http", c.HTTP, &at.http}} {
-		if door.text == "" && door.flag == "--http" {
-			continue
-		}
-		var exposed bool
-		if *door.address, exposed, err = c.listenAddress(ctx, door.flag, door.text, resolve); err != nil {
-			return at, err
-		}
-		if exposed {
-			c.Log.Warn("other machines can reach this server, which has neither encryption nor keys (--insecure)", door.flag[2:], door.text)
-		}
+	if at.listen, err = listenAddress(ctx, "--listen", c.Listen, resolve); err == nil && c.HTTP != "" {
+		at.http, err = listenAddress(ctx, "--http", c.HTTP, resolve)
 	}
-	return at, nil
+	return at, err
 }
 
 // quietIfStopped makes a start that was interrupted a stop in good order.
@@ -116,13 +123,15 @@ func quietIfStopped(ctx context.Context, err error) error {
 
 // process is a server under way.
 type process struct {
-	config atomic.Pointer[Config] // as it holds now; never changed in place
-	opened opened
-	log    *slog.Logger
-	events *server.Events
-	store  engine.Store
-	parts  *parts
-	door   *door
+	config   atomic.Pointer[Config] // as it holds now; never changed in place
+	opened   opened
+	log      *slog.Logger
+	events   *server.Events
+	store    engine.Store
+	backends Backends
+	certs    *certs.Keeper // nil: plaintext
+	parts    *parts
+	door     *door
 }
 
 // start begins all parts.
@@ -132,13 +141,21 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	if err != nil {
 		return Ready{}, err
 	}
-	listener, err := listen(ctx, "--listen", at.listen)
+	hasKey, err := c.checkKeys(ctx, p.store, p.opened.database, &at)
+	if err != nil {
+		return Ready{}, err
+	}
+	warnings := c.warnings(&at, hasKey)
+	for _, w := range warnings {
+		log.Warn(w)
+	}
+	listener, err := listen(ctx, "--listen", at.listen.address)
 	if err != nil {
 		return Ready{}, err
 	}
 	p.opened.listen = listener.Addr().String()
 	p.door = &door{Listener: listener, open: make(chan struct{})}
-	web, err := p.listenHTTP(ctx, at.http)
+	web, err := p.listenHTTP(ctx, at.http.address, p.webEncrypted(&at))
 	if err != nil {
 		return Ready{}, errors.Join(err, listener.Close())
 	}
@@ -147,7 +164,10 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	options := server.Options{
 		Log: log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
 		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
-		Events: p.events,
+		Events: p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
+	}
+	if p.certs != nil {
+		options.TLS = p.certs.RPC()
 	}
 	spans, err := tracing(ctx, c.Version, log)
 	if err != nil {
@@ -158,11 +178,17 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 		p.parts.start("tracer", func(ctx context.Context) error { return trace(ctx, spans) })
 	}
 	dispatcher := dispatch.New(p.store, log)
+	copies, err := p.newBackups()
+	if err != nil {
+		return Ready{}, err
+	}
+	options.Backup = copies.send
 	var upkeep *coordinator.Coordinator // which the server tells of, and which tells the server
 	options.Facts = func() []server.Fact {
-		return slices.Concat(looksOf(upkeep.Looks()), settingsOf(p.config.Load(), p.opened))
+		return slices.Concat(looksOf(upkeep.Looks()), copies.facts(), factsOfTLS(p.certs), settingsOf(p.config.Load(), p.opened))
 	}
 	srv := server.New(p.store, dispatcher, options)
+	copies.made = srv.BackupMade
 	upkeep = coordinator.New(p.store, coordinator.Options{
 		Interval: c.CoordinatorInterval, BatchSize: c.CoordinatorBatchSize, WorkerLease: c.WorkerLease,
 		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, CatchupRate: c.CoordinatorCatchupRate,
@@ -176,6 +202,7 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	p.parts.start("dispatcher", dispatcher.Run)
 	p.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, p.door) })
 	p.parts.start("coordinator", upkeep.Run)
+	p.parts.start("backups", copies.run)
 	p.parts.start("bell", func(ctx context.Context) error {
 		return p.store.Listen(ctx, func(r engine.Ring) {
 			dispatcher.Ring(r)
@@ -183,7 +210,10 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 			upkeep.Ring(r)
 		})
 	})
-	return Ready{Address: p.opened.listen, Client: dialable(p.opened.listen), HTTP: dialable(p.opened.http), Database: description, Version: c.Version}, nil
+	return Ready{
+		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
+		Database: description, Version: c.Version,
+	}, nil
 }
 
 // netFor is the coordinator's safety net: none where no ring can be lost.
@@ -196,11 +226,17 @@ func netFor(d engine.Description) time.Duration {
 
 // tellHolder lets a store that admits one process only say where this one can be reached.
 func (p *process) tellHolder(address string) {
-	if store, ok := p.store.(interface{ SetHolder(string) error }); ok {
-		if err := store.SetHolder("serving on " + address); err != nil {
-			p.log.Warn("the database's lock does not say who holds it", "error", err)
-		}
+	if err := setHolder(p.store, "serving on "+address); err != nil {
+		p.log.Warn("the database's lock does not say who holds it", "error", err)
 	}
+}
+
+// setHolder says who has a store that admits one process only.
+func setHolder(store engine.Store, text string) error {
+	if store, ok := store.(interface{ SetHolder(string) error }); ok {
+		return store.SetHolder(text)
+	}
+	return nil
 }
 
 // serve waits until the process is to end, and why.

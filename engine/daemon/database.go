@@ -13,8 +13,8 @@ import (
 func newDatabase(b Backends) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
-		Short: "Migrate and check a database",
-		Long:  "Migrate and check a database, without a server; status and check may be used beside one.",
+		Short: "Migrate, check, back up, restore and move a database",
+		Long:  "Look after a database, without a server; status, check and backup may be used beside one.",
 	}
 	cmd.AddCommand(
 		databaseCommand("migrate", "Bring the schema up to date, as a server does when it starts", func(ctx context.Context, c Config, w io.Writer) error {
@@ -38,6 +38,8 @@ func newDatabase(b Backends) *cobra.Command {
 			}
 			return check(ctx, b, url, w)
 		}),
+		newBackup(b), newRestore(b),
+		newDatabaseCopy(b),
 	)
 	return cmd
 }

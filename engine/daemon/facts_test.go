@@ -129,7 +129,7 @@ func TestAServerTellsItsFactsAndItsEventsOverTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"other machines can reach this server", "server started", "schedule fired"} {
+	for i, want := range []string{"other machines can reach --listen", "other machines can reach this server", "server started", "schedule fired"} {
 		if e, err := events.Recv(); err != nil || e.Sequence != int64(i+1) || !strings.HasPrefix(e.Message, want) {
 			t.Errorf("event %d is %v, %v, want %q", i+1, e, err, want)
 		}

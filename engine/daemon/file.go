@@ -43,6 +43,10 @@ var tableNames = []string{"server", "client", "profile"}
 
 // readFile reads a file of settings and finds every value in its table [server] good.
 func readFile(path string) (file, error) {
+	path, err := fileOf(path)
+	if err != nil {
+		return nil, usagef("--config %w", err)
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, usagef("settings: %w", err)

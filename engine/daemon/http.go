@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -10,25 +11,22 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-const (
-	// httpStop is how long answers under way may take when the server stops.
-	httpStop = time.Second
-	// maxScrapes is how many collectors may ask for the metrics at the same time.
-	maxScrapes = 4
-)
+// httpStop is how long answers under way may take when the server stops.
+const httpStop = time.Second
 
 // listenHTTP opens the door for metrics and health, if there is to be one. Where nobody asked for its address and it cannot be had, as
 // when another server on this machine has it, the server goes on without.
-func (p *process) listenHTTP(ctx context.Context, address string) (net.Listener, error) {
+func (p *process) listenHTTP(ctx context.Context, address string, encrypted bool) (net.Listener, error) {
 	if address == "" {
 		return nil, nil
 	}
 	l, err := listen(ctx, "--http", address)
+	if err == nil && encrypted {
+		l = tls.NewListener(l, p.certs.Web())
+	}
 	if err == nil || p.config.Load().Sources["http"] != "" {
 		return l, err
 	}
@@ -39,6 +37,10 @@ func (p *process) listenHTTP(ctx context.Context, address string) (net.Listener,
 	}
 	return nil, nil
 }
+
+// webEncrypted says whether metrics and health are served over TLS: where other machines can reach them, if the server has a certificate.
+// On this machine they are plain, so that a health check needs no certificate.
+func (p *process) webEncrypted(at *addresses) bool { return p.certs != nil && at.http.exposed }
 
 // serveHTTP is the part that serves metrics and health.
 func serveHTTP(ctx context.Context, l net.Listener, srv *server.Server, version string, log *slog.Logger) error {
@@ -64,12 +66,10 @@ func serveHTTP(ctx context.Context, l net.Listener, srv *server.Server, version 
 	return nil
 }
 
-// httpHandler answers /metrics, /healthz and /readyz.
+// httpHandler answers /metrics, /healthz and /readyz. Health tells everybody no more than whether the server is well.
 func httpHandler(srv *server.Server, version string, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(srv, version, log), promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
-	}))
+	mux.Handle("GET /metrics", newMetricsDoor(srv, version, log))
 	mux.Handle("GET /healthz", verdict(srv.Healthy))
 	mux.Handle("GET /readyz", verdict(srv.Ready))
 	return mux
@@ -78,13 +78,18 @@ func httpHandler(srv *server.Server, version string, log *slog.Logger) http.Hand
 // verdict answers 200, or 503 with what is wrong.
 func verdict(of func(context.Context) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		text := "ok"
 		if err := of(r.Context()); err != nil {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			text = plain(err.Error())
+			say(w, http.StatusServiceUnavailable, err.Error())
+			return
 		}
-		_, _ = io.WriteString(w, text+"\n") // who does not wait for it does not want it
+		say(w, http.StatusOK, "ok")
 	})
+}
+
+// say answers with a line of text.
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, plain(text)+"\n") // who does not wait for it does not want it
 }

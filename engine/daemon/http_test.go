@@ -97,7 +97,7 @@ func TestHTTPIsNotForOtherMachinesWithoutInsecure(t *testing.T) {
 		t.Errorf("status = %d, want 200", status)
 	}
 	s.stop()
-	if err := <-s.done; err != nil || !strings.Contains(log.String(), "http=0.0.0.0:0") {
+	if err := <-s.done; err != nil || !strings.Contains(log.String(), "--http 0.0.0.0:0") {
 		t.Errorf("%v, log = %s, want a warning about it", err, log.String())
 	}
 }

@@ -22,26 +22,22 @@ func systemResolver(ctx context.Context, host string) ([]netip.Addr, error) {
 }
 
 // listenAddress is where to listen, as numbers, so that a name cannot come to mean something else after it was checked. flag names the
-// setting that text is of. What other machines could reach is refused, unless that is wanted; exposed then says so.
-func (c *Config) listenAddress(ctx context.Context, flag, text string, resolve resolver) (address string, exposed bool, err error) {
+// setting that text is of.
+func listenAddress(ctx context.Context, flag, text string, resolve resolver) (endpoint, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return "", false, usagef("%s %q: want host:port such as 127.0.0.1:50051", flag, text)
+		return endpoint{}, usagef("%s %q: want host:port such as 127.0.0.1:50051", flag, text)
 	}
 	var candidates []netip.Addr
 	if host != "" {
 		if candidates, err = addressesOf(ctx, host, resolve); err != nil {
-			return "", false, usagef("%s %q: %w", flag, text, err)
+			return endpoint{}, usagef("%s %q: %w", flag, text, err)
 		}
-	}
-	if exposed = !allLoopback(candidates); exposed && !c.Insecure {
-		return "", true, &exitError{code: exitConfig, err: fmt.Errorf("%s %q: other machines could reach this server, "+
-			"which has neither encryption nor keys; listen on 127.0.0.1, or add --insecure if that is what you want", flag, text)}
 	}
 	if len(candidates) > 0 {
 		host = preferred(candidates).String()
 	}
-	return net.JoinHostPort(host, port), exposed, nil
+	return endpoint{flag: flag, text: text, address: net.JoinHostPort(host, port), exposed: !allLoopback(candidates)}, nil
 }
 
 func addressesOf(ctx context.Context, host string, resolve resolver) ([]netip.Addr, error) {

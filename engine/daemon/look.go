@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
@@ -14,8 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// Window is a database that is served for looking only, to this process alone: no port is opened, and the database may be served by
-// another process meanwhile. Close it.
+// Window is a database that is served to this process alone: no port is opened, and no call needs a key. Close it.
 type Window struct {
 	Database engine.Description
 
@@ -27,19 +27,51 @@ type Window struct {
 // windowBuffer is how much a connection within the process holds.
 const windowBuffer = 256 << 10
 
-// Look opens a window on the database at url, a file of SQLite. Every call that would change something is refused.
+// Look opens a window on the database at url, a file of SQLite, for looking only: every call that would change something is refused, and
+// another process may serve the database meanwhile.
 func Look(ctx context.Context, url, version string, b Backends) (*Window, error) {
-	log := slog.New(slog.DiscardHandler) // the terminal belongs to the screens
-	store, err := b.Open(ctx, url, engine.OpenOptions{ReadOnly: true, Log: log})
+	return open(ctx, url, version, b, true)
+}
+
+// Open opens a window on the database at url, through which keys are made where no server runs or nobody has a key to it. An empty url is
+// the database that a server without flags would have. It is opened as by a server, and its schema brought up to date; SQLite lets only one
+// process have it. Nothing happens in it by itself: no schedule fires and no worker is taken offline.
+func Open(ctx context.Context, url, version string, b Backends) (*Window, error) {
+	if url == "" {
+		var err error
+		if url, err = ownDatabase(); err != nil {
+			return nil, err
+		}
+	}
+	return open(ctx, url, version, b, false)
+}
+
+// ownDatabase is the database of this machine's settings, with its directory made.
+func ownDatabase() (url string, err error) {
+	flags := pflag.NewFlagSet("db", pflag.ContinueOnError)
+	register(flags, databaseSettings)
+	c, _, err := resolve(flags, databaseSettings, system())
+	if err != nil {
+		return "", err
+	}
+	return c.privateDatabase()
+}
+
+func open(ctx context.Context, url, version string, b Backends, readOnly bool) (*Window, error) {
+	log := slog.New(slog.DiscardHandler) // the terminal belongs to others
+	store, err := b.Open(ctx, url, engine.OpenOptions{ReadOnly: readOnly, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	description, err := store.Describe(ctx)
-	if err != nil {
+	if !readOnly {
+		err = setHolder(store, "for a command")
+	}
+	description, failure := store.Describe(ctx)
+	if err = errors.Join(err, failure); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	w := &Window{Database: description, listener: bufconn.Listen(windowBuffer), parts: newParts(), store: store}
-	srv := server.New(store, dispatch.New(store, log), server.Options{Log: log, Version: version, DrainTimeout: time.Second})
+	srv := server.New(store, dispatch.New(store, log), server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true})
 	w.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, w.listener) })
 	w.parts.start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Ring) })
 	return w, nil

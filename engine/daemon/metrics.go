@@ -138,6 +138,16 @@ var counted = []metric{
 			put(float64(s.counted.RunWaiters), "run_end")
 			put(float64(s.counted.NamespaceWatchers), "namespace")
 		}, "of"),
+	gauge("backup_last_success_timestamp_seconds", "When the last scheduled backup was made, in seconds since 1970; 0 while none is known.",
+		func(s *scrape, put put) {
+			if s.counted.LastBackup.IsZero() {
+				put(0)
+				return
+			}
+			put(float64(s.counted.LastBackup.Unix()))
+		}),
+	counter("backups_failed_total", "Scheduled backups of this server that failed.",
+		count(func(m *server.Metrics) int64 { return m.BackupsFailed })),
 	gauge("healthy", "1 while the database can make writes durable, otherwise 0.",
 		func(s *scrape, put put) { put(oneIf(s.healthy)) }),
 	gauge("database_read", "1 if what the database holds could be read for this answer, otherwise 0; then its metrics are missing.",

@@ -274,7 +274,7 @@ func (f *faked) Healthy(context.Context) error {
 
 // families is the names of Kagzi's own metrics, with how many series each has.
 func families(t *testing.T, f *faked, log *slog.Logger) func() map[string]int {
-	r := newRegistry(f, "v1", log)
+	r := newRegistry(newScraper(f, "v1", log))
 	return func() map[string]int {
 		t.Helper()
 		gathered, err := r.Gather()

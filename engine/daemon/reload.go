@@ -46,7 +46,7 @@ func (r *reloading) reload(p *process) {
 	}
 	held := *p.config.Load()
 	held.Sources = maps.Clone(held.Sources)
-	var fixed []string
+	fixed := p.renewCertificates(&next, &held)
 	for i := range serverSettings {
 		s := &serverSettings[i]
 		text := s.show(&next)
@@ -59,7 +59,6 @@ func (r *reloading) reload(p *process) {
 			held.Sources[s.name] = next.Sources[s.name]
 		}
 	}
-	// What the server has open and can open anew is renewed here.
 	r.level.Set(held.LogLevel)
 	p.config.Store(&held)
 	p.log.Info("settings read again", "log_level", held.LogLevel.String())

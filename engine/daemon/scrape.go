@@ -17,10 +17,9 @@ import (
 
 // newRegistry is what collectors are told: the server's own metrics, those of the Go runtime and those of the process. Nothing is found out
 // before somebody asks.
-func newRegistry(of figures, version string, log *slog.Logger) *prometheus.Registry {
+func newRegistry(of *scraper) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(&scraper{of: of, version: version, log: log}, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(of, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
@@ -36,11 +35,26 @@ type scraper struct {
 	of      figures
 	version string
 	log     *slog.Logger
-	failing struct {
-		sync.Mutex
-		yes bool
-	}
-	places places
+	failing *failing
+	places  *places
+	reaches func(namespace string) bool // nil: all
+}
+
+func newScraper(of figures, version string, log *slog.Logger) *scraper {
+	return &scraper{of: of, version: version, log: log, failing: &failing{}, places: &places{}}
+}
+
+// within is the scraper for who may know the names in some namespaces only.
+func (c *scraper) within(reaches func(namespace string) bool) *scraper {
+	narrow := *c
+	narrow.reaches = reaches
+	return &narrow
+}
+
+// failing is whether the database could not be read when it was read last.
+type failing struct {
+	sync.Mutex
+	yes bool
 }
 
 // scrape is what one answer is made of.
@@ -78,6 +92,9 @@ func (c *scraper) Collect(to chan<- prometheus.Metric) {
 	c.note(err)
 	if s.read = err == nil; s.read {
 		s.reading, s.queues = reading, c.places.seat(reading.Queues)
+		if c.reaches != nil {
+			s.queues = slices.DeleteFunc(s.queues, func(q server.QueueReading) bool { return !c.reaches(q.Namespace) })
+		}
 	}
 	for i := range allMetrics {
 		m := &allMetrics[i]

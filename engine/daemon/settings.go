@@ -107,10 +107,27 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	},
 	duration("retention", "how long ended runs are kept; 0 keeps them for good",
 		func(c *Config) *time.Duration { return &c.Retention }, 0, engine.MaxDelay),
+	duration("backup-every", "how often the server makes a backup of its database; 0 makes none",
+		func(c *Config) *time.Duration { return &c.BackupEvery }, 0, engine.MaxDelay),
+	{
+		name: "backup-keep", usage: "how many of those backups stay",
+		form: formNumber, parse: parseNumber(func(c *Config) *int { return &c.BackupKeep }),
+		show: func(c *Config) string { return strconv.Itoa(c.BackupKeep) },
+	},
+	{
+		name: "backup-dir", usage: "directory of those backups (default backups in the data directory, or beside the database file)",
+		form:  "directory",
+		parse: textOf(func(c *Config) *string { return &c.BackupDir }, "a directory"),
+		show:  func(c *Config) string { return c.BackupDir },
+	},
 	duration("drain-timeout", "how long calls under way may go on after SIGTERM or Ctrl-C",
 		func(c *Config) *time.Duration { return &c.DrainTimeout }, 100*time.Millisecond, stopLimit-time.Second),
+	tlsFile("tls-cert", "certificate of the server in PEM, with those between it and its authority; turns TLS on",
+		func(c *Config) *string { return &c.TLSCert }),
+	tlsFile("tls-key", "private key of that certificate", func(c *Config) *string { return &c.TLSKey }),
+	tlsFile("client-ca", "authorities of clients' certificates, whose common names are names of keys", func(c *Config) *string { return &c.ClientCA }),
 	{
-		name: "insecure", usage: "allow --listen and --http where other machines reach them, without encryption and keys", onOff: true,
+		name: "insecure", usage: "allow --listen and --http where other machines reach them, without encryption or without a key", onOff: true,
 		parse: switchOf(func(c *Config) *bool { return &c.Insecure }),
 		show:  func(c *Config) string { return strconv.FormatBool(c.Insecure) },
 	},
@@ -137,6 +154,24 @@ func textOf(field func(*Config) *string, want string) func(*Config, string) erro
 		}
 		*field(c) = text
 		return nil
+	}
+}
+
+// tlsFile is the setting of a file of TLS, or of none, which can be another while the server runs.
+func tlsFile(name, usage string, field func(*Config) *string) setting {
+	return setting{
+		name: name, usage: usage, form: "file", live: true,
+		parse: func(c *Config, text string) error {
+			if _, err := credentialOf(text); text == "" || err != nil {
+				return errors.New("want a file, credential:NAME, or off")
+			}
+			if text == off {
+				text = ""
+			}
+			*field(c) = text
+			return nil
+		},
+		show: func(c *Config) string { return cmp.Or(*field(c), off) },
 	}
 }
 

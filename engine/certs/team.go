@@ -1,0 +1,262 @@
+package certs
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+const (
+	// authorityLife is how long an authority of ours signs.
+	authorityLife = 10 * 365 * 24 * time.Hour
+	// MaxDays is how long a certificate can be wanted for.
+	MaxDays = 3650
+	// backdated is how far a certificate reaches back, for clocks that are behind.
+	backdated = time.Hour
+)
+
+// Team is what a small team needs: an authority, a certificate of the server, and one for each client that shows one.
+type Team struct {
+	Dir     string   // made for its owner only; what is in it stays
+	Hosts   []string // names and addresses by which clients reach the server; none: those of the certificate that is there, else Local
+	Local   []string // names and addresses of this machine
+	Clients []string // names of keys, one certificate each
+	Days    int      // how long certificates hold
+	Renew   bool     // make the server's and those of Clients anew
+	Now     time.Time
+}
+
+// Made is one file pair of a Team: a certificate and its key.
+type Made struct {
+	Name   string // "ca", "server" or "client-" and the name of a key
+	Cert   string // path
+	Key    string // path
+	Leaf   *x509.Certificate
+	IsMade bool // now; otherwise it was there
+}
+
+// clientName is a key's name that can be a file's too.
+var clientName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Make makes what is missing. It never writes over a file, but for what Renew renews; a start that was cut short is gone on with.
+func (t Team) Make() (made []Made, err error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	root, err := openPrivate(t.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	w := &workshop{team: t, root: root}
+	if err := w.authority(); err != nil {
+		return nil, err
+	}
+	if err := w.server(); err != nil {
+		return w.made, err
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(t.Clients))) {
+		if err := w.client(name); err != nil {
+			return w.made, err
+		}
+	}
+	return w.made, nil
+}
+
+// Check refuses what no certificate can hold.
+func (t Team) Check() error {
+	if t.Days < 1 || t.Days > MaxDays {
+		return fmt.Errorf("%d days: want 1 to %d", t.Days, MaxDays)
+	}
+	for _, h := range t.Hosts {
+		if !IsHost(h) {
+			return fmt.Errorf("host %q: want a name such as box.example.com or an address such as 10.0.0.7, without a port", h)
+		}
+	}
+	for _, c := range t.Clients {
+		if !clientName.MatchString(c) {
+			return fmt.Errorf("client %q: want the name of a key, of at most 64 letters, digits, dots, - and _", c)
+		}
+	}
+	return nil
+}
+
+// hostName is a name as DNS has it, a wildcard in front allowed.
+var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
+
+// IsHost says whether a certificate can hold for the text: a name, perhaps with a wildcard in front, or an address.
+func IsHost(text string) bool {
+	return net.ParseIP(text) != nil || len(text) <= 253 && hostName.MatchString(text)
+}
+
+// workshop is where the files of a Team are made.
+type workshop struct {
+	team Team
+	root *os.Root
+	ca   signer
+	made []Made
+}
+
+// authority finds the authority or makes it.
+func (w *workshop) authority() error {
+	cert, err := w.certificate("ca")
+	if err != nil {
+		return err
+	}
+	if cert == nil {
+		template := &x509.Certificate{
+			Subject:   pkix.Name{Organization: []string{"Kagzi"}, CommonName: "Kagzi authority " + w.team.Now.UTC().Format(time.DateOnly)},
+			NotBefore: w.team.Now.Add(-backdated), NotAfter: w.team.Now.Add(authorityLife),
+			IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
+		}
+		return w.issue("ca", template)
+	}
+	if !cert.IsCA {
+		return fmt.Errorf("%s is no authority; choose another directory", w.path("ca.crt"))
+	}
+	if err := checkTime(cert, w.team.Now); err != nil {
+		return fmt.Errorf("authority %s: %w; move the directory away and make a new one", w.path("ca.crt"), err)
+	}
+	w.ca.cert = cert
+	w.note("ca", cert, false)
+	return nil
+}
+
+func (w *workshop) server() error {
+	there, err := w.certificate("server")
+	if err != nil {
+		return err
+	}
+	hosts := w.team.Hosts
+	if there != nil && !w.team.Renew {
+		if missing := notNamed(there, hosts); len(missing) > 0 {
+			return fmt.Errorf("%s is there, and does not hold for %q; add --renew to make it anew", w.path("server.crt"), missing)
+		}
+		return w.keep("server", there)
+	}
+	switch {
+	case len(hosts) > 0:
+		hosts = slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"})
+	case there != nil:
+		hosts = HostsOf(there)
+	default:
+		hosts = w.team.Local
+	}
+	return w.issue("server", w.leaf(commonName(hosts), hosts, x509.ExtKeyUsageServerAuth))
+}
+
+func (w *workshop) client(key string) error {
+	name := "client-" + key
+	there, err := w.certificate(name)
+	if err != nil {
+		return err
+	}
+	if there != nil && !w.team.Renew {
+		return w.keep(name, there)
+	}
+	return w.issue(name, w.leaf(key, nil, x509.ExtKeyUsageClientAuth))
+}
+
+// keep leaves a certificate as it is, if it is of use.
+func (w *workshop) keep(name string, there *x509.Certificate) error {
+	if err := checkTime(there, w.team.Now); err != nil {
+		return fmt.Errorf("%s: %w; add --renew to make it anew", w.path(name+".crt"), err)
+	}
+	key, err := w.readKey(name)
+	if err != nil {
+		return err
+	}
+	if !key.PublicKey.Equal(there.PublicKey) {
+		return fmt.Errorf("%s does not belong to %s; add --renew to make both anew", w.path(name+".key"), w.path(name+".crt"))
+	}
+	w.note(name, there, false)
+	return nil
+}
+
+// leaf is a certificate that signs no others, and lives no longer than its authority.
+func (w *workshop) leaf(subject string, hosts []string, use x509.ExtKeyUsage) *x509.Certificate {
+	until := w.team.Now.AddDate(0, 0, w.team.Days)
+	if until.After(w.ca.cert.NotAfter) {
+		until = w.ca.cert.NotAfter
+	}
+	c := &x509.Certificate{
+		Subject:   pkix.Name{Organization: []string{"Kagzi"}, CommonName: subject},
+		NotBefore: w.team.Now.Add(-backdated), NotAfter: until,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use},
+	}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			if !slices.ContainsFunc(c.IPAddresses, ip.Equal) {
+				c.IPAddresses = append(c.IPAddresses, ip)
+			}
+		} else if !slices.Contains(c.DNSNames, h) {
+			c.DNSNames = append(c.DNSNames, h)
+		}
+	}
+	return c
+}
+
+// commonName is the first host that is a name and fits. Clients look at the list of hosts instead.
+func commonName(hosts []string) string {
+	for _, h := range hosts {
+		if net.ParseIP(h) == nil && len(h) <= 64 {
+			return h
+		}
+	}
+	return "kagzi"
+}
+
+// HostsOf is the names and addresses that a certificate holds for.
+func HostsOf(c *x509.Certificate) []string {
+	hosts := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
+}
+
+func notNamed(c *x509.Certificate, hosts []string) (missing []string) {
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			if !slices.ContainsFunc(c.IPAddresses, ip.Equal) {
+				missing = append(missing, h)
+			}
+		} else if !slices.Contains(c.DNSNames, h) {
+			missing = append(missing, h)
+		}
+	}
+	return missing
+}
+
+func (w *workshop) path(name string) string { return filepath.Join(w.team.Dir, name) }
+
+// certificate is the one that is there under the name; nil: none. One without its key is nobody's.
+func (w *workshop) certificate(name string) (*x509.Certificate, error) {
+	text, err := readPlain(w.root, name+".crt")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.path(name+".crt"), err)
+	}
+	chain, err := parseChain("certificate", w.path(name+".crt"), text)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.root.Lstat(name + ".key"); errors.Is(err, fs.ErrNotExist) && name != "ca" {
+		return nil, fmt.Errorf("%s is there without %s; move it away", w.path(name+".crt"), name+".key")
+	}
+	return chain[0], nil
+}
+
+func (w *workshop) note(name string, c *x509.Certificate, isMade bool) {
+	w.made = append(w.made, Made{Name: name, Cert: w.path(name + ".crt"), Key: w.path(name + ".key"), Leaf: c, IsMade: isMade})
+}

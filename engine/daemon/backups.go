@@ -1,0 +1,333 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server"
+)
+
+const (
+	// backupStamp is the moment in the name of a scheduled backup.
+	backupStamp = "20060102T150405Z"
+	// minBackupEvery is the shortest interval.
+	minBackupEvery = time.Minute
+	// firstRetry is how long after a failed backup the next is tried; the pause doubles up to the interval.
+	firstRetry = time.Minute
+	// staleAfter is how old a half-written backup must be to be taken for one that a killed server left.
+	staleAfter = 24 * time.Hour
+)
+
+// backupName is what a scheduled backup is called. Files with other names are not ours.
+var backupName = regexp.MustCompile(`^kagzi-([0-9]{8}T[0-9]{6}Z)\.db$`)
+
+// backupPart is what a backup is called while it is written, or sent.
+var backupPart = regexp.MustCompile(`^kagzi-backup-.*\.part$`)
+
+// backups makes the copies that a server is asked for, one at a time, and those that are due.
+type backups struct {
+	make  func(ctx context.Context, file string) (engine.Backup, error)
+	dir   string
+	every time.Duration // 0: only those that are asked for
+	keep  int
+	turns engine.BackupTurns            // nil: this server has no rivals
+	made  func(at time.Time, err error) // hears of each that was due
+	log   *slog.Logger
+
+	one chan struct{} // has room for one
+
+	mu     sync.Mutex
+	last   time.Time // of the newest file
+	next   time.Time
+	failed string // why the last try failed; empty: it did not
+}
+
+// run makes a backup whenever one is due: an interval after the newest file in the directory, at once where that was missed.
+func (b *backups) run(ctx context.Context) error {
+	if b.every == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	retry := firstRetry
+	for {
+		at, err := b.due(time.Now())
+		if err == nil {
+			b.plan(at)
+			if err := sleepUntil(ctx, at); err != nil {
+				return err
+			}
+			err = b.scheduled(ctx)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			retry = firstRetry
+			continue
+		}
+		b.note(err)
+		b.log.Error("the scheduled backup failed", "error", err, "dir", b.dir, "retry_in", min(retry, b.every))
+		again := time.Now().Add(min(retry, b.every))
+		b.plan(again)
+		if err := sleepUntil(ctx, again); err != nil {
+			return err
+		}
+		retry = min(2*retry, b.every)
+	}
+}
+
+// sleepUntil waits, a minute at most at a time: a clock that is set, or a machine that slept, moves what is due.
+func sleepUntil(ctx context.Context, at time.Time) error {
+	for {
+		left := at.Round(0).Sub(time.Now().Round(0))
+		if left <= 0 {
+			return ctx.Err()
+		}
+		timer := time.NewTimer(min(left, time.Minute))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// due is when the next backup is to be made.
+func (b *backups) due(now time.Time) (time.Time, error) {
+	files, err := b.files()
+	if err != nil || len(files) == 0 {
+		return now, err
+	}
+	last := files[0].at
+	b.mu.Lock()
+	b.last = last
+	b.mu.Unlock()
+	b.made(last, nil)
+	if last.After(now) { // the clock was set back
+		last = now
+	}
+	return last.Add(b.every), nil
+}
+
+// scheduled makes one that is due, unless it is another server's turn.
+func (b *backups) scheduled(ctx context.Context) error {
+	if b.turns == nil {
+		return b.store(ctx)
+	}
+	wait, giveBack, err := b.turns.BackupTurn(ctx, b.every)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		again := time.Now().Add(wait)
+		b.plan(again)
+		return sleepUntil(ctx, again)
+	}
+	if err := b.store(ctx); err != nil {
+		return errors.Join(err, giveBack(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// store makes one in the directory and deletes the oldest.
+func (b *backups) store(ctx context.Context) error {
+	if err := makePrivate(b.dir); err != nil {
+		return err
+	}
+	b.sweep(time.Now())
+	file := filepath.Join(b.dir, "kagzi-"+time.Now().UTC().Format(backupStamp)+".db")
+	made, err := b.alone(ctx, file)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.last, b.failed = made.TakenAt, ""
+	b.mu.Unlock()
+	b.made(made.TakenAt, nil)
+	b.log.Info("backup made", "file", file, "bytes", made.Bytes, "runs", made.Rows.Runs)
+	return b.drop()
+}
+
+// alone makes a backup while no other is made.
+func (b *backups) alone(ctx context.Context, file string) (engine.Backup, error) {
+	select {
+	case b.one <- struct{}{}:
+		defer func() { <-b.one }()
+		return b.make(ctx, file)
+	case <-ctx.Done():
+		return engine.Backup{}, ctx.Err()
+	}
+}
+
+// send makes a backup for who asked for it and opens it. Closing it deletes it.
+func (b *backups) send(ctx context.Context) (made engine.Backup, file io.ReadCloser, err error) {
+	select {
+	case b.one <- struct{}{}:
+	default:
+		return made, nil, &engine.Error{Kind: engine.KindPrecondition, Message: "another backup is being made or sent; try again when it is done"}
+	}
+	defer func() {
+		if err != nil {
+			<-b.one
+		}
+	}()
+	if err := makePrivate(b.dir); err != nil {
+		b.log.Warn("no place for a backup", "error", err)
+		return made, nil, &engine.Error{Kind: engine.KindPrecondition, Message: "the server's directory of backups cannot be used; its log says why"}
+	}
+	b.sweep(time.Now())
+	path := filepath.Join(b.dir, "kagzi-backup-"+rand.Text()+".part")
+	if made, err = b.make(ctx, path); err != nil {
+		return made, nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return made, nil, errors.Join(err, os.Remove(path))
+	}
+	return made, &passing{File: f, done: func() { <-b.one }}, nil
+}
+
+// passing is a file that is deleted when it has been sent.
+type passing struct {
+	*os.File
+	once sync.Once
+	done func()
+}
+
+func (p *passing) Close() (err error) {
+	p.once.Do(func() {
+		err = errors.Join(p.File.Close(), os.Remove(p.Name()))
+		p.done()
+	})
+	return err
+}
+
+type backupFile struct {
+	name string
+	at   time.Time
+}
+
+// files is the scheduled backups in the directory, newest first.
+func (b *backups) files() (files []backupFile, err error) {
+	entries, err := os.ReadDir(b.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if m := backupName.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
+			if at, err := time.Parse(backupStamp, m[1]); err == nil {
+				files = append(files, backupFile{e.Name(), at})
+			}
+		}
+	}
+	slices.SortFunc(files, func(a, b backupFile) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.name, b.name)) })
+	return files, err
+}
+
+// drop deletes all but the newest.
+func (b *backups) drop() error {
+	files, err := b.files()
+	if err != nil {
+		return err
+	}
+	for _, old := range files[min(len(files), b.keep):] {
+		if err := os.Remove(filepath.Join(b.dir, old.name)); err != nil {
+			return err
+		}
+		b.log.Info("old backup deleted", "file", old.name)
+	}
+	return nil
+}
+
+// sweep deletes what a server that was killed has left half-written. That it could not is no reason not to make a backup.
+func (b *backups) sweep(now time.Time) {
+	entries, _ := os.ReadDir(b.dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && backupPart.MatchString(e.Name()) && now.Sub(info.ModTime()) > staleAfter {
+			if err := os.Remove(filepath.Join(b.dir, e.Name())); err != nil {
+				b.log.Warn("a half-written backup could not be deleted", "file", e.Name(), "error", err)
+			}
+		}
+	}
+}
+
+func (b *backups) plan(at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = at
+}
+
+func (b *backups) note(err error) {
+	b.mu.Lock()
+	b.failed = err.Error()
+	b.mu.Unlock()
+	b.made(time.Time{}, err)
+}
+
+// facts is what people may want to know of scheduled backups.
+func (b *backups) facts() []server.Fact {
+	if b.every == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	const section = "backups"
+	last := "none yet"
+	if !b.last.IsZero() {
+		last = moment(b.last)
+	}
+	facts := []server.Fact{{Section: section, Name: "last", Value: last}}
+	if !b.next.IsZero() {
+		facts = append(facts, server.Fact{Section: section, Name: "next", Value: moment(b.next)})
+	}
+	facts = append(facts, server.Fact{Section: section, Name: "directory", Value: b.dir})
+	if b.failed != "" {
+		facts = append(facts, server.Fact{Section: section, Name: "last error", Value: b.failed})
+	}
+	return facts
+}
+
+// backupsDir is where backups go that nobody names a place for.
+func (c *Config) backupsDir() (dir string, err error) {
+	if c.BackupDir != "" {
+		return filepath.Abs(c.BackupDir)
+	}
+	url, dir, err := c.database()
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok && dir == "" {
+		dir, err = filepath.Abs(filepath.Dir(strings.TrimPrefix(path, "//")))
+	} else if err == nil && dir == "" {
+		_, dir, err = (&Config{DataDir: c.DataDir}).database()
+	}
+	return filepath.Join(dir, "backups"), err
+}
+
+// newBackups is the backups of a server on this store.
+func (p *process) newBackups() (*backups, error) {
+	c := p.config.Load()
+	dir, err := c.backupsDir()
+	if err != nil {
+		return nil, err
+	}
+	out := &backups{dir: dir, every: c.BackupEvery, keep: c.BackupKeep, log: p.log, one: make(chan struct{}, 1)}
+	out.make = func(ctx context.Context, file string) (engine.Backup, error) {
+		return p.backends.Backup(ctx, p.opened.database, file)
+	}
+	if store, ok := p.store.(engine.Backups); ok {
+		out.make = store.Backup
+	}
+	out.turns, _ = p.store.(engine.BackupTurns)
+	return out, nil
+}

@@ -1,0 +1,244 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// scheduled is backups in a directory of the test, whose make writes the time into the file.
+func scheduled(t *testing.T, every time.Duration, keep int) *backups {
+	return &backups{
+		dir: filepath.Join(t.TempDir(), "backups"), every: every, keep: keep, log: slog.New(slog.DiscardHandler), one: make(chan struct{}, 1),
+		made: func(time.Time, error) {},
+		make: func(_ context.Context, file string) (engine.Backup, error) {
+			now := time.Now().UTC()
+			return engine.Backup{File: file, TakenAt: now}, os.WriteFile(file, []byte(now.String()), 0o600)
+		},
+	}
+}
+
+// during runs the backups for a while and returns what then lies in their directory.
+func during(t *testing.T, b *backups, d time.Duration) (names []string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error)
+	go func() { over <- b.run(ctx) }()
+	time.Sleep(d)
+	synctest.Wait()
+	stop()
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Errorf("run = %v, want it cancelled", err)
+	}
+	entries, err := os.ReadDir(b.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// turns are those of a server that has to wait so long, and again.
+type turns struct {
+	waits []time.Duration
+	back  int
+}
+
+func (s *turns) BackupTurn(context.Context, time.Duration) (wait time.Duration, giveBack func(context.Context) error, err error) {
+	if len(s.waits) > 0 {
+		wait, s.waits = s.waits[0], s.waits[1:]
+	}
+	return wait, func(context.Context) error { s.back++; return nil }, nil
+}
+
+func nameAt(t time.Time) string { return "kagzi-" + t.UTC().Format(backupStamp) + ".db" }
+
+func TestScheduledBackups(t *testing.T) {
+	t.Run("one is made at once and then in each interval, and the newest stay", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			got := during(t, scheduled(t, time.Hour, 2), 3*time.Hour+time.Minute)
+			want := []string{nameAt(begun.Add(2 * time.Hour)), nameAt(begun.Add(3 * time.Hour))}
+			if !slices.Equal(got, want) {
+				t.Fatalf("files = %v, want %v", got, want)
+			}
+		})
+	})
+	t.Run("after a restart the next is due an interval after the last", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, time.Hour, 10)
+			begun := time.Now()
+			during(t, b, 10*time.Minute)
+			got := during(t, b, 49*time.Minute)
+			if !slices.Equal(got, []string{nameAt(begun)}) {
+				t.Fatalf("files after 59 minutes = %v, want the first alone", got)
+			}
+			if got = during(t, b, 2*time.Minute); !slices.Equal(got, []string{nameAt(begun), nameAt(begun.Add(time.Hour))}) {
+				t.Fatalf("files after 61 minutes = %v, want two", got)
+			}
+		})
+	})
+	t.Run("what it did not make stays, and what a killed server left half-written goes after a day", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, time.Hour, 1)
+			if err := os.MkdirAll(b.dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			others := []string{"kagzi-19900101T000000Z.db.mine", "kagzi-monday.db", "my.db"}
+			for _, name := range append(slices.Clone(others), "kagzi-19900101T000000Z.db", "kagzi-backup-1.part", "kagzi-backup-2.part") {
+				if err := os.WriteFile(filepath.Join(b.dir, name), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now := time.Now()
+			for name, at := range map[string]time.Time{"kagzi-backup-1.part": now.Add(-25 * time.Hour), "kagzi-backup-2.part": now.Add(-23 * time.Hour)} {
+				if err := os.Chtimes(filepath.Join(b.dir, name), at, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := append([]string{nameAt(now), "kagzi-backup-2.part"}, others...)
+			slices.Sort(want)
+			if got := during(t, b, time.Minute); !slices.Equal(got, want) {
+				t.Fatalf("files = %v, want %v", got, want)
+			}
+		})
+	})
+	t.Run("one that fails is told and tried again, ever more rarely", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, time.Hour, 1)
+			var tries []time.Duration
+			begun, failed := time.Now(), 0
+			b.make = func(context.Context, string) (engine.Backup, error) {
+				tries = append(tries, time.Since(begun))
+				return engine.Backup{}, errors.New("no\x1b room")
+			}
+			b.made = func(_ time.Time, err error) {
+				if err != nil {
+					failed++
+				}
+			}
+			during(t, b, 8*time.Minute)
+			want := []time.Duration{0, time.Minute, 3 * time.Minute, 7 * time.Minute}
+			if !slices.Equal(tries, want) || failed != len(want) {
+				t.Errorf("tries after %v, of which %d told, want %v", tries, failed, want)
+			}
+			facts := b.facts()
+			if last := facts[len(facts)-1]; last.Name != "last error" || !strings.Contains(last.Value, "room") {
+				t.Errorf("facts = %v, want the error", facts)
+			}
+		})
+	})
+	t.Run("of several servers one makes it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, time.Hour, 10)
+			turns := &turns{waits: []time.Duration{20 * time.Minute, 0, 0}}
+			b.turns = turns
+			begun := time.Now()
+			if got := during(t, b, 30*time.Minute); !slices.Equal(got, []string{nameAt(begun.Add(20 * time.Minute))}) {
+				t.Fatalf("files = %v, want the one after the other server's", got)
+			}
+			b.make = func(context.Context, string) (engine.Backup, error) { return engine.Backup{}, errors.New("no") }
+			if during(t, b, time.Hour); turns.back == 0 {
+				t.Error("a turn whose backup failed was not given back")
+			}
+		})
+	})
+	t.Run("none is made where none is asked for", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, 0, 1)
+			if got := during(t, b, 100*time.Hour); len(got) > 0 || len(b.facts()) > 0 {
+				t.Fatalf("files = %v, facts = %v, want none", got, b.facts())
+			}
+		})
+	})
+}
+
+func TestABackupThatWasAskedForIsDeletedWhenItIsSentAndNoOtherIsMadeMeanwhile(t *testing.T) {
+	b := scheduled(t, 0, 1)
+	_, file, err := b.send(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(file); err != nil || len(text) == 0 {
+		t.Errorf("the file holds %q (%v)", text, err)
+	}
+	if _, _, err := b.send(t.Context()); !errors.Is(err, engine.ErrPrecondition) {
+		t.Errorf("another = %v, want it refused", err)
+	}
+	for range 2 {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(b.dir); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v (%v)", left, err)
+	}
+	b.make = func(context.Context, string) (engine.Backup, error) { return engine.Backup{}, errors.New("no") }
+	if _, _, err := b.send(t.Context()); err == nil || errors.Is(err, engine.ErrPrecondition) {
+		t.Errorf("one that fails = %v", err)
+	}
+	if len(b.one) != 0 {
+		t.Error("the one that failed is in the way of others")
+	}
+}
+
+func TestTheHolderOfADatabaseSaysWhereItCanBeReached(t *testing.T) {
+	for holder, want := range map[string]string{
+		"process 1, started 2026-11-22T00:00:00Z, serving on 127.0.0.1:50051": "127.0.0.1:50051",
+		"process 1, started 2026-11-22T00:00:00Z, serving on [::]:50051":      dialable("[::]:50051"),
+		"process 1, started 2026-11-22T00:00:00Z, copying the database":       "",
+		"serving on nowhere": "",
+		"":                   "",
+	} {
+		if got := servingOn(holder); got != want {
+			t.Errorf("%q = %q, want %q", holder, got, want)
+		}
+	}
+}
+
+func TestTheTicksSinceABackupAreCounted(t *testing.T) {
+	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	s := &engine.Schedule{CronExpr: "0 * * * *", NextFireAt: now.Add(-3 * time.Hour)}
+	next, skipped, err := nextTick(s, now)
+	if err != nil || skipped != 4 || !next.Equal(now.Add(time.Hour)) {
+		t.Errorf("next = %s after %d ticks (%v), want 11:00 after 7:00 to 10:00", next, skipped, err)
+	}
+	if _, _, err := nextTick(&engine.Schedule{CronExpr: "no"}, now); err == nil {
+		t.Error("an expression that is none was taken")
+	}
+}
+
+func TestWhatARestoreLosesIsToldInLinesFitForATerminal(t *testing.T) {
+	id := engine.NewID(time.UnixMicro(1))
+	done := &engine.Restoration{Database: "/data/kagzi.db", Kept: "/data/old\x1b[31m", Progress: engine.Progress{
+		Beyond:   []engine.RunBeyond{{ID: id, Namespace: "default", Type: "order", Status: engine.RunCompleted, Steps: 3, Had: 1}, {ID: id, Gone: true}},
+		Only:     make([]engine.RunBeyond, linesShown+7),
+		KeysBack: []string{"ops"},
+	}}
+	text := restorationText(done, &engine.RestoreParams{}, true)
+	for _, want := range []string{
+		"restored /data/kagzi.db", id.String() + "  default/order  was COMPLETED with 3 steps, has 1", "was DELETED", "and 7 more", "key ops was revoked",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q does not tell %q", text, want)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Error("a name reaches the terminal as it is")
+	}
+	if text := restorationText(done, &engine.RestoreParams{DryRun: true}, true); !strings.Contains(text, "would restore") {
+		t.Errorf("a dry run says %q", text)
+	}
+}

@@ -1,0 +1,348 @@
+package daemon
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/cron"
+)
+
+// Remote is how `kagzi db backup` reaches a running server; main fills it.
+type Remote struct {
+	// Flags adds the flags of a client to a command, --address and -o among them.
+	Flags func(*cobra.Command)
+	// Fetch writes a backup of the database of the server at address, or with none of the one that the flags name.
+	Fetch func(cmd *cobra.Command, address string, to io.Writer) error
+}
+
+func newBackup(b Backends) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Make a backup of a database, also of one at work",
+		Long: `Make a backup of a whole database in one file, which must not be there yet. The file is consistent, read back before it gets its name, and
+readable by its owner alone. Where a server runs on the database, or with --address, the server makes it, which takes an admin's key if it asks
+for keys; otherwise it is made straight from the database.
+
+--verify reads a backup and looks for damage and contradictions: exit 0 when it is sound, 1 otherwise.`,
+		Example: `  kagzi db backup /var/backups/kagzi-monday.db
+  kagzi db backup --address kagzi.example.com:50051 --tls kagzi.db
+  kagzi db backup --verify /var/backups/kagzi-monday.db`,
+		Args: cobra.ExactArgs(1),
+	}
+	register(cmd.Flags(), databaseSettings)
+	if b.Remote.Flags != nil {
+		b.Remote.Flags(cmd)
+	}
+	verify := cmd.Flags().Bool("verify", false, "read the backup FILE instead of making it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := readDatabase(cmd)
+		if err != nil {
+			return err
+		}
+		if *verify {
+			return verifyBackup(cmd, b, args[0])
+		}
+		made, err := makeBackup(cmd, b, &c, args[0])
+		if errors.Is(err, engine.ErrExists) {
+			err = &exitError{code: exitConflict, err: err}
+		}
+		if err != nil {
+			return err
+		}
+		return printBackup(cmd, &made)
+	}
+	return cmd
+}
+
+// readDatabase is the settings that say which database is meant.
+func readDatabase(cmd *cobra.Command) (Config, error) {
+	c, warnings, err := resolve(cmd.Flags(), databaseSettings, system())
+	for _, w := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
+	}
+	return c, err
+}
+
+// makeBackup has the server make it where there is one.
+func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (engine.Backup, error) {
+	ctx := cmd.Context()
+	if cmd.Flags().Changed("address") {
+		return b.Receive(ctx, file, func(w io.Writer) error { return b.Remote.Fetch(cmd, "", w) })
+	}
+	url, _, err := c.database()
+	if err != nil {
+		return engine.Backup{}, err
+	}
+	holder, err := b.Holder(url)
+	if err != nil {
+		return engine.Backup{}, err
+	}
+	if address := servingOn(holder); address != "" && b.Remote.Fetch != nil {
+		made, err := b.Receive(ctx, file, func(w io.Writer) error { return b.Remote.Fetch(cmd, address, w) })
+		if err == nil || engine.KindOf(err) == engine.KindExists || ctx.Err() != nil {
+			return made, err
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the server at %s made no backup (%s); it is made straight from the database\n", plain(address), plain(err.Error()))
+	}
+	return b.Backup(ctx, url, file)
+}
+
+// servingOn is where the server that said this of itself (tellHolder) can be reached; empty: it did not say.
+func servingOn(holder string) string {
+	_, address, found := strings.Cut(holder, "serving on ")
+	if !found {
+		return ""
+	}
+	address, _, _ = strings.Cut(address, ",")
+	if _, _, err := net.SplitHostPort(strings.TrimSpace(address)); err != nil {
+		return ""
+	}
+	return dialable(strings.TrimSpace(address))
+}
+
+func verifyBackup(cmd *cobra.Command, b Backends, file string) error {
+	made, findings, err := b.Verify(cmd.Context(), file)
+	if err != nil {
+		return err
+	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", plain(f.Subject), plain(f.Text)); err != nil {
+			return err
+		}
+	}
+	if len(findings) > 0 {
+		return fmt.Errorf("the backup is not sound (findings: %d)", len(findings))
+	}
+	return printBackup(cmd, &made)
+}
+
+// backupDocument is a backup as JSON.
+type backupDocument struct {
+	File     string     `json:"file"`
+	TakenAt  *time.Time `json:"taken_at"` // null: it is a copy that no backup has made
+	Bytes    int64      `json:"bytes"`
+	SHA256   string     `json:"sha256"`
+	Schema   int        `json:"schema"`
+	Runs     int64      `json:"runs"`
+	OpenRuns int64      `json:"open_runs"`
+	Steps    int64      `json:"steps"`
+}
+
+func documentOf(b *engine.Backup) backupDocument {
+	d := backupDocument{File: b.File, Bytes: b.Bytes, SHA256: hex.EncodeToString(b.SHA256[:]), Schema: b.Schema,
+		Runs: b.Rows.Runs, OpenRuns: b.Rows.OpenRuns, Steps: b.Rows.Steps}
+	if !b.TakenAt.IsZero() {
+		d.TakenAt = &b.TakenAt
+	}
+	return d
+}
+
+func printBackup(cmd *cobra.Command, b *engine.Backup) error {
+	if asJSON(cmd) {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(documentOf(b))
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), backupText(b))
+	return err
+}
+
+func backupText(b *engine.Backup) string {
+	taken := "unknown"
+	if !b.TakenAt.IsZero() {
+		taken = moment(b.TakenAt)
+	}
+	return fmt.Sprintf("backup   %s\ntaken    %s\nholds    %d runs (%d open), %d step attempts, schema %d\nsize     %d bytes\nSHA-256  %x\n",
+		plain(b.File), taken, b.Rows.Runs, b.Rows.OpenRuns, b.Rows.Steps, b.Schema, b.Bytes, b.SHA256)
+}
+
+// asJSON says that -o asks for a document. YAML can read JSON.
+func asJSON(cmd *cobra.Command) bool {
+	f := cmd.Flags().Lookup("output")
+	return f != nil && f.Value.String() != "table"
+}
+
+func newRestore(b Backends) *cobra.Command {
+	p := engine.RestoreParams{}
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup in the place of a database that no server has",
+		Long: `Put a backup in the place of a database. No server may run on it. A database with rows is replaced with --force only; its file is kept under
+another name. The backup is checked before, and what comes of it after.
+
+What must not happen twice does not: every lease is over, so that what workers still hold counts no more and their runs are handed out again;
+workers are offline until they register anew; and ticks of schedules since the backup are counted as skipped, because they have probably
+fired, unless --refire. Steps that were recorded after the backup run again: the command names the runs that had gone on since.`,
+		Example: `  kagzi db restore --dry-run /var/backups/kagzi-monday.db
+  kagzi db restore --force /var/backups/kagzi-monday.db
+  kagzi db restore --db postgres://kagzi@localhost/kagzi kagzi-monday.db`,
+		Args: cobra.ExactArgs(1),
+	}
+	register(cmd.Flags(), databaseSettings)
+	cmd.Flags().BoolVar(&p.Force, "force", false, "replace a database with rows, and take a backup that contradicts itself")
+	cmd.Flags().BoolVar(&p.Refire, "refire", false, "fire the ticks of schedules since the backup, as missed ones")
+	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "say what would be done and lost, and change nothing")
+	output := cmd.Flags().StringP("output", "o", "table", "table or json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *output != "table" && *output != "json" {
+			return usagef("--output %q: want table or json", *output)
+		}
+		c, err := readDatabase(cmd)
+		if err != nil {
+			return err
+		}
+		p.File, p.Next, p.Now = args[0], nextTick, engine.Micros(time.Now())
+		database := c.privateDatabase
+		if p.DryRun {
+			database = func() (string, error) {
+				url, _, err := c.database()
+				return url, err
+			}
+		}
+		if p.URL, err = database(); err != nil {
+			return err
+		}
+		return restore(cmd.Context(), b, p, asJSON(cmd), cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+// nextTick is the first tick of a schedule after now, and how many have come due before.
+func nextTick(s *engine.Schedule, now time.Time) (next time.Time, skipped int64, err error) {
+	ticks, err := cron.Parse(s.CronExpr, s.TimeZone)
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	_, skipped = ticks.Missed(s.NextFireAt.Add(-time.Second), now, 0)
+	next, _ = ticks.Next(now)
+	return next, skipped, nil
+}
+
+// exitConflict is for what is refused because of what is there already.
+const exitConflict = 6
+
+func restore(ctx context.Context, b Backends, p engine.RestoreParams, document bool, w io.Writer) error {
+	done, err := b.Restore(ctx, p)
+	if err != nil {
+		if errors.Is(err, engine.ErrPrecondition) {
+			err = &exitError{code: exitConflict, err: err}
+		}
+		if len(done.Findings) == 0 {
+			return err
+		}
+	}
+	if document {
+		return errors.Join(json.NewEncoder(w).Encode(restorationDocument(&done, &p, err == nil)), err)
+	}
+	_, printing := io.WriteString(w, restorationText(&done, &p, err == nil))
+	return errors.Join(printing, err)
+}
+
+type runDocument struct {
+	RunID       string `json:"run_id"`
+	Namespace   string `json:"namespace"`
+	Type        string `json:"workflow_type"`
+	Status      string `json:"status"` // in the replaced database; DELETED: it was not there any more
+	Steps       int64  `json:"steps"`  // likewise
+	BackupSteps *int64 `json:"backup_steps,omitempty"`
+}
+
+func runDocuments(runs []engine.RunBeyond, both bool) []runDocument {
+	list := make([]runDocument, len(runs))
+	for i, r := range runs {
+		list[i] = runDocument{RunID: r.ID.String(), Namespace: r.Namespace, Type: r.Type, Status: statusOf(&r), Steps: r.Steps}
+		if both {
+			list[i].BackupSteps = &runs[i].Had
+		}
+	}
+	return list
+}
+
+func statusOf(r *engine.RunBeyond) string {
+	if r.Gone {
+		return "DELETED"
+	}
+	return r.Status.String()
+}
+
+// restorationDocument is what became of a restore, as JSON.
+func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok bool) any {
+	findings := []string{}
+	for _, f := range done.Findings {
+		findings = append(findings, f.Subject+": "+f.Text)
+	}
+	return struct {
+		Restored  bool           `json:"restored"`
+		Database  string         `json:"database"`
+		Kept      string         `json:"kept,omitempty"`
+		Backup    backupDocument `json:"backup"`
+		Leases    int            `json:"leases_ended"`
+		Workers   int            `json:"workers_taken_offline"`
+		Ticks     int64          `json:"ticks_skipped"`
+		Beyond    []runDocument  `json:"runs_beyond"`
+		Only      []runDocument  `json:"runs_lost"`
+		KeysBack  []string       `json:"keys_valid_again"`
+		Unknown   string         `json:"not_compared,omitempty"`
+		Findings  []string       `json:"findings"`
+		Schedules int            `json:"schedules_moved_on"`
+	}{
+		ok && !p.DryRun, done.Database, done.Kept, documentOf(&done.Backup), done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks,
+		runDocuments(done.Progress.Beyond, true), runDocuments(done.Progress.Only, false),
+		append([]string{}, done.Progress.KeysBack...), done.Progress.Unknown, findings, done.Changed.Schedules,
+	}
+}
+
+// linesShown is how many runs of a kind the text names; JSON has them all.
+const linesShown = 100
+
+func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool) string {
+	var t strings.Builder
+	t.WriteString(backupText(&done.Backup))
+	for _, f := range done.Findings {
+		fmt.Fprintf(&t, "%s: %s\n", plain(f.Subject), plain(f.Text))
+	}
+	if !ok {
+		return t.String()
+	}
+	what := "restored"
+	if p.DryRun {
+		what = "would restore"
+	}
+	fmt.Fprintf(&t, "\n%s %s\n", what, plain(done.Database))
+	if done.Kept != "" {
+		fmt.Fprintf(&t, "the database that was there is kept as %s\n", plain(done.Kept))
+	}
+	fmt.Fprintf(&t, "leases ended: %d; workers taken offline: %d; ticks of schedules skipped: %d\n", done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks)
+	progress := &done.Progress
+	if progress.Unknown != "" {
+		fmt.Fprintf(&t, "what was there before could not be compared: %s\n", plain(progress.Unknown))
+	}
+	fmt.Fprintf(&t, "open runs that had gone on since the backup: %d\n", len(progress.Beyond))
+	for _, r := range progress.Beyond[:min(len(progress.Beyond), linesShown)] {
+		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps, has %d\n", r.ID, plain(r.Namespace), plain(r.Type), statusOf(&r), r.Steps, r.Had)
+	}
+	more(&t, len(progress.Beyond))
+	fmt.Fprintf(&t, "runs that the backup does not hold: %d\n", len(progress.Only))
+	for _, r := range progress.Only[:min(len(progress.Only), linesShown)] {
+		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps\n", r.ID, plain(r.Namespace), plain(r.Type), statusOf(&r), r.Steps)
+	}
+	more(&t, len(progress.Only))
+	for _, name := range progress.KeysBack {
+		fmt.Fprintf(&t, "key %s was revoked since the backup and is valid again: revoke it once more\n", plain(name))
+	}
+	return t.String()
+}
+
+func more(t *strings.Builder, n int) {
+	if n > linesShown {
+		fmt.Fprintf(t, "  and %d more, which -o json names\n", n-linesShown)
+	}
+}
