@@ -100,6 +100,13 @@ func (e *execution) armGrace() {
 	e.graceTimer = time.AfterFunc(left, func() { e.endGrace(ErrCancelled) })
 }
 
+// graceIsOver says that the run has been cancelled for good, which may be heard from the server before the timer here has rung.
+func (e *execution) graceIsOver() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.graceCounts && !e.graceUntil.IsZero() && !e.now().Before(e.graceUntil)
+}
+
 func (e *execution) stopGrace() {
 	if e.graceTimer != nil {
 		e.graceTimer.Stop()

@@ -80,7 +80,7 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 	b := ctx.workflow()
 	c, err := b.startChild(ctx.scope(), name, opts.ParentClose, func() (*kagziv1.StartWorkflowRequest, error) {
 		e := b.e
-		input, err := encode(e.w.options.Codec, in, PayloadInfo{Kind: PayloadInput})
+		input, err := encode(e.w.options.Codec, in, inputInfo(workflowType, opts.ExternalID))
 		if err != nil {
 			return nil, fmt.Errorf("input of workflow type %s: %w", workflowType, err)
 		}
@@ -145,7 +145,11 @@ func childResult[Out any](e *execution, c *startedChild) (*Out, error) {
 	if c.step.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED {
 		return nil, childError(c, c.step.GetError())
 	}
-	out, err := decode[Out](e.w.options.Codec, c.step.GetOutput(), PayloadInfo{Kind: PayloadOutput, RunID: cmp.Or(c.step.GetChildRunId(), c.runID)})
+	info := PayloadInfo{Kind: PayloadOutput, RunID: cmp.Or(c.step.GetChildRunId(), c.runID)}
+	if c.step.GetOverriddenBy() != "" {
+		info = e.payloadInfo(PayloadStep, c.name)
+	}
+	out, err := decode[Out](e.w.options.Codec, c.step.GetOutput(), info)
 	if err != nil {
 		e.failAndExit(unreadableResult(c.name, err))
 	}

@@ -12,18 +12,22 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// ClientOptions says which server a client talks to. Every zero field means the default in brackets.
+// ClientOptions says which server a client talks to. Every zero field means the default in brackets, where the profile is one of
+// kagzi.toml: see package profile for the file, and for the environment variables of all that a profile holds.
 type ClientOptions struct {
-	Address   string       // host:port (KAGZI_ADDRESS, else 127.0.0.1:50051)
-	Namespace string       // (KAGZI_NAMESPACE, else "default")
+	Profile   string       // (KAGZI_PROFILE, else the one that the file names); NoProfile for none
+	Address   string       // host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
+	Namespace string       // (KAGZI_NAMESPACE, else the profile's, else "default")
 	Logger    *slog.Logger // (slog.Default())
 	Codec     Codec        // the workers' codec (none)
 	// TracerProvider gets a span for each call that starts runs, whose trace their workers continue (otel.GetTracerProvider(), which
 	// records nothing until it is configured; the caller's trace is continued in any case).
 	TracerProvider trace.TracerProvider
-	APIKey         string      // (KAGZI_API_KEY)
-	TLS            *tls.Config // (no TLS)
-	DialOptions    []grpc.DialOption
+	// APIKey is what the server knows the caller by (KAGZI_API_KEY or the file of KAGZI_API_KEY_FILE, else the profile's, else none). It is not
+	// sent to another machine in the clear: that is an error.
+	APIKey      string
+	TLS         *tls.Config // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
+	DialOptions []grpc.DialOption
 }
 
 // Client starts runs, looks at them and steers them. It may be used from many goroutines.
@@ -37,12 +41,17 @@ type Client struct {
 	await     func(ctx context.Context, runID string) // that a test waits with; nil otherwise
 }
 
-// NewClient makes a client. It does not wait for the server: the first call connects.
+// NewClient makes a client. It does not wait for the server: the first call connects. Its errors are about the options, the
+// environment and the profile.
 func NewClient(options ClientOptions) (*Client, error) {
-	options.Address, options.Namespace, options.APIKey = fromEnvironment(options.Address, options.Namespace, options.APIKey)
 	if options.Logger == nil {
 		options.Logger = slog.Default()
 	}
+	to := endpoint{options.Profile, options.Address, options.Namespace, options.APIKey, options.TLS}
+	if err := to.complete(options.Logger); err != nil {
+		return nil, err
+	}
+	options.Address, options.Namespace, options.APIKey, options.TLS = to.address, to.namespace, to.apiKey, to.tls
 	conn, err := dial(options.Address, options.APIKey, options.TLS, options.DialOptions)
 	if err != nil {
 		return nil, err
@@ -62,6 +71,7 @@ type Run struct {
 	c      *Client
 	id     string
 	exists bool
+	start  string // PayloadInfo.Start, where it is known
 }
 
 // Run returns a handle on a run by its id.
@@ -72,6 +82,20 @@ func (r *Run) ID() string { return r.id }
 
 // AlreadyExisted reports that the Start which returned the handle found a run with the same external id and started none.
 func (r *Run) AlreadyExisted() bool { return r.exists }
+
+// payloadInfo is what the client's codec is told of a result of a step, or of a signal.
+func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (PayloadInfo, error) {
+	info := PayloadInfo{Kind: kind, Start: r.start, Step: step}
+	if r.c.options.Codec == nil || r.start != "" {
+		return info, nil
+	}
+	d, err := r.Describe(ctx)
+	if err != nil {
+		return info, err
+	}
+	info.Start = startDigest(d.WorkflowType, d.ExternalID, d.input.GetData())
+	return info, nil
+}
 
 // Cancel makes the run CANCELLED at once: the context of its running step ends, and nothing its worker still writes
 // counts. It is no error to cancel a cancelled run again; one that has ended otherwise is PRECONDITION_FAILED.

@@ -130,7 +130,8 @@ func TestClient(t *testing.T) {
 			r := f.await(t, "run-1")
 			equal(t, string(r.Input.GetData()), base64.StdEncoding.EncodeToString([]byte(`"secret"`)))
 			equal(t, r.steps[0].GetOutput().GetMetadata(), map[string]string{"content-type": "application/json", "encoding": "base64"})
-			equal(t, codec.seen, map[PayloadInfo]int{{Kind: PayloadInput}: 3, {Kind: PayloadStep, RunID: "run-1", Step: "shout"}: 2,
+			start := startDigest("w", "", r.Input.GetData())
+			equal(t, codec.seen, map[PayloadInfo]int{{Kind: PayloadInput, WorkflowType: "w"}: 3, {Kind: PayloadStep, Start: start, Step: "shout"}: 2,
 				{Kind: PayloadOutput, RunID: "run-1"}: 2})
 		})
 	})

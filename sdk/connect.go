@@ -55,7 +55,7 @@ func (w *Worker) serve(ctx context.Context) error {
 		var fatal fatalError
 		if errors.As(err, &fatal) {
 			if !w.forgetID(fatal) {
-				return fmt.Errorf("kagzi: the server refused the worker: %w", fatal.error)
+				return fmt.Errorf("kagzi: the server refused the worker%s: %w", w.keyAdvice(fatal.error), fatal.error)
 			}
 			continue
 		}
@@ -70,6 +70,19 @@ func (w *Worker) serve(ctx context.Context) error {
 		}
 		w.conn.ResetConnectBackoff()
 	}
+}
+
+// keyAdvice says what to do about a refusal that is about the worker's key.
+func (w *Worker) keyAdvice(refusal error) string {
+	switch code := status.Code(refusal); {
+	case code == codes.Unauthenticated && w.options.APIKey == "":
+		return ", which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, api-key-file in the profile)"
+	case code == codes.Unauthenticated:
+		return ", whose API key is not valid, or not any more"
+	case code == codes.PermissionDenied:
+		return ", whose API key does not allow what it wants to do"
+	}
+	return ""
 }
 
 func (w *Worker) isParting() bool {

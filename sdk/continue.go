@@ -26,7 +26,7 @@ func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	if e.cancelled(scope) {
 		return none, ErrCancelled
 	}
-	input, err := encode(e.w.options.Codec, in, PayloadInfo{Kind: PayloadInput})
+	input, err := encode(e.w.options.Codec, in, inputInfo(e.info.WorkflowType, e.info.ExternalID))
 	if err != nil {
 		return none, fmt.Errorf("input of the next run: %w", err)
 	}

@@ -118,7 +118,7 @@ func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
 
 // Input reads the input of a run. Details from a list have none, which reads as a zero In.
 func Input[In any](d *RunDetails) (In, error) {
-	return readPayload[In](d.codec, d.input, PayloadInfo{Kind: PayloadInput}, "input of run "+d.RunID)
+	return readPayload[In](d.codec, d.input, inputInfo(d.WorkflowType, d.ExternalID), "input of run "+d.RunID)
 }
 
 // Output reads the output of a COMPLETED run. Details from a list have none, which reads as a zero Out.

@@ -61,7 +61,7 @@ func record[T any](b *branch, name string, value func() T) T {
 	e := b.e
 	name, recorded := b.claim(name, kagziv1.StepKind_STEP_KIND_FUNCTION)
 	defer b.release(name)
-	info := PayloadInfo{Kind: PayloadStep, RunID: e.info.RunID, Step: name}
+	info := e.payloadInfo(PayloadStep, name)
 	if recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED {
 		v, err := decode[T](e.w.options.Codec, recorded.GetOutput(), info)
 		if err != nil {

@@ -1,16 +1,16 @@
 package kagzi
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/profile"
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -19,11 +19,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-const (
-	defaultAddress   = "127.0.0.1:50051"
-	defaultNamespace = "default"
-	maxMessage       = 8<<20 + 64<<10
-)
+const maxMessage = 8<<20 + 64<<10
 
 // unaryRetries makes gRPC itself repeat calls that found no server. Every call of the services named is safe to
 // repeat: reads, and changes that name an id. The throttle keeps a herd of clients from storming a server that is ill.
@@ -41,11 +37,38 @@ const unaryRetries = `{
 	"retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}
 }`
 
-// fromEnvironment fills in what the options leave open.
-func fromEnvironment(address, namespace, apiKey string) (string, string, string) {
-	return cmp.Or(address, os.Getenv("KAGZI_ADDRESS"), defaultAddress),
-		cmp.Or(namespace, os.Getenv("KAGZI_NAMESPACE"), defaultNamespace),
-		cmp.Or(apiKey, os.Getenv("KAGZI_API_KEY"))
+// NoProfile in place of a profile's name leaves the environment and kagzi.toml unread: what the options leave open is the default, as for
+// a test that has a server of its own.
+const NoProfile = profile.Off
+
+// endpoint is which server is talked to, and how it lets us in: what the options say and leave open.
+type endpoint struct {
+	profile, address, namespace, apiKey string
+	tls                                 *tls.Config
+}
+
+// complete fills in what is open from the environment and the profile.
+func (e *endpoint) complete(log *slog.Logger) error {
+	p, err := profile.Resolve(profile.Profile{
+		Name: e.profile, Address: e.address, Namespace: e.namespace, APIKey: profile.Secret(e.apiKey),
+	})
+	if err != nil {
+		return fmt.Errorf("kagzi: %w", err)
+	}
+	for _, warning := range p.Warnings {
+		log.Warn("settings: " + warning)
+	}
+	key, err := p.Key()
+	if err != nil {
+		return fmt.Errorf("kagzi: %w", err)
+	}
+	if e.tls == nil {
+		if e.tls, err = p.TLSConfig(); err != nil {
+			return fmt.Errorf("kagzi: %w", err)
+		}
+	}
+	e.address, e.namespace, e.apiKey = p.Address, p.Namespace, string(key)
+	return nil
 }
 
 func dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption) (*grpc.ClientConn, error) {
@@ -67,6 +90,10 @@ func dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 		options = append(options, grpc.WithPerRPCCredentials(bearer{key: apiKey, secure: !loopback(address)}))
 	}
 	conn, err := grpc.NewClient(address, append(options, more...)...)
+	if err != nil && apiKey != "" && strings.Contains(err.Error(), "require transport level security") {
+		return nil, fmt.Errorf("kagzi: an API key is not sent to %q in the clear: turn on TLS (tls = true in the profile, KAGZI_TLS=true, "+
+			"or TLS in the options), or reach the server on this machine's own address", address)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: connect to %q: %w", address, err)
 	}

@@ -67,6 +67,18 @@
 // A run that is woken for its cancellation comes back to where it was first: what is recorded returns as it is recorded, and the Context ends at
 // the first call that is not. What the cancellation has ended stays ended in every replay, even a wait whose signal has come since.
 //
+// # Where the server is
+//
+// What the options of a worker or a client leave open comes from the environment (KAGZI_ADDRESS, KAGZI_API_KEY_FILE, …), else from a profile of
+// kagzi.toml, which the command line goes by as well (package profile), else it is the default: a server on this machine, without TLS and key.
+//
+// A server that asks for keys stops a worker that has none that is valid: Run returns the refusal, at first as well as when the key is
+// revoked later. What it had in hand goes to another worker, like the runs of one that was lost.
+//
+// # Encryption
+//
+// With a Codec the server stores what it cannot read: see NewAESCodec. All workers and clients of a workflow type need the same one.
+//
 // # Long lives
 //
 // A run has at most 10,000 steps. One that goes on for ever returns ContinueAsNew from time to time: the next run begins with an

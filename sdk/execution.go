@@ -31,7 +31,8 @@ type execution struct {
 	since       time.Time
 	ahead       time.Duration // of the server's clock before ours
 	stepTimeout time.Duration
-	span        trace.Span // of the stay
+	start       func() string // PayloadInfo.Start
+	span        trace.Span    // of the stay
 
 	life    context.Context // ends when the code has to: the parent of all others
 	endLife context.CancelCauseFunc
@@ -68,6 +69,9 @@ func newExecution(w *Worker, task *kagziv1.Task) *execution {
 		lease := max(w.lease.duration(), time.Duration(task.GetTimeouts().GetHeartbeatTimeoutMs())*time.Millisecond)
 		e.ahead = expires.AsTime().Add(-lease).Sub(e.since)
 	}
+	e.start = sync.OnceValue(func() string {
+		return startDigest(task.GetWorkflowType(), task.GetExternalId(), task.GetInput().GetData())
+	})
 	traced, span := w.traceStay(task)
 	e.span = span
 	e.life, e.endLife = context.WithCancelCause(traced)
@@ -105,6 +109,14 @@ func (e *execution) run(h handler) {
 		e.replay.ended(main, output, err)
 	}
 	returned = true
+}
+
+// payloadInfo is what a codec is told of a result of a step, or of a signal.
+func (e *execution) payloadInfo(kind PayloadKind, step string) PayloadInfo {
+	if e.w.options.Codec == nil {
+		return PayloadInfo{}
+	}
+	return PayloadInfo{Kind: kind, Start: e.start(), Step: step}
 }
 
 // now is the time by the server's clock, as its claim of the run tells; the way that the task took makes it a
@@ -321,7 +333,7 @@ func (e *execution) leaving() bool {
 func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(), "status", d.GetMetadata()["status"])
 	cause := errLeaseLost
-	if d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
+	if d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED || e.graceIsOver() {
 		cause = ErrCancelled
 	}
 	e.over(cause)

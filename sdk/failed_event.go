@@ -43,7 +43,7 @@ func OriginalInput[In any](ctx Context, event WorkflowFailedEvent) (In, error) {
 		return none, fmt.Errorf("run %s: %w", event.FailedRunID, ErrInputOmitted)
 	}
 	p := &kagziv1.Payload{Data: event.Input.Data, Metadata: event.Input.Metadata}
-	in, err := decode[In](ctx.workflow().e.w.options.Codec, p, PayloadInfo{Kind: PayloadInput})
+	in, err := decode[In](ctx.workflow().e.w.options.Codec, p, inputInfo(event.WorkflowType, event.ExternalID))
 	if err != nil {
 		return none, fmt.Errorf("input of run %s: %w", event.FailedRunID, err)
 	}

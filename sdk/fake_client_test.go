@@ -14,18 +14,15 @@ import (
 
 func (f *fake) StartWorkflow(_ context.Context, req *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, r := range f.order {
 		if req.GetExternalId() != "" && r.ExternalId == req.GetExternalId() {
-			f.mu.Unlock()
 			return &kagziv1.StartWorkflowResponse{RunId: r.RunId, AlreadyExists: true}, nil
 		}
 	}
 	id := fmt.Sprintf("run-%d", len(f.order)+1)
-	f.mu.Unlock()
-	f.start(id, req.GetWorkflowType(), string(req.GetInput().GetData()))
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.runs[id].ExternalId, f.runs[id].Tags, f.runs[id].Input = req.GetExternalId(), req.GetTags(), req.GetInput()
+	f.add(id, req)
+	f.pump()
 	return &kagziv1.StartWorkflowResponse{RunId: id}, nil
 }
 

@@ -159,7 +159,7 @@ func (f *fake) claim(s *fakeSession, r *fakeRun) {
 	r.token, r.session, r.Status = fmt.Sprintf("lease-%d", f.tokens), s, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
 	f.lapse(r)
 	clear(r.awaited)
-	t := &kagziv1.Task{Namespace: r.Namespace, RunId: r.RunId, WorkflowType: r.WorkflowType, TaskQueue: r.TaskQueue, Input: r.Input,
+	t := &kagziv1.Task{Namespace: r.Namespace, RunId: r.RunId, ExternalId: r.ExternalId, WorkflowType: r.WorkflowType, TaskQueue: r.TaskQueue, Input: r.Input,
 		LeaseToken: r.token, Attempt: r.Attempts, Timeouts: r.Timeouts, LeaseExpiresAt: timestamppb.New(f.now().Add(f.lease)),
 		CancelRequested: r.cancelAsk, CancelGraceUntil: r.CancelGraceUntil, CancelReason: r.reason, ParentRunId: r.ParentRunId,
 		FailedRunId: r.FailedRunId, ScheduledAt: r.ScheduledAt, Traceparent: f.traceparents[r.RunId]}

@@ -2,10 +2,14 @@ package kagzi
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -21,12 +25,41 @@ type Payload struct {
 	Metadata map[string]string // "content-type", "encoding"; a codec adds its own
 }
 
-// PayloadInfo says what a payload is.
+// PayloadInfo says what a payload is, and whose: all that is known both where it is encoded and wherever it may be decoded, so that a
+// codec can bind the one to the other.
 type PayloadInfo struct {
 	Kind PayloadKind
-	// RunID is empty for inputs: when an input is encoded its run does not exist yet.
+	// WorkflowType and ExternalID are the run's, for inputs: when an input is encoded its run has no id yet. The external id of a
+	// schedule's run is left out, for the input is the schedule's.
+	WorkflowType string
+	ExternalID   string
+	// RunID is of outputs.
 	RunID string
+	// Start is of results of steps and of signals: a digest of what the run was started with, which are its workflow type, its external id and
+	// its stored input. A retry of the run has another id, but keeps its start together with results and signals.
+	Start string
 	Step  string // name, for results of steps; of a signal the signal's name
+}
+
+// scheduled begins the external ids that a server makes for runs of a schedule.
+const scheduled = "schedule:"
+
+func inputInfo(workflowType, externalID string) PayloadInfo {
+	if strings.HasPrefix(externalID, scheduled) {
+		externalID = ""
+	}
+	return PayloadInfo{Kind: PayloadInput, WorkflowType: workflowType, ExternalID: externalID}
+}
+
+// startDigest is PayloadInfo.Start.
+func startDigest(workflowType, externalID string, input []byte) string {
+	h := sha256.New()
+	for _, part := range []string{workflowType, externalID} {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
+		h.Write([]byte(part))
+	}
+	h.Write(input)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // PayloadKind is one of "input", "output", "step" and "signal".
@@ -41,7 +74,12 @@ const (
 )
 
 // Codec transforms every payload between its JSON and what the server stores: encryption, compression. Decode
-// gets what Encode returned and the same PayloadInfo. Both are called from many goroutines at once.
+// gets what Encode returned and the same PayloadInfo, and also what others have stored without a codec, with no data at all where there is
+// none. Both are called from many goroutines at once. An error of Decode that is NonRetryable blames the payload: of a signal that
+// is a *StepError for the code. Any other payload that cannot be decoded fails the run for good. Clients that have a codec read a run
+// before they send it a signal or override its steps, unless they have just started it.
+//
+// NewAESCodec makes a codec that encrypts.
 type Codec interface {
 	Encode(p Payload, info PayloadInfo) (Payload, error)
 	Decode(p Payload, info PayloadInfo) (Payload, error)
@@ -75,7 +113,7 @@ func payloadSize(p *kagziv1.Payload) int {
 }
 
 func unpack(c Codec, p *kagziv1.Payload, info PayloadInfo) ([]byte, error) {
-	if c == nil || p == nil {
+	if c == nil {
 		return p.GetData(), nil
 	}
 	plain, err := c.Decode(Payload{Data: p.GetData(), Metadata: maps.Clone(p.GetMetadata())}, info)

@@ -57,20 +57,20 @@ func (r *Run) pin(ctx context.Context, pinned bool, reason string) error {
 
 // InputValue is a typed input whose type has been taken off; InputOf makes one. The zero InputValue is no input at all.
 type InputValue struct {
-	encode func(c Codec) (*kagziv1.Payload, error)
+	encode func(c Codec, info PayloadInfo) (*kagziv1.Payload, error)
 }
 
 // InputOf is in as the input of a run, for RetryOptions and ScheduleUpdate.
 func InputOf[In any](in In) InputValue {
-	return InputValue{func(c Codec) (*kagziv1.Payload, error) { return encode(c, in, PayloadInfo{Kind: PayloadInput}) }}
+	return InputValue{func(c Codec, info PayloadInfo) (*kagziv1.Payload, error) { return encode(c, in, info) }}
 }
 
 // payload is nil for the zero InputValue.
-func (v InputValue) payload(c Codec) (*kagziv1.Payload, error) {
+func (v InputValue) payload(c Codec, info PayloadInfo) (*kagziv1.Payload, error) {
 	if v.encode == nil {
 		return nil, nil
 	}
-	p, err := v.encode(c)
+	p, err := v.encode(c, info)
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: input: %w", err)
 	}
@@ -96,7 +96,7 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	if opts.Input.encode != nil && !opts.Restart {
 		return nil, errors.New("kagzi: Retry: an Input needs Restart: kept results belong to the input that they were made from")
 	}
-	input, err := opts.Input.payload(r.c.options.Codec)
+	input, err := r.newInput(ctx, opts.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -116,10 +116,26 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	return &Run{c: r.c, id: resp.GetNewRunId(), exists: resp.GetAlreadyRunning()}, nil
 }
 
+// newInput is an input in the place of the run's own.
+func (r *Run) newInput(ctx context.Context, v InputValue) (*kagziv1.Payload, error) {
+	if v.encode == nil || r.c.options.Codec == nil {
+		return v.payload(nil, PayloadInfo{})
+	}
+	d, err := r.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.payload(r.c.options.Codec, inputInfo(d.WorkflowType, d.ExternalID))
+}
+
 // OverrideStep sets the recorded result of a step of a run that is paused or has ended badly, so that it can go on, or be
 // retried, past a step that cannot succeed. The old record is kept. The reason is required.
 func OverrideStep[T any](ctx context.Context, run *Run, step string, result T, reason string) error {
-	payload, err := encode(run.c.options.Codec, result, PayloadInfo{Kind: PayloadStep, RunID: run.id, Step: step})
+	info, err := run.payloadInfo(ctx, PayloadStep, step)
+	if err != nil {
+		return err
+	}
+	payload, err := encode(run.c.options.Codec, result, info)
 	if err != nil {
 		return fmt.Errorf("kagzi: result of step %q: %w", step, err)
 	}

@@ -60,15 +60,16 @@ func TestSignalling(t *testing.T) {
 		equal(t, d.asked[0].(*kagziv1.SignalWorkflowRequest).SignalId, d.asked[1].(*kagziv1.SignalWorkflowRequest).SignalId)
 	})
 
-	t.Run("the codec sees the run and the signal's name", func(t *testing.T) {
+	t.Run("the codec sees how the run was started and the signal's name", func(t *testing.T) {
 		d := newDoor(t)
+		d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: "r", WorkflowType: "w", ExternalId: "x", Input: jsonPayload("5")}})
 		d.on("SignalWorkflow", &kagziv1.SignalWorkflowResponse{})
 		c, codec := d.client(t), &base64Codec{seen: map[PayloadInfo]int{}}
 		c.options.Codec = codec
 		if err := Signal(t.Context(), c.Run("r"), "n", 1, SignalOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, codec.seen, map[PayloadInfo]int{{Kind: PayloadSignal, RunID: "r", Step: "n"}: 1})
+		equal(t, codec.seen, map[PayloadInfo]int{{Kind: PayloadSignal, Start: startDigest("w", "x", []byte("5")), Step: "n"}: 1})
 	})
 
 	t.Run("a value that is no JSON is refused before the server is asked", func(t *testing.T) {

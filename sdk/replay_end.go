@@ -74,6 +74,9 @@ func (r *replay) sameOutput(recorded *kagziv1.Payload) bool {
 
 // plain is a payload's JSON, without its codec.
 func (r *replay) plain(p *kagziv1.Payload) ([]byte, error) {
+	if p == nil {
+		return nil, nil
+	}
 	data, err := unpack(r.codec, p, PayloadInfo{Kind: PayloadOutput, RunID: r.e.info.RunID})
 	return bytes.TrimSpace(data), err
 }

@@ -56,7 +56,7 @@ func newScheduleDetails(c *Client, s *kagziv1.WorkflowSchedule) *ScheduleDetails
 
 // ScheduleInput reads the input that the schedule's runs get.
 func ScheduleInput[In any](d *ScheduleDetails) (In, error) {
-	return readPayload[In](d.codec, d.input, PayloadInfo{Kind: PayloadInput}, "input of schedule "+d.ScheduleID)
+	return readPayload[In](d.codec, d.input, inputInfo(d.WorkflowType, ""), "input of schedule "+d.ScheduleID)
 }
 
 // Describe returns the schedule as it stands; *Error with NOT_FOUND when there is none.

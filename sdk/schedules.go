@@ -66,7 +66,7 @@ func (s *Schedule) ID() string { return s.id }
 // CreateSchedule creates a schedule that starts a run of a workflow type with the input at each tick of a cron expression: five fields
 // (minute first), or six or seven with seconds first and the year last, or @hourly and the like. Each tick fires once.
 func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron string, in In, opts ScheduleOptions) (*Schedule, error) {
-	input, err := encode(c.options.Codec, in, PayloadInfo{Kind: PayloadInput})
+	input, err := encode(c.options.Codec, in, inputInfo(workflowType, ""))
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: input of workflow type %s: %w", workflowType, err)
 	}
@@ -130,9 +130,34 @@ type ScheduleTimeouts struct {
 	Step, Heartbeat, Execution time.Duration
 }
 
+// newInput is what the schedule's input is to become, nil when it stays as it is stored. A codec binds the input to the workflow type, so that
+// one of the two cannot change without the other.
+func (s *Schedule) newInput(ctx context.Context, u *ScheduleUpdate) (*kagziv1.Payload, error) {
+	codec := s.c.options.Codec
+	if codec == nil || u.Input.encode == nil && u.WorkflowType == nil {
+		return u.Input.payload(nil, PayloadInfo{})
+	}
+	old, err := s.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info := inputInfo(old.WorkflowType, "")
+	if u.WorkflowType != nil {
+		info.WorkflowType = *u.WorkflowType
+	}
+	if u.Input.encode != nil || info.WorkflowType == old.WorkflowType {
+		return u.Input.payload(codec, info)
+	}
+	data, err := unpack(codec, old.input, inputInfo(old.WorkflowType, ""))
+	if err != nil {
+		return nil, fmt.Errorf("kagzi: input of schedule %s: %w", s.id, err)
+	}
+	return pack(codec, data, info)
+}
+
 // Update changes what u names, in one commit. Runs that have been fired stay as they are.
 func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetails, error) {
-	input, err := u.Input.payload(s.c.options.Codec)
+	input, err := s.newInput(ctx, &u)
 	if err != nil {
 		return nil, err
 	}

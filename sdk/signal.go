@@ -27,7 +27,11 @@ func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error)
 		var none T
 		return none, err
 	}
-	v, err := decode[T](b.e.w.options.Codec, p, PayloadInfo{Kind: PayloadSignal, RunID: b.e.info.RunID, Step: name})
+	info := b.e.payloadInfo(PayloadSignal, name)
+	if b.e.history[step].GetOverriddenBy() != "" {
+		info = b.e.payloadInfo(PayloadStep, step)
+	}
+	v, err := decode[T](b.e.w.options.Codec, p, info)
 	var misfit nonRetryable
 	switch {
 	case errors.As(err, &misfit): // whoever sent it is to blame, and not the code

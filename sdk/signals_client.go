@@ -18,7 +18,11 @@ type SignalOptions struct {
 // has ended takes none: PRECONDITION_FAILED.
 func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalOptions) error {
 	c := run.c
-	payload, err := encode(c.options.Codec, v, PayloadInfo{Kind: PayloadSignal, RunID: run.id, Step: name})
+	info, err := run.payloadInfo(ctx, PayloadSignal, name)
+	if err != nil {
+		return err
+	}
+	payload, err := encode(c.options.Codec, v, info)
 	if err != nil {
 		return fmt.Errorf("kagzi: value of signal %q: %w", name, err)
 	}

@@ -67,7 +67,7 @@ func Start[In any](ctx context.Context, c *Client, workflowType string, in In, o
 	if err != nil {
 		return nil, callError(ctx, err)
 	}
-	return &Run{c: c, id: resp.GetRunId(), exists: resp.GetAlreadyExists()}, nil
+	return startedRun(c, req, resp), nil
 }
 
 // StartMany starts one run for each input, at most MaxBatch, in one durable commit. The options hold for all; each, if given, may
@@ -105,9 +105,18 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 			errs = append(errs, &StartError{Index: i, Err: detailError(d)})
 			continue
 		}
-		runs[i] = &Run{c: c, id: r.GetStarted().GetRunId(), exists: r.GetStarted().GetAlreadyExists()}
+		runs[i] = startedRun(c, batch.Requests[i], r.GetStarted())
 	}
 	return runs, errors.Join(errs...)
+}
+
+// startedRun is the handle on what a start has come to.
+func startedRun(c *Client, req *kagziv1.StartWorkflowRequest, resp *kagziv1.StartWorkflowResponse) *Run {
+	r := &Run{c: c, id: resp.GetRunId(), exists: resp.GetAlreadyExists()}
+	if c.options.Codec != nil && !r.exists {
+		r.start = startDigest(req.GetWorkflowType(), req.GetExternalId(), req.GetInput().GetData())
+	}
+	return r
 }
 
 // StartError is the refusal of one of many starts.
@@ -120,7 +129,7 @@ func (e *StartError) Error() string { return fmt.Sprintf("start %d: %v", e.Index
 func (e *StartError) Unwrap() error { return e.Err }
 
 func startRequest[In any](c *Client, workflowType string, in In, o StartOptions) (*kagziv1.StartWorkflowRequest, error) {
-	input, err := encode(c.options.Codec, in, PayloadInfo{Kind: PayloadInput})
+	input, err := encode(c.options.Codec, in, inputInfo(workflowType, o.ExternalID))
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: input of workflow type %s: %w", workflowType, err)
 	}

@@ -59,16 +59,11 @@ func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, erro
 	for _, o := range opts {
 		o.applyStep(&call.stepOptions)
 	}
-	info := PayloadInfo{Kind: PayloadStep, RunID: b.e.info.RunID}
 	call.run = func(ctx context.Context, step string) (any, *kagziv1.Payload, error) {
-		info := info
-		info.Step = step
-		return runTyped(ctx, b.e.w.options.Codec, info, replacedStep(b.e.w, name, fn))
+		return runTyped(ctx, b.e.w.options.Codec, b.e.payloadInfo(PayloadStep, step), replacedStep(b.e.w, name, fn))
 	}
 	call.read = func(p *kagziv1.Payload, step string) (any, error) {
-		info := info
-		info.Step = step
-		return decode[T](b.e.w.options.Codec, p, info)
+		return decode[T](b.e.w.options.Codec, p, b.e.payloadInfo(PayloadStep, step))
 	}
 	v, err := b.step(ctx.scope(), &call)
 	if err != nil {

@@ -22,10 +22,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-// WorkerOptions says what a worker is. Every zero field means the default in brackets.
+// WorkerOptions says what a worker is. Every zero field means the default in brackets, where the profile is one of kagzi.toml: see package
+// profile for the file, and for the environment variables of all that a profile holds.
 type WorkerOptions struct {
-	Address   string   // of the server, host:port (KAGZI_ADDRESS, else 127.0.0.1:50051)
-	Namespace string   // (KAGZI_NAMESPACE, else "default")
+	Profile   string   // (KAGZI_PROFILE, else the one that the file names); NoProfile for none
+	Address   string   // of the server, host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
+	Namespace string   // (KAGZI_NAMESPACE, else the profile's, else "default")
 	Queue     string   // ("default")
 	Queues    []string // further queues, in order of preference
 
@@ -49,13 +51,14 @@ type WorkerOptions struct {
 	// TracerProvider gets a span for each stay of a run on the worker, and in it one for each attempt of a step that is made; the
 	// step's context carries it (otel.GetTracerProvider(), which records nothing until it is configured).
 	TracerProvider trace.TracerProvider
-	APIKey         string      // (KAGZI_API_KEY)
-	TLS            *tls.Config // (no TLS)
-	DialOptions    []grpc.DialOption
+	// APIKey is what the server knows the worker by (KAGZI_API_KEY or the file of KAGZI_API_KEY_FILE, else the profile's, else none). It is not
+	// sent to another machine in the clear: that is an error.
+	APIKey      string
+	TLS         *tls.Config // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
+	DialOptions []grpc.DialOption
 }
 
 func (o WorkerOptions) withDefaults() WorkerOptions {
-	o.Address, o.Namespace, o.APIKey = fromEnvironment(o.Address, o.Namespace, o.APIKey)
 	if o.Queue == "" {
 		o.Queue = "default"
 	}
@@ -140,7 +143,7 @@ func Handle[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in
 // typed takes the types off a workflow function.
 func typed[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in In) (Out, error)) handler {
 	return func(ctx Context, e *execution) (*kagziv1.Payload, error) {
-		in, err := decode[In](e.inputCodec(), e.task.GetInput(), PayloadInfo{Kind: PayloadInput})
+		in, err := decode[In](e.inputCodec(), e.task.GetInput(), inputInfo(e.info.WorkflowType, e.info.ExternalID))
 		if err != nil {
 			return nil, &unreadable{what: "input of workflow type " + workflowType, err: err}
 		}
@@ -187,13 +190,17 @@ var ErrNoHandlers = errors.New("kagzi: no workflow registered: call Handle befor
 // Run works until ctx ends, a signal arrives, or an operator drains the worker; then it takes nothing new, lets what
 // it holds go on for DrainTimeout, hands back what is left, deregisters and returns. It keeps trying to reach a
 // server that is away, also at the start. It returns nil after an orderly end; an error when the server refuses
-// the worker (the reason is an *Error) or when runs had to be handed back unfinished. It can be called once.
+// the worker, at first or because its key was revoked since (the reason is an *Error), when runs had to be handed back
+// unfinished, and when the options, the environment and the profile do not say how to reach a server. It can be called once.
 //
 // In a program that was started with the argument -kagzi-check, or with KAGZI_CHECK=1 in its environment, Run registers nothing
 // and works on nothing: it replays the open runs of the worker's types and queues against this build, writes a line to stdout for each
 // that diverges, and returns a *CheckError if there are any. The program must then exit with a code other than 0, as with log.Fatal.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
+		return err
+	}
+	if err := w.locate(); err != nil {
 		return err
 	}
 	if checkAsked(os.Args, os.Getenv(checkVariable)) {
@@ -236,6 +243,17 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.awaitCode()
 	return errors.Join(refused, err)
+}
+
+// locate fills in which server is meant, and how it lets the worker in.
+func (w *Worker) locate() error {
+	o := &w.options
+	to := endpoint{o.Profile, o.Address, o.Namespace, o.APIKey, o.TLS}
+	if err := to.complete(w.log); err != nil {
+		return err
+	}
+	o.Address, o.Namespace, o.APIKey, o.TLS = to.address, to.namespace, to.apiKey, to.tls
+	return nil
 }
 
 func (w *Worker) begin() error {

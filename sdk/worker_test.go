@@ -10,7 +10,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = os.Setenv("KAGZI_CONFIG", NoProfile) // whoever runs the tests may have a file
+	goleak.VerifyTestMain(m)
+}
 
 // world runs a test in a synctest bubble, with a fake server in it and time that jumps.
 func world(t *testing.T, body func(t *testing.T, f *fake)) {

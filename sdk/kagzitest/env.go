@@ -85,12 +85,14 @@ func newEnv(t *testing.T, path string) *Env {
 	}
 	e := &Env{t: t, store: store, ends: newEnds(store), address: bufconn.Listen(1 << 20), replaced: map[string]seam.Step{}}
 	e.serve(log)
-	e.Client, err = kagzi.NewClient(kagzi.ClientOptions{Address: "passthrough:///kagzitest", Namespace: namespace, DialOptions: e.dialOptions()})
+	e.Client, err = kagzi.NewClient(kagzi.ClientOptions{
+		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, DialOptions: e.dialOptions(),
+	})
 	if err != nil {
 		t.Fatalf("kagzitest: %v", err)
 	}
 	e.Worker = kagzi.NewWorker(kagzi.WorkerOptions{
-		Address: "passthrough:///kagzitest", Namespace: namespace, Queue: "default", Logger: log,
+		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, Queue: "default", Logger: log,
 		HandleSignals: []os.Signal{}, DialOptions: e.dialOptions(),
 	})
 	seam.ReplaceSteps(e.Worker, e.replacement)

@@ -1,0 +1,218 @@
+package kagzitest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+	"github.com/kagzi/kagzi/sdk/internal/seam"
+)
+
+// encrypting runs test with a client and a worker that encrypt, on the real engine. start lets the worker run.
+func encrypting(t *testing.T, test func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func())) {
+	t.Helper()
+	codec, err := kagzi.NewAESCodec(kagzi.AESOptions{Keys: map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}, Current: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Run(t, func(t *testing.T, env *Env) {
+		c, err := kagzi.NewClient(kagzi.ClientOptions{
+			Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Codec: codec, DialOptions: env.dialOptions(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		seam.AwaitEnds(c, env.ends.await)
+		w := kagzi.NewWorker(kagzi.WorkerOptions{
+			Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Codec: codec, DialOptions: env.dialOptions(),
+			HandleSignals: []os.Signal{}, Logger: slog.New(slog.DiscardHandler),
+		})
+		test(t, c, w, func() {
+			env.part(w.Run)
+			<-w.Ready()
+		})
+	})
+}
+
+func result[T comparable](t *testing.T, run *kagzi.Run, want T) {
+	t.Helper()
+	got, err := kagzi.Result[T](t.Context(), run)
+	if err != nil || got != want {
+		t.Fatalf("Result = %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestEncryptedPayloads(t *testing.T) {
+	t.Run("survive a retry of the run, with its signals, its children and what it drew", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			broken := true
+			var drawn []string
+			kagzi.Handle(w, "ship", func(_ kagzi.Context, in string) (string, error) { return in + " shipped", nil })
+			kagzi.Handle(w, "order", func(ctx kagzi.Context, in string) (string, error) {
+				drawn = append(drawn, kagzi.NewUUID(ctx).String())
+				charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) { return in + " charged", nil })
+				if err != nil {
+					return "", err
+				}
+				shipped, err := kagzi.RunChild[string](ctx, "ship", "ship", in, kagzi.ChildOptions{ExternalID: "parcel"})
+				if err != nil {
+					return "", err
+				}
+				first, err := kagzi.WaitSignal[string](ctx, "go", 0)
+				if err != nil {
+					return "", err
+				}
+				_, err = kagzi.Step(ctx, "fragile", func(context.Context) (int, error) {
+					if broken {
+						return 0, kagzi.NonRetryable(errors.New("broken"))
+					}
+					return 1, nil
+				})
+				if err != nil {
+					return "", err
+				}
+				second, err := kagzi.WaitSignal[string](ctx, "go", 0)
+				return fmt.Sprint(charge, ", ", shipped, ", ", first, ", ", second), err
+			})
+			start()
+			run, err := kagzi.Start(t.Context(), c, "order", "lamp", kagzi.StartOptions{ExternalID: "order-1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range []*kagzi.Run{run, c.Run(run.ID())} {
+				if err := kagzi.Signal(t.Context(), r, "go", "go", kagzi.SignalOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var failed *kagzi.RunError
+			if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) || failed.Message != "step fragile: broken" {
+				t.Fatalf("Result = %v", err)
+			}
+			broken = false
+			again, err := c.Run(run.ID()).Retry(t.Context(), kagzi.RetryOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result(t, again, "lamp charged, lamp shipped, go, go")
+			for _, id := range drawn {
+				if id != drawn[0] {
+					t.Errorf("drew %s, and %s before", id, drawn[0])
+				}
+			}
+			d, err := again.Describe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in, err := kagzi.Input[string](d); in != "lamp" || err != nil {
+				t.Errorf("Input = %q, %v", in, err)
+			}
+		})
+	})
+
+	t.Run("can be put in by hand: a step's result, a child's, a signal's and another input", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			kagzi.Handle(w, "ship", func(kagzi.Context, string) (string, error) { return "", errors.New("no ship") })
+			kagzi.Handle(w, "order", func(ctx kagzi.Context, in string) (string, error) {
+				charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) { return "", kagzi.NonRetryable(errors.New("no card")) })
+				if in == "free" {
+					charge, err = "nothing", nil
+				}
+				if err != nil {
+					return "", err
+				}
+				approval, err := kagzi.WaitSignal[string](ctx, "approval", time.Hour)
+				if err != nil {
+					return "", err
+				}
+				shipped, err := kagzi.RunChild[string](ctx, "ship", "ship", in, kagzi.ChildOptions{})
+				return charge + ", " + approval + ", " + shipped, err
+			})
+			start()
+			run, err := kagzi.Start(t.Context(), c, "order", "lamp", kagzi.StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range []string{"charge", "approval", "ship"} {
+				if _, err := run.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := kagzi.OverrideStep(t.Context(), run, step, step+" by hand", "a test"); err != nil {
+					t.Fatal(err)
+				}
+				if run, err = run.Retry(t.Context(), kagzi.RetryOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			result(t, run, "charge by hand, approval by hand, ship by hand")
+
+			if run, err = kagzi.Start(t.Context(), c, "order", "lamp", kagzi.StartOptions{ExternalID: "order-2"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := run.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if run, err = run.Retry(t.Context(), kagzi.RetryOptions{Restart: true, Input: kagzi.InputOf("free")}); err != nil {
+				t.Fatal(err)
+			}
+			if err := kagzi.Signal(t.Context(), run, "approval", "yes", kagzi.SignalOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			var failed *kagzi.RunError
+			if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) || !strings.HasSuffix(failed.Message, "no ship") {
+				t.Fatalf("Result = %v", err)
+			}
+		})
+	})
+
+	t.Run("reach the runs of schedules, what they continue as, and handlers of failures", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			handled := make(chan string, 1)
+			count := func(ctx kagzi.Context, in int) (int, error) {
+				if in < 3 {
+					return kagzi.ContinueAsNew[int](ctx, in+1)
+				}
+				return 0, fmt.Errorf("%s at %d", kagzi.Info(ctx).WorkflowType, in)
+			}
+			kagzi.Handle(w, "count", count)
+			kagzi.Handle(w, "tally", count)
+			kagzi.Handle(w, kagzi.GlobalFailureHandler, func(ctx kagzi.Context, event kagzi.WorkflowFailedEvent) (int, error) {
+				in, err := kagzi.OriginalInput[int](ctx, event)
+				handled <- fmt.Sprint(event.Error.Message, " ", in, err)
+				return 0, nil
+			})
+			start()
+			s, err := kagzi.CreateSchedule(t.Context(), c, "count", "0 0 1 1 *", 1, kagzi.ScheduleOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			trigger := func(want string) {
+				t.Helper()
+				if _, err := s.Trigger(t.Context(), kagzi.TriggerOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				if got := <-handled; got != want {
+					t.Errorf("handled %q, want %q", got, want)
+				}
+			}
+			trigger("count at 3 3 <nil>")
+			for _, u := range []kagzi.ScheduleUpdate{{WorkflowType: new("tally")}, {Input: kagzi.InputOf(2)}, {WorkflowType: new("tally"), Cron: new("0 0 2 1 *")}} {
+				d, err := s.Update(t.Context(), u)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := kagzi.ScheduleInput[int](d); err != nil {
+					t.Fatal(err)
+				}
+				trigger("tally at 3 3 <nil>")
+			}
+		})
+	})
+}

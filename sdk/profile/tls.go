@@ -1,0 +1,55 @@
+package profile
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Encrypted says whether TLS is used.
+func (p Profile) Encrypted() bool {
+	if p.TLS != nil {
+		return *p.TLS
+	}
+	return p.TLSCA != "" || p.TLSCert != "" || p.TLSKey != "" || p.TLSServerName != ""
+}
+
+// TLSConfig is the client's side of TLS, 1.3 at least, as every server with TLS speaks it; nil without TLS. The errors are about the files.
+// The client's certificate is read anew for each connection, so that it may be replaced while a worker runs.
+func (p Profile) TLSConfig() (*tls.Config, error) {
+	if !p.Encrypted() {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: p.TLSServerName}
+	if p.TLSCA != "" {
+		data, err := os.ReadFile(p.TLSCA)
+		if err != nil {
+			return nil, fmt.Errorf("tls-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("tls-ca: %s holds no PEM certificate", plain(p.TLSCA))
+		}
+	}
+	if (p.TLSCert == "") != (p.TLSKey == "") {
+		return nil, errors.New("tls-client-cert and tls-client-key go together: give both or neither")
+	}
+	if p.TLSCert == "" {
+		return config, nil
+	}
+	if _, err := p.certificate(nil); err != nil {
+		return nil, err
+	}
+	config.GetClientCertificate = p.certificate
+	return config, nil
+}
+
+func (p Profile) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(p.TLSCert, p.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("tls-client-cert %s, tls-client-key %s: %w", plain(p.TLSCert), plain(p.TLSKey), err)
+	}
+	return &pair, nil
+}
