@@ -32,9 +32,20 @@ func run(args []string) int {
 
 	v := versionOf(version, debug.ReadBuildInfo)
 	b := daemon.Backends{Open: backends.Open, Migrate: backends.Migrate, Status: backends.Status, Check: backends.Check}
+	b.Copy, b.Release = backends.Copy, backends.Release
+	b.Holder, b.Backup, b.Receive, b.Verify, b.Restore = backends.Holder, backends.Backup, backends.Receive, backends.Verify, backends.Restore
+	fetcher := cli.NewBackupClient(v)
+	b.Remote = daemon.Remote{Flags: fetcher.Flags, Fetch: fetcher.Fetch}
 	root := cli.Root(v, cli.Local{
 		Look:  func(ctx context.Context, file string) (*cli.Nearby, error) { return look(ctx, file, v, b) },
 		Serve: func(ctx context.Context) (*cli.Nearby, error) { return serve(ctx, v, b) },
+		Open:  func(ctx context.Context, url string) (*cli.Nearby, error) { return open(ctx, url, v, b) },
+		Examine: func(ctx context.Context) (checks []cli.Check) {
+			for _, f := range daemon.Examine(ctx, b) {
+				checks = append(checks, cli.Check(f))
+			}
+			return checks
+		},
 	})
 	root.AddCommand(daemon.Commands(v, b)...)
 	root.AddCommand(installer.Command(installer.Options{
@@ -53,6 +64,15 @@ func run(args []string) int {
 // look opens a database file for the terminal UI.
 func look(ctx context.Context, file, version string, b daemon.Backends) (*cli.Nearby, error) {
 	w, err := daemon.Look(ctx, "sqlite:"+file, version, b)
+	if err != nil {
+		return nil, err
+	}
+	return &cli.Nearby{Database: w.Database.Database, Dial: w.Dial, Close: w.Close}, nil
+}
+
+// open opens a database for commands that work without a server.
+func open(ctx context.Context, url, version string, b daemon.Backends) (*cli.Nearby, error) {
+	w, err := daemon.Open(ctx, url, version, b)
 	if err != nil {
 		return nil, err
 	}

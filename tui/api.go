@@ -58,6 +58,11 @@ type API interface {
 	Watch(context.Context, *kagziv1.WatchRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error)
 	WatchEvents(context.Context, *kagziv1.WatchEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error)
 	ListAuditEvents(context.Context, *kagziv1.ListAuditEventsRequest, ...grpc.CallOption) (*kagziv1.ListAuditEventsResponse, error)
+	CreateKey(context.Context, *kagziv1.CreateKeyRequest, ...grpc.CallOption) (*kagziv1.CreateKeyResponse, error)
+	ListKeys(context.Context, *kagziv1.ListKeysRequest, ...grpc.CallOption) (*kagziv1.ListKeysResponse, error)
+	RevokeKey(context.Context, *kagziv1.RevokeKeyRequest, ...grpc.CallOption) (*kagziv1.RevokeKeyResponse, error)
+	WhoAmI(context.Context, *kagziv1.WhoAmIRequest, ...grpc.CallOption) (*kagziv1.WhoAmIResponse, error)
+	Backup(context.Context, *kagziv1.BackupRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.BackupChunk], error)
 
 	CreateNamespace(context.Context, *kagziv1.CreateNamespaceRequest, ...grpc.CallOption) (*kagziv1.CreateNamespaceResponse, error)
 	GetNamespace(context.Context, *kagziv1.GetNamespaceRequest, ...grpc.CallOption) (*kagziv1.GetNamespaceResponse, error)

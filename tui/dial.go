@@ -3,11 +3,9 @@ package tui
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -32,27 +30,16 @@ type DialOptions struct {
 	APIKey      string        // sent with each call as "authorization: Bearer KEY"; empty sends none
 	UserAgent   string        // for the server's logs; empty means "kagzi"
 	CallTimeout time.Duration // bound of a unary call whose context has no deadline; 0 means none
-	TLS         TLSOptions
+	TLS         *tls.Config   // nil: plaintext
 	// Dialer makes the connections in place of the network, for a server within the process; Address is then a name for messages.
 	Dialer func(context.Context) (net.Conn, error)
 }
 
-// TLSOptions turn encryption on and say whom to trust. Naming any of them turns it on.
-type TLSOptions struct {
-	Enabled    bool
-	CAFile     string // PEM bundle to trust instead of the system's
-	CertFile   string // PEM client certificate, together with KeyFile
-	KeyFile    string
-	ServerName string // expected name in the server's certificate; empty means the host dialled
-}
-
-// On says whether the connection is encrypted.
-func (o TLSOptions) On() bool {
-	return o.Enabled || o.CAFile != "" || o.CertFile != "" || o.KeyFile != "" || o.ServerName != ""
-}
+// ErrInTheClear says that a key would have left the machine unencrypted.
+var ErrInTheClear = errors.New("the API key would go to another machine unencrypted")
 
 // Dial prepares a connection; it is made with the first call, and made again by itself after a loss. Errors are
-// about the options: unreadable or unusable certificate files, a malformed address.
+// about the options: a malformed address, ErrInTheClear.
 func Dial(o DialOptions) (*Conn, error) {
 	if o.Address == "" {
 		o.Address = DefaultAddress
@@ -65,9 +52,12 @@ func Dial(o DialOptions) (*Conn, error) {
 			return nil, err
 		}
 	}
-	creds, err := o.TLS.credentials()
-	if err != nil {
-		return nil, err
+	creds := insecure.NewCredentials()
+	switch {
+	case o.TLS != nil:
+		creds = credentials.NewTLS(o.TLS)
+	case o.APIKey != "" && o.Dialer == nil && !Loopback(o.Address):
+		return nil, ErrInTheClear
 	}
 	opts := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
@@ -115,35 +105,13 @@ func checkAddress(address string) error {
 	return nil
 }
 
-func (o TLSOptions) credentials() (credentials.TransportCredentials, error) {
-	if !o.On() {
-		return insecure.NewCredentials(), nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerName}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("TLS authority: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("TLS authority %s holds no PEM certificate", o.CAFile)
-		}
-	}
-	if (o.CertFile == "") != (o.KeyFile == "") {
-		return nil, errors.New("a TLS client certificate and its key go together: give both or neither")
-	}
-	if o.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("TLS client certificate: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return credentials.NewTLS(config), nil
+// Loopback says that what goes to the address does not leave the machine.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) || strings.HasPrefix(address, "unix:")
 }
 
-// bearer sends an API key with each call. It does not insist on TLS: a server on the loopback interface has none.
+// bearer sends an API key with each call. It does not insist on TLS: Dial has, where the server is not on this machine.
 type bearer string
 
 func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {

@@ -8,11 +8,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -94,9 +91,9 @@ func TestDial(t *testing.T) {
 		}
 	})
 	t.Run("speaks TLS with an authority of one's own", func(t *testing.T) {
-		cert, file := selfSigned(t)
+		cert := selfSigned(t)
 		address := serve(t, grpc.Creds(credentials.NewServerTLSFromCert(&cert)))
-		conn := dial(t, DialOptions{Address: address, TLS: TLSOptions{CAFile: file, ServerName: "kagzi.test"}})
+		conn := dial(t, DialOptions{Address: address, TLS: trusting(cert, "kagzi.test")})
 		if _, err := conn.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); err != nil {
 			t.Fatal(err)
 		}
@@ -104,24 +101,18 @@ func TestDial(t *testing.T) {
 		if _, err := plain.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); status.Code(err) != codes.Unavailable {
 			t.Fatalf("plaintext to a TLS server: %v", err)
 		}
-		stranger := dial(t, DialOptions{Address: address, TLS: TLSOptions{CAFile: file, ServerName: "other.test"}})
+		stranger := dial(t, DialOptions{Address: address, TLS: trusting(cert, "other.test")})
 		if _, err := stranger.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); status.Code(err) != codes.Unavailable {
 			t.Fatalf("another server name: %v", err)
 		}
 	})
 	t.Run("refuses options that cannot work", func(t *testing.T) {
-		empty := filepath.Join(t.TempDir(), "empty.pem")
-		if err := os.WriteFile(empty, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
 		for want, o := range map[string]DialOptions{
-			"want host:port":           {Address: "localhost"},
-			`"a b:1": want host:port`:  {Address: "a b:1"},
-			`":x": want host:port`:     {Address: ":x"},
-			"no PEM certificate":       {TLS: TLSOptions{CAFile: empty}},
-			"TLS authority":            {TLS: TLSOptions{CAFile: empty + "x"}},
-			"give both or neither":     {TLS: TLSOptions{CertFile: empty}},
-			"TLS client certificate: ": {TLS: TLSOptions{CertFile: empty, KeyFile: empty}},
+			"want host:port":                 {Address: "localhost"},
+			`"a b:1": want host:port`:        {Address: "a b:1"},
+			`":x": want host:port`:           {Address: ":x"},
+			"to another machine unencrypted": {Address: "10.0.0.1:1", APIKey: "k"},
+			ErrInTheClear.Error():            {Address: "box:1", APIKey: "k"},
 		} {
 			if _, err := Dial(o); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Dial(%+v) = %v, want %q", o, err, want)
@@ -130,7 +121,22 @@ func TestDial(t *testing.T) {
 	})
 }
 
-func selfSigned(t *testing.T) (tls.Certificate, string) {
+// trusting is a client's side of TLS that trusts one certificate and expects a name.
+func trusting(cert tls.Certificate, name string) *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(cert.Leaf)
+	return &tls.Config{RootCAs: pool, ServerName: name, MinVersion: tls.VersionTLS13}
+}
+
+func TestA_key_goes_in_the_clear_to_this_machine_only(t *testing.T) {
+	for address, own := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false, "localhost.box:1": false} {
+		if Loopback(address) != own {
+			t.Errorf("%s: on this machine = %t, want %t", address, !own, own)
+		}
+	}
+}
+
+func selfSigned(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -144,9 +150,9 @@ func selfSigned(t *testing.T) (tls.Certificate, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }

@@ -143,7 +143,7 @@ func measure(ctx context.Context, t *target, w workload, o options) (s sample, e
 	}
 	defer func() { err = errors.Join(err, closeServer()) }()
 	queue := queuePrefix + strings.ToLower(w.id+"-"+rand.Text()[:12])
-	r, err := newRig(workerSpec{address: address, namespace: o.namespace, queue: queue, slots: o.slots})
+	r, err := newRig(workerSpec{address: address, namespace: o.namespace, queue: queue, slots: o.slots, private: t.address == ""})
 	if err != nil {
 		return s, err
 	}

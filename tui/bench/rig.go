@@ -24,7 +24,7 @@ type rig struct {
 
 func newRig(spec workerSpec) (*rig, error) {
 	client, err := kagzi.NewClient(kagzi.ClientOptions{
-		Address: spec.address, Namespace: spec.namespace, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Profile: spec.profile(), Address: spec.address, Namespace: spec.namespace, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		return nil, err

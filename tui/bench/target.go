@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/child"
 )
@@ -33,19 +33,24 @@ type target struct {
 
 // findTarget looks for the server that the options name or that runs at the default address, else decides for private ones.
 func findTarget(ctx context.Context, o options) (*target, error) {
-	named := cmp.Or(o.address, os.Getenv("KAGZI_ADDRESS"))
-	switch {
-	case o.db != "" && o.address != "":
+	if o.db != "" && o.address != "" {
 		return nil, usagef("--db is for a private server, --address for one that runs: give one of them")
-	case o.db == "" && named != "":
-		info, err := ask(ctx, named, namedLimit)
+	}
+	if o.db == "" {
+		reach, err := profile.Resolve(profile.Profile{Address: o.address})
 		if err != nil {
-			return nil, unanswered(named, err)
+			return nil, err
 		}
-		return &target{address: named, info: info}, nil
-	case o.db == "":
-		if info, err := ask(ctx, tui.DefaultAddress, defaultLimit); err == nil {
-			return &target{address: tui.DefaultAddress, info: info}, nil
+		named, limit := reach.Sources["address"] != "", namedLimit
+		if !named {
+			limit = defaultLimit
+		}
+		info, err := ask(ctx, reach, limit)
+		switch {
+		case err == nil:
+			return &target{address: reach.Address, info: info}, nil
+		case named:
+			return nil, unanswered(reach.Address, err)
 		}
 	}
 	dir, err := diskDirectory(o.dir)
@@ -55,8 +60,16 @@ func findTarget(ctx context.Context, o options) (*target, error) {
 	return &target{db: o.db, dir: dir}, nil
 }
 
-func ask(ctx context.Context, address string, limit time.Duration) (*kagziv1.GetServerInfoResponse, error) {
-	return child.Ask(ctx, tui.DialOptions{Address: address, APIKey: os.Getenv("KAGZI_API_KEY")}, limit)
+func ask(ctx context.Context, p profile.Profile, limit time.Duration) (*kagziv1.GetServerInfoResponse, error) {
+	encrypted, err := p.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	key, err := p.Key()
+	if err != nil {
+		return nil, err
+	}
+	return child.Ask(ctx, tui.DialOptions{Address: p.Address, APIKey: string(key), TLS: encrypted}, limit)
 }
 
 // unanswered tells a server that is not there from one that refuses.

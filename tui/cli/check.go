@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kagzi/kagzi/sdk/profile"
 )
 
 // checkFlag is what a worker's build is started with to replay the open runs instead of working.
@@ -24,8 +28,8 @@ func newCheck(e *env) *cobra.Command {
 		Use:   "check COMMAND [ARG...]",
 		Short: "Say whether a new build of a worker would go on with the open runs",
 		Long: `Start a build of your worker with the extra last argument ` + checkFlag + `: it replays the history of every open run of its workflow
-types on the server without running a step's body, and reports the runs that would diverge, and at which step. The server, namespace and
-key of the flags reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE and KAGZI_API_KEY.
+types on the server without running a step's body, and reports the runs that would diverge, and at which step. The server, namespace, key
+and TLS files that hold here reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY, KAGZI_TLS_CA and so on.
 
 Exit code: 0 when all open runs would go on, 1 when runs would diverge; any other code is the build's own.`,
 		Example: `  kagzi check ./worker
@@ -33,7 +37,7 @@ Exit code: 0 when all open runs would go on, 1 when runs would diverge; any othe
   kagzi check go run ./cmd/worker`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := e.flags.Resolve(cmd.Flags(), e.lookup); err != nil {
+			if err := e.resolve(cmd); err != nil {
 				return err
 			}
 			return runCheck(cmd.Context(), e, e.streams(cmd), args)
@@ -50,12 +54,16 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 		defer cancel()
 		ctx = limited
 	}
+	environment, err := checkEnvironment(os.Environ(), e.flags)
+	if err != nil {
+		return err
+	}
 	build := exec.CommandContext(ctx, args[0], append(args[1:len(args):len(args)], checkFlag)...)
-	build.Env = checkEnvironment(os.Environ(), e.flags)
+	build.Env = environment
 	build.Stdout, build.Stderr = s.out, s.err
 	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
 	build.WaitDelay = checkPatience
-	err := build.Run()
+	err = build.Run()
 	switch {
 	case err == nil:
 		return nil
@@ -74,9 +82,18 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	return &checkError{command: args[0], state: ended.ProcessState}
 }
 
-// checkEnvironment is the environment of a build that is checked: this process's own, with the server that the flags name.
-func checkEnvironment(own []string, f *ClientFlags) []string {
-	given := map[string]string{"KAGZI_ADDRESS": f.Address, "KAGZI_NAMESPACE": f.Namespace, "KAGZI_API_KEY": f.APIKey}
+// checkEnvironment is the environment of a build that is checked: this process's own, with the server that the flags name, which no
+// profile is to change.
+func checkEnvironment(own []string, f *ClientFlags) ([]string, error) {
+	key, err := f.Key()
+	if err != nil {
+		return nil, &usageError{err: err}
+	}
+	given := map[string]string{"KAGZI_PROFILE": profile.Off}
+	for _, name := range profile.Keys() {
+		given[profile.Variable(name)] = f.shown(name)
+	}
+	given["KAGZI_API_KEY"], given["KAGZI_API_KEY_FILE"] = string(key), ""
 	var environment []string
 	for _, variable := range own {
 		name, _, _ := strings.Cut(variable, "=")
@@ -84,12 +101,12 @@ func checkEnvironment(own []string, f *ClientFlags) []string {
 			environment = append(environment, variable)
 		}
 	}
-	for _, name := range []string{"KAGZI_ADDRESS", "KAGZI_NAMESPACE", "KAGZI_API_KEY"} {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if given[name] != "" {
 			environment = append(environment, name+"="+given[name])
 		}
 	}
-	return environment
+	return environment, nil
 }
 
 // checkError says that a build ended otherwise than a check does.

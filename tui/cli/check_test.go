@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kagzi/kagzi/sdk/profile"
 )
 
 // asWorker in the environment makes the test binary a worker's build that behaves as the variable says.
@@ -20,6 +22,7 @@ func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(asWorker); behaviour != "" {
 		os.Exit(work(behaviour))
 	}
+	_ = os.Setenv("KAGZI_CONFIG", "off") // the settings of whoever runs the tests are not theirs
 	os.Exit(m.Run())
 }
 
@@ -115,8 +118,10 @@ func (f onWrite) Write(p []byte) (int, error) {
 }
 
 func TestCheck_environment_leaves_out_a_key_that_is_not_given(t *testing.T) {
-	got := checkEnvironment([]string{"A=1", "KAGZI_API_KEY=stale", "KAGZI_NAMESPACE=x"}, &ClientFlags{Address: "a:1", Namespace: "n", Timeout: time.Second})
-	if want := []string{"A=1", "KAGZI_ADDRESS=a:1", "KAGZI_NAMESPACE=n"}; !slices.Equal(got, want) {
-		t.Errorf("environment %q, want %q", got, want)
+	got, err := checkEnvironment([]string{"A=1", "KAGZI_API_KEY=stale", "KAGZI_API_KEY_FILE=gone", "KAGZI_NAMESPACE=x"},
+		&ClientFlags{Profile: profile.Profile{Address: "a:1", Namespace: "n", TLSCA: "ca.pem"}, Timeout: time.Second})
+	want := []string{"A=1", "KAGZI_ADDRESS=a:1", "KAGZI_NAMESPACE=n", "KAGZI_PROFILE=off", "KAGZI_TLS=true", "KAGZI_TLS_CA=ca.pem"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("environment %q, %v, want %q", got, err, want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/status"
 
+	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -21,80 +21,87 @@ const defaultCallTimeout = 10 * time.Second
 
 // ClientFlags are the flags of every command that talks to a server. Register them, then Resolve before use.
 type ClientFlags struct {
-	Address   string
-	Namespace string
-	APIKey    string
-	TLS       tui.TLSOptions
-	Output    string // table, json, jsonl or yaml
-	Time      string // relative or iso
-	NoColor   bool
-	Timeout   time.Duration // of the whole command; 0 means the default of 10 s a call
+	// Profile is how to reach the server. Resolve fills what no flag says from the environment, the profile of kagzi.toml and the defaults.
+	profile.Profile
+	Output  string // table, json, jsonl or yaml
+	Time    string // relative or iso
+	NoColor bool
+	Timeout time.Duration // of the whole command; 0 means the default of 10 s a call
+
+	tls bool // the flag --tls
 }
 
 // Register defines the flags in a flag set.
 func (f *ClientFlags) Register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Address, "address", tui.DefaultAddress, "host:port of the server")
-	fs.StringVarP(&f.Namespace, "namespace", "n", "default", "namespace to work in")
-	fs.StringVar(&f.APIKey, "api-key", "", "key to authenticate with; better given as KAGZI_API_KEY, which no process list shows")
-	fs.BoolVar(&f.TLS.Enabled, "tls", false, "encrypt the connection")
-	fs.StringVar(&f.TLS.CAFile, "tls-ca", "", "file of the authorities to trust instead of the system's")
-	fs.StringVar(&f.TLS.CertFile, "tls-client-cert", "", "file of the certificate to show the server")
-	fs.StringVar(&f.TLS.KeyFile, "tls-client-key", "", "file of that certificate's key")
-	fs.StringVar(&f.TLS.ServerName, "tls-server-name", "", "name to expect in the server's certificate")
+	fs.StringVar(&f.Name, "profile", "", "settings to go by, of the table [profile.NAME] in kagzi.toml; off reads no file")
+	fs.StringVar(&f.Address, "address", profile.DefaultAddress, "host:port of the server")
+	fs.StringVarP(&f.Namespace, "namespace", "n", profile.DefaultNamespace, "namespace to work in")
+	fs.StringVar((*string)(&f.APIKey), "api-key", "", "key to authenticate with; better given as KAGZI_API_KEY or in a file, which no process list shows")
+	fs.StringVar(&f.APIKeyFile, "api-key-file", "", "file that holds the key")
+	fs.BoolVar(&f.tls, "tls", false, "encrypt the connection")
+	fs.StringVar(&f.TLSCA, "tls-ca", "", "file of the authorities to trust instead of the system's")
+	fs.StringVar(&f.TLSCert, "tls-client-cert", "", "file of the certificate to show the server")
+	fs.StringVar(&f.TLSKey, "tls-client-key", "", "file of that certificate's key")
+	fs.StringVar(&f.TLSServerName, "tls-server-name", "", "name to expect in the server's certificate")
 	fs.VarP(choice(&f.Output, "table", "json", "jsonl", "yaml"), "output", "o", "table, json, jsonl or yaml")
 	fs.Var(choice(&f.Time, "relative", "iso"), "time", "how tables show times: relative or iso")
 	fs.BoolVar(&f.NoColor, "no-color", false, "no colours, as with NO_COLOR")
 	fs.Var(duration(&f.Timeout), "timeout", "give up after this long (default 10s for a call; no limit for watch and wait)")
 }
 
-// setting looks a flag's value up in one place; ok is false when the place says nothing about it.
-type setting func(flag string) (value, source string, ok bool)
-
-// environment finds flags in KAGZI_ADDRESS and the like.
-func environment(lookup func(string) (string, bool)) setting {
-	return func(flag string) (string, string, bool) {
-		name := "KAGZI_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-		value, ok := lookup(name)
-		return value, name, ok && value != ""
+// Resolve fills what was not given: how to reach the server from the environment and kagzi.toml, as find does (profile.Resolve), and the
+// rest from the variables KAGZI_…, which lookup finds (os.LookupEnv).
+func (f *ClientFlags) Resolve(fs *pflag.FlagSet, lookup func(string) (string, bool), find func(profile.Profile) (profile.Profile, error)) error {
+	for _, name := range []string{"output", "time", "no-color", "timeout"} {
+		flag, variable := fs.Lookup(name), profile.Variable(name)
+		value, ok := lookup(variable)
+		if flag == nil || flag.Changed || !ok || value == "" {
+			continue
+		}
+		if err := flag.Value.Set(value); err != nil {
+			return usagef("%s=%q: %w", variable, value, err)
+		}
 	}
+	found, err := find(f.said(fs.Changed))
+	if err != nil {
+		return &usageError{err: err}
+	}
+	f.Profile = found
+	return nil
 }
 
-// Resolve fills the flags that were not given from the environment variables KAGZI_…; lookup is os.LookupEnv.
-func (f *ClientFlags) Resolve(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
-	return f.resolve(fs, environment(lookup))
-}
-
-// resolve asks the settings in their order for each flag that was not given; the first answer holds.
-func (f *ClientFlags) resolve(fs *pflag.FlagSet, settings ...setting) error {
-	known := pflag.NewFlagSet("", pflag.ContinueOnError)
-	(&ClientFlags{}).Register(known)
-	var wrong error
-	known.VisitAll(func(k *pflag.Flag) {
-		flag := fs.Lookup(k.Name)
-		if flag == nil || flag.Changed || wrong != nil {
-			return
+// said is what the flags say that were given.
+func (f *ClientFlags) said(given func(string) bool) profile.Profile {
+	said := profile.Profile{Name: f.Name}
+	if given("tls") {
+		said.TLS = &f.tls
+	}
+	for name, text := range map[string]struct{ from, to *string }{
+		"address": {&f.Address, &said.Address}, "namespace": {&f.Namespace, &said.Namespace}, "api-key": {(*string)(&f.APIKey), (*string)(&said.APIKey)},
+		"api-key-file": {&f.APIKeyFile, &said.APIKeyFile}, "tls-ca": {&f.TLSCA, &said.TLSCA}, "tls-client-cert": {&f.TLSCert, &said.TLSCert},
+		"tls-client-key": {&f.TLSKey, &said.TLSKey}, "tls-server-name": {&f.TLSServerName, &said.TLSServerName},
+	} {
+		if given(name) {
+			*text.to = *text.from
 		}
-		for _, from := range settings {
-			value, source, ok := from(flag.Name)
-			if !ok {
-				continue
-			}
-			if err := flag.Value.Set(value); err != nil {
-				wrong = usagef("%s=%q: %w", source, value, err)
-			}
-			return
-		}
-	})
-	return wrong
+	}
+	return said
 }
 
-// DialOptions say how to reach the server that the flags name.
-func (f *ClientFlags) DialOptions() tui.DialOptions {
-	o := tui.DialOptions{Address: f.Address, APIKey: f.APIKey, TLS: f.TLS}
+// DialOptions say how to reach the server that the flags name. The errors are about the files of keys and certificates.
+func (f *ClientFlags) DialOptions() (tui.DialOptions, error) {
+	key, err := f.Key()
+	if err != nil {
+		return tui.DialOptions{}, err
+	}
+	o := tui.DialOptions{Address: f.Address, APIKey: string(key)}
+	if o.TLS, err = f.TLSConfig(); err != nil {
+		return o, err
+	}
 	if f.Timeout == 0 {
 		o.CallTimeout = defaultCallTimeout
 	}
-	return o
+	return o, nil
 }
 
 // client is what a command works with: the server, where its output goes, what time it is.
@@ -120,6 +127,7 @@ const linePayload = 200
 func (e *env) register(cmd *cobra.Command) {
 	e.flags.Register(cmd.PersistentFlags())
 	_ = cmd.RegisterFlagCompletionFunc("namespace", e.complete(completeNamespaces)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("profile", completeProfiles)
 	_ = cmd.RegisterFlagCompletionFunc("output", words("table", "json", "jsonl", "yaml"))
 	_ = cmd.RegisterFlagCompletionFunc("time", words("relative", "iso"))
 }
@@ -131,13 +139,20 @@ func (e *env) run(cmd *cobra.Command, work func(context.Context, *client) error)
 		return err
 	}
 	defer func() { _ = closeConn() }() // nothing is left in flight
-	ctx := cmd.Context()
+	for _, warning := range e.flags.Warnings {
+		c.out.say("warning: %s", warning)
+	}
+	return c.work(cmd.Context(), work)
+}
+
+// work does a command's work within its time.
+func (c *client) work(ctx context.Context, work func(context.Context, *client) error) error {
 	if c.timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 		ctx = limited
 	}
-	err = work(ctx, c)
+	err := work(ctx, c)
 	if err != nil && c.timeout > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &timeoutError{limit: c.timeout, err: err}
 	}
@@ -145,30 +160,55 @@ func (e *env) run(cmd *cobra.Command, work func(context.Context, *client) error)
 }
 
 func (e *env) connect(cmd *cobra.Command) (*client, func() error, error) {
-	if err := e.flags.Resolve(cmd.Flags(), e.lookup); err != nil {
+	if err := e.resolve(cmd); err != nil {
 		return nil, nil, err
 	}
-	f := e.flags
-	options := f.DialOptions()
-	options.UserAgent = "kagzi/" + e.version
-	api, closeConn, err := e.dial(options)
+	api, closeConn, err := e.reach()
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.client(cmd, api, e.flags.Address), closeConn, nil
+}
+
+// resolve makes the flags whole.
+func (e *env) resolve(cmd *cobra.Command) error {
+	return e.flags.Resolve(cmd.Flags(), e.lookup, e.find)
+}
+
+// reach prepares a connection to the server that the flags name.
+func (e *env) reach() (tui.API, func() error, error) {
+	options, err := e.flags.DialOptions()
 	if err != nil {
 		return nil, nil, &usageError{err: err}
 	}
-	out := newOutput(e.streams(cmd), f, e.lookup)
-	if f.APIKey != "" && !options.TLS.On() && !loopback(f.Address) {
-		out.say("warning: the API key goes to %s unencrypted; --tls encrypts it", f.Address)
+	options.UserAgent = "kagzi/" + e.version
+	api, closeConn, err := e.dial(options)
+	switch {
+	case errors.Is(err, tui.ErrInTheClear):
+		return nil, nil, inTheClear(e.flags.Address)
+	case err != nil:
+		return nil, nil, &usageError{err: err}
 	}
-	return &client{
-		API: api, namespace: f.Namespace, address: f.Address, timeout: f.Timeout,
-		out: out, now: e.now, newID: e.newID,
-	}, closeConn, nil
+	return api, closeConn, nil
 }
 
-// loopback says that what goes to the address does not leave the machine.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) || strings.HasPrefix(address, "unix:")
+// inTheClear says how to keep a key secret on its way.
+func inTheClear(address string) error {
+	err := usagef("the API key would go to %s unencrypted", address)
+	err.hint = []string{
+		"encrypt the connection with --tls, or --tls-ca ca.crt for an authority of your own",
+		"a server without TLS that other machines reach is best reached through a tunnel to 127.0.0.1",
+	}
+	return err
+}
+
+// client is what a command works with once there is a connection.
+func (e *env) client(cmd *cobra.Command, api tui.API, address string) *client {
+	f := e.flags
+	return &client{
+		API: api, namespace: f.Namespace, address: address, timeout: f.Timeout,
+		out: newOutput(e.streams(cmd), f, e.lookup), now: e.now, newID: e.newID,
+	}
 }
 
 // placed adds the server's address to an error that it, or the way to it, gave.

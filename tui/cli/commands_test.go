@@ -29,7 +29,7 @@ func sampleServer() *fake {
 			{TaskQueue: "default", Running: 1, OnlineWorkers: 2},
 		},
 		info:      &kagziv1.GetServerInfoResponse{Version: "1.2.4", ApiVersion: "v1", Backend: "sqlite", BackendVersion: "3.51", Database: "kagzi.db", StartedAt: at(-time.Hour), DatabaseBytes: 3 << 20, SchemaVersion: 1},
-		schedules: sampleSchedules(), namespaces: sampleNamespaces(),
+		schedules: sampleSchedules(), namespaces: sampleNamespaces(), keys: sampleKeys(), me: &kagziv1.WhoAmIResponse{Key: sampleKeys()[3], KeysRequired: true}, audit: sampleAudit(),
 		signals: []*kagziv1.Signal{
 			{Sequence: 1, Name: "approval", SignalId: "ticket-4", Payload: &kagziv1.Payload{Data: []byte(`{"by":"ada"}`)}, ReceivedAt: at(-time.Minute), StepName: new("approval")},
 			{Sequence: 2, Name: "note", ReceivedAt: at(-time.Second)},
@@ -57,6 +57,8 @@ func TestOutputs_are_golden_in_every_format(t *testing.T) {
 		"schedule-preview": {"schedule", "preview", "0 * * * *", "--zone", "Europe/Berlin", "--count", "2"},
 		"namespace-create": {"namespace", "create", "stage", "--retention", "36h"}, "namespace-list": {"namespace", "list"}, "namespace-show": {"namespace", "show", "payments"},
 		"namespace-update": {"namespace", "update", "payments", "--description", "cards"}, "namespace-enable": {"namespace", "enable", "default"}, "namespace-disable": {"namespace", "disable", "payments"},
+		"key-list": {"key", "list", "--revoked"}, "key-create": {"key", "create", "shop2", "--role", "worker", "-n", "shop", "--expires", "2027-01-31"}, "key-revoke": {"key", "revoke", "shop", "-y"},
+		"audit": {"audit"}, "doctor": {"doctor"}, "profile-show": {"profile", "show", "--address", "box:1", "--tls"},
 	} {
 		for _, format := range []string{"table", "json", "jsonl", "yaml"} {
 			t.Run(name+" as "+format, func(t *testing.T) {

@@ -100,10 +100,7 @@ func explainCall(e *callError) ([]string, int) {
 	switch s.Code() {
 	case codes.Unavailable:
 		if detail == nil && !strings.HasPrefix(s.Message(), "server") {
-			lines = []string{fmt.Sprintf("no server answers at %s; start one with: kagzi server", e.address)}
-			if reason := connectionReason(s.Message()); reason != "" {
-				lines = append(lines, reason)
-			}
+			lines = unreached(e.address, s.Message())
 		} else {
 			lines = append(lines, "this passes; try again in a moment")
 		}
@@ -114,7 +111,11 @@ func explainCall(e *callError) ([]string, int) {
 	case codes.DeadlineExceeded:
 		lines = []string{fmt.Sprintf("no answer from %s in time; a longer limit is --timeout 1m", e.address)}
 	case codes.Unauthenticated:
-		lines = append(lines, "give a key with --api-key or KAGZI_API_KEY")
+		lines = append(lines,
+			"give a key with --api-key-file FILE, KAGZI_API_KEY or a profile; which one is used now: kagzi profile show",
+			"an admin makes keys with: kagzi key create NAME --role client --namespace NAMESPACE; with no admin left, beside the database: kagzi key create NAME --role admin --db default")
+	case codes.PermissionDenied:
+		lines = append(lines, "kagzi doctor says who you are here; an admin makes keys that may do more: kagzi key create --help")
 	case codes.Unimplemented:
 		lines = []string{fmt.Sprintf("the server at %s does not offer this; it may be older than this command, see: kagzi version --server", e.address)}
 	}
@@ -151,6 +152,34 @@ func detailOf(s *status.Status) *kagziv1.ErrorDetail {
 		}
 	}
 	return nil
+}
+
+// unreached says why a server was not reached, and what to do.
+func unreached(address, message string) []string {
+	reason := connectionReason(message)
+	for _, trouble := range tlsTroubles {
+		if strings.Contains(reason, trouble.sign) {
+			return []string{fmt.Sprintf(trouble.text, address), trouble.advice, reason}
+		}
+	}
+	line := fmt.Sprintf("no server answers at %s; start one with: kagzi server", address)
+	if reason == "" {
+		return []string{line}
+	}
+	return []string{line, reason}
+}
+
+// tlsTroubles are what goes wrong while a connection is encrypted, by a sign in the words of the library. The first that fits counts.
+var tlsTroubles = []struct{ sign, text, advice string }{
+	{"first record does not look like a TLS handshake", "the server at %s does not speak TLS", "leave out --tls and the like, or start the server with --tls-cert and --tls-key"},
+	{"signed by unknown authority", "the certificate of the server at %s is signed by an authority that is not trusted here", "name the authority's file with --tls-ca ca.crt; `kagzi tls init` wrote one beside the server's certificate"},
+	{"certificate has expired or is not yet valid", "the certificate of the server at %s is not valid at this time", "renew it on the server's machine, for one of `kagzi tls init` with: kagzi tls init --renew; and see that the clocks are right"},
+	{"certificate is valid for", "the certificate of the server at %s is for another name", "use an address that the certificate names, or say which name to expect with --tls-server-name"},
+	{"doesn't contain any IP SANs", "the certificate of the server at %s is for names, not for this address", "use a name that the certificate has, or say which to expect with --tls-server-name"},
+	{"certificate is not valid for any names", "the certificate of the server at %s is for another name", "use an address that the certificate names, or say which name to expect with --tls-server-name"},
+	{"tls: protocol version not supported", "the server at %s does not speak TLS 1.3", "it is no server of Kagzi, or something between cuts the connection"},
+	{"remote error: tls:", "the server at %s does not accept the certificate of this client", "name one that its authority signed with --tls-client-cert and --tls-client-key, or none, and a key"},
+	{"error reading server preface", "the server at %s ended the connection at once; it may speak TLS", "encrypt the connection with --tls, or --tls-ca ca.crt for an authority of your own"},
 }
 
 // connectionReason is the part of gRPC's message that says more than that nobody was there.

@@ -24,7 +24,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 		want string
 	}{
 		"no server":      {unavailable, ExitUnavailable, "error: no server answers at 127.0.0.1:50051; start one with: kagzi server\n"},
-		"TLS mismatch":   {status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: first record"`), ExitUnavailable, "  transport: authentication handshake failed: tls: first record\n"},
+		"a lost way":     {status.Error(codes.Unavailable, `connection error: desc = "transport: no route to host"`), ExitUnavailable, "  transport: no route to host\n"},
 		"a stop":         {detailed(codes.Unavailable, "the server is stopping; try again", &kagziv1.ErrorDetail{}), ExitUnavailable, "error: the server is stopping; try again\n"},
 		"silence":        {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ExitUnavailable, "error: no answer from 127.0.0.1:50051 in time"},
 		"a missing run":  {notFound("r1"), ExitNotFound, "error: not found (run r1)\n  looked in namespace default;"},
@@ -32,7 +32,8 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 		"an ended run":   {detailed(codes.FailedPrecondition, "run r1 has ended", &kagziv1.ErrorDetail{Subject: "run", SubjectId: "r1", Metadata: map[string]string{"status": "COMPLETED"}}), ExitConflict, "error: run r1 has ended, it is COMPLETED\n"},
 		"a taken name":   {status.Error(codes.AlreadyExists, "taken"), ExitConflict, "error: taken\n"},
 		"no key":         {status.Error(codes.Unauthenticated, "no key"), ExitPermissionDenied, "KAGZI_API_KEY"},
-		"a wrong key":    {status.Error(codes.PermissionDenied, "not yours"), ExitPermissionDenied, "error: not yours\n"},
+		"a refused key":  {status.Error(codes.Unauthenticated, "the key is revoked"), ExitPermissionDenied, "error: the key is revoked\n  give a key with --api-key-file"},
+		"a wrong key":    {status.Error(codes.PermissionDenied, "not yours"), ExitPermissionDenied, "error: not yours\n  kagzi doctor says who you are"},
 		"an old server":  {status.Error(codes.Unimplemented, "unknown method"), ExitError, "does not offer this"},
 		"a full disk":    {status.Error(codes.ResourceExhausted, "disk full"), ExitError, "error: disk full\n"},
 		"a server's bug": {status.Error(codes.Internal, "internal error"), ExitError, "error: internal error\n"},

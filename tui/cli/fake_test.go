@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
 )
 
@@ -53,6 +55,10 @@ type fake struct {
 	imported   []byte
 	schedules  []*kagziv1.WorkflowSchedule
 	namespaces []*kagziv1.Namespace
+	keys       []*kagziv1.Key
+	me         *kagziv1.WhoAmIResponse
+	health     *kagziv1.HealthCheckResponse
+	tls        *tls.ConnectionState // of the connection, as a health check finds it
 }
 
 func (f *fake) note(method string, request any) error {
@@ -261,7 +267,8 @@ func (f *fake) GetServerInfo(_ context.Context, r *kagziv1.GetServerInfoRequest,
 // session is one terminal in a test.
 type session struct {
 	server  *fake
-	environ map[string]string
+	environ map[string]string // KAGZI_… of the process too, while a command runs
+	local   Local
 	stdin   string
 	tty     bool
 	width   int
@@ -273,8 +280,14 @@ func (s *session) env() *env {
 		version: "1.2.3",
 		dial: func(o tui.DialOptions) (tui.API, func() error, error) {
 			s.server.dialled = o
-			return s.server, func() error { return nil }, nil
+			conn, err := tui.Dial(o) // which connects with the first call, and finds fault with the options now
+			if err != nil {
+				return nil, nil, err
+			}
+			return s.server, conn.Close, nil
 		},
+		find:   profile.Resolve,
+		local:  s.local,
 		lookup: func(name string) (string, bool) { v, ok := s.environ[name]; return v, ok },
 		now:    func() time.Time { return noon },
 		newID:  func() string { return "new-id" },
@@ -289,6 +302,19 @@ func (s *session) run(t *testing.T, args ...string) (stdout, stderr string, code
 	t.Helper()
 	if s.server == nil {
 		s.server = &fake{}
+	}
+	for name, value := range s.environ {
+		old, was := os.LookupEnv(name)
+		if err := os.Setenv(name, value); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if !was {
+				_ = os.Unsetenv(name)
+				return
+			}
+			_ = os.Setenv(name, old)
+		}()
 	}
 	var out, err bytes.Buffer
 	code = Execute(t.Context(), root(s.env()), args, strings.NewReader(s.stdin), &out, &err)

@@ -120,6 +120,7 @@ func poisonedServer(run *kagziv1.Workflow, s string) *fake {
 		info:    poisoned(&kagziv1.GetServerInfoResponse{}, s),
 		signals: []*kagziv1.Signal{poisoned(&kagziv1.Signal{}, s)}, audit: []*kagziv1.AuditEvent{poisoned(&kagziv1.AuditEvent{}, s)},
 		explained: poisoned(&kagziv1.ExplainWorkflowResponse{}, s), namespaces: []*kagziv1.Namespace{poisoned(&kagziv1.Namespace{}, s)},
+		keys: []*kagziv1.Key{poisoned(&kagziv1.Key{}, s)}, me: poisoned(&kagziv1.WhoAmIResponse{}, s), health: poisoned(&kagziv1.HealthCheckResponse{}, s),
 		schedules: []*kagziv1.WorkflowSchedule{poisoned(&kagziv1.WorkflowSchedule{Enabled: true}, s)},
 		progress:  []*kagziv1.BulkWorkflowsProgress{poisoned(&kagziv1.BulkWorkflowsProgress{Failed: 1}, s)},
 	}
@@ -143,6 +144,8 @@ func changes(s string) [][]string {
 		{"schedule", "list"}, {"schedule", "show", s}, {"schedule", "runs", s}, {"schedule", "pause", s}, {"schedule", "delete", s, "no" + s}, {"schedule", "trigger", s},
 		{"schedule", "preview", s, "--zone", s}, {"schedule", "update", s, "--queue", s}, {"schedule", "create", s, "--cron", s},
 		{"namespace", "list"}, {"namespace", "show", s}, {"namespace", "disable", s}, {"namespace", "create", s, "--keep", s}, {"namespace", "update", s, "--description", s}, {"check", "none" + s},
+		{"key", "list", "--revoked"}, {"key", "create", s, "--role", s}, {"key", "create", s, "--role", "admin", "-y"}, {"key", "create", s, "--role", "admin", "-y", "--expires", s}, {"key", "revoke", s, "-y"},
+		{"audit"}, {"audit", "--since", s}, {"doctor"}, {"profile", "show", s}, {"profile", "show", "--address", s},
 	}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/filter"
-	"github.com/kagzi/kagzi/tui/render"
 )
 
 // manyOptions are those of the commands whose runs are named by ids or chosen by a filter: cancel, terminate, retry.
@@ -91,8 +89,10 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 	if err != nil {
 		return err
 	}
-	if !o.yes && !c.out.inTTY {
-		return &usageError{err: errors.New("there is no terminal to ask on"), hint: []string{"-y goes ahead without asking; see first what is chosen: kagzi workflow list -q …"}}
+	if !o.yes {
+		if err := c.out.askable("-y goes ahead without asking; see first what is chosen: kagzi workflow list -q …"); err != nil {
+			return err
+		}
 	}
 	total, err := c.countRuns(ctx, q)
 	if err != nil {
@@ -142,16 +142,7 @@ func (o *manyOptions) confirm(ctx context.Context, c *client, total int64) error
 	if o.yes {
 		return nil
 	}
-	_, _ = fmt.Fprint(c.out.err, render.Safe(fmt.Sprintf("%s %s matching %s? [y/N] ", o.verb, counted(total, "run"), o.choose)))
-	answer, err := bufio.NewReader(c.out.in).ReadString('\n')
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
-	} // any other end of input means no
-	if reply := strings.ToLower(strings.TrimSpace(answer)); reply != "y" && reply != "yes" {
-		c.out.say("nothing done")
-		return codeError(ExitError)
-	}
-	return nil
+	return c.out.ask(ctx, fmt.Sprintf("%s %s matching %s?", o.verb, counted(total, "run"), o.choose))
 }
 
 // errEnough ends a walk over pages when the limit is reached.

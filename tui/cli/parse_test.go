@@ -70,23 +70,24 @@ func TestChoose_flags_and_query_become_one_filter(t *testing.T) {
 func TestClient_flags(t *testing.T) {
 	t.Run("go before the environment, which goes before the default", func(t *testing.T) {
 		s := &session{environ: map[string]string{
-			"KAGZI_ADDRESS": "env:1", "KAGZI_NAMESPACE": "env-ns", "KAGZI_API_KEY": "secret", "KAGZI_OUTPUT": "json", "KAGZI_TIMEOUT": "3s", "KAGZI_TLS_CA": "ca.pem", "KAGZI_TIME": "",
+			"KAGZI_ADDRESS": "env:1", "KAGZI_NAMESPACE": "env-ns", "KAGZI_API_KEY": "secret", "KAGZI_OUTPUT": "json", "KAGZI_TIMEOUT": "3s", "KAGZI_TLS_SERVER_NAME": "box", "KAGZI_TIME": "",
 		}}
 		out, _ := s.want(t, ExitOK, "wf", "list", "-n", "flag-ns")
 		if r := s.server.requests[0].(*kagziv1.ListWorkflowsRequest); r.Namespace != "flag-ns" {
 			t.Errorf("namespace %q", r.Namespace)
 		}
-		if d := s.server.dialled; d.Address != "env:1" || d.APIKey != "secret" || d.TLS.CAFile != "ca.pem" {
+		if d := s.server.dialled; d.Address != "env:1" || d.APIKey != "secret" || d.TLS == nil || d.TLS.ServerName != "box" {
 			t.Errorf("dialled %+v", d)
 		}
 		if !strings.HasPrefix(out, "{") {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("with a key and no TLS warn when it leaves the machine", func(t *testing.T) {
-		for address, warns := range map[string]bool{"127.0.0.1:1": false, "localhost:1": false, "[::1]:1": false, "unix:/s": false, "10.0.0.1:1": true, "box:1": true} {
-			_, msg := (&session{}).want(t, ExitOK, "wf", "count", "--address", address, "--api-key", "k")
-			if strings.Contains(msg, "unencrypted") != warns {
+	t.Run("with a key and no TLS go to no other machine", func(t *testing.T) {
+		for address, own := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false} {
+			code := map[bool]int{true: ExitOK, false: ExitUsage}[own]
+			_, msg := (&session{}).want(t, code, "wf", "count", "--address", address, "--api-key", "k")
+			if strings.Contains(msg, "unencrypted") == own || strings.Contains(msg, "--tls-ca") == own {
 				t.Errorf("%s: stderr %q", address, msg)
 			}
 		}
@@ -171,11 +172,25 @@ func TestUsage_errors(t *testing.T) {
 		"namespace create a --keep completed=3d,completed=4d":        "given twice",
 		"namespace create a --retention -1h":                         "negative",
 		"namespace update a":                                         "nothing to change",
-		"check":                                                      "usage: kagzi check COMMAND",
-		"workflow wait":                                              "usage: kagzi workflow wait",
-		"queue lst":                                                  "did you mean: kagzi queue list",
-		"worker list --status asleep":                                "online, draining or offline",
-		"completion tcsh":                                            "no command of kagzi completion",
+		"key create":                                                 "usage: kagzi key create NAME",
+		"key create a":                                               "--role is missing",
+		"key create a --role root":                                   "admin, operator",
+		"key create a --role unspecified":                            "admin, operator",
+		"key create a --role client":                                 "--namespace is missing",
+		"key create a --role client -n x --queue q":                  "role worker only",
+		"key create a --role admin --expires soon":                   "want 90d",
+		"key create a --role admin --expires 2026-11-20":             "this is over",
+		"key create a --role admin -y --output-file /nonexistent/k":  "no such file",
+		"key revoke":                                                 "usage: kagzi key revoke",
+		"audit --since soon":                                         "want a time",
+		"audit --keys -n x":                                          "--keys and --namespace",
+		"workflow list --profile none":                               "none",
+		"workflow list --api-key-file /nonexistent":                  "no such file",
+		"check":                       "usage: kagzi check COMMAND",
+		"workflow wait":               "usage: kagzi workflow wait",
+		"queue lst":                   "did you mean: kagzi queue list",
+		"worker list --status asleep": "online, draining or offline",
+		"completion tcsh":             "no command of kagzi completion",
 	} {
 		_, msg := (&session{}).want(t, ExitUsage, strings.Fields(line)...)
 		if !strings.HasPrefix(msg, "error: ") || !strings.Contains(msg, want) {

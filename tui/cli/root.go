@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
 )
 
@@ -18,6 +19,8 @@ type env struct {
 	version string
 	dial    func(tui.DialOptions) (tui.API, func() error, error)
 	lookup  func(string) (string, bool) // an environment variable
+	find    func(profile.Profile) (profile.Profile, error)
+	local   Local
 	now     func() time.Time
 	newID   func() string // a UUIDv7
 	streams func(*cobra.Command) streams
@@ -35,6 +38,7 @@ func world(version string) *env {
 			return conn, conn.Close, nil
 		},
 		lookup:  os.LookupEnv,
+		find:    profile.Resolve,
 		now:     time.Now,
 		newID:   func() string { return uuid.Must(uuid.NewV7()).String() },
 		streams: streamsOf,
@@ -45,12 +49,15 @@ func world(version string) *env {
 // adds the commands of other rooms and hands it to Execute.
 func Root(version string, local Local) *cobra.Command {
 	e := world(version)
+	e.local = local
 	cmd := root(e)
-	addUI(cmd, e, local)
+	cmd.AddCommand(newMan(version))
+	addUI(cmd, e)
 	return cmd
 }
 
-// Commands are the client's commands by themselves: workflow, schedule, worker, queue, namespace, check and version.
+// Commands are the client's commands by themselves: workflow, schedule, worker, queue, namespace, key, audit, profile, doctor, check and
+// version. They reach servers only.
 func Commands(version string) []*cobra.Command { return commands(world(version)) }
 
 func root(e *env) *cobra.Command {
@@ -63,14 +70,15 @@ One binary is the server, the workers' coordinator and this command line. Start 
 
   kagzi                   the terminal UI, with a server of its own where none answers
   kagzi server            a server on an embedded database
-  kagzi workflow --help   start, see and steer runs`,
+  kagzi workflow --help   start, see and steer runs
+  kagzi doctor            what is wrong, and what to do about it`,
 	}
 	cmd.AddCommand(commands(e)...)
 	return cmd
 }
 
 func commands(e *env) []*cobra.Command {
-	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newCheck(e), newVersion(e, &versionOptions{})}
+	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newKey(e), newAudit(e, &auditOptions{}), newProfile(e), newDoctor(e), newCheck(e), newVersion(e, &versionOptions{})}
 }
 
 func newWorkflow(e *env) *cobra.Command {

@@ -21,13 +21,26 @@ import (
 	scripted "github.com/kagzi/kagzi/tui/world"
 )
 
-// Local is what the terminal UI can do without a server that was started before; main fills it, because it needs rooms that this one may
-// not reach.
+// Local is what can be done without a server that was started before; main fills it, because it needs rooms that this one may not reach.
+// What is nil cannot be done.
 type Local struct {
 	// Look opens a database file for looking only, within this process.
 	Look func(ctx context.Context, file string) (*Nearby, error)
 	// Serve starts a server within this process, on the embedded database and at the default address.
 	Serve func(ctx context.Context) (*Nearby, error)
+	// Open opens the database at a URL as its server would, within this process, for a caller with all rights. An empty URL means that of the
+	// server's settings.
+	Open func(ctx context.Context, url string) (*Nearby, error)
+	// Examine looks at what a server of this machine's settings needs where none runs: its files, its disk, its ports.
+	Examine func(ctx context.Context) []Check
+}
+
+// Check is one thing that doctor looked at.
+type Check struct {
+	Name   string // "disk"
+	State  string // "ok", "warn" or "bad"
+	Text   string // raw text in one line: what was found
+	Advice string // what to do about it; empty when it is ok
 }
 
 // Nearby is a server within this process.
@@ -53,8 +66,8 @@ type uiOptions struct {
 }
 
 // addUI adds `kagzi tui`, and opens it for `kagzi` alone in a terminal.
-func addUI(root *cobra.Command, e *env, local Local) {
-	root.AddCommand(newUI(e, &uiOptions{}, local))
+func addUI(root *cobra.Command, e *env) {
+	root.AddCommand(newUI(e, &uiOptions{}))
 	root.Args = cobra.ArbitraryArgs
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -63,11 +76,11 @@ func addUI(root *cobra.Command, e *env, local Local) {
 		if s := e.streams(cmd); !s.inTTY || !s.outTTY {
 			return cmd.Help()
 		}
-		return runAlone(cmd, e, local)
+		return runAlone(cmd, e)
 	}
 }
 
-func newUI(e *env, o *uiOptions, local Local) *cobra.Command {
+func newUI(e *env, o *uiOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tui",
 		Short: "The terminal UI: see and steer everything live",
@@ -83,7 +96,7 @@ Settings are read from kagzi/tui.toml in the folder of your settings. NO_COLOR i
   kagzi tui --db backup.db
   kagzi tui --demo`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runUI(cmd, e, o, local) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUI(cmd, e, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.db, "db", "", "open this file of an SQLite database, for looking only, without a server")
@@ -134,11 +147,11 @@ func checkOneOf(flags *pflag.FlagSet) error {
 	return nil
 }
 
-func runUI(cmd *cobra.Command, e *env, o *uiOptions, local Local) error {
+func runUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	if err := checkOneOf(cmd.Flags()); err != nil {
 		return err
 	}
-	if err := e.flags.Resolve(cmd.Flags(), e.lookup); err != nil {
+	if err := e.resolve(cmd); err != nil {
 		return err
 	}
 	switch {
@@ -147,35 +160,37 @@ func runUI(cmd *cobra.Command, e *env, o *uiOptions, local Local) error {
 	case o.demo:
 		return runDemoUI(cmd, e, o)
 	case o.db != "":
-		return runFileUI(cmd, e, o, local)
+		return runFileUI(cmd, e, o)
 	}
-	return runServerUI(cmd, e, o, "")
+	return runServerUI(cmd, e, o)
 }
 
 // runServerUI shows a server that is reached by its address.
-func runServerUI(cmd *cobra.Command, e *env, o *uiOptions, note string) error {
-	options, err := e.uiOptions(cmd, o)
+func runServerUI(cmd *cobra.Command, e *env, o *uiOptions) error {
+	return showServer(cmd, e, o, "", e.reach)
+}
+
+// showServer shows a server. note is what the person must know of it; empty for one that was reached as usual.
+func showServer(cmd *cobra.Command, e *env, o *uiOptions, note string, reach func() (tui.API, func() error, error)) error {
+	options, err := e.uiOptions(o)
 	if err != nil {
 		return err
 	}
-	options.Note = note
-	dial := e.flags.DialOptions()
-	dial.UserAgent = "kagzi/" + e.version
-	api, closeConn, err := e.dial(dial)
+	api, closeConn, err := reach()
 	if err != nil {
-		return usagef("%w", err)
+		return err
 	}
-	options.API = api
+	options.API, options.Note = api, note
 	return errors.Join(view.Run(cmd.Context(), options), closeConn())
 }
 
 // runFileUI shows a database file.
-func runFileUI(cmd *cobra.Command, e *env, o *uiOptions, local Local) error {
-	options, err := e.uiOptions(cmd, o)
+func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
+	options, err := e.uiOptions(o)
 	if err != nil {
 		return err
 	}
-	near, err := local.Look(cmd.Context(), o.db)
+	near, err := e.local.Look(cmd.Context(), o.db)
 	if err != nil {
 		return err
 	}
@@ -193,7 +208,7 @@ const demoSeed = 20
 
 // runDemoUI shows a world that lives while it is looked at.
 func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
-	options, err := e.uiOptions(cmd, o)
+	options, err := e.uiOptions(o)
 	if err != nil {
 		return err
 	}
@@ -215,24 +230,35 @@ func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 const answerWithin = 2 * time.Second
 
 // runAlone shows the server at the address; if none answers there and nobody named another, it starts one in this process.
-func runAlone(cmd *cobra.Command, e *env, local Local) error {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError) // of its own it has none: the environment alone
+func runAlone(cmd *cobra.Command, e *env) error {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError) // of its own it has none: the environment and the profile alone
 	e.flags.Register(flags)
-	if err := e.flags.Resolve(flags, e.lookup); err != nil {
+	if err := e.flags.Resolve(flags, e.lookup, e.find); err != nil {
 		return err
 	}
 	o := &uiOptions{}
 	running, err := e.answers(cmd.Context())
 	if err != nil || running || e.flags.Address != e.ownAddress() {
-		return errors.Join(err, runServerUI(cmd, e, o, ""))
+		return errors.Join(err, runServerUI(cmd, e, o))
 	}
-	near, err := local.Serve(cmd.Context())
+	near, err := e.local.Serve(cmd.Context())
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "no server answers at %s: serving %s in this process, until the UI is closed\n", e.flags.Address, render.Safe(near.Database))
+	fmt.Fprintf(cmd.ErrOrStderr(), "no server answers at %s: serving %s in this process, until the UI is closed\n", render.Safe(e.flags.Address), render.Safe(near.Database))
+	return errors.Join(runNearUI(cmd, e, o, near), near.Close())
+}
+
+// runNearUI shows a server within this process: by the way in that it gives, or else by its address.
+func runNearUI(cmd *cobra.Command, e *env, o *uiOptions, near *Nearby) error {
 	e.flags.Address = near.Address
-	return errors.Join(runServerUI(cmd, e, o, "server in this process"), near.Close())
+	reach := e.reach
+	if near.Dial != nil {
+		reach = func() (tui.API, func() error, error) {
+			return e.dial(tui.DialOptions{Address: near.Address, Dialer: near.Dial})
+		}
+	}
+	return showServer(cmd, e, o, "server in this process", reach)
 }
 
 // ownAddress is where a server of this machine's settings would listen.
@@ -245,9 +271,9 @@ func (e *env) ownAddress() string {
 
 // answers says whether a server is there, whatever it answers.
 func (e *env) answers(ctx context.Context) (bool, error) {
-	api, closeConn, err := e.dial(e.flags.DialOptions())
+	api, closeConn, err := e.reach()
 	if err != nil {
-		return false, usagef("%w", err)
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -256,16 +282,9 @@ func (e *env) answers(ctx context.Context) (bool, error) {
 }
 
 // uiOptions are the settings of the UI from the flags, the environment and the person's files.
-func (e *env) uiOptions(cmd *cobra.Command, o *uiOptions) (view.Options, error) {
-	source := "the default"
-	if _, ok := e.lookup("KAGZI_ADDRESS"); ok {
-		source = "KAGZI_ADDRESS"
-	}
-	if f := cmd.Flags().Lookup("address"); f != nil && f.Changed {
-		source = "--address"
-	}
+func (e *env) uiOptions(o *uiOptions) (view.Options, error) {
 	options := view.Options{
-		Namespace: e.flags.Namespace, Address: e.flags.Address, Source: source, Version: e.version, ReadOnly: o.readOnly, Open: o.first(),
+		Namespace: e.flags.Namespace, Address: e.flags.Address, Source: e.flags.source("address"), Version: e.version, ReadOnly: o.readOnly, Open: o.first(),
 		Theme: o.theme, NoColour: e.flags.NoColor, ASCII: o.ascii, Mouse: o.mouse, Refresh: o.refresh, Now: e.now, Lookup: e.lookup,
 	}
 	if dir, err := os.UserConfigDir(); err == nil {

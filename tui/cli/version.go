@@ -21,7 +21,7 @@ func newVersion(e *env, o *versionOptions) *cobra.Command {
 			if o.server {
 				return e.run(cmd, func(ctx context.Context, c *client) error { return runServerVersion(ctx, c, e.version) })
 			}
-			if err := e.flags.Resolve(cmd.Flags(), e.lookup); err != nil {
+			if err := e.resolve(cmd); err != nil {
 				return err
 			}
 			return newOutput(e.streams(cmd), e.flags, e.lookup).print(result{

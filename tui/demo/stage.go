@@ -63,7 +63,8 @@ func (s *stage) start(ctx context.Context, workers map[string]post) error {
 		return err
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // what goes wrong is told by the checks
-	if s.client, err = kagzi.NewClient(kagzi.ClientOptions{Address: s.server.Address, Namespace: namespace, Logger: quiet}); err != nil {
+	s.client, err = kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: s.server.Address, Namespace: namespace, Logger: quiet})
+	if err != nil {
 		return err
 	}
 	for name, at := range workers {

@@ -46,7 +46,7 @@ func newWorker() *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := kagzi.NewWorker(kagzi.WorkerOptions{
-				Address: s.address, Namespace: namespace, Queue: s.queue, WorkerID: s.name,
+				Profile: kagzi.NoProfile, Address: s.address, Namespace: namespace, Queue: s.queue, WorkerID: s.name,
 				MaxConcurrent: s.slots,
 				DrainTimeout:  drainLimit,
 				HandleSignals: []os.Signal{}, // the parent ends the context

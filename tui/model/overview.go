@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -30,6 +32,8 @@ type Overview struct {
 
 	stats     *kagziv1.GetStatsResponse
 	info      *kagziv1.GetServerInfoResponse
+	me        *kagziv1.WhoAmIResponse
+	sealed    bool // the caller's key may not see the server's activity
 	seconds   series
 	minutes   series
 	queues    *Collection[*kagziv1.QueueDepth]
@@ -59,7 +63,14 @@ func NewOverview(l *Link) *Overview {
 	o.readMinutes = o.poller(minutesEvery, o.activity(time.Minute, &o.minutes))
 	o.readInfo = o.poller(infoEvery, func(ctx context.Context, _ string) (func(), error) {
 		answer, err := l.api.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
-		return func() { o.info = answer }, err
+		if err != nil {
+			return nil, err
+		}
+		me, err := l.api.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
+		if status.Code(err) == codes.Unimplemented { // a server without keys
+			me, err = nil, nil
+		}
+		return func() { o.info, o.me = answer, me }, err
 	})
 	o.queues.Show()
 	o.schedules.Show()
@@ -99,6 +110,9 @@ func (o *Overview) poller(every time.Duration, call func(ctx context.Context, na
 func (o *Overview) activity(step time.Duration, to *series) func(context.Context, string) (func(), error) {
 	return func(ctx context.Context, _ string) (func(), error) {
 		answer, err := o.link.api.GetActivity(ctx, &kagziv1.GetActivityRequest{Step: durationpb.New(step)})
+		if status.Code(err) == codes.PermissionDenied { // it is of all namespaces together: only some may see it, and the rest is there without it
+			return func() { o.sealed = true }, nil
+		}
 		return func() { *to = series{at: moment(answer.GetAt()), step: step, points: answer.GetPoints()} }, err
 	}
 }
@@ -107,7 +121,7 @@ func (o *Overview) activity(step time.Duration, to *series) func(context.Context
 func (o *Overview) Show() {
 	o.shown = true
 	o.readSeconds.every = statsEvery
-	if o.link.Ready() {
+	if o.link.Ready() && !o.sealed {
 		o.readSeconds.now()
 		o.readMinutes.want()
 	}
@@ -147,6 +161,9 @@ func (o *Overview) Stats() *kagziv1.GetStatsResponse { return o.stats }
 
 // Info is what the server is; nil until it has come.
 func (o *Overview) Info() *kagziv1.GetServerInfoResponse { return o.info }
+
+// Me is who the server takes the caller for; nil until it has come, and of a server that has no keys.
+func (o *Overview) Me() *kagziv1.WhoAmIResponse { return o.me }
 
 // Err is why there is nothing to show; nil when there is something.
 func (o *Overview) Err() error { return o.failure(o.stats != nil) }
@@ -218,13 +235,16 @@ func (o *Overview) heard(c Change) {
 		return
 	}
 	if c.Back {
+		o.sealed = false
 		o.readAll()
 		return
 	}
 	if someRuns(c) || c.WorkersChanged || c.SchedulesChanged {
 		o.readStats.want()
-		o.readSeconds.want()
-		o.readMinutes.want()
+		if !o.sealed {
+			o.readSeconds.want()
+			o.readMinutes.want()
+		}
 	}
 	if c.Beat {
 		o.readInfo.want()

@@ -128,17 +128,34 @@ func TestWarnings(t *testing.T) {
 		"offline worker":              {Situation{Workers: worker(kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE, time.Hour), WorkersAsOf: now}, nil},
 		"schedules": {Situation{Schedules: []*kagziv1.WorkflowSchedule{{ScheduleId: "s1"}, {ScheduleId: "s2", Name: "nightly", Enabled: true, Broken: "no such zone"}}},
 			[]Warning{{Alarm, "schedule nightly cannot fire: no such zone", "schedules", "nightly"}, {Notice, "schedule s1 is paused", "schedules", "s1"}}},
-		"clock ahead":      {Situation{Skew: 3 * time.Second}, []Warning{{Warn, "the server's clock is 3s ahead of this machine's", "server", ""}}},
-		"clock behind":     {Situation{Skew: -time.Hour}, []Warning{{Warn, "the server's clock is 1h0m behind this machine's", "server", ""}}},
-		"clock uncertain":  {Situation{Skew: 3 * time.Second, RoundTrip: 2 * time.Second}, nil},
-		"older":            {Situation{Info: info("", "", ""), Version: "v1.10.0"}, []Warning{{Notice, "the server is v1.2.0, older than this program, v1.10.0", "server", ""}}},
-		"newer":            {Situation{Info: info("", "", ""), Version: "v1.1.9"}, nil},
-		"no real version":  {Situation{Info: info("", "", ""), Version: "dev"}, nil},
-		"insecure":         {Situation{Info: info("settings", "insecure", "true")}, []Warning{{Notice, "the server lets other machines in without encryption and keys (--insecure)", "server", ""}}},
-		"secure by choice": {Situation{Info: info("settings", "insecure", "false")}, nil},
+		"clock ahead":     {Situation{Skew: 3 * time.Second}, []Warning{{Warn, "the server's clock is 3s ahead of this machine's", "server", ""}}},
+		"clock behind":    {Situation{Skew: -time.Hour}, []Warning{{Warn, "the server's clock is 1h0m behind this machine's", "server", ""}}},
+		"clock uncertain": {Situation{Skew: 3 * time.Second, RoundTrip: 2 * time.Second}, nil},
+		"older":           {Situation{Info: info("", "", ""), Version: "v1.10.0"}, []Warning{{Notice, "the server is v1.2.0, older than this program, v1.10.0", "server", ""}}},
+		"newer":           {Situation{Info: info("", "", ""), Version: "v1.1.9"}, nil},
+		"no real version": {Situation{Info: info("", "", ""), Version: "dev"}, nil},
+		"exposed": {Situation{Info: &kagziv1.GetServerInfoResponse{Warnings: []string{"other machines can reach this server, which needs no key"}}},
+			[]Warning{{Alarm, "other machines can reach this server, which needs no key", "server", ""}}},
 	} {
 		if diff := cmp.Diff(try.want, Warnings(try.situation)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+}
+
+func TestAnOverviewOfWhoMayNotSeeTheActivityAsksForItOnce(t *testing.T) {
+	story(t, func(s *server) { s.sealed = true }, func(t *testing.T, s *server, u *ui, l *Link) {
+		o := NewOverview(l)
+		defer o.Close()
+		o.Show()
+		u.settle()
+		asked := s.called("GetActivity 1s")
+		for range 20 {
+			s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
+			u.advance(time.Second)
+		}
+		if n := s.called("GetActivity 1s"); n != asked || o.Err() != nil || o.err != nil {
+			t.Fatalf("asked %d times more, error %v, %v", n-asked, o.Err(), o.err)
+		}
+	})
 }

@@ -78,8 +78,8 @@ func ofHealth(s Situation) []Warning {
 }
 
 func ofDisk(info *kagziv1.GetServerInfoResponse) []Warning {
-	value, ok := fact(info, "database", "free disk space")
-	free, known := parseBytes(value)
+	value, ok := Fact(info, "database", "free disk space")
+	free, known := ParseBytes(value)
 	switch {
 	case !ok || !known || free >= diskWarn:
 		return nil
@@ -180,17 +180,17 @@ func ofServer(s Situation) []Warning {
 	if skew-s.RoundTrip > skewMost {
 		list = append(list, Warning{Level: Warn, Text: fmt.Sprintf("the server's clock is %s %s this machine's", render.Duration(skew), ahead), View: "server"})
 	}
-	if older(s.Info.GetVersion(), s.Version) {
+	if Older(s.Info.GetVersion(), s.Version) {
 		list = append(list, Warning{Level: Notice, Text: fmt.Sprintf("the server is %s, older than this program, %s", s.Info.GetVersion(), s.Version), View: "server"})
 	}
-	if value, _ := fact(s.Info, "settings", "insecure"); value == "true" {
-		list = append(list, Warning{Level: Notice, Text: "the server lets other machines in without encryption and keys (--insecure)", View: "server"})
+	for _, text := range s.Info.GetWarnings() {
+		list = append(list, Warning{Level: Alarm, Text: text, View: "server"})
 	}
 	return list
 }
 
-// fact is what a server tells of itself under a name.
-func fact(info *kagziv1.GetServerInfoResponse, section, name string) (value string, ok bool) {
+// Fact is what a server tells of itself under a name.
+func Fact(info *kagziv1.GetServerInfoResponse, section, name string) (value string, ok bool) {
 	for _, f := range info.GetFacts() {
 		if f.GetSection() == section && f.GetName() == name {
 			return f.GetValue(), true
@@ -199,8 +199,8 @@ func fact(info *kagziv1.GetServerInfoResponse, section, name string) (value stri
 	return "", false
 }
 
-// parseBytes reads "4.1 GiB".
-func parseBytes(text string) (int64, bool) {
+// ParseBytes reads "4.1 GiB".
+func ParseBytes(text string) (int64, bool) {
 	number, unit, _ := strings.Cut(text, " ")
 	value, err := strconv.ParseFloat(number, 64)
 	shift := slices.Index([]string{"B", "KiB", "MiB", "GiB", "TiB"}, unit)
@@ -210,8 +210,8 @@ func parseBytes(text string) (int64, bool) {
 	return int64(value * float64(int64(1)<<(10*shift))), true
 }
 
-// older says whether one version, such as "v0.4.1", comes before another. What is no version is not compared.
-func older(version, than string) bool {
+// Older says whether one version, such as "v0.4.1", comes before another. What is no version is not compared.
+func Older(version, than string) bool {
 	a, ok := parseVersion(version)
 	b, also := parseVersion(than)
 	return ok && also && slices.Compare(a, b) < 0

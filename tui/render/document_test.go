@@ -108,3 +108,16 @@ func TestYAML_keeps_the_digits_and_the_order_of_a_payload(t *testing.T) {
 		t.Fatal(diff)
 	}
 }
+
+func TestAn_encrypted_payload_shows_its_key_and_size_and_nothing_of_what_is_inside(t *testing.T) {
+	p := &kagziv1.Payload{Data: []byte("CIPHERTEXT"), Metadata: map[string]string{"content-type": "application/json", "encoding": "binary/encrypted", "encryption-key": "orders\x1b[2J"}}
+	if line := PayloadLine(p, -1); line != "<encrypted, key=orders\x1b[2J, 10 B>" {
+		t.Errorf("one line: %q", line)
+	}
+	if lines := PayloadLines(p, -1); len(lines) != 1 || lines[0] != `<encrypted, key=orders\x1b[2J, 10 B>` {
+		t.Errorf("lines: %q", lines)
+	}
+	if _, ok := Encrypted(&kagziv1.Payload{Data: []byte("x"), Metadata: map[string]string{"encoding": "gzip"}}); ok {
+		t.Error("gzip counts as encrypted")
+	}
+}

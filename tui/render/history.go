@@ -2,6 +2,7 @@ package render
 
 import (
 	"strconv"
+	"strings"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -30,11 +31,30 @@ func AuditTable(events []*kagziv1.AuditEvent, v View) Table {
 		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "OUTCOME", Flex: true}, {Title: "DETAIL", Flex: true}, {Title: "REASON", Flex: true},
 	}}
 	for _, e := range events {
-		outcome := Text(e.GetOutcome())
-		if e.GetOutcome() != "ok" {
-			outcome.Style = Bad
-		}
-		t.Rows = append(t.Rows, []Cell{{Text: v.Time(e.GetAt())}, Text(e.GetActor()), Text(e.GetMethod()), outcome, Text(e.GetDetail()), Text(e.GetReason())})
+		t.Rows = append(t.Rows, []Cell{{Text: v.Time(e.GetAt())}, Text(e.GetActor()), Text(e.GetMethod()), auditOutcome(e), Text(e.GetDetail()), Text(e.GetReason())})
+	}
+	return t
+}
+
+func auditOutcome(e *kagziv1.AuditEvent) Cell {
+	c := Text(e.GetOutcome())
+	if e.GetOutcome() != "ok" {
+		c.Style = Bad
+	}
+	return c
+}
+
+// ChangesTable is AuditTable for changes of different things: it says to what.
+func ChangesTable(events []*kagziv1.AuditEvent, v View) Table {
+	t := Table{Columns: []Column{
+		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "TO", Flex: true}, {Title: "OUTCOME", Flex: true},
+		{Title: "DETAIL", Flex: true}, {Title: "REASON", Flex: true}, {Title: "FROM", Flex: true, Spare: 1},
+	}}
+	for _, e := range events {
+		t.Rows = append(t.Rows, []Cell{
+			{Text: v.Time(e.GetAt())}, Text(e.GetActor()), Text(e.GetMethod()), Text(strings.TrimSpace(e.GetSubject() + " " + e.GetSubjectId())), auditOutcome(e),
+			Text(e.GetDetail()), Text(e.GetReason()), Text(e.GetPeer()),
+		})
 	}
 	return t
 }

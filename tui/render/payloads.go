@@ -16,6 +16,9 @@ import (
 // PayloadLines are a payload as people read it: JSON indented, text as it is, anything else as hexadecimal, cut after limit bytes
 // (negative: not cut).
 func PayloadLines(p *kagziv1.Payload, limit int) []string {
+	if label, ok := Encrypted(p); ok {
+		return []string{Safe(label)} // nobody reads ciphertext
+	}
 	limit = limitOf(limit)
 	var lines []string
 	if label := payloadLabel(p); label != "" {
@@ -47,9 +50,12 @@ func PayloadLines(p *kagziv1.Payload, limit int) []string {
 
 // PayloadLine is a payload in one line of raw text: JSON without blanks, text as it is, or its size.
 func PayloadLine(p *kagziv1.Payload, limit int) string {
+	label, hidden := Encrypted(p)
 	switch {
 	case len(p.GetData()) == 0:
 		return ""
+	case hidden:
+		return label
 	case payloadLabel(p) != "" || !readable(p.GetData()):
 		return fmt.Sprintf("<%s%s>", Bytes(int64(len(p.GetData()))), labelSuffix(p))
 	}
@@ -63,6 +69,19 @@ func PayloadLine(p *kagziv1.Payload, limit int) string {
 		shown += "…"
 	}
 	return shown
+}
+
+// Encrypted says of a payload that the SDK's codec has encrypted with which key that was and how large it is, as raw text:
+// "<encrypted, key=orders-2026, 123 B>". ok is false for all others.
+func Encrypted(p *kagziv1.Payload) (text string, ok bool) {
+	if p.GetMetadata()["encoding"] != "binary/encrypted" {
+		return "", false
+	}
+	text = "<encrypted"
+	if key := p.GetMetadata()["encryption-key"]; key != "" {
+		text += ", key=" + key
+	}
+	return text + ", " + Bytes(int64(len(p.GetData()))) + ">", true
 }
 
 // payloadLabel says what a payload is when it is not JSON as such.

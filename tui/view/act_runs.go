@@ -19,10 +19,10 @@ import (
 func (a *App) runActions(targets func() []*kagziv1.Workflow, step func() string) []*Action {
 	r := runDeeds{app: a, targets: targets, step: step}
 	return []*Action{
-		{Name: "cancel", Keys: []string{"x"}, Args: "[GRACE]", Help: "cancel the run; with a grace such as 30s its code may clean up", Group: GroupAct, Changes: true, Hint: 3, Off: r.noneOpen, Run: r.cancel},
+		{Name: "cancel", Keys: []string{"x"}, Args: "[GRACE]", Help: "cancel the run; with a grace such as 30s its code may clean up", Group: GroupAct, Changes: true, Least: clients, Hint: 3, Off: r.noneOpen, Run: r.cancel},
 		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, whatever its code does", Group: GroupAct, Changes: true, Off: r.noneOpen, Run: r.terminate},
 		{Name: "retry", Keys: []string{"t"}, Args: "[STEP | --restart]", Help: "start the ended run again, from the step under the cursor", Group: GroupAct, Changes: true, Hint: 4, Off: r.noneEnded, Run: r.retry},
-		{Name: "signal", Keys: []string{"s"}, Help: "send the run a signal", Group: GroupAct, Changes: true, Hint: 5, Off: r.noneOpen, Run: r.signal},
+		{Name: "signal", Keys: []string{"s"}, Help: "send the run a signal", Group: GroupAct, Changes: true, Least: clients, Hint: 5, Off: r.noneOpen, Run: r.signal},
 		{Name: "pause", Aliases: []string{"resume"}, Keys: []string{"P"}, Help: "take the run out of the workers' hands, or let it go on", Group: GroupAct, Changes: true, Hint: 6, Off: r.noneOpen, Run: r.pause},
 		{Name: "override", Keys: []string{"O"}, Help: "set the result of a step by hand", Group: GroupAct, Changes: true, Off: r.notOne, Run: r.override},
 		{Name: "pin", Aliases: []string{"unpin"}, Keys: []string{"I"}, Help: "keep the run whatever the retention, or let it go", Group: GroupAct, Changes: true, Off: r.none, Run: r.pin},

@@ -4,20 +4,24 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // Action is something that a person can do. The one list of them drives the keys, the hints, the help and the commands, so that none
 // of these can say what another does not.
 type Action struct {
-	Name     string   // as a command: "cancel"
-	Aliases  []string // other names of the command
-	Keys     []string // as widget.KeyName has them
-	Args     string   // of the command, for the help: "[ID]"
-	Short    string   // for the hints: "cancel"; empty is Name
-	Help     string   // one sentence without a full stop
-	Group    Group
-	Changes  bool // something on the server: not there when looking only
-	Hint     int  // place in the hints, from 1; 0: in the help alone
+	Name    string   // as a command: "cancel"
+	Aliases []string // other names of the command
+	Keys    []string // as widget.KeyName has them
+	Args    string   // of the command, for the help: "[ID]"
+	Short   string   // for the hints: "cancel"; empty is Name
+	Help    string   // one sentence without a full stop
+	Group   Group
+	Changes bool // something on the server: not there when looking only
+	// Least is the role of a key that may do what changes something; unset: an operator's. Those above it may too.
+	Least    kagziv1.KeyRole
+	Hint     int // place in the hints, from 1; 0: in the help alone
 	Run      func(args []string) error
 	Complete func(text string) []string // what the argument may be, given its beginning
 	// Off says why it cannot be done now; empty when it can. nil: it always can.

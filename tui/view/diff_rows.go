@@ -231,5 +231,9 @@ func payloadText(p *kagziv1.Payload) []string {
 	case len(p.GetData()) > diffBytes:
 		return []string{payloadKind(p) + ", too large to be compared line by line", fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData()))}
 	}
-	return render.PayloadLines(p, -1)
+	lines := render.PayloadLines(p, -1)
+	if _, hidden := render.Encrypted(p); hidden { // which looks the same whatever is inside
+		lines = append(lines, fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData())))
+	}
+	return lines
 }

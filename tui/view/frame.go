@@ -135,6 +135,11 @@ func (a *App) drawHeader(c widget.Canvas) {
 	state := a.look.Glyph(sign.Glyph) + " " + sign.Word
 	x := c.W - 1 - render.Width(state)
 	c.Text(x, 0, state, a.look.Style(sign.Style))
+	if len(a.overview.Info().GetWarnings()) > 0 { // the overview and the server's page say what it is
+		mark := a.look.Glyph(theme.Alert) + " exposed"
+		x -= render.Width(mark) + 2
+		c.Text(x, 0, mark, a.look.Role(theme.Danger))
+	}
 	if right != "" && c.W >= 80 {
 		right = render.Truncate(render.Safe(right), c.W/3)
 		x -= render.Width(right) + 2
@@ -164,7 +169,10 @@ func (a *App) about() string {
 	if a.options.Note != "" {
 		parts = append(parts, a.options.Note)
 	}
-	if a.options.ReadOnly {
+	if role, ok := a.role(); ok {
+		parts = append(parts, render.KeyRole(role))
+	}
+	if a.looksOnly() {
 		parts = append(parts, "read-only")
 	}
 	if info := a.overview.Info(); info != nil && a.options.Note == "" {

@@ -130,7 +130,7 @@ func (a *App) global() registry {
 		{Name: "messages", Help: "what this program said", Group: GroupGo, Run: func([]string) error { a.showMessages(); return nil }},
 		{Name: "mouse", Args: "on|off", Help: "take the mouse, or leave it to the terminal", Group: GroupGlobal, Run: a.setMouse,
 			Complete: func(text string) []string { return beginning([]string{"on", "off"}, text) }},
-		{Name: "again", Help: "do the last action once more to what failed; what had worked is not done twice", Group: GroupAct, Changes: true, Run: func([]string) error { return a.again() }},
+		{Name: "again", Help: "do the last action once more to what failed; what had worked is not done twice", Group: GroupAct, Changes: true, Least: clients, Run: func([]string) error { return a.again() }},
 		{Name: "suspend", Help: "go to the shell; fg comes back", Group: GroupGlobal, Run: func([]string) error { return a.suspend() }},
 	}
 	for _, v := range views {

@@ -47,6 +47,7 @@ func (a *App) actions() registry {
 	list = append(list, a.global()...).without(a.options.ReadOnly)
 	taken := map[string]bool{}
 	for _, action := range list {
+		a.forbid(action)
 		if keys, ok := a.options.Config.Keys[action.Name]; ok {
 			action.Keys = keys
 		}

@@ -95,12 +95,12 @@ func (p *namespacesPage) Actions() []*Action {
 			a.readPairs("Namespace "+n.GetNamespace(), render.NamespacePairs(n, a.clock.view()))
 			return nil
 		})},
-		{Name: "new", Keys: []string{"n"}, Help: "make a namespace", Group: GroupAct, Changes: true, Hint: 2, Run: func([]string) error { a.newNamespace(); return nil }},
-		{Name: "edit", Keys: []string{"e"}, Help: "change the namespace", Group: GroupAct, Changes: true, Hint: 3, Run: one(func(n *kagziv1.Namespace) error { a.changeNamespace(n); return nil })},
-		{Name: "toggle", Keys: []string{"x"}, Short: "disable or enable", Help: "let no run start in namespaces, or let them again", Group: GroupAct, Changes: true, Hint: 4,
+		{Name: "new", Keys: []string{"n"}, Help: "make a namespace", Group: GroupAct, Changes: true, Least: admins, Hint: 2, Run: func([]string) error { a.newNamespace(); return nil }},
+		{Name: "edit", Keys: []string{"e"}, Help: "change the namespace", Group: GroupAct, Changes: true, Least: admins, Hint: 3, Run: one(func(n *kagziv1.Namespace) error { a.changeNamespace(n); return nil })},
+		{Name: "toggle", Keys: []string{"x"}, Short: "disable or enable", Help: "let no run start in namespaces, or let them again", Group: GroupAct, Changes: true, Least: admins, Hint: 4,
 			Run: func([]string) error { return a.disableOrEnable(targetsOf(&p.shelf)) }},
-		{Name: "disable", Help: "let no run start in namespaces", Group: GroupAct, Changes: true, Run: func([]string) error { return a.disableNamespaces(targetsOf(&p.shelf)) }},
-		{Name: "enable", Help: "let runs start in namespaces again", Group: GroupAct, Changes: true, Run: func([]string) error { return a.enableNamespaces(targetsOf(&p.shelf)) }},
+		{Name: "disable", Help: "let no run start in namespaces", Group: GroupAct, Changes: true, Least: admins, Run: func([]string) error { return a.disableNamespaces(targetsOf(&p.shelf)) }},
+		{Name: "enable", Help: "let runs start in namespaces again", Group: GroupAct, Changes: true, Least: admins, Run: func([]string) error { return a.enableNamespaces(targetsOf(&p.shelf)) }},
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 
 // payloadKind says how large a payload is and, where it is not plain JSON, what it is said to be.
 func payloadKind(p *kagziv1.Payload) string {
+	if label, ok := render.Encrypted(p); ok {
+		return label
+	}
 	kind := render.Bytes(int64(len(p.GetData())))
 	if t := p.GetMetadata()["content-type"]; t != "" && t != "application/json" {
 		kind += ", " + t
@@ -100,6 +103,10 @@ func (t *payloadsTab) drawOne(c widget.Canvas, i int) {
 		return
 	}
 	c.Cut(0, 0, c.W, mark+name+"  "+payloadKind(payload), style)
+	if _, hidden := render.Encrypted(payload); hidden {
+		drawMiddle(c.Part(0, 1, c.W, c.H-1), widget.TextLine("Only workers and clients that have the key can read it.", render.Dim))
+		return
+	}
 	d := t.documents[i]
 	d.SetRect(c.X+1, c.Y+1, c.W-1, c.H-1)
 	d.Draw(c.Screen)

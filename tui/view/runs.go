@@ -339,7 +339,7 @@ func (p *runsPage) Actions() []*Action {
 			},
 			Run: func([]string) error { p.runs.LoadMore(); return nil }},
 	}
-	list = append(list, &Action{Name: "start", Aliases: []string{"new"}, Keys: []string{"n"}, Help: "start a run", Group: GroupAct, Changes: true, Hint: 2, Run: func([]string) error {
+	list = append(list, &Action{Name: "start", Aliases: []string{"new"}, Keys: []string{"n"}, Help: "start a run", Group: GroupAct, Changes: true, Least: clients, Hint: 2, Run: func([]string) error {
 		p.app.startForm(p.names())
 		return nil
 	}})

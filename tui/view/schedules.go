@@ -27,7 +27,7 @@ func openSchedules(a *App, _ []string) (page, error) {
 		widget.TextLine("No schedules.", render.Plain), {},
 		widget.TextLine("kagzi schedule create report --cron '0 2 * * *'", render.Dim),
 	}
-	if !a.options.ReadOnly {
+	if !a.looksOnly() {
 		p.empty = append(p.empty, widget.TextLine("n opens a form", render.Dim))
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("schedule", id)) }
@@ -119,7 +119,7 @@ func (p *schedulesPage) Banner() string {
 
 // mend says how a schedule that cannot fire is put right, where anything can be changed.
 func (a *App) mend() string {
-	if a.options.ReadOnly {
+	if a.looksOnly() {
 		return ""
 	}
 	return "; e mends it"

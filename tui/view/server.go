@@ -80,8 +80,13 @@ func (p *serverPage) Draw(c widget.Canvas) {
 		return
 	}
 	c = c.Part(1, 0, c.W-2, c.H)
+	top := 1
 	p.healthLine().Draw(c.Part(0, 0, c.W, 1))
-	body := c.Part(0, 1, c.W, c.H-1)
+	for _, warning := range p.server.Info().GetWarnings() {
+		widget.TextLine(p.app.look.Glyph(theme.Alert)+" "+warning, render.Bad).Draw(c.Part(0, top, c.W, 1))
+		top++
+	}
+	body := c.Part(0, top, c.W, c.H-top)
 	switch {
 	case c.W >= 160:
 		third := c.W / 3

@@ -44,6 +44,7 @@ func (w *World) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoReque
 			Backend: "sqlite", BackendVersion: "3.53.0", Database: "kagzi.db", DatabaseBytes: w.databaseBytes(), StartedAt: stamp(w.activity.since),
 			Notifications: "in-process", SchemaVersion: 9, HeartbeatIntervalMs: heartbeat.Milliseconds(), LeaseMs: lease.Milliseconds(),
 			Facts: w.facts(), Methods: w.methodStats(), OpenConnections: workers + 1, OpenStreams: workers + w.streams,
+			Warnings: w.keyring.warnings,
 		}, nil
 	})
 }

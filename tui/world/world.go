@@ -56,6 +56,7 @@ type World struct {
 	dispatching  bool // a look at who could take which run is planned
 	news         news
 	trouble      trouble
+	keyring      keyring
 }
 
 // answered is what a request_id was told.

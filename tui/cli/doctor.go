@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// States of a Check.
+const (
+	checkOK   = "ok"
+	checkWarn = "warn"
+	checkBad  = "bad"
+)
+
+func newDoctor(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is wrong, and what to do about it",
+		Long: `Look at the server, its database, clock, disk, keys and certificate, at the workers and queues of the namespace, and say in one line
+each whether it is well, and what to do when it is not. Where no server answers it looks at what one would need here: settings, data
+directory, disk, schema and ports.
+
+Exit code: 1 when something is bad, 0 otherwise.`,
+		Example: "  kagzi doctor\n  kagzi doctor --profile prod -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runDoctor(ctx, c, e.local, e.version) })
+		},
+	}
+	e.register(cmd)
+	return cmd
+}
+
+func runDoctor(ctx context.Context, c *client, local Local, version string) error {
+	p := &patient{client: c, version: version}
+	checks, err := p.examine(ctx)
+	if err != nil {
+		return err
+	}
+	if !p.reached && local.Examine != nil {
+		checks = append(checks, local.Examine(ctx)...)
+	}
+	return c.printChecks(checks)
+}
+
+// printChecks prints what was found, and ends with the code of the worst.
+func (c *client) printChecks(checks []Check) error {
+	styles := map[string]render.Style{checkOK: render.Good, checkWarn: render.Waiting, checkBad: render.Bad}
+	items := make([]any, len(checks))
+	sound := true
+	for i, k := range checks {
+		sound = sound && k.State != checkBad
+		items[i] = render.Object{{Name: "name", Value: k.Name}, {Name: "state", Value: k.State}, {Name: "text", Value: k.Text}, {Name: "advice", Value: k.Advice}}
+	}
+	if err := c.out.print(result{
+		human: func() []string {
+			var lines []string
+			for _, k := range checks {
+				lines = append(lines, c.out.paint(pad(k.State, 6), styles[k.State])+pad(k.Name, 15)+render.Safe(k.Text))
+				if k.Advice != "" {
+					lines = append(lines, strings.Repeat(" ", 21)+render.Safe(k.Advice))
+				}
+			}
+			return lines
+		},
+		document: render.Object{{Name: "sound", Value: sound}, {Name: "checks", Value: items}},
+		items:    items,
+	}); err != nil {
+		return err
+	}
+	if !sound {
+		return codeError(ExitError)
+	}
+	return nil
+}
+
+func pad(text string, cells int) string {
+	return text + strings.Repeat(" ", max(cells-render.Width(text), 1))
+}
+
+// patient is a server that is examined: what it answered. What it did not tell is nil.
+type patient struct {
+	*client
+	version string // of this program
+	reached bool
+
+	health  *kagziv1.HealthCheckResponse
+	sent    time.Time // of the question after the server's health
+	trip    time.Duration
+	peer    peer.Peer
+	me      *kagziv1.WhoAmIResponse
+	info    *kagziv1.GetServerInfoResponse
+	workers []*kagziv1.Worker
+	queues  []*kagziv1.QueueDepth
+	keys    []*kagziv1.Key
+	refused []string // what the caller's key may not see
+}
+
+// examine asks the server for all that there is to know, and says what it found. Errors are the command's own end.
+func (p *patient) examine(ctx context.Context) ([]Check, error) {
+	if err := p.greet(ctx); err != nil {
+		return p.unreachable(ctx, err)
+	}
+	p.reached = true
+	if bad, err := p.identify(ctx); bad != nil || err != nil {
+		return append(p.ofConnection(), bad...), err
+	}
+	if err := p.ask(ctx); err != nil {
+		return nil, err
+	}
+	return p.checks(), nil
+}
+
+// greet asks how the server is, which needs no key.
+func (p *patient) greet(ctx context.Context) (err error) {
+	p.sent = p.now()
+	p.health, err = p.HealthCheck(ctx, &kagziv1.HealthCheckRequest{}, grpc.Peer(&p.peer))
+	p.trip = p.now().Sub(p.sent)
+	return err
+}
+
+// unreachable is what there is to say of a server that does not answer.
+func (p *patient) unreachable(ctx context.Context, err error) ([]Check, error) {
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	lines, _ := explain(p.placed(err))
+	text, advice, found := strings.Cut(lines[0], "; ")
+	if rest := lines[1:]; found {
+		lines = append([]string{advice}, rest...)
+	} else {
+		lines = rest
+	}
+	return []Check{{Name: "server", State: checkBad, Text: text, Advice: cmp.Or(strings.Join(lines, "; "), "see the server's log")}}, nil
+}
+
+// identify asks who the caller is. A key that opens nothing is a finding.
+func (p *patient) identify(ctx context.Context) ([]Check, error) {
+	me, err := p.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
+	switch status.Code(err) {
+	case codes.OK:
+		p.me = me
+		return nil, nil
+	case codes.Unimplemented:
+		return nil, nil // it has no keys
+	case codes.Unauthenticated:
+		lines, _ := explain(p.placed(err))
+		return []Check{{Name: "caller", State: checkBad, Text: lines[0], Advice: lines[1]}}, nil
+	}
+	return nil, err
+}
+
+// ask gathers the rest. What the key may not see is left out.
+func (p *patient) ask(ctx context.Context) error {
+	for _, question := range []struct {
+		what string
+		ask  func() error
+	}{
+		{"the server's settings", func() (err error) {
+			p.info, err = p.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+			return err
+		}},
+		{"workers", func() error {
+			_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+				answer, err := p.ListWorkers(ctx, &kagziv1.ListWorkersRequest{Namespace: p.namespace, Page: page})
+				p.workers = append(p.workers, answer.GetWorkers()...)
+				return len(answer.GetWorkers()), answer.GetPage(), err
+			})
+			return err
+		}},
+		{"queues", func() error {
+			answer, err := p.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: p.namespace})
+			p.queues = answer.GetQueues()
+			return err
+		}},
+		{"keys", func() (err error) {
+			p.keys, err = p.client.keys(ctx)
+			return err
+		}},
+	} {
+		switch err := question.ask(); status.Code(err) {
+		case codes.OK:
+		case codes.PermissionDenied, codes.Unimplemented:
+			p.refused = append(p.refused, question.what)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// tls is how the connection is encrypted; ok is false when it is not.
+func (p *patient) tls() (info credentials.TLSInfo, ok bool) {
+	info, ok = p.peer.AuthInfo.(credentials.TLSInfo)
+	return info, ok
+}

@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+// What is still well, and what is not any more.
+const (
+	soon     = 14 * 24 * time.Hour // before a key or a certificate ends to be valid
+	skewWarn = 2 * time.Second
+	skewBad  = 30 * time.Second // a worker's lease
+	diskWarn = 1 << 30          // bytes left
+	diskBad  = 256 << 20        // below, new runs are refused
+)
+
+// checks are what was found at a server that answered, in the order of its layers.
+func (p *patient) checks() []Check {
+	list := p.ofConnection()
+	list = append(list, p.ofCaller(), p.ofClock())
+	if p.info != nil {
+		list = append(list, p.ofDatabase(), p.ofVersions(), p.ofNotifications())
+		list = append(list, p.ofDisk()...)
+		list = append(list, p.ofBackups()...)
+		for _, warning := range p.info.GetWarnings() {
+			list = append(list, Check{Name: "exposure", State: checkWarn, Text: warning, Advice: "give the server --tls-cert and --tls-key, and keys to those who call it: kagzi tls init --help, kagzi key --help"})
+		}
+	}
+	list = append(list, p.ofWorkers()...)
+	list = append(list, p.ofQueues()...)
+	list = append(list, p.ofKeys()...)
+	if len(p.refused) > 0 {
+		list = append(list, Check{Name: "left out", State: checkWarn, Text: "not seen: " + strings.Join(p.refused, ", "), Advice: "an admin's key sees everything"})
+	}
+	return list
+}
+
+// ofConnection is about the server itself and the way there.
+func (p *patient) ofConnection() []Check {
+	text := fmt.Sprintf("answers at %s in %s", p.address, render.Duration(p.trip))
+	info, encrypted := p.tls()
+	if encrypted {
+		text += ", " + tls.VersionName(info.State.Version)
+	} else {
+		text += ", not encrypted"
+	}
+	server := Check{Name: "server", State: checkOK, Text: text}
+	if p.health.GetStatus() == kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING {
+		server.State, server.Text = checkBad, "is not well: "+cmp.Or(p.health.GetMessage(), "it does not say why")
+		server.Advice = "see the server's log; of a service: kagzi service logs"
+	}
+	list := []Check{server}
+	if encrypted && len(info.State.PeerCertificates) > 0 {
+		list = append(list, p.ofCertificate(info.State.PeerCertificates[0].NotAfter))
+	}
+	return list
+}
+
+func (p *patient) ofCertificate(until time.Time) Check {
+	left := until.Sub(p.now())
+	c := Check{Name: "certificate", State: checkOK, Text: "valid until " + until.UTC().Format(time.RFC3339)}
+	if left < soon {
+		c.State, c.Text = checkWarn, "of the server ends to be valid "+render.Ago(-left)
+		c.Advice = "renew it; for one of `kagzi tls init`: kagzi tls init --renew (the server takes it up by itself)"
+	}
+	return c
+}
+
+// ofCaller says who the server takes the caller for.
+func (p *patient) ofCaller() Check {
+	c := Check{Name: "caller", State: checkOK, Text: "no key is needed, and everything is allowed"}
+	key := p.me.GetKey()
+	switch {
+	case key != nil:
+		c.Text = fmt.Sprintf("key %s (%s), role %s, %s", key.GetName(), key.GetKeyId(), render.KeyRole(key.GetRole()), strings.Join(render.KeyScope(key), ", "))
+	case p.me.GetKeysRequired():
+		c.Text = "trusted: within the server's process"
+	}
+	if name := p.me.GetCertificate(); name != "" {
+		c.Text += ", with the certificate of " + name
+	}
+	return c
+}
+
+// ofClock compares the server's clock with this machine's. The way there and back is its uncertainty.
+func (p *patient) ofClock() Check {
+	if p.health.GetTimestamp() == nil {
+		return Check{Name: "clock", State: checkWarn, Text: "the server does not tell its time", Advice: "it is older than this program: upgrade it"}
+	}
+	skew := p.health.GetTimestamp().AsTime().Sub(p.sent.Add(p.trip / 2))
+	off, ahead := skew.Abs(), "ahead of"
+	if skew < 0 {
+		ahead = "behind"
+	}
+	c := Check{Name: "clock", State: checkOK, Text: "the server's and this machine's agree to " + render.Duration(max(off, p.trip))}
+	if off-p.trip > skewWarn {
+		c.State, c.Text = checkWarn, fmt.Sprintf("the server's is %s %s this machine's", render.Duration(off), ahead)
+		c.Advice = "let both machines set their clocks by NTP: timedatectl set-ntp true"
+	}
+	if off-p.trip > skewBad {
+		c.State = checkBad
+	}
+	return c
+}
+
+func (p *patient) ofDatabase() Check {
+	i := p.info
+	text := strings.TrimSpace(i.GetBackend()+" "+i.GetBackendVersion()) + ", " + i.GetDatabase()
+	if i.GetDatabaseBytes() > 0 {
+		text += ", " + render.Bytes(i.GetDatabaseBytes())
+	}
+	return Check{Name: "database", State: checkOK, Text: fmt.Sprintf("%s, schema %d", text, i.GetSchemaVersion())}
+}
+
+func (p *patient) ofVersions() Check {
+	server := p.info.GetVersion()
+	c := Check{Name: "versions", State: checkOK, Text: fmt.Sprintf("server %s, this program %s", server, p.version)}
+	if least := p.info.GetMinSdkVersion(); least != "" {
+		c.Text += ", SDKs from " + least
+	}
+	switch {
+	case model.Older(server, p.version):
+		c.State, c.Advice = checkWarn, "the server is the older one: put this program in its place and restart it"
+	case model.Older(p.version, server):
+		c.State, c.Advice = checkWarn, "this program is the older one: upgrade it"
+	}
+	return c
+}
+
+func (p *patient) ofNotifications() Check {
+	how := p.info.GetNotifications()
+	if how == "polling" {
+		return Check{Name: "notifications", State: checkWarn, Text: "servers learn of each other's work only by polling, so that runs may start seconds late",
+			Advice: "let the server reach Postgres directly, not through a pooler in transaction mode, so that LISTEN works"}
+	}
+	return Check{Name: "notifications", State: checkOK, Text: cmp.Or(how, "in-process")}
+}
+
+// ofDisk is about the room that the server's database has left; nothing where it does not tell.
+func (p *patient) ofDisk() []Check {
+	value, told := model.Fact(p.info, "database", "free disk space")
+	free, known := model.ParseBytes(value)
+	if !told || !known {
+		return nil
+	}
+	c := Check{Name: "disk", State: checkOK, Text: value + " left for the database"}
+	if free < diskWarn {
+		c.State, c.Advice = checkWarn, "make room, or end the keeping of old runs sooner: kagzi namespace update NAME --retention 7d"
+	}
+	if free < diskBad {
+		c.State, c.Text = checkBad, "only "+value+" left for the database: new runs are refused"
+	}
+	return []Check{c}
+}
+
+// ofBackups is about those that the server makes by itself; nothing where it does not tell.
+func (p *patient) ofBackups() []Check {
+	last, told := model.Fact(p.info, "backups", "last")
+	if !told {
+		return nil
+	}
+	if why, failed := model.Fact(p.info, "backups", "last error"); failed {
+		return []Check{{Name: "backups", State: checkBad, Text: "the last one failed: " + why, Advice: "see that the directory has room and may be written to: kagzi version --server -o json"}}
+	}
+	return []Check{{Name: "backups", State: checkOK, Text: "last " + last}}
+}
+
+// ofWorkers counts the workers of the namespace.
+func (p *patient) ofWorkers() []Check {
+	if slices.Contains(p.refused, "workers") {
+		return nil
+	}
+	limit := 25 * time.Second
+	if ms := p.info.GetHeartbeatIntervalMs(); ms > 0 {
+		limit = time.Duration(ms) * time.Millisecond * 5 / 2
+	}
+	var online, draining int64
+	var silent, versions []string
+	for _, w := range p.workers {
+		switch w.GetStatus() {
+		case kagziv1.WorkerStatus_WORKER_STATUS_ONLINE:
+			online++
+		case kagziv1.WorkerStatus_WORKER_STATUS_DRAINING:
+			draining++
+		default:
+			continue
+		}
+		if p.serverNow().Sub(w.GetLastHeartbeatAt().AsTime()) > limit {
+			silent = append(silent, cmp.Or(w.GetHostname(), w.GetWorkerId()))
+		}
+		if v := w.GetVersion(); v != "" && !slices.Contains(versions, v) {
+			versions = append(versions, v)
+		}
+	}
+	slices.Sort(versions)
+	c := Check{Name: "workers", State: checkOK, Text: fmt.Sprintf("%d online, %d draining in namespace %s", online, draining, p.namespace)}
+	if len(versions) > 0 {
+		c.Text += ", of version " + some(versions)
+	}
+	list := []Check{c}
+	if len(silent) > 0 {
+		list = append(list, Check{Name: "workers", State: checkWarn, Text: "silent for longer than two heartbeats: " + some(silent), Advice: "see whether they run and reach the server; their runs are given to others when their lease is over"})
+	}
+	return list
+}
+
+// serverNow is what time it is by the server's clock.
+func (p *patient) serverNow() time.Time {
+	if at := p.health.GetTimestamp(); at != nil {
+		return at.AsTime()
+	}
+	return p.now()
+}
+
+// ofQueues names the queues in which runs wait that no worker takes.
+func (p *patient) ofQueues() []Check {
+	if slices.Contains(p.refused, "queues") {
+		return nil
+	}
+	var list []Check
+	for _, q := range p.queues {
+		if text := render.Unserved(q); text != "" {
+			list = append(list, Check{Name: "queues", State: checkWarn, Text: "in queue " + q.GetTaskQueue() + " wait " + text, Advice: "start a worker that serves them: kagzi queue show " + q.GetTaskQueue() + " --namespace " + p.namespace})
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, Check{Name: "queues", State: checkOK, Text: fmt.Sprintf("every run that waits in namespace %s has a worker that serves it", p.namespace)})
+	}
+	return list
+}
+
+// ofKeys counts the keys, and names those that end to be valid soon.
+func (p *patient) ofKeys() []Check {
+	if slices.Contains(p.refused, "keys") {
+		return nil
+	}
+	var valid int
+	var ending, ended []string
+	for _, k := range p.keys {
+		left := k.GetExpiresAt().AsTime().Sub(p.serverNow())
+		switch {
+		case k.GetExpiresAt() == nil || left >= soon:
+			valid++
+		case left > 0:
+			valid++
+			ending = append(ending, k.GetName()+" "+render.Ago(-left))
+		default:
+			ended = append(ended, k.GetName())
+		}
+	}
+	c := Check{Name: "keys", State: checkOK, Text: counted(int64(valid), "valid key")}
+	switch {
+	case len(p.keys) == 0:
+		c.Text = "none: every call is let in"
+	case len(ending) > 0:
+		c.State, c.Text = checkWarn, c.Text+"; ending to be valid: "+some(ending)
+		c.Advice = "make new ones, hand them out, and revoke the old: kagzi key create --help"
+	case valid == 0:
+		c.State, c.Text = checkBad, "every key has expired: nobody is let in"
+		c.Advice = "beside the database: kagzi key create NAME --role admin --db default"
+	}
+	if len(ended) > 0 && valid > 0 {
+		c.Text += "; expired: " + some(ended)
+	}
+	return []Check{c}
+}
+
+// some names a few of many.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// diagnosis is what doctor prints, by the name of the check: "state text / advice", the worst of several.
+func diagnosis(t *testing.T, s *session, code int) map[string]string {
+	t.Helper()
+	out, _ := s.want(t, code, "doctor", "-o", "json")
+	var document struct {
+		Sound  bool
+		Checks []Check
+	}
+	if err := json.Unmarshal([]byte(out), &document); err != nil {
+		t.Fatal(err)
+	}
+	if document.Sound != (code == ExitOK) {
+		t.Errorf("sound = %t with exit code %d", document.Sound, code)
+	}
+	found := map[string]string{}
+	for _, c := range document.Checks {
+		if (c.State == checkOK) != (c.Advice == "") {
+			t.Errorf("%+v: want advice just where it is not well", c)
+		}
+		if old, there := found[c.Name]; !there || strings.HasPrefix(old, checkOK) {
+			found[c.Name] = fmt.Sprintf("%s %s / %s", c.State, c.Text, c.Advice)
+		}
+	}
+	return found
+}
+
+func TestDoctor(t *testing.T) {
+	fact := func(section, name, value string) func(*fake) {
+		return func(f *fake) {
+			f.info.Facts = append(f.info.Facts, &kagziv1.ServerFact{Section: section, Name: name, Value: value})
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*fake)
+		check  string
+		want   string
+		code   int
+	}{
+		"a server that is well": {func(f *fake) { f.info.Version = "1.2.3" }, "versions", "ok server 1.2.3", ExitOK},
+		"a server that is ill": {func(f *fake) {
+			f.health = &kagziv1.HealthCheckResponse{Status: kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, Message: "disk full", Timestamp: at(0)}
+		}, "server", "bad is not well: disk full", ExitError},
+		"a clock that is a little off": {func(f *fake) { f.health = &kagziv1.HealthCheckResponse{Timestamp: at(5 * time.Second)} }, "clock", "warn the server's is 5s ahead of", ExitOK},
+		"a clock that is far off":      {func(f *fake) { f.health = &kagziv1.HealthCheckResponse{Timestamp: at(-time.Minute)} }, "clock", "bad the server's is 1m0s behind", ExitError},
+		"a disk that fills":            {fact("database", "free disk space", "700.0 MiB"), "disk", "warn 700.0 MiB left", ExitOK},
+		"a disk that is full":          {fact("database", "free disk space", "12.0 MiB"), "disk", "bad only 12.0 MiB left", ExitError},
+		"polling":                      {func(f *fake) { f.info.Notifications = "polling" }, "notifications", "warn servers learn", ExitOK},
+		"backups":                      {fact("backups", "last", "2026-11-20T11:00:00.000Z"), "backups", "ok last 2026-11-20T11", ExitOK},
+		"backups that fail":            {func(f *fake) { fact("backups", "last", "none yet")(f); fact("backups", "last error", "no room")(f) }, "backups", "bad the last one failed: no room", ExitError},
+		"an exposed server":            {func(f *fake) { f.info.Warnings = []string{"other machines can reach it"} }, "exposure", "warn other machines can reach it", ExitOK},
+		"a silent worker":              {func(f *fake) { f.workers[0].LastHeartbeatAt = at(-time.Minute) }, "workers", "warn silent", ExitOK},
+		"a queue that nobody serves":   {func(*fake) {}, "queues", "warn in queue orders wait 1 of type mail", ExitOK},
+		"a key that ends soon":         {func(*fake) {}, "keys", "warn 2 valid keys; ending to be valid: shop in 10d", ExitOK},
+		"keys that all have expired":   {func(f *fake) { f.keys = f.keys[:1] }, "keys", "bad every key has expired", ExitError},
+		"no keys":                      {func(f *fake) { f.keys, f.me = nil, &kagziv1.WhoAmIResponse{} }, "keys", "ok none", ExitOK},
+		"a caller with a key":          {func(*fake) {}, "caller", "ok key ada (", ExitOK},
+		"a caller whose key opens nothing": {func(f *fake) {
+			f.fail = map[string]error{"WhoAmI": status.Error(codes.Unauthenticated, "the key is revoked")}
+		}, "caller", "bad the key is revoked / give a key with --api-key-file", ExitError},
+		"what the caller's key may not see": {func(f *fake) {
+			f.fail = map[string]error{"ListKeys": status.Error(codes.PermissionDenied, "no"), "ListWorkers": status.Error(codes.PermissionDenied, "no")}
+		}, "left out", "warn not seen: workers, keys", ExitOK},
+		"a certificate that ends soon": {func(f *fake) {
+			f.tls = &tls.ConnectionState{Version: tls.VersionTLS13, PeerCertificates: []*x509.Certificate{{NotAfter: noon.Add(50 * time.Hour)}}}
+		}, "certificate", "warn of the server ends to be valid in 2d", ExitOK},
+		"an encrypted connection": {func(f *fake) {
+			f.tls = &tls.ConnectionState{Version: tls.VersionTLS13, PeerCertificates: []*x509.Certificate{{NotAfter: noon.Add(900 * time.Hour)}}}
+		}, "server", "ok answers at 127.0.0.1:50051 in 0s, TLS 1.3", ExitOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &session{server: sampleServer()}
+			c.change(s.server)
+			if got := diagnosis(t, s, c.code)[c.check]; !strings.HasPrefix(got, c.want) {
+				t.Errorf("%s: %q, want %q", c.check, got, c.want)
+			}
+		})
+	}
+	t.Run("without a server looks at what one would need here", func(t *testing.T) {
+		s := &session{server: &fake{fail: map[string]error{"HealthCheck": unavailable}}}
+		s.local.Examine = func(context.Context) []Check { return []Check{{Name: "disk", State: checkOK, Text: "room\x1b"}} }
+		found := diagnosis(t, s, ExitError)
+		if !strings.HasPrefix(found["server"], "bad no server answers at 127.0.0.1:50051 / start one with: kagzi server") || found["disk"] == "" {
+			t.Errorf("found %q", found)
+		}
+		if out, _ := s.want(t, ExitError, "doctor"); !strings.Contains(out, `room\x1b`) {
+			t.Errorf("stdout %q", out)
+		}
+	})
+	t.Run("that fails on its way says why", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		s.server.fail = map[string]error{"ListWorkers": unavailable}
+		s.want(t, ExitUnavailable, "doctor")
+	})
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
+)
+
+func newKey(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "key",
+		Aliases: []string{"keys"},
+		Short:   "Say who may do what: make, list and revoke API keys",
+		Long: `Say who may do what: make, list and revoke API keys.
+
+As long as a database has no key, no call needs one. From the first on, which has to be an admin's, every call to every server of the
+database needs a valid key: in a file that --api-key-file, KAGZI_API_KEY_FILE or the profile names, or in KAGZI_API_KEY.
+
+With --db the commands work on the database itself, without a server and without a key: before a server is exposed for the first time, and
+when the last admin's secret is lost. An SQLite database must have no server running then.`,
+	}
+	cmd.AddCommand(newKeyCreate(e, &keyCreateOptions{}), newKeyList(e, &keyListOptions{}), newKeyRevoke(e, &keyRevokeOptions{}))
+	e.register(cmd)
+	return cmd
+}
+
+type keyListOptions struct {
+	near    nearFlags
+	page    pageFlags
+	revoked bool
+}
+
+func newKeyList(e *env, o *keyListOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List keys, newest first; their secrets are kept nowhere",
+		Example: "  kagzi key list\n  kagzi key list --revoked --db default",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return e.runNear(cmd, &o.near, func(ctx context.Context, c *client) error { return runKeyList(ctx, c, o) })
+		},
+	}
+	o.near.register(cmd)
+	o.page.register(cmd)
+	cmd.Flags().BoolVar(&o.revoked, "revoked", false, "show revoked keys too")
+	return cmd
+}
+
+func runKeyList(ctx context.Context, c *client, o *keyListOptions) error {
+	limit, err := o.page.most()
+	if err != nil {
+		return err
+	}
+	var keys []*kagziv1.Key
+	tokens, err := c.eachKeys(ctx, limit, o.page.token, func(page []*kagziv1.Key) int {
+		before := len(keys)
+		for _, k := range page {
+			if o.revoked || k.GetRevokedAt() == nil {
+				keys = append(keys, k)
+			}
+		}
+		return len(keys) - before
+	})
+	if err != nil {
+		return err
+	}
+	return c.out.printList(listed{
+		name: "keys", noun: "keys", none: "no keys: every call is let in; make the first with: kagzi key create NAME --role admin", items: render.Documents(keys),
+		table: func() render.Table { return render.KeysTable(keys, c.view()) },
+	}, tokens)
+}
+
+// eachKeys asks for keys page by page; see says how many it took.
+func (c *client) eachKeys(ctx context.Context, limit int, token string, see func([]*kagziv1.Key) int) (pageTokens, error) {
+	return eachPage(limit, token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		answer, err := c.ListKeys(ctx, &kagziv1.ListKeysRequest{Page: page})
+		return see(answer.GetKeys()), answer.GetPage(), err
+	})
+}
+
+// keys are all keys that are not revoked.
+func (c *client) keys(ctx context.Context) ([]*kagziv1.Key, error) {
+	var keys []*kagziv1.Key
+	_, err := c.eachKeys(ctx, -1, "", func(page []*kagziv1.Key) int {
+		for _, k := range page {
+			if k.GetRevokedAt() == nil {
+				keys = append(keys, k)
+			}
+		}
+		return len(page)
+	})
+	return keys, err
+}
+
+type keyRevokeOptions struct {
+	near nearFlags
+	yes  bool
+}
+
+func newKeyRevoke(e *env, o *keyRevokeOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke ID|NAME",
+		Short: "Make a key worthless for good, on all servers within 5 s",
+		Long: `Make a key worthless for good, on all servers within 5 s: calls with it are refused, and its streams and sessions end.
+
+The command asks first; -y answers yes, and without a terminal it is required.`,
+		Example:           "  kagzi key revoke ci-2025\n  kagzi key revoke 01936b2e-… -y",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.completeOne(completeKeys),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.runNear(cmd, &o.near, func(ctx context.Context, c *client) error { return runKeyRevoke(ctx, c, o, args[0]) })
+		},
+	}
+	o.near.register(cmd)
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func completeKeys(ctx context.Context, c *client, typed string) []cobra.Completion {
+	keys, _ := c.keys(ctx) // an error leaves nothing to suggest
+	var list []cobra.Completion
+	for _, k := range keys {
+		list = suggest(list, typed, k.GetName(), render.KeyRole(k.GetRole()))
+	}
+	return list
+}
+
+func runKeyRevoke(ctx context.Context, c *client, o *keyRevokeOptions, named string) error {
+	if !o.yes {
+		if err := c.out.askable("-y goes ahead without asking"); err != nil {
+			return err
+		}
+	}
+	keys, err := c.keys(ctx)
+	if err != nil {
+		return err
+	}
+	key := keyNamed(keys, named)
+	if key == nil {
+		return status.Errorf(codes.NotFound, "no key that is not revoked has the id or the name %s; see: kagzi key list", named)
+	}
+	if !o.yes {
+		me, err := c.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
+		if err != nil {
+			return err
+		}
+		if err := c.out.ask(ctx, c.revokeQuestion(key, me, len(keys))); err != nil {
+			return err
+		}
+	}
+	answer, err := c.RevokeKey(ctx, &kagziv1.RevokeKeyRequest{KeyId: key.GetKeyId()})
+	if err != nil {
+		return err
+	}
+	return c.out.print(result{
+		human: func() []string {
+			return []string{render.Safe(key.GetKeyId()) + "  " + c.out.paint("REVOKED", render.Stopped) + "  " + render.Safe(key.GetName())}
+		},
+		document: render.Document(answer),
+	})
+}
+
+// keyNamed is the key with an id, else that with a name; nil when there is none.
+func keyNamed(keys []*kagziv1.Key, named string) *kagziv1.Key {
+	var found *kagziv1.Key
+	for _, k := range keys {
+		switch named {
+		case k.GetKeyId():
+			return k
+		case k.GetName():
+			found = k
+		}
+	}
+	return found
+}
+
+// revokeQuestion says what goes with a key that is revoked.
+func (c *client) revokeQuestion(key *kagziv1.Key, me *kagziv1.WhoAmIResponse, keys int) string {
+	question := fmt.Sprintf("revoke the %s's key %s (%s)", render.KeyRole(key.GetRole()), key.GetName(), key.GetKeyId())
+	if used := key.GetLastUsedAt(); used != nil {
+		question += ", last used " + render.Ago(c.now().Sub(used.AsTime()))
+	}
+	switch {
+	case keys == 1:
+		return question + "? It is the last one: afterwards no call needs a key. Go ahead?"
+	case key.GetKeyId() == me.GetKey().GetKeyId():
+		return question + "? It is the one that you are using: you will be locked out. Go ahead?"
+	}
+	return question + "?"
+}
+
+// keyLine is a key in one line of raw text.
+func (c *client) keyLine(k *kagziv1.Key) string {
+	line := fmt.Sprintf("key %s (%s), role %s", k.GetName(), k.GetKeyId(), render.KeyRole(k.GetRole()))
+	for _, scope := range render.KeyScope(k) {
+		line += ", " + scope
+	}
+	if at := k.GetExpiresAt(); at != nil {
+		line += ", expires " + at.AsTime().UTC().Format(time.RFC3339)
+	}
+	return line
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// required is what a caller with an admin's key is told.
+func required() *kagziv1.WhoAmIResponse {
+	return &kagziv1.WhoAmIResponse{Key: sampleKeys()[3], KeysRequired: true}
+}
+
+func TestKey_create(t *testing.T) {
+	t.Run("prints the secret alone on stdout and what to do with it on stderr", func(t *testing.T) {
+		s := &session{server: &fake{me: required()}}
+		out, msg := s.want(t, ExitOK, "key", "create", "shop", "--role", "worker", "-n", "shop", "--namespace", "crm", "--queue", "orders*", "--type", "order,refund", "--expires", "90d")
+		if out != secret+"\n" || !strings.Contains(msg, "KAGZI_API_KEY") || strings.Contains(msg, secret) {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+		want := &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{
+			Name: "shop", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"shop", "crm"}, TaskQueues: []string{"orders*"}, WorkflowTypes: []string{"order", "refund"}, ExpiresAt: at(90 * 24 * time.Hour),
+		}}
+		if diff := cmp.Diff(want, s.server.requests[1], protocmp.Transform()); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("writes the secret to a file for its owner only, and then shows it nowhere", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "ada.key")
+		s := &session{server: &fake{me: required()}}
+		out, msg := s.want(t, ExitOK, "key", "create", "ada", "--role", "admin", "--output-file", file)
+		content, err := os.ReadFile(file)
+		if err != nil || string(content) != secret+"\n" || out != "" || strings.Contains(msg, secret) {
+			t.Errorf("file %q, %v, stdout %q, stderr %q", content, err, out, msg)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v; want mode 0600", info, err)
+		}
+		if _, msg := s.want(t, ExitUsage, "key", "create", "ada2", "--role", "admin", "--output-file", file); !strings.Contains(msg, "is there already") {
+			t.Errorf("stderr %q", msg)
+		}
+		if len(s.server.keys) != 1 {
+			t.Errorf("a key was made although its secret could not be kept: %v", s.server.keys)
+		}
+		if out, _ := s.want(t, ExitOK, "key", "create", "b", "--role", "admin", "--output-file", file+"2", "-o", "json"); strings.Contains(out, secret) || !strings.Contains(out, `"secret": null`) {
+			t.Errorf("stdout %q", out)
+		}
+	})
+	t.Run("leaves no file behind when the server refuses", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "ada.key")
+		s := &session{server: &fake{me: required(), fail: map[string]error{"CreateKey": unavailable}}}
+		s.want(t, ExitUnavailable, "key", "create", "ada", "--role", "admin", "--output-file", file)
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("of the first key asks, because it locks everybody else out", func(t *testing.T) {
+		s := &session{server: &fake{}, tty: true, stdin: "n\n"}
+		if _, msg := s.want(t, ExitError, "key", "create", "ada", "--role", "admin"); !strings.Contains(msg, "locked out") || len(s.server.keys) != 0 {
+			t.Errorf("stderr %q, keys %v", msg, s.server.keys)
+		}
+		s = &session{server: &fake{}}
+		if _, msg := s.want(t, ExitUsage, "key", "create", "ada", "--role", "admin"); !strings.Contains(msg, "-y") || len(s.server.keys) != 0 {
+			t.Errorf("stderr %q, keys %v", msg, s.server.keys)
+		}
+		if _, msg := s.want(t, ExitUsage, "key", "create", "w", "--role", "worker", "-n", "default", "-y"); !strings.Contains(msg, "kagzi key create w --role admin") {
+			t.Errorf("stderr %q", msg)
+		}
+		if out, msg := s.want(t, ExitOK, "key", "create", "ada", "--role", "admin", "-y"); out != secret+"\n" || !strings.Contains(msg, "every call needs a key from now on") {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+	})
+}
+
+func TestKey_list_leaves_out_revoked_keys_unless_asked(t *testing.T) {
+	s := &session{server: &fake{keys: sampleKeys()}}
+	if out, _ := s.want(t, ExitOK, "key", "list"); strings.Contains(out, "old") || !strings.Contains(out, "ada") {
+		t.Errorf("stdout\n%s", out)
+	}
+	if out, _ := s.want(t, ExitOK, "key", "list", "--revoked"); !strings.Contains(out, "REVOKED") {
+		t.Errorf("stdout\n%s", out)
+	}
+	s = &session{}
+	if out, msg := s.want(t, ExitOK, "key", "list"); out != "" || !strings.Contains(msg, "every call is let in") {
+		t.Errorf("stdout %q, stderr %q", out, msg)
+	}
+}
+
+func TestKey_revoke(t *testing.T) {
+	t.Run("takes an id or the name of a key that is not revoked", func(t *testing.T) {
+		for _, named := range []string{"shop", "01936b2e-0000-7000-8000-0000000000a3"} {
+			s := &session{server: &fake{keys: sampleKeys(), me: required()}}
+			if out, _ := s.want(t, ExitOK, "key", "revoke", named, "-y"); !strings.Contains(out, "REVOKED  shop") {
+				t.Errorf("stdout %q", out)
+			}
+		}
+		s := &session{server: &fake{keys: sampleKeys(), me: required()}}
+		if _, msg := s.want(t, ExitNotFound, "key", "revoke", "old", "-y"); !strings.Contains(msg, "kagzi key list") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("asks, and says what goes with the key", func(t *testing.T) {
+		for named, want := range map[string]string{"ada": "last used 3m ago? It is the one that you are using", "shop": "revoke the worker's key shop ("} {
+			s := &session{server: &fake{keys: sampleKeys(), me: required()}, tty: true, stdin: "n\n"}
+			if _, msg := s.want(t, ExitError, "key", "revoke", named); !strings.Contains(msg, want) || !strings.Contains(msg, "nothing done") {
+				t.Errorf("stderr %q, want %q", msg, want)
+			}
+		}
+		s := &session{server: &fake{keys: sampleKeys()[3:], me: required()}, tty: true, stdin: "y\n"}
+		if _, msg := s.want(t, ExitOK, "key", "revoke", "ada"); !strings.Contains(msg, "no call needs a key") {
+			t.Errorf("stderr %q", msg)
+		}
+		s = &session{server: &fake{keys: sampleKeys(), me: required()}}
+		if _, msg := s.want(t, ExitUsage, "key", "revoke", "ada"); !strings.Contains(msg, "-y") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+}
+
+func TestKeys_with_db(t *testing.T) {
+	opened, closed := []string{}, 0
+	local := Local{Open: func(_ context.Context, url string) (*Nearby, error) {
+		opened = append(opened, url)
+		return &Nearby{
+			Database: "kagzi.db", Dial: func(context.Context) (net.Conn, error) { return nil, errors.New("nobody calls") },
+			Close: func() error { closed++; return nil },
+		}, nil
+	}}
+	s := &session{server: &fake{keys: sampleKeys()}, local: local, environ: map[string]string{"KAGZI_API_KEY": "stale", "KAGZI_ADDRESS": "box:1"}}
+	t.Run("work on the database without a server and without a key", func(t *testing.T) {
+		for _, args := range [][]string{
+			{"key", "list", "--db", "default"}, {"key", "create", "x", "--role", "admin", "-y", "--db", "sqlite:a.db"}, {"key", "revoke", "shop", "-y", "--db", "postgres://h/d"}, {"audit", "--db", "default"},
+		} {
+			s.want(t, ExitOK, args...)
+			if d := s.server.dialled; d.Dialer == nil || d.APIKey != "" {
+				t.Errorf("%v: dialled %+v", args, d)
+			}
+		}
+		if want := []string{"", "sqlite:a.db", "postgres://h/d", ""}; !cmp.Equal(opened, want) || closed != len(want) {
+			t.Errorf("opened %q, closed %d times, want %q", opened, closed, want)
+		}
+	})
+	t.Run("refuse what would name a server too", func(t *testing.T) {
+		if _, msg := s.want(t, ExitUsage, "key", "list", "--db", "default", "--address", "a:1"); !strings.Contains(msg, "--db and --address") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("say why a database cannot be opened", func(t *testing.T) {
+		s.local.Open = func(context.Context, string) (*Nearby, error) { return nil, errors.New("a server is running on it") }
+		if _, msg := s.want(t, ExitError, "key", "list", "--db", "default"); !strings.Contains(msg, "a server is running") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+}
+
+func TestAudit(t *testing.T) {
+	t.Run("lists what is new enough", func(t *testing.T) {
+		s := &session{server: &fake{audit: sampleAudit()}}
+		if out, _ := s.want(t, ExitOK, "audit", "--since", "1h"); !strings.Contains(out, "CancelWorkflow") || strings.Contains(out, "TerminateWorkflow") {
+			t.Errorf("stdout\n%s", out)
+		}
+	})
+	t.Run("of keys is of no namespace", func(t *testing.T) {
+		s := &session{server: &fake{}}
+		_, msg := s.want(t, ExitOK, "audit", "--keys", "--subject", "01936b2e-0000-7000-8000-0000000000a1")
+		if r := s.server.requests[0].(*kagziv1.ListAuditEventsRequest); r.Namespace != "" || r.GetSubjectId() != "01936b2e-0000-7000-8000-0000000000a1" || msg != "nothing was done to keys\n" {
+			t.Errorf("asked %v, stderr %q", r, msg)
+		}
+	})
+}

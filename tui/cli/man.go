@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// newMan is for packages: it makes the manual's pages from the commands themselves.
+func newMan(version string) *cobra.Command {
+	dir := ""
+	cmd := &cobra.Command{
+		Use:   "man --dir DIR",
+		Short: "Write the manual's pages, one for each command, into a directory",
+		Long: `Write the manual's pages, one for each command, into a directory: kagzi.1, kagzi-workflow.1, kagzi-workflow-start.1, …
+
+A file of such a name that is there is replaced. The same program always writes the same bytes.`,
+		Example: "  kagzi man --dir ~/.local/share/man/man1 && man kagzi-workflow",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return usagef("where to? want --dir DIR, such as ~/.local/share/man/man1")
+			}
+			return writeManual(cmd.Root(), version, dir)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "directory to write to; made when it is not there")
+	_ = cmd.MarkFlagDirname("dir") // fails only for a flag that is not there
+	return cmd
+}
+
+// writeManual writes the page of a command and those of the commands in it.
+func writeManual(cmd *cobra.Command, version, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(manualPage(cmd, name, version)), 0o644); err != nil {
+		return err
+	}
+	for _, child := range shownCommands(cmd) {
+		if err := writeManual(child, version, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func shownCommands(cmd *cobra.Command) []*cobra.Command {
+	var shown []*cobra.Command
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "help" {
+			shown = append(shown, c)
+		}
+	}
+	return shown
+}
+
+// manualPage is a command's page in the language of man(7). It holds no date, so that the same program gives the same bytes.
+func manualPage(cmd *cobra.Command, name, version string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH \"%s\" \"1\" \"\" \"%s\" \"Kagzi\"\n", roff(strings.ToUpper(name)), roff("kagzi "+version))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(cmd.Short))
+	b.WriteString(".SH SYNOPSIS\n.B " + roff(cmd.UseLine()) + "\n")
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short + "."
+	}
+	b.WriteString(".SH DESCRIPTION\n" + roffText(about))
+	if cmd.Example != "" {
+		b.WriteString(".SH EXAMPLES\n" + roffText(cmd.Example))
+	}
+	roffFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
+	roffFlags(&b, "OPTIONS OF THE GROUP", cmd.InheritedFlags())
+	if !cmd.HasParent() {
+		b.WriteString(manualExits)
+	}
+	roffOthers(&b, cmd, name)
+	return b.String()
+}
+
+// manualExits are the exit codes of every command.
+const manualExits = `.SH EXIT STATUS
+0 ok, 1 error, 2 run failed, 3 run timed out, 4 run cancelled or terminated, 5 not found, 6 conflict, 7 unavailable,
+8 permission denied, 64 usage, 78 settings that would be unsafe, 130 interrupted.
+`
+
+func roffFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
+	if !flags.HasAvailableFlags() {
+		return
+	}
+	b.WriteString(".SH " + title + "\n")
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		short := ""
+		if f.Shorthand != "" {
+			short = "-" + f.Shorthand + ", "
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
+			usage += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(b, ".TP\n.B %s\n%s", roff(strings.TrimSpace(short+"--"+f.Name+" "+value)), roffText(usage))
+	})
+}
+
+func roffOthers(b *strings.Builder, cmd *cobra.Command, name string) {
+	var others []string
+	if cmd.HasParent() {
+		others = append(others, strings.ReplaceAll(cmd.Parent().CommandPath(), " ", "-"))
+	}
+	for _, c := range shownCommands(cmd) {
+		others = append(others, name+"-"+c.Name())
+	}
+	if len(others) == 0 {
+		return
+	}
+	b.WriteString(".SH SEE ALSO\n")
+	for i, other := range others {
+		end := ","
+		if i == len(others)-1 {
+			end = ""
+		}
+		fmt.Fprintf(b, ".BR %s (1)%s\n", roff(other), end)
+	}
+}
+
+// roffText is text of several lines: blank ones part paragraphs, and those that begin with a blank keep their shape.
+func roffText(text string) string {
+	var b strings.Builder
+	shaped := false
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		if blank := strings.TrimSpace(line) == ""; !blank && shaped != (line[0] == ' ') {
+			shaped = !shaped
+			b.WriteString(map[bool]string{true: ".nf\n", false: ".fi\n"}[shaped])
+		} else if blank {
+			b.WriteString(".PP\n")
+			continue
+		}
+		b.WriteString(roff(line) + "\n")
+	}
+	if shaped {
+		b.WriteString(".fi\n")
+	}
+	return b.String()
+}
+
+var roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "…", "...")
+
+// roff makes a line of text literal: nothing in it is a request or an escape.
+func roff(line string) string {
+	line = roffEscapes.Replace(line)
+	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+		return `\&` + line
+	}
+	return line
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestManual(t *testing.T) {
+	command := func() *cobra.Command {
+		cmd := root((&session{server: &fake{}}).env())
+		cmd.AddCommand(newMan("1.2.3"))
+		return cmd
+	}
+	write := func(dir string) {
+		t.Helper()
+		if code := Execute(t.Context(), command(), []string{"man", "--dir", dir}, strings.NewReader(""), discard{}, discard{}); code != ExitOK {
+			t.Fatalf("exit code %d", code)
+		}
+	}
+	dir, again := filepath.Join(t.TempDir(), "man1"), t.TempDir()
+	write(dir)
+	write(again)
+	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	if err != nil || len(pages) < 50 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	t.Run("has a page for each command, the same bytes each time", func(t *testing.T) {
+		for _, page := range pages {
+			first, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if second, err := os.ReadFile(filepath.Join(again, filepath.Base(page))); err != nil || string(first) != string(second) {
+				t.Errorf("%s is not the same again: %v", filepath.Base(page), err)
+			}
+		}
+		for _, name := range []string{"kagzi.1", "kagzi-workflow.1", "kagzi-workflow-start.1", "kagzi-key-create.1"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("says what the help says", func(t *testing.T) {
+		page, err := os.ReadFile(filepath.Join(dir, "kagzi-key-create.1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			`.TH "KAGZI\-KEY\-CREATE" "1" "" "kagzi 1.2.3" "Kagzi"`, ".SH NAME\nkagzi\\-key\\-create \\- Make a key;", ".B kagzi key create NAME \\-\\-role ROLE", ".SH EXAMPLES\n.nf\n",
+			".B \\-\\-output\\-file string\nwrite the secret", ".SH OPTIONS OF THE GROUP\n", ".B \\-\\-address string", ".SH SEE ALSO\n.BR kagzi\\-key (1)\n",
+		} {
+			if !strings.Contains(string(page), want) {
+				t.Errorf("lacks %q:\n%s", want, page)
+			}
+		}
+	})
+	t.Run("takes nothing in a text for a request", func(t *testing.T) {
+		if got := roffText(".so /etc/passwd\n'br\na \\fB \"b\" -c\n\n  shaped\nplain"); got != "\\&.so /etc/passwd\n\\&'br\na \\efB \\(dqb\\(dq \\-c\n.PP\n.nf\n  shaped\n.fi\nplain\n" {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("wants a directory", func(t *testing.T) {
+		if code := Execute(t.Context(), command(), []string{"man"}, strings.NewReader(""), discard{}, discard{}); code != ExitUsage {
+			t.Errorf("exit code %d", code)
+		}
+	})
+}

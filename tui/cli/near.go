@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kagzi/kagzi/tui"
+)
+
+// nearFlags let a command work on a database itself, without a server and without a key.
+type nearFlags struct{ db string }
+
+// ownDatabase is what --db says for the database of this machine's settings.
+const ownDatabase = "default"
+
+func (f *nearFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.db, "db", "", "work on this database itself, without a server and without a key: sqlite:FILE, postgres://…, or default for that of the server's settings")
+	_ = cmd.RegisterFlagCompletionFunc("db", words(ownDatabase, "sqlite:", "postgres://")) // fails only for a flag that is not there
+}
+
+// runNear is run on the database that --db names, and as run without it.
+func (e *env) runNear(cmd *cobra.Command, f *nearFlags, work func(context.Context, *client) error) error {
+	if f.db == "" {
+		return e.run(cmd, work)
+	}
+	for _, name := range []string{"address", "profile", "api-key", "api-key-file"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--db and --%s cannot be given together: with --db no server is asked", name)
+		}
+	}
+	if err := e.resolve(cmd); err != nil {
+		return err
+	}
+	url := f.db
+	if url == ownDatabase {
+		url = ""
+	}
+	if e.local.Open == nil {
+		return errors.New("this program cannot open a database; ask a server with --address")
+	}
+	near, err := e.local.Open(cmd.Context(), url)
+	if err != nil {
+		return err
+	}
+	api, closeConn, err := e.dial(tui.DialOptions{Address: "the database", Dialer: near.Dial, CallTimeout: defaultCallTimeout})
+	if err != nil {
+		return errors.Join(err, near.Close())
+	}
+	err = e.client(cmd, api, near.Database).work(cmd.Context(), work)
+	return errors.Join(err, closeConn(), near.Close())
+}

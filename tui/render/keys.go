@@ -1,0 +1,59 @@
+package render
+
+import (
+	"strings"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// KeyRole is a key's role as people write it: "admin".
+func KeyRole(r kagziv1.KeyRole) string {
+	return strings.ToLower(strings.TrimPrefix(r.String(), "KEY_ROLE_"))
+}
+
+// KeysTable lists keys, one a row.
+func KeysTable(keys []*kagziv1.Key, v View) Table {
+	t := Table{Columns: []Column{
+		{Title: "KEY", Flex: true}, {Title: "ROLE"}, {Title: "STATE"}, {Title: "NAMESPACES", Flex: true}, {Title: "QUEUES", Flex: true}, {Title: "TYPES", Flex: true},
+		{Title: "EXPIRES"}, {Title: "LAST USED"}, {Title: "CREATED", Spare: 2}, {Title: "ID", Spare: 1},
+	}}
+	for _, k := range keys {
+		namespaces := strings.Join(k.GetNamespaces(), ",")
+		if len(k.GetNamespaces()) == 0 {
+			namespaces = "all"
+		}
+		t.Rows = append(t.Rows, []Cell{
+			Text(k.GetName()), {Text: KeyRole(k.GetRole())}, KeyState(k, v.Now), Text(namespaces),
+			Text(strings.Join(k.GetTaskQueues(), ",")), Text(strings.Join(k.GetWorkflowTypes(), ",")),
+			{Text: v.Time(k.GetExpiresAt())}, {Text: v.Time(k.GetLastUsedAt())}, {Text: v.Time(k.GetCreatedAt())}, Text(k.GetKeyId()),
+		})
+	}
+	return t
+}
+
+// KeyState is whether a key opens anything at a moment: "VALID", "EXPIRED" or "REVOKED".
+func KeyState(k *kagziv1.Key, now time.Time) Cell {
+	switch {
+	case k.GetRevokedAt() != nil:
+		return Cell{Text: "REVOKED", Style: Stopped}
+	case k.GetExpiresAt() != nil && !k.GetExpiresAt().AsTime().After(now):
+		return Cell{Text: "EXPIRED", Style: Bad}
+	}
+	return Cell{Text: "VALID", Style: Good}
+}
+
+// KeyScope is what a key is limited to, as raw text: "namespaces shop, crm", "queues orders*". An admin's without limits is for all.
+func KeyScope(k *kagziv1.Key) []string {
+	scope := []string{"all namespaces"}
+	if len(k.GetNamespaces()) > 0 {
+		scope = []string{"namespaces " + strings.Join(k.GetNamespaces(), ", ")}
+	}
+	if len(k.GetTaskQueues()) > 0 {
+		scope = append(scope, "queues "+strings.Join(k.GetTaskQueues(), ", "))
+	}
+	if len(k.GetWorkflowTypes()) > 0 {
+		scope = append(scope, "types "+strings.Join(k.GetWorkflowTypes(), ", "))
+	}
+	return scope
+}
