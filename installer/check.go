@@ -35,6 +35,12 @@ func (s Spec) check() error {
 	if err := s.checkPaths(); err != nil {
 		return err
 	}
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		return refuse(exitUsage, "--tls-cert and --tls-key go together: a certificate is nothing without its key; kagzi tls init makes both")
+	}
+	if s.ClientCA != "" && s.TLSCert == "" {
+		return refuse(exitUsage, "--client-ca says whose clients are known, which takes --tls-cert and --tls-key too; kagzi tls init makes all three")
+	}
 	if s.Listen != "" {
 		_, port, err := net.SplitHostPort(s.Listen)
 		if err == nil {
@@ -59,6 +65,7 @@ func (s Spec) check() error {
 func (s Spec) checkPaths() error {
 	for _, p := range []struct{ flag, path string }{
 		{"the binary", s.Binary}, {"--config", s.Config}, {"--data-dir", s.DataDir}, {"--database-url-file", s.DatabaseURLFile}, {"--log-dir", s.LogDir},
+		{"--tls-cert", s.TLSCert}, {"--tls-key", s.TLSKey}, {"--client-ca", s.ClientCA},
 	} {
 		if p.path == "" {
 			continue
@@ -102,7 +109,7 @@ func (s Spec) checkArguments() error {
 		case "--db":
 			return refuse(exitUsage, "everyone on the machine can read a service's command line; put the database's URL into a file and "+
 				"say --database-url-file FILE instead of --db")
-		case "--config", "--data-dir", "--listen":
+		case "--config", "--data-dir", "--listen", "--tls-cert", "--tls-key", "--client-ca":
 			return refuse(exitUsage, "%s is a flag of this command too; say it before the --", name)
 		}
 	}
@@ -119,7 +126,7 @@ var hidden = map[string]string{
 func (s Spec) checkSandbox() error {
 	for _, p := range []struct{ flag, path, instead string }{
 		{"the binary", s.Binary, "add --copy-binary, which puts it into /usr/local/bin"},
-		{"--config", s.Config, "a place in /etc is usual"},
+		{"--config", s.seenConfig(), "a place in /etc is usual"},
 		{"--data-dir", s.DataDir, "a place in /var/lib or /srv is usual"},
 	} {
 		for directory, setting := range hidden {
@@ -133,4 +140,12 @@ func (s Spec) checkSandbox() error {
 			"or say with --run-as which account the service has", s.DataDir, own)
 	}
 	return nil
+}
+
+// seenConfig is the configuration file when the service reads it itself.
+func (s Spec) seenConfig() string {
+	if s.Private {
+		return ""
+	}
+	return s.Config
 }

@@ -18,6 +18,9 @@ type fakeManager struct {
 	counted map[string]int
 	said    string // by the service
 	begun   func() // called when the service is started
+	vendor  string // where a package has put a definition
+	over    bool   // text goes before the package's
+	added   []string
 }
 
 func (m *fakeManager) did(call string) error {
@@ -34,6 +37,11 @@ func (m *fakeManager) did(call string) error {
 
 func (m *fakeManager) available(context.Context) error { return m.failAt["available"] }
 func (m *fakeManager) place() string                   { return "fake" }
+
+func (m *fakeManager) packaged() (place string, inEffect bool) {
+	return m.vendor, m.vendor != "" && !m.over
+}
+func (m *fakeManager) additions() []string { return m.added }
 
 func (m *fakeManager) definition(context.Context) (string, bool, error) { return m.text, m.there, nil }
 

@@ -2,6 +2,7 @@ package installer
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -47,6 +48,7 @@ func (o *which) spec(w *world) (Spec, error) {
 type settings struct {
 	which
 	config, dataDir, listen, urlFile, account string
+	tlsCert, tlsKey, clientCA                 string
 	copyBinary, now, dryRun                   bool
 }
 
@@ -57,6 +59,9 @@ func (o *settings) register(cmd *cobra.Command) {
 	fs.StringVar(&o.dataDir, "data-dir", "", "directory of the embedded database")
 	fs.StringVar(&o.listen, "listen", "", "where to serve gRPC, host:port; left out the configuration file says it")
 	fs.StringVar(&o.urlFile, "database-url-file", "", "file that holds the database's URL, which never stands on a command line")
+	fs.StringVar(&o.tlsCert, "tls-cert", "", "the server's certificate; under systemd only root needs to be able to read it, as the next two")
+	fs.StringVar(&o.tlsKey, "tls-key", "", "its private key, which others may not read")
+	fs.StringVar(&o.clientCA, "client-ca", "", "certificate of who signs those of clients")
 	fs.StringVar(&o.account, "run-as", "", "account that runs the service (default one that the system makes up)")
 	fs.BoolVar(&o.copyBinary, "copy-binary", false, "put this program into the system's place for programs first, or upgrade the one there")
 }
@@ -76,6 +81,7 @@ func (o *settings) over(s Spec, cmd *cobra.Command, args []string) Spec {
 	}{
 		"config": {&s.Config, o.config}, "data-dir": {&s.DataDir, o.dataDir}, "listen": {&s.Listen, o.listen},
 		"database-url-file": {&s.DatabaseURLFile, o.urlFile}, "run-as": {&s.Account, o.account},
+		"tls-cert": {&s.TLSCert, o.tlsCert}, "tls-key": {&s.TLSKey, o.tlsKey}, "client-ca": {&s.ClientCA, o.clientCA},
 	} {
 		if cmd.Flags().Changed(flag) {
 			*field.to = field.said
@@ -103,6 +109,7 @@ func (o *settings) complete(w *world, s Spec) (complete Spec, copyFrom string, e
 	case s.Binary == "":
 		s.Binary = this
 	}
+	s.Private = s.dynamic() && onlyRootReads(w.disk().at(s.Config))
 	if err := s.check(); err != nil {
 		return s, "", err
 	}
@@ -136,15 +143,28 @@ func checkFiles(s Spec, d *disk, copyFrom string) error {
 			return refuse(exitUsage, "there is no program %q any more; add --copy-binary", s.Binary)
 		}
 	}
-	if s.DatabaseURLFile == "" {
-		return nil
-	}
-	info, err := os.Stat(d.at(s.DatabaseURLFile))
-	if err != nil {
-		return refuse(exitUsage, "--database-url-file: %w", err)
-	}
-	if s.System != "windows" && info.Mode().Perm()&0o044 != 0 {
-		return refuse(exitUsage, "--database-url-file %q: others may read it (mode %04o); say chmod 600", s.DatabaseURLFile, info.Mode().Perm())
+	for _, f := range []struct {
+		flag, path string
+		not        fs.FileMode // what its mode may not hold; a key is often its group's to read
+	}{
+		{"--database-url-file", s.DatabaseURLFile, 0o044}, {"--tls-key", s.TLSKey, 0o004}, {"--tls-cert", s.TLSCert, 0}, {"--client-ca", s.ClientCA, 0},
+	} {
+		if f.path == "" {
+			continue
+		}
+		info, err := os.Stat(d.at(f.path))
+		if err != nil {
+			return refuse(exitUsage, "%s: %w", f.flag, err)
+		}
+		if s.System != "windows" && info.Mode().Perm()&f.not != 0 {
+			return refuse(exitUsage, "%s %q: others may read it (mode %04o); say chmod 600", f.flag, f.path, info.Mode().Perm())
+		}
 	}
 	return nil
+}
+
+// onlyRootReads says whether a file is there that a user made up by systemd could not read.
+func onlyRootReads(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&0o004 == 0
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -30,6 +31,7 @@ func specs() map[string]Spec {
 			System: system, Name: "box-2", Account: "kagzi", Group: "kagzi", Listen: "127.0.0.1:0",
 			Binary: "/opt/my app 100% $HOME/<kägzi> & co/kagzi", Config: "/etc/ka gzi%n/[x]*?/$conf;#.toml",
 			DataDir: "/srv/dätä & %h <$x> \"y\" 'z'\\w", DatabaseURLFile: "/etc/ka gzi/%i $db&.url",
+			TLSCert: "/etc/ssl/%n $x/tls.crt", TLSKey: "/root/100% $y.key", ClientCA: "/etc/ssl/c a.pem", Private: system == "linux",
 			Args: []string{"--log-level", `a "b" %c $d ${e} \f 'g' {{h}} <i> & j--k ü 日本`, ""},
 		}
 		switch system {
@@ -37,6 +39,7 @@ func specs() map[string]Spec {
 			s.Account, s.Group = "", ""
 			s.Binary, s.Config = `C:\Program Files\ka "gzi" 100%\kagzi.exe`, `D:\Ünï & <co>\%TEMP%\kagzi.toml`
 			s.DataDir, s.LogDir, s.DatabaseURLFile = `D:\Ünï & <co>\dät $a\`, `E:\logs\it's`, `D:\x y\db.url`
+			s.TLSCert, s.TLSKey, s.ClientCA = `C:\t l s\%a%.crt`, `C:\t l s\$b.key`, `C:\c&a.pem`
 			s.Args = append(s.Args, `\\host\share\`, `a\\"b`, `c d\`)
 		case "darwin":
 			s.Binary = `/opt/my "app" 100% $HOME/<kägzi> & 'co' \w/kagzi`
@@ -49,7 +52,7 @@ func specs() map[string]Spec {
 		all[system], all[system+"-user"], all[system+"-nasty"] = usual(system, false), usual(system, true), nasty(system)
 	}
 	user := nasty("linux")
-	user.User, user.Account, user.Group = true, "", ""
+	user.User, user.Account, user.Group, user.Private = true, "", "", false
 	all["linux-user-nasty"] = user
 	return all
 }
@@ -72,6 +75,27 @@ func TestDefinitionsAreWhatTheGoldenFilesHold(t *testing.T) {
 			wantGolden(t, name+extension(s.System), p.definition)
 			wantGolden(t, name+".plan", before)
 		})
+	}
+}
+
+func TestAPackageHoldsWhatInstallWouldWrite(t *testing.T) {
+	files, err := PackagedFiles("/usr/bin/kagzi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list strings.Builder
+	for _, f := range files {
+		fmt.Fprintf(&list, "%s %04o settings=%v\n", f.Path, f.Mode, f.Settings)
+	}
+	wantGolden(t, "package.list", list.String())
+	wantGolden(t, "package.service", files[0].Content)
+	s := foreign("linux").layout(Spec{System: "linux", Name: defaultName, Binary: "/usr/bin/kagzi"})
+	p, err := planOf(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.definition != files[0].Content {
+		t.Error("the unit differs from that of kagzi service install, which then would not take the package's for its own")
 	}
 }
 

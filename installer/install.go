@@ -39,6 +39,10 @@ func (i *installation) run(ctx context.Context) error {
 	same := found && old == i.plan.definition
 	if found && !same && !i.replace {
 		_, _ = io.WriteString(i.details, difference(old, i.plan.definition))
+		if place, inEffect := i.manager.packaged(); inEffect {
+			return refuse(exitConflict, "a package has installed %s with other settings (%s); start that one with: kagzi service start, "+
+				"or have it run with yours: kagzi service reconfigure", i.plan.spec.Name, plain(place))
+		}
 		return refuse(exitConflict, "%s is installed with other settings; to change it, say the same with: kagzi service reconfigure", i.plan.spec.Name)
 	}
 	var was State

@@ -26,6 +26,9 @@ type launchd struct {
 func (m *launchd) target() string { return m.domain + "/" + label(m.name) }
 func (m *launchd) place() string  { return m.file }
 
+func (m *launchd) packaged() (place string, inEffect bool) { return "", false }
+func (m *launchd) additions() []string                     { return nil }
+
 func (m *launchd) available(ctx context.Context) error {
 	if _, err := m.run(ctx, "launchctl", "print", m.domain); err != nil {
 		return refuse(exitUnavailable, "launchd has no domain %s for you: %w; log in at the screen, or install for the machine: "+

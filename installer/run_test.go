@@ -45,13 +45,13 @@ func TestTheDatabasesURLComesFromAFileOrACredential(t *testing.T) {
 		}
 		return path
 	}
-	good := write(credentialName, " postgres://me:secret@host/db\n")
+	good := write(databaseURL, " postgres://me:secret@host/db\n")
 	for _, try := range []struct {
 		r    runOptions
 		code int // 0: none
 	}{
 		{runOptions{urlFile: good}, 0},
-		{runOptions{credential: credentialName}, 0},
+		{runOptions{credential: databaseURL}, 0},
 		{runOptions{credential: "other"}, 1},
 		{runOptions{urlFile: write("empty", "\n")}, exitUsage},
 		{runOptions{urlFile: write("two", "a\nb")}, exitUsage},

@@ -36,8 +36,11 @@ type winManager struct {
 	scm     scm
 }
 
-func (m *winManager) place() string                   { return "Windows service " + m.name }
-func (m *winManager) available(context.Context) error { return nil }
+func (m *winManager) place() string { return "Windows service " + m.name }
+
+func (m *winManager) packaged() (place string, inEffect bool) { return "", false }
+func (m *winManager) additions() []string                     { return nil }
+func (m *winManager) available(context.Context) error         { return nil }
 
 func (m *winManager) definition(context.Context) (string, bool, error) {
 	return m.scm.Definition(m.name)

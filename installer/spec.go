@@ -3,6 +3,7 @@ package installer
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -16,12 +17,16 @@ type Spec struct {
 	Copied bool   `json:"copied,omitempty"` // the binary was put there by the installation
 
 	Config  string `json:"config"`            // the server's configuration file, absolute
+	Private bool   `json:"private,omitempty"` // the service cannot read that file itself, so systemd hands it over
 	DataDir string `json:"data_dir"`          // absolute
 	LogDir  string `json:"log_dir,omitempty"` // absolute; empty where the system keeps the log
 
 	Listen          string   `json:"listen,omitempty"`            // host:port; empty leaves it to the configuration file
 	DatabaseURLFile string   `json:"database_url_file,omitempty"` // holds the URL, which may hold a password
-	Args            []string `json:"args,omitempty"`              // further arguments of the server
+	TLSCert         string   `json:"tls_cert,omitempty"`          // the server's certificate, its key, and who signs those of clients;
+	TLSKey          string   `json:"tls_key,omitempty"`           // absolute
+	ClientCA        string   `json:"client_ca,omitempty"`
+	Args            []string `json:"args,omitempty"` // further arguments of the server
 
 	// Account runs the service; empty means one that the system makes up: a dynamic user, or on Windows a virtual account.
 	Account string `json:"account,omitempty"`
@@ -36,23 +41,64 @@ func (s Spec) arguments() []string {
 	}
 	switch {
 	case s.DatabaseURLFile == "":
-	case s.credential():
-		args = append(args, "--database-url-credential", credentialName)
+	case s.sandboxed():
+		args = append(args, "--database-url-credential", databaseURL)
 	default:
 		args = append(args, "--database-url-file", s.DatabaseURLFile)
 	}
-	args = append(args, "--", "--config", s.Config, "--data-dir", s.DataDir)
+	config := s.Config
+	if s.Private {
+		config = handedOver + configFile
+	}
+	args = append(args, "--", "--config", config, "--data-dir", s.DataDir)
 	if s.Listen != "" {
 		args = append(args, "--listen", s.Listen)
+	}
+	for _, c := range s.certificates() {
+		value := c.path
+		if s.sandboxed() {
+			value = handedOver + c.name
+		}
+		args = append(args, "--"+c.name, value)
 	}
 	return append(args, s.Args...)
 }
 
-// credentialName is what systemd calls the database's URL.
-const credentialName = "database-url"
+// sandboxed says whether the service has a unit of the machine, in which it cannot read the files of root itself.
+func (s Spec) sandboxed() bool { return s.System == "linux" && !s.User }
 
-// credential says whether systemd reads the database's URL for the service, which cannot read root's files itself.
-func (s Spec) credential() bool { return s.System == "linux" && !s.User && s.DatabaseURLFile != "" }
+// Names of credentials, beside those of certificates, which are the server's flags.
+const (
+	databaseURL = "database-url"
+	configFile  = "config"
+)
+
+// handedOver begins a value of the server's settings that names a credential in place of a file.
+const handedOver = "credential:"
+
+// credential is a file that systemd reads for the service each time it starts.
+type credential struct{ name, path string }
+
+// certificates are the files of TLS that were asked for, by the server's flags.
+func (s Spec) certificates() []credential {
+	return slices.DeleteFunc([]credential{{"tls-cert", s.TLSCert}, {"tls-key", s.TLSKey}, {"client-ca", s.ClientCA}},
+		func(c credential) bool { return c.path == "" })
+}
+
+// credentials are what systemd hands to the service.
+func (s Spec) credentials() []credential {
+	if !s.sandboxed() {
+		return nil
+	}
+	var all []credential
+	if s.DatabaseURLFile != "" {
+		all = append(all, credential{databaseURL, s.DatabaseURLFile})
+	}
+	if s.Private {
+		all = append(all, credential{configFile, s.Config})
+	}
+	return append(all, s.certificates()...)
+}
 
 // dynamic says whether systemd makes up the user that runs the service.
 func (s Spec) dynamic() bool { return s.System == "linux" && !s.User && s.Account == "" }

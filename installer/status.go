@@ -33,6 +33,9 @@ func statusOf(ctx context.Context, name string, m manager, health func(context.C
 		return s, err
 	}
 	s.Installed = true
+	if place, inEffect := m.packaged(); inEffect {
+		s.Definition = place
+	}
 	spec, recorded := specOf(definition)
 	if recorded == nil {
 		s.Binary, s.Config, s.DataDir, s.LogDir = spec.Binary, spec.Config, spec.DataDir, spec.LogDir

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -17,7 +18,8 @@ import (
 type systemd struct {
 	name    string
 	user    bool
-	file    string // of the unit, where the library writes it
+	file    string   // of the unit, where the library writes it
+	vendors []string // where a package puts the unit; what is in file goes before it
 	env     func(string) string
 	run     runner
 	library func(definition string) (library, error)
@@ -28,6 +30,26 @@ const leastSystemd = 235
 
 func (m *systemd) unit() string  { return m.name + ".service" }
 func (m *systemd) place() string { return m.file }
+
+func (m *systemd) packaged() (place string, inEffect bool) {
+	for _, path := range m.vendors {
+		if exists(path) {
+			return path, !exists(m.file)
+		}
+	}
+	return "", false
+}
+
+// additions are what systemctl edit makes.
+func (m *systemd) additions() []string {
+	found, _ := filepath.Glob(m.file + ".d/*.conf") // fails only for a pattern that is none
+	return found
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
 
 // systemctl runs a verb for the machine or for the user.
 func (m *systemd) systemctl(ctx context.Context, verb string, args ...string) (string, error) {
@@ -56,7 +78,11 @@ func (m *systemd) available(ctx context.Context) error {
 }
 
 func (m *systemd) definition(context.Context) (string, bool, error) {
-	text, err := os.ReadFile(m.file)
+	file := m.file
+	if place, inEffect := m.packaged(); inEffect {
+		file = place
+	}
+	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
 	}
@@ -67,15 +93,8 @@ func (m *systemd) register(ctx context.Context, definition string) error {
 	if err := m.unregister(ctx); err != nil {
 		return err
 	}
-	lib, err := m.library(definition)
-	if err != nil {
-		return err
-	}
-	if err := lib.Install(); err != nil {
+	if err := m.write(ctx, definition); err != nil {
 		return fmt.Errorf("register %s: %w", m.unit(), errors.Join(err, m.unregister(ctx)))
-	}
-	if err := os.Chmod(m.file, 0o644); err != nil { // whatever the umask made of it
-		return err
 	}
 	if _, err := m.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
@@ -87,10 +106,32 @@ func (m *systemd) register(ctx context.Context, definition string) error {
 	return err
 }
 
+// write puts a unit in the place for units made by hand, unless a package's says the same, and enables it.
+func (m *systemd) write(ctx context.Context, definition string) error {
+	if text, found, err := m.definition(ctx); err != nil {
+		return err
+	} else if found && text == definition { // the package's, as nothing else is there
+		return m.enable(ctx)
+	}
+	lib, err := m.library(definition)
+	if err != nil {
+		return err
+	}
+	if err := lib.Install(); err != nil {
+		return err
+	}
+	return os.Chmod(m.file, 0o644) // whatever the umask made of it
+}
+
+func (m *systemd) enable(ctx context.Context) error {
+	_, err := m.systemctl(ctx, "enable", m.unit())
+	return err
+}
+
 // unregister goes on where the library stops: a unit that cannot be disabled is removed all the same.
 func (m *systemd) unregister(ctx context.Context) error {
-	if _, found, err := m.definition(ctx); err != nil || !found {
-		return err
+	if !exists(m.file) {
+		return nil
 	}
 	lib, err := m.library("")
 	if err != nil {
@@ -108,7 +149,13 @@ func (m *systemd) unregister(ctx context.Context) error {
 	return nil
 }
 
+// start enables a package's unit too, which registering does for others: a service that is started here starts with the machine.
 func (m *systemd) start(ctx context.Context) error {
+	if _, inEffect := m.packaged(); inEffect {
+		if err := m.enable(ctx); err != nil {
+			return err
+		}
+	}
 	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // else a failed start before counts; it has no say in this one
 	_, err := m.systemctl(ctx, "start", m.unit())
 	return err

@@ -29,13 +29,33 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 	} else {
 		fmt.Fprintf(out, "%s is not installed\n", s.Name)
 	}
+	for _, path := range m.additions() {
+		fmt.Fprintf(out, "kept %s, which was made by hand and holds for the next %s too; remove it by hand\n", plain(path), s.Name)
+	}
+	if packaged, _ := m.packaged(); packaged != "" {
+		fmt.Fprintf(out, "the service of the package is in effect again: %s; start it with: kagzi service start\n", plain(packaged))
+	}
 	if purge {
 		return errors.Join(s.purge(d, out), s.purgeBinary(d, m.place(), out))
 	}
-	for _, path := range s.leftovers() {
+	kept := s.leftovers()
+	if s.Copied {
+		kept = append(kept, s.Binary)
+	}
+	for _, path := range kept {
 		if _, err := os.Lstat(d.at(path)); err == nil {
 			fmt.Fprintf(out, "kept %s\n", plain(path))
 		}
+	}
+	return nil
+}
+
+// removable refuses what a package has put there, and data that its service goes on with.
+func removable(m manager, name string, purge bool) error {
+	packaged, inEffect := m.packaged()
+	if inEffect || packaged != "" && purge {
+		return refuse(exitConflict, "the service %s and its data belong to the package that has put %s there; remove the package "+
+			"with apt, dnf or what the system has", name, plain(packaged))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func unit(s Spec) (string, error) {
 		"ExecStart":        strings.Join(command, " "),
 		"EnvironmentFile":  unitGlob(joinOn(s.System, dir(s.System, s.Config), "kagzi.env")),
 		"WorkingDirectory": unitLine(s.DataDir),
-		"StateDirectory":   "", "Credential": "", "ReadWritePaths": unitWord(s.DataDir),
+		"StateDirectory":   "", "ReadWritePaths": unitWord(s.DataDir),
 	}
 	if s.DataDir == joinOn(s.System, "/var/lib", s.Name) {
 		view["StateDirectory"] = s.Name
@@ -36,9 +36,11 @@ func unit(s Spec) (string, error) {
 	if s.User {
 		view["WorkingDirectory"] = "-" + unitLine(s.DataDir) // which the first start makes
 	}
-	if s.credential() {
-		view["Credential"] = credentialName + ":" + unitLine(s.DatabaseURLFile)
+	var credentials []string
+	for _, c := range s.credentials() {
+		credentials = append(credentials, c.name+":"+unitLine(c.path))
 	}
+	view["Credentials"] = credentials
 	var b strings.Builder
 	if err := unitTemplate.Execute(&b, view); err != nil {
 		return "", fmt.Errorf("render the unit: %w", err)

@@ -86,6 +86,9 @@ func newUninstall(here machine) *cobra.Command {
 					s = recorded
 				}
 			}
+			if err := removable(m, s.Name, purge); err != nil {
+				return err
+			}
 			if dryRun {
 				return describeUninstall(w.out, m.place(), s, purge)
 			}

@@ -46,11 +46,13 @@ func protect(path, _ string) error { return fmt.Errorf("%s: no access lists here
 func (w *world) managerOf(s Spec) (manager, error) {
 	switch runtime.GOOS {
 	case "linux":
-		file := "/etc/systemd/system/" + s.Name + ".service"
+		unit := s.Name + ".service"
+		file, vendors := "/etc/systemd/system/"+unit, []string{"/usr/lib/systemd/system/" + unit, "/lib/systemd/system/" + unit}
 		if s.User {
-			file = filepath.Join(w.places.home, ".config/systemd/user", s.Name+".service")
+			vendors = nil
+			file = filepath.Join(w.places.home, ".config/systemd/user", unit)
 		}
-		return &systemd{name: s.Name, user: s.User, file: file, env: w.env, run: runCommand,
+		return &systemd{name: s.Name, user: s.User, file: file, vendors: vendors, env: w.env, run: runCommand,
 			library: definer("linux-systemd", s.Name, s.User, "SystemdScript")}, nil
 	case "darwin":
 		m := &launchd{name: s.Name, domain: "system", logFile: filepath.Join(s.LogDir, logName), run: runCommand,

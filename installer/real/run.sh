@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The service for real: a Debian tree is booted with systemd as process 1, and `kagzi service` is tried in it from the installation
-# to the last trace gone. Needs root, debootstrap and systemd-nspawn (package systemd-container); the host itself need not run systemd.
+# The service and the packages for real: a Debian tree is booted with systemd as process 1, and `kagzi service` and a .deb are tried
+# in it from the installation to the last trace gone. Needs root, debootstrap and systemd-nspawn (package systemd-container); the host
+# itself need not run systemd.
 #
-#   installer/real/run.sh [BINARY]     BINARY is kagzi; left out it is built
+#   installer/real/run.sh [BINARY [OLD.deb NEW.deb]]     left out, all are built; with BINARY alone no package is tried
 #
 # KAGZI_REAL_TREE names a tree made by debootstrap before, which is copied; left out one is made of KAGZI_REAL_SUITE (bookworm)
 # from KAGZI_REAL_MIRROR (deb.debian.org).
@@ -27,7 +28,8 @@ worker=  # process id of the worker in the tree
 
 clean_up() {
 	status=$?
-	if [ "$status" != 0 ] && [ -n "$init" ]; then
+	trap - TERM INT
+	if [ "$status" != 0 ] && [ "$status" != 77 ] && [ -n "$init" ]; then
 		echo '-- the service, as it is now'
 		inside journalctl --no-pager --lines=40 --unit=kagzi.service || true
 		cat "$work/worker.log" 2>/dev/null || true
@@ -43,16 +45,20 @@ clean_up() {
 		wait "$machine" 2>/dev/null || true
 	fi
 	rm -rf --one-file-system "$work"
-	exit "$status"
+	case $status in
+	0 | 77 | 143) exit "$status" ;;
+	*) exit 1 ;; # also 124, of a command in the tree that did not end
+	esac
 }
 trap clean_up EXIT
+trap 'exit 143' TERM INT
 
 step() { printf '\n== %s\n' "$1"; }
 fail() { echo "FAILED: $1"; exit 1; }
 
-# inside runs a command in the tree, as if typed there.
+# inside runs a command in the tree, as if typed there. None takes long: one that does hangs, which is a failure.
 inside() {
-	nsenter --target "$init" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
+	timeout --kill-after=5 "${limit:-90}" nsenter --target "$init" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
 		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root LANG=C.UTF-8 "$@"
 }
 
@@ -78,13 +84,30 @@ expect_code() {
 	[ "$got" = "$want" ] || fail "$* ended with $got, want $want"
 }
 
+# usable tries, without Kagzi, what its unit asks of the kernel; containers within containers often lack some of it.
+usable() {
+	printf 'probe\n' >"$tree/etc/probe" && chmod 600 "$tree/etc/probe"
+	inside systemd-run --quiet --wait --pipe --property=DynamicUser=yes --property=StateDirectory=probe --property=LoadCredential=probe:/etc/probe \
+		--property=ProtectSystem=strict --property=ProtectHome=yes --property=PrivateTmp=yes --property=PrivateDevices=yes --property=PrivateUsers=yes \
+		--property=ProtectProc=invisible --property=ProtectKernelTunables=yes --property=ProtectControlGroups=yes --property=ProtectHostname=yes \
+		--property=RestrictNamespaces=yes --property=MemoryDenyWriteExecute=yes --property=SystemCallFilter=@system-service \
+		/bin/sh -c 'cat "$CREDENTIALS_DIRECTORY/probe"' | says -x probe
+}
+
 property() { inside systemctl show --property="$1" --value kagzi.service; }
 
 step 'the binary'
+old_package='' new_package=''
 if [ $# -gt 0 ]; then
 	install -m 0755 "$1" "$work/kagzi"
+	old_package=${2:-} new_package=${3:-}
 else
-	(cd "$repository" && CGO_ENABLED=0 go build -trimpath -o "$work/kagzi" .)
+	arch=$(go env GOHOSTARCH)
+	for version in 0.0.1 0.0.2; do
+		(cd "$repository" && go run ./installer/package "v$version" "$work/$version" "linux/$arch")
+	done
+	tar -xzf "$work/0.0.1/kagzi_0.0.1_linux_$arch.tar.gz" -C "$work" --strip-components=1 --wildcards '*/kagzi'
+	old_package=$work/0.0.1/kagzi_0.0.1_linux_$arch.deb new_package=$work/0.0.2/kagzi_0.0.2_linux_$arch.deb
 fi
 "$work/kagzi" service --help >/dev/null
 # A second version to upgrade to: the same program with a few bytes behind its end, which nothing reads.
@@ -95,7 +118,7 @@ step 'the tree'
 if [ -n "${KAGZI_REAL_TREE:-}" ]; then
 	cp -a "$KAGZI_REAL_TREE" "$tree"
 else
-	debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd "${KAGZI_REAL_SUITE:-bookworm}" "$tree" "${KAGZI_REAL_MIRROR:-http://deb.debian.org/debian}" >"$work/debootstrap.log" 2>&1 ||
+	timeout --kill-after=5 240 debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd "${KAGZI_REAL_SUITE:-bookworm}" "$tree" "${KAGZI_REAL_MIRROR:-http://deb.debian.org/debian}" >"$work/debootstrap.log" 2>&1 ||
 		{ tail -n 5 "$work/debootstrap.log"; cannot 'debootstrap cannot make a tree here'; }
 fi
 rm -f "$tree/etc/machine-id"
@@ -124,9 +147,15 @@ for _ in $(seq 100); do
 	kill -0 "$machine" 2>/dev/null || { tail -n 5 "$work/boot.log"; cannot 'systemd-nspawn cannot boot a tree here'; }
 	sleep 0.1
 done
-[ -n "$init" ] || fail 'the tree has no process 1'
+[ -n "$init" ] || cannot 'the tree has no process 1'
+inside true || cannot 'nothing can be run in the tree'
 booted() { inside systemctl is-system-running | says -E '^(running|degraded)$'; }
-await 'the boot' 300 booted
+for _ in $(seq 300); do
+	if booted 2>/dev/null; then break; fi
+	sleep 0.2
+done
+booted || { tail -n 5 "$work/boot.log"; cannot 'systemd does not come up in the tree'; }
+usable || cannot 'a unit in the tree does not get the namespaces, the credential or the filters that the service needs'
 inside systemctl --version | head -n 1
 
 step 'what would not work is refused, with what to do'
@@ -183,7 +212,7 @@ inside journalctl --unit=kagzi.service --output=cat | says '"msg":"stopped"' || 
 
 step 'a run goes on through SIGKILL of the server, a restart and an upgrade'
 mkdir -p "$tree/root/ledger"
-inside kagzi demo worker --name real-worker --address 127.0.0.1:50051 --queue real --ledger /root/ledger \
+limit=0 inside kagzi demo worker --name real-worker --address 127.0.0.1:50051 --queue real --ledger /root/ledger \
 	</dev/null >"$work/worker.log" 2>&1 &
 worker=$!
 run= # id of the run under way: two steps, with a sleep of six seconds between them
@@ -217,6 +246,36 @@ inside /root/new/kagzi service install --copy-binary
 inside cmp /root/new/kagzi /usr/local/bin/kagzi || fail 'the upgrade left the old program'
 finished || fail 'the run did not finish after the upgrade'
 
+step 'a server that hangs is ended by the watchdog, and comes back'
+mkdir -p "$tree/etc/systemd/system/kagzi.service.d"
+printf '[Service]\nWatchdogSec=2s\n' >"$tree/etc/systemd/system/kagzi.service.d/by-hand.conf" # in place of 30 s, as systemctl edit does
+inside systemctl daemon-reload
+inside kagzi service restart
+start_run
+before=$(property MainPID)
+inside systemctl kill --signal=STOP --kill-whom=main kagzi.service
+await 'the service after it hung' 150 back
+inside journalctl --sync
+inside journalctl --unit=kagzi.service --output=cat | says 'Watchdog timeout' || fail 'it was not the watchdog that ended the server'
+finished || fail 'the run did not finish after the server hung'
+
+step 'TLS, with a key and settings that only root can read'
+inside kagzi tls init --dir /root/tls >/dev/null
+inside chmod 600 /etc/kagzi/kagzi.toml
+inside kagzi service reconfigure --tls-cert /root/tls/server.crt --tls-key /root/tls/server.key --client-ca /root/tls/ca.crt
+inside kagzi workflow list --address 127.0.0.1:50051 --tls-ca /root/tls/ca.crt | says "$run" || fail 'the server does not serve with TLS'
+inside grep -q 'config credential:config ' /etc/systemd/system/kagzi.service || fail 'systemd does not hand the settings over'
+invocation=$(property InvocationID)
+inside chmod 644 /etc/kagzi/kagzi.toml
+inside kagzi service reconfigure --tls-cert '' --tls-key '' --client-ca ''
+inside journalctl --sync
+inside journalctl --output=cat _SYSTEMD_INVOCATION_ID="$invocation" | says '"msg":"stopped"' || # in the form that the settings ask for
+	fail 'the server did not read the settings that systemd handed over'
+inside kagzi workflow list | says "$run" || fail 'the server does not serve without TLS again'
+exposure=$(inside systemd-analyze security --no-pager kagzi.service | sed -n 's/.*exposure level for kagzi.service: \([0-9.]*\) .*/\1/p')
+echo "exposure: $exposure"
+awk "BEGIN { exit !($exposure <= 2.0) }" || fail "the service is exposed by $exposure, want at most 2.0"
+
 step 'what does not start is taken back'
 expect_code 1 kagzi service reconfigure -- --worker-lease 1ms
 [ "$(property ActiveState)" = active ] || fail 'the old service does not run after a change that failed'
@@ -235,14 +294,75 @@ step 'uninstall: nothing is left'
 kill "$worker" 2>/dev/null || true
 wait "$worker" 2>/dev/null || true
 worker=
-inside kagzi service uninstall --purge
+inside kagzi service uninstall --purge | says 'kept /etc/systemd/system/kagzi.service.d/by-hand.conf' || fail 'uninstall does not name what was made by hand'
+rm -r "$tree/etc/systemd/system/kagzi.service.d"
+inside systemctl daemon-reload
 inside test ! -e /usr/local/bin/kagzi || fail 'the program is left'
-left=$(find "$tree" -xdev -name '*kagzi*' -not -path "$tree/root/*" -not -path "$tree/proc/*" -not -path "$tree/sys/*")
-[ -z "$left" ] || fail "left: $left"
-inside systemctl list-units --all --no-legend 'kagzi*' | grep . && fail 'systemd still knows the service'
-inside systemctl list-unit-files --no-legend 'kagzi*' | grep . && fail 'systemd still has the unit'
+# nothing_left fails when there is a file of Kagzi's outside of /root, or a unit.
+nothing_left() {
+	local left
+	left=$(find "$tree" -xdev -name '*kagzi*' -not -path "$tree/root/*" -not -path "$tree/proc/*" -not -path "$tree/sys/*")
+	[ -z "$left" ] || fail "left: $left"
+	inside systemctl list-units --all --no-legend 'kagzi*' | grep . && fail 'systemd still knows the service'
+	inside systemctl list-unit-files --no-legend 'kagzi*' | grep . && fail 'systemd still has the unit'
+	return 0
+}
+nothing_left
 expect_code 4 /root/kagzi service status
 inside /root/kagzi service uninstall --purge # once more is nothing
+
+if [ -n "$old_package" ]; then
+	step 'a package: installed, it runs when asked to'
+	install -m 0644 "$old_package" "$tree/root/old.deb"
+	install -m 0644 "$new_package" "$tree/root/new.deb"
+	deb() { inside env DEBIAN_FRONTEND=noninteractive dpkg "$@"; }
+	deb --install /root/old.deb | says 'systemctl enable --now kagzi' || fail 'the package does not say what to do next'
+	expect_code 3 kagzi service status
+	[ "$(inside cat /usr/lib/systemd/system/kagzi.service)" = "$(inside kagzi service print)" ] || fail 'the unit of the package is not the one of kagzi'
+	inside test -s /usr/share/man/man1/kagzi-workflow.1.gz || fail 'the manual is missing'
+	[ "$(stat -c %a "$tree/etc/kagzi/kagzi.env")" = 600 ] || fail 'others can read the environment of the service'
+	inside systemctl enable --quiet --now kagzi
+	inside kagzi service status
+	expect_code 6 /root/kagzi service install --copy-binary # a second service in the package's place
+	expect_code 6 kagzi service uninstall --purge
+	inside kagzi service install | says unchanged || fail 'the service of the package is not taken as it is'
+
+	step 'a package: an upgrade restarts the service, and the run goes on'
+	limit=0 inside kagzi demo worker --name package-worker --address 127.0.0.1:50051 --queue real --ledger /root/ledger \
+		</dev/null >"$work/worker.log" 2>&1 &
+	worker=$!
+	printf '\n# by hand\n' >>"$tree/etc/kagzi/kagzi.toml"
+	start_run
+	before=$(property MainPID)
+	deb --install /root/new.deb
+	[ "$(property MainPID)" != "$before" ] || fail 'the upgrade did not restart the service'
+	inside kagzi version | says 0.0.2 || fail 'the program is not the new one'
+	inside grep -qx '# by hand' /etc/kagzi/kagzi.toml || fail 'the upgrade changed the settings'
+	finished || fail 'the run did not finish after the upgrade'
+	kill "$worker" 2>/dev/null || true
+	wait "$worker" 2>/dev/null || true
+	worker=
+
+	step 'a package: settings of kagzi service go before it, and back'
+	inside kagzi service reconfigure --listen 127.0.0.1:50099
+	inside kagzi workflow list --address 127.0.0.1:50099 | says "$run" || fail 'the data are gone after a change'
+	deb --install /root/new.deb # once more
+	[ "$(property ActiveState)" = active ] || fail 'the service does not run after the package was installed again'
+	inside kagzi service uninstall | says 'in effect again' || fail 'the service of the package is not back'
+	inside kagzi service start
+	inside kagzi workflow list | says "$run" || fail 'the data are gone after going back'
+
+	step 'a package: removed, its data stay; purged, nothing is left'
+	deb --remove kagzi
+	inside test -e /var/lib/private/kagzi/kagzi.db || fail 'removing the package took the data'
+	[ "$(property ActiveState)" = inactive ] || fail 'the service runs on without its program'
+	deb --install /root/new.deb
+	inside systemctl enable --quiet --now kagzi
+	inside kagzi workflow list | says "$run" || fail 'the data are gone after installing again'
+	deb --purge kagzi
+	rm -f "$tree"/var/log/dpkg.log
+	nothing_left
+fi
 
 step 'a service of a user'
 if inside test ! -e /usr/share/pam-configs/systemd; then
