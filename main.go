@@ -56,6 +56,7 @@ func run(args []string) int {
 				}
 			})
 		},
+		Health: cli.Health,
 	}))
 	root.AddCommand(demo.Command(), bench.Command(), child.Command())
 	return cli.Execute(ctx, root, args, os.Stdin, os.Stdout, os.Stderr)
