@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -10,7 +11,23 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-func open(tb testing.TB) engine.Store { return openAt(tb, filepath.Join(tb.TempDir(), "kagzi.db")) }
+// open gives a fresh store, and looks after each case whether the rows that it left make sense.
+func open(tb testing.TB) engine.Store {
+	path := filepath.Join(tb.TempDir(), "kagzi.db")
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			return
+		}
+		findings, err := Check(context.Background(), path)
+		if err != nil {
+			tb.Error(err)
+		}
+		for _, f := range findings {
+			tb.Errorf("%s %s", f.Subject, f.Text)
+		}
+	})
+	return openAt(tb, path)
+}
 
 func openAt(tb testing.TB, path string) *Store {
 	tb.Helper()

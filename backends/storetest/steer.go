@@ -325,6 +325,9 @@ var repairCases = []testCase{
 			{Run: open, Steps: []engine.Step{step}, Signals: []engine.Signal{{RunID: parent, Sequence: 1, Name: "go", Payload: text("!"), ReceivedAt: s.now}}},
 			{Run: ended},
 		}}
+		for i := range p.Runs {
+			s.must(p.Runs[i].Validate(), "Validate")
+		}
 		answer, err := s.store.ImportRuns(s.ctx, p)
 		s.must(err, "ImportRuns")
 		equal(s, "run", answer.RunID, parent)
