@@ -39,7 +39,8 @@ type Store struct {
 	room    room
 	footing footing
 	bell    bell
-	writer  *writer    // nil: for looking only
+	writer  *writer // nil: for looking only
+	loads   loads
 	readers chan *conn // nil: yet to be connected
 
 	closing sync.RWMutex  // held for reading while a call is handed to the writer

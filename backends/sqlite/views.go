@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	_ "embed"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +14,26 @@ import (
 //go:embed sql/get_run.sql
 var getRunSQL string
 
-// GetRun is the run with its payloads.
+// GetRun is the run with its payloads. Who asks while another reads is answered together with all who do (loads).
 func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
+	if s.looking() {
+		return s.getRun(ctx, namespace, id)
+	}
+	l := &load{namespace: namespace, id: id, done: make(chan struct{})}
+	if s.loads.lead(l) {
+		runtime.Gosched() // who was woken by the same commit asks first
+		s.lead()
+	}
+	select {
+	case <-l.done:
+		return l.run, l.err
+	case <-ctx.Done():
+		return engine.Run{}, explain("GetRun", ctx.Err())
+	}
+}
+
+// getRun reads one run by itself.
+func (s *Store) getRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
 	return read(ctx, s, "GetRun", func(r session) (engine.Run, error) {
 		return r.oneRun(engine.RunNotFound(id), &getRunSQL, text("namespace", namespace), idArg("run_id", id))
 	})

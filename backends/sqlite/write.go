@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	_ "embed"
+	"runtime"
 
 	"modernc.org/sqlite"
 
@@ -156,6 +157,7 @@ func (w *writer) run() {
 				return
 			}
 		}
+		runtime.Gosched() // who is about to call joins this commit; where nobody is, this costs nothing
 		next = w.gather(first)
 		w.carryOut(w.group)
 		w.checkpoint()

@@ -64,13 +64,15 @@ func (s *Server) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflow
 	defer timer.Stop()
 	bell, leave := s.waiters.watch(id)
 	defer leave()
-	for over := false; ; {
-		run, err := s.store.GetRun(ctx, namespace, id)
-		if err != nil {
-			return nil, err
-		}
-		if run.Status.Ended() || over {
-			return &kagziv1.WaitWorkflowResponse{Workflow: runTo(&run), Finished: run.Status.Ended()}, nil
+	for look, over := !s.fresh.has(namespace, id), false; ; look = true {
+		if look {
+			run, err := s.store.GetRun(ctx, namespace, id)
+			if err != nil {
+				return nil, err
+			}
+			if run.Status.Ended() || over {
+				return &kagziv1.WaitWorkflowResponse{Workflow: runTo(&run), Finished: run.Status.Ended()}, nil
+			}
 		}
 		select {
 		case <-bell:

@@ -88,6 +88,7 @@ type Server struct {
 
 	watchers watchers // of every change of a run
 	waiters  watchers // of its end
+	fresh    fresh    // runs that need no look before waiting for their end
 	hub      hub      // of every change in a namespace
 	sessions sessions
 	events   *Events
@@ -206,6 +207,7 @@ func (s *Server) Ring(r engine.Ring) {
 	case engine.RingRun:
 		s.watchers.ring(r.ID)
 	case engine.RingEnd:
+		s.fresh.drop(r.ID)
 		s.waiters.ring(r.ID)
 	case engine.RingWorker:
 		s.sessions.ring(r.Name)
@@ -214,6 +216,7 @@ func (s *Server) Ring(r engine.Ring) {
 	case engine.RingAll:
 		s.keysChanged()
 		s.watchers.ringAll()
+		s.fresh.dropAll()
 		s.waiters.ringAll()
 		s.sessions.ringAll()
 	}

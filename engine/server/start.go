@@ -17,7 +17,7 @@ func (s *Server) StartWorkflow(ctx context.Context, request *kagziv1.StartWorkfl
 	if err != nil {
 		return nil, err
 	}
-	started, err := s.store.StartRuns(ctx, []engine.StartRun{start})
+	started, err := s.startRuns(ctx, []engine.StartRun{start})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *Server) StartWorkflows(ctx context.Context, request *kagziv1.StartWorkf
 	if len(starts) == 0 {
 		return response, nil
 	}
-	started, err := s.store.StartRuns(ctx, starts)
+	started, err := s.startRuns(ctx, starts)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +64,18 @@ func (s *Server) StartWorkflows(ctx context.Context, request *kagziv1.StartWorkf
 		response.Results[places[i]] = result
 	}
 	return response, nil
+}
+
+// startRuns remembers what it starts: whoever starts a run mostly waits for it.
+func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	s.fresh.add(starts)
+	started, err := s.store.StartRuns(ctx, starts)
+	for i := range starts {
+		if err != nil || started[i].Err != nil || started[i].RunID != starts[i].ID {
+			s.fresh.drop(starts[i].ID)
+		}
+	}
+	return started, err
 }
 
 func (s *Server) startedTo(started engine.Started) *kagziv1.StartWorkflowResponse {

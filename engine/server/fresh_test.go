@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestFresh(t *testing.T) {
+	run := func(n byte) engine.StartRun {
+		return engine.StartRun{Run: engine.Run{ID: engine.ID{n, 1}, Namespace: "here"}}
+	}
+	t.Run("a run is fresh from before its start until its end is heard of, in its namespace", func(t *testing.T) {
+		var f fresh
+		f.add([]engine.StartRun{run(1), run(2)})
+		if !f.has("here", run(1).ID) || !f.has("here", run(2).ID) || f.has("there", run(1).ID) || f.has("here", run(3).ID) {
+			t.Fatal("not those that were started")
+		}
+		f.drop(run(1).ID)
+		if f.has("here", run(1).ID) || !f.has("here", run(2).ID) {
+			t.Fatal("not that which has ended was dropped")
+		}
+		f.dropAll()
+		if f.has("here", run(2).ID) {
+			t.Fatal("fresh although anything may have happened")
+		}
+	})
+	t.Run("only so many are remembered, the latest", func(t *testing.T) {
+		var f fresh
+		first := run(1)
+		f.add([]engine.StartRun{first})
+		for i := range maxFresh {
+			if !f.has("here", first.ID) {
+				t.Fatalf("forgotten after %d more", i)
+			}
+			f.add([]engine.StartRun{{Run: engine.Run{ID: engine.ID{2, byte(i), byte(i >> 8)}, Namespace: "here"}}})
+		}
+		if f.has("here", first.ID) || len(f.namespaces) != maxFresh {
+			t.Fatalf("remembers %d, the first of all: %t", len(f.namespaces), f.has("here", first.ID))
+		}
+	})
+}
+
+// starting is a store that starts what it is told to, and has it end when it is first read.
+type starting struct {
+	stubStore
+	reads *atomic.Int32
+}
+
+func (s starting) StartRuns(_ context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	return []engine.Started{{RunID: starts[0].ID}}, nil
+}
+
+func (s starting) GetRun(_ context.Context, namespace string, id engine.ID) (engine.Run, error) {
+	s.reads.Add(1)
+	return engine.Run{ID: id, Namespace: namespace, Status: engine.RunCompleted}, nil
+}
+
+func TestWhoStartsARunAndWaitsReadsItOnceItHasEnded(t *testing.T) {
+	var reads atomic.Int32
+	s, conn := serve(t, starting{reads: &reads})
+	api := kagziv1.NewWorkflowServiceClient(conn)
+	start := func() string {
+		a, err := api.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{Namespace: "n", TaskQueue: "q", WorkflowType: "w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.RunId
+	}
+	wait := func(run string, limit time.Duration) *kagziv1.WaitWorkflowResponse {
+		a, err := api.WaitWorkflow(t.Context(), &kagziv1.WaitWorkflowRequest{Namespace: "n", RunId: run, Wait: durationpb.New(limit)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+
+	run := start()
+	id, err := engine.ParseID(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan *kagziv1.WaitWorkflowResponse)
+	go func() { answered <- wait(run, time.Minute) }()
+	for s.waiters.count() == 0 {
+		runtime.Gosched()
+	}
+	if n := reads.Load(); n != 0 {
+		t.Fatalf("read %d times before it ended", n)
+	}
+	s.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+	if a := <-answered; !a.Finished || reads.Load() != 1 {
+		t.Fatalf("answer %v after %d reads", a, reads.Load())
+	}
+
+	run = start()
+	if id, err = engine.ParseID(run); err != nil {
+		t.Fatal(err)
+	}
+	s.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+	if a := wait(run, time.Minute); !a.Finished {
+		t.Fatalf("a run that had ended before the wait: %v", a)
+	}
+	if a := wait(start(), time.Millisecond); !a.Finished {
+		t.Fatalf("a run of whose end nobody told, when the time is over: %v", a)
+	}
+}
