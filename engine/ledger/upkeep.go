@@ -92,7 +92,11 @@ func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (int, time.Time, error) {
 			return 0, time.Time{}, err
 		}
 	}
-	return len(late), next, b.close()
+	if err := b.close(); err != nil {
+		return 0, time.Time{}, err
+	}
+	_, next, err = tx.LateSteps(b.now, 0) // anew: the end of a lease has interrupted what else it had running
+	return len(late), next, err
 }
 
 // timeout fails these attempts of a run and ends its lease.
@@ -139,7 +143,11 @@ func EndExpired(tx Tx, p engine.EndExpiredParams) (int, time.Time, error) {
 			return 0, time.Time{}, err
 		}
 	}
-	return len(ids), next, b.close()
+	if err := b.close(); err != nil {
+		return 0, time.Time{}, err
+	}
+	_, next, err = tx.Expired(b.now, 0) // anew: an end may have ended others
+	return len(ids), next, err
 }
 
 // expiry is how a run ends whose time is up.
