@@ -317,6 +317,15 @@ var handlerCases = []testCase{
 		equal(s, "failed_at", event.FailedAt, s.now.Format(time.RFC3339Nano))
 		equal(s, "started_at", event.StartedAt, s.run(l.RunID).StartedAt.Format(time.RFC3339Nano))
 	}},
+	{"a handler that is retried stays one", func(s *stage) {
+		l := s.held(func(r *engine.StartRun) { r.OnFailureWorkflow = "mourn" })
+		s.failRun(l, "no")
+		handler := s.handler(l.RunID)
+		s.cancel(handler.ID)
+		retried := s.run(s.retry(handler.ID).RunID)
+		equal(s, "failed run", retried.FailedRunID, l.RunID)
+		s.payload("input", retried.Input, s.run(handler.ID).Input)
+	}},
 	{"without a queue of its own the handler goes to the run's", func(s *stage) {
 		l := s.held(onFailure)
 		s.failRun(l, "no")
