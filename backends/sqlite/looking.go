@@ -177,10 +177,15 @@ func (s *Store) openLooking(ctx context.Context, path string) (err error) {
 
 // lookFirst is a connection to a database of this program's schema.
 func (s *Store) lookFirst(ctx context.Context) (*conn, error) {
+	doubt := error(errMoving)
 	for range maxLooks {
 		c, err := look(s.path, nil)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil, err
+		}
+		if err != nil { // a server that comes or goes may have taken away what was there a moment ago
+			doubt = err
+			continue
 		}
 		if err = s.requireSchema(ctx, c); err == nil && c.sight.way == shared {
 			err = refuseNetwork(s.path)
@@ -193,8 +198,9 @@ func (s *Store) lookFirst(ctx context.Context) (*conn, error) {
 		if still {
 			return nil, err
 		}
+		doubt = errMoving
 	}
-	return nil, errMoving
+	return nil, doubt
 }
 
 // requireSchema refuses what is no database of this program's schema.

@@ -29,17 +29,23 @@ func (s session) found(text *string, one func(*row) error, args ...arg) (found b
 func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (V, error) {
 	ctx, cancel := context.WithTimeout(ctx, readDeadline)
 	defer cancel()
+	var none V
+	var doubt error
 	for range maxLooks {
 		out, moved, err := readOnce(ctx, s, verb, do)
 		if !moved {
 			return out, err
 		}
+		doubt = err
 	}
-	var none V
+	if doubt != nil {
+		return none, doubt
+	}
 	return none, errMoving
 }
 
-// readOnce is read with one connection. moved says that the file was changed in a way that leaves the answer in doubt.
+// readOnce is read with one connection. moved says that the file was, or for an error may have been, changed in a way that leaves the answer
+// in doubt: a server that comes or goes makes and deletes files that a looker is about to open.
 func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, moved bool, err error) {
 	var c *conn
 	select {
@@ -63,14 +69,15 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 		s.readers <- c
 	}()
 	if c, err = s.connected(ctx, c); err != nil {
-		return out, false, s.failedRead(verb, err)
+		return out, s.looking() && ctx.Err() == nil, s.failedRead(verb, err)
 	}
 	value, err := snapshot(ctx, c, do)
-	if moved = s.looking() && !c.sight.still(s.path); moved {
+	if s.looking() && !c.sight.still(s.path) {
 		return out, true, nil
 	}
+	moved = s.looking() && err != nil && !isRefusal(err) && ctx.Err() == nil
 	if sound = err == nil || isRefusal(err); err != nil {
-		return out, false, s.failedRead(verb, err)
+		return out, moved, s.failedRead(verb, err)
 	}
 	return value, false, nil
 }
