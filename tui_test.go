@@ -324,7 +324,7 @@ func TestTheTerminalUIFitsTheTerminal(t *testing.T) {
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			ui := openPane(t, try.width, try.height, try.env, append([]string{"tui", "--demo", "--view", "runs"}, try.args...)...)
-			screen := ui.shows("STATUS", "running")
+			screen := ui.shows("STATUS", "Runs (1")
 			if try.never != "" && strings.Contains(strings.ReplaceAll(screen, "<?>", ""), try.never) {
 				t.Errorf("the terminal was given what it cannot show:\n%s", screen)
 			}
@@ -338,11 +338,11 @@ func TestTheTerminalUIFitsTheTerminal(t *testing.T) {
 				}
 			}
 			ui.tmux("resize-window", "-x", "100", "-y", "30")
-			ui.shows("STATUS", "running")
+			ui.shows("STATUS", "Runs (1")
 			ui.tmux("resize-window", "-x", "40", "-y", "10")
 			ui.shows("too small")
 			ui.tmux("resize-window", "-x", "80", "-y", "24")
-			ui.shows("STATUS", "running")
+			ui.shows("STATUS", "Runs (1")
 			ui.keys("q")
 			ui.shows("exit code 0")
 		})
