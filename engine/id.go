@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
 	"time"
@@ -69,6 +70,9 @@ var errNotUUID = errors.New("not a UUID")
 
 // IsZero says that there is no id.
 func (id ID) IsZero() bool { return id == ID{} }
+
+// LogValue has logs in every format say what String says.
+func (id ID) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
 // String is the usual form, lower case; empty for the zero ID.
 func (id ID) String() string {

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -163,5 +164,18 @@ func TestATokenNeverPrints(t *testing.T) {
 				t.Errorf("%s of %T shows the token", format, value)
 			}
 		}
+	}
+}
+
+func TestAnIDIsLoggedAsItIsWritten(t *testing.T) {
+	id := NewID(time.Now())
+	var text, lines bytes.Buffer
+	slog.New(slog.NewTextHandler(&text, nil)).Info("claimed", "run", id)
+	slog.New(slog.NewJSONHandler(&lines, nil)).Info("claimed", "run", id)
+	if want := "run=" + id.String(); !strings.Contains(text.String(), want) {
+		t.Errorf("logged %q, want %q in it", text.String(), want)
+	}
+	if want := `"run":"` + id.String() + `"`; !strings.Contains(lines.String(), want) {
+		t.Errorf("logged %q, want %q in it", lines.String(), want)
 	}
 }

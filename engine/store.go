@@ -9,14 +9,16 @@ import (
 // the same contract as tests.
 //
 // Each method is one transaction: it happens whole or not at all, and when it returns nil the change is on disk and
-// survives a power cut. Methods may be called from any goroutine and may be repeated blindly: a repetition has no second
+// survives a power cut (but see Claim). Methods may be called from any goroutine and may be repeated blindly: a repetition has no second
 // effect, and the answer that its comment says. A Store is told the time, the ids and the luck; it invents none of them, so
 // two backends that are given the same calls hold the same rows. Times are kept as UTC with microseconds, text is
 // compared and ordered byte by byte.
 //
 // Arguments have been validated (Validate, Check…) before they come here; a Store checks what only it can know. Writes
 // do not run on the caller's context: once begun they are carried through, and a caller that gave up learns the outcome by
-// repeating the call. Every error is an *Error or unknown to callers (KindInternal); a database that cannot be reached is
+// repeating the call. A write whose context has a Turn may be handed over before the one that it stands behind has come to its
+// end: a store may commit them together, never in another order, and refuses one whose predecessor failed with
+// ErrBehindRefused. Every error is an *Error or unknown to callers (KindInternal); a database that cannot be reached is
 // ErrUnavailable, a full disk ErrExhausted.
 type Store interface {
 	Runs

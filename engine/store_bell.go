@@ -2,10 +2,11 @@ package engine
 
 import (
 	"context"
+	"time"
 )
 
 // Bell tells whoever listens that something may have changed. The store that commits rings it, after the commit. A ring is a
-// hint: it may be lost, repeated or merged, and nothing is ever sent in it but a name.
+// hint: it may be lost, repeated or merged; between processes nothing is ever sent in it but a name.
 type Bell interface {
 	// Listen calls ring for each hint until ctx ends, from one goroutine at a time and without waiting for anything but ring,
 	// which must not block. After a gap in listening it rings RingAll once.
@@ -34,4 +35,17 @@ type Ring struct {
 	Namespace string
 	Name      string
 	ID        ID
+	// Ending comes with RingEnd where the store that committed knows it without a look and the listener is in its process; otherwise nil:
+	// whoever wants to know how the run ended looks. It is shared: nobody changes it.
+	Ending *Ending
+}
+
+// Ending is what a run has come to, as far as those who wait for its result want to know.
+type Ending struct {
+	Namespace   string
+	Status      RunStatus
+	Output      Payload  // of one that COMPLETED
+	Error       *Failure // of any other
+	ContinuedAs ID       // the run that goes on for it; zero: none
+	FinishedAt  time.Time
 }

@@ -48,6 +48,9 @@ type Work interface {
 	// A claimed run becomes RUNNING under the grant's token, with StartedAt on its first claim; its due SLEEP and SIGNAL steps
 	// become COMPLETED with FinishedAt at their WakeAt, and no step of it is Awaited any more. Its cost does not depend on how
 	// many runs have ended, sleep, are paused or gated, or wait for others.
+	//
+	// A Claim alone may answer when it is committed for all to see, but not on disk yet. Should it be lost, the run is due as
+	// before and its token is refused; whatever is acknowledged under the token takes the claim to the disk with it.
 	Claim(ctx context.Context, p ClaimParams) (Claimed, error)
 	// BeginStep records that a step runs, or says that it need not. Of the step's latest attempt:
 	//

@@ -10,6 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
+//go:embed sql/get_run.sql
+var getRunSQL string
+
 //go:embed sql/get_circumstances.sql
 var getCircumstancesSQL string
 

@@ -18,16 +18,17 @@ var describeSQL string
 func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
 	writing, reading := poolText(s.pool.Stat()), poolText(s.views.Stat()) // before this call takes one itself
-	restored := ""
+	restored, syncCommit, fsync, fullPages := "", "", "", ""
 	err := s.view(ctx, "describe the database", func(ctx context.Context) (err error) {
 		if restored, err = s.restored(ctx); err != nil {
 			return err
 		}
-		return s.views.QueryRow(ctx, describeSQL).Scan(&d.Version, &d.Bytes)
+		return s.views.QueryRow(ctx, describeSQL).Scan(&d.Version, &d.Bytes, &syncCommit, &fsync, &fullPages)
 	})
 	listening, since := s.bell.state()
 	d.Notifications = s.bell.mode()
 	d.Facts = []engine.Fact{
+		{Name: "durability", Value: fmt.Sprintf("synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
 		{Name: "connections to write", Value: writing},
 		{Name: "connections to read", Value: reading},
 		{Name: "notifications", Value: listenText(listening, since)},

@@ -31,6 +31,7 @@ func TestTheFactsAreThoseOfThePoolsTheBellAndTheClock(t *testing.T) {
 		}
 	}
 	expect(facts(), "connections to write", "0 busy, ")
+	expect(facts(), "durability", "synchronous_commit=on, fsync=o") // off on a private server of pgtest
 	conn, err := s.pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -124,6 +124,7 @@ func (b *bell) ring(rings []engine.Ring) {
 	}
 	b.mu.Lock()
 	for _, r := range rings {
+		r.Ending = nil
 		if len(b.pending) <= maxKeys {
 			b.pending[r] = struct{}{}
 		}
@@ -253,6 +254,9 @@ func (b *bell) heard(payload string) (own bool) {
 		return greeting
 	}
 	b.others.Store(true)
+	if greeting { // it may have been killed a moment ago, and what it had not sent yet with it
+		rings = append(rings, engine.Ring{Kind: engine.RingAll})
+	}
 	b.local.ring(rings)
 	return false
 }

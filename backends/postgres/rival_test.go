@@ -279,6 +279,14 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	}
 }
 
+func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
+	url := pgtest.URL(t)
+	a := openAt(t, url)
+	rings := listenTo(t, a)
+	openAt(t, url) // where another was killed before it had sent its last rings
+	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+}
+
 func TestAServerAloneSendsNoNotifications(t *testing.T) {
 	s := openAt(t, pgtest.URL(t))
 	start(t, s, 1)

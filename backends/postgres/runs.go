@@ -12,7 +12,7 @@ import (
 )
 
 // StartRuns makes runs, in one commit.
-func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (s *Store) StartRuns(_ context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
@@ -30,16 +30,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 		c.starts[i].Bytes = int64(n)
 		size += n
 	}
-	waiting := &call{start: c, size: size}
-	if err := s.laneOf(starts[0].ID).gather(waiting); err != nil {
-		return nil, err
-	}
-	if !waiting.settled {
-		if err := s.startAlone(c); err != nil {
-			return nil, err
-		}
-	}
-	return c.answers, nil
+	return together(s, &call{start: c, size: size}, "start runs", func() []engine.Started { return c.answers }, c.alone)
 }
 
 // startCall is one call of StartRuns.
@@ -139,22 +130,19 @@ func (c *startCall) rings() []engine.Ring {
 	return rings
 }
 
-// startAlone looks closer at each start, in order, in one transaction. A rival who takes an id between the look and the insert has it
+// alone looks closer at each start, in order, in one transaction. A rival who takes an id between the look and the insert has it
 // tried again.
-func (s *Store) startAlone(c *startCall) (err error) {
-	c.answers, err = writeEntered(s, "start runs", func(t *tx) ([]engine.Started, error) {
-		enabled := map[string]bool{}
-		answers := make([]engine.Started, len(c.starts))
-		for i := range c.starts {
-			answer, err := t.startOne(&c.starts[i], enabled)
-			if err != nil {
-				return nil, err
-			}
-			answers[i] = answer
+func (c *startCall) alone(t *tx) ([]engine.Started, error) {
+	enabled := map[string]bool{}
+	answers := make([]engine.Started, len(c.starts))
+	for i := range c.starts {
+		answer, err := t.startOne(&c.starts[i], enabled)
+		if err != nil {
+			return nil, err
 		}
-		return answers, nil
-	})
-	return err
+		answers[i] = answer
+	}
+	return answers, nil
 }
 
 // startOne answers one start. enabled is what is known of the namespaces.

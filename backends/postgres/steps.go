@@ -18,22 +18,15 @@ type stepCall struct {
 
 // CompleteStep is one insert and one narrow update when the step is new, as nearly every step is: its code ran, and now it is
 // reported. Only when that did not apply does the ledger look at what there is.
-func (s *Store) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	if err := s.enter(); err != nil {
 		return engine.Step{}, err
 	}
 	defer s.leave()
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
-	if p.Step.ID.IsZero() {
-		c := &call{step: &stepCall{p: &p}, size: p.Output.Size()}
-		if err := s.laneOf(p.Lease.RunID).gather(c); err != nil {
-			return engine.Step{}, err
-		}
-		if c.settled {
-			return c.step.step, nil
-		}
-	}
-	return writeEntered(s, "complete a step", func(t *tx) (engine.Step, error) { return ledger.CompleteStep(t, p) })
+	c := &call{run: p.Lease.RunID, turn: engine.TurnOf(ctx), step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
+	return together(s, c, "complete a step", func() engine.Step { return c.step.step },
+		func(t *tx) (engine.Step, error) { return ledger.CompleteStep(t, p) })
 }
 
 //go:embed sql/complete_new_step.sql
@@ -41,24 +34,19 @@ var completeNewStepText string
 
 var completeNewStepSQL = hot(completeNewStepText)
 
-// queueSteps adds the group's results to the batch. Of two for one step the second goes alone.
+// queueSteps adds the group's results to the batch.
 func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var runs, tokens, ids [][16]byte
 	var namespaces, names, metas []string
 	var outputs [][]byte
 	var sizes, started, nows []int64
 	byStep := map[engine.ID]*call{}
-	taken := map[stepKey]bool{}
 	for _, c := range group {
 		if c.step == nil {
 			continue
 		}
 		p := c.step.p
-		key := stepKey{p.Lease.RunID, p.Step.Name}
-		if taken[key] || byStep[p.ID] != nil {
-			continue
-		}
-		taken[key], byStep[p.ID] = true, c
+		byStep[p.ID] = c
 		c.step.step = newResult(p)
 		runs, tokens, ids = append(runs, p.Lease.RunID), append(tokens, p.Lease.Token), append(ids, p.ID)
 		namespaces, names = append(namespaces, p.Lease.Namespace), append(names, p.Step.Name)
@@ -87,10 +75,13 @@ func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	})
 }
 
+// stepKey is a step of a run.
 type stepKey struct {
 	run  engine.ID
 	name string
 }
+
+func (c *stepCall) key() stepKey { return stepKey{c.p.Lease.RunID, c.p.Step.Name} }
 
 // newResult is a step that was never announced, as its result makes it, but for its place and its worker.
 func newResult(p *engine.CompleteStepParams) engine.Step {

@@ -16,12 +16,14 @@ import (
 
 // Store is engine.Store on PostgreSQL. Make it with Open.
 type Store struct {
-	log   *slog.Logger
-	pool  *pgxpool.Pool // writes; its plans do not depend on statistics
-	views *pgxpool.Pool // reading, apart, so that lists cannot starve heartbeats
-	clock clock
-	bell  *bell
-	lanes [writerLanes]*lane
+	log        *slog.Logger
+	pool       *pgxpool.Pool // writes; its plans do not depend on statistics
+	views      *pgxpool.Pool // reading, apart, so that lists cannot starve heartbeats
+	clock      clock
+	bell       *bell
+	writer     *writer
+	background sync.WaitGroup // what the writer and loads have begun
+	loads      loads
 
 	commits engine.CommitTally
 
@@ -96,9 +98,7 @@ func (s *Store) begin(ctx context.Context, config *pgxpool.Config) error {
 	if err := s.bell.start(ctx); err != nil {
 		return err
 	}
-	for i := range s.lanes {
-		s.lanes[i] = newLane(s)
-	}
+	s.writer = newWriter(s)
 	return nil
 }
 
@@ -124,9 +124,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 
-	for _, l := range s.lanes {
-		l.close()
-	}
+	s.background.Wait()
 	s.clock.wait()
 	s.bell.close()
 	s.views.Close()

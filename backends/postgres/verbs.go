@@ -22,6 +22,17 @@ func plain[P any](s *Store, doing string, do func(ledger.Tx, P) error, p P) erro
 	return err
 }
 
+// leased carries out a verb about a run that is leased, in the line of that run.
+func leased[P, A any](ctx context.Context, s *Store, doing string, l engine.Lease, do func(ledger.Tx, P) (A, error), p P) (A, error) {
+	return inLine(ctx, s, l.RunID, doing, func(t *tx) (A, error) { return do(t, p) })
+}
+
+// leasedPlain is leased for a verb without an answer.
+func leasedPlain[P any](ctx context.Context, s *Store, doing string, l engine.Lease, do func(ledger.Tx, P) error, p P) error {
+	_, err := inLine(ctx, s, l.RunID, doing, func(t *tx) (none struct{}, err error) { return none, do(t, p) })
+	return err
+}
+
 // CancelRun is ledger.CancelRun.
 func (s *Store) CancelRun(_ context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
 	return verb(s, "cancel a run", ledger.CancelRun, p)
@@ -68,48 +79,48 @@ func (s *Store) ImportRuns(_ context.Context, p engine.ImportRunsParams) (engine
 }
 
 // BeginStep is ledger.BeginStep.
-func (s *Store) BeginStep(_ context.Context, p engine.BeginStepParams) (engine.Begun, error) {
-	return verb(s, "begin a step", ledger.BeginStep, p)
+func (s *Store) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
+	return leased(ctx, s, "begin a step", p.Lease, ledger.BeginStep, p)
 }
 
 // FailStep is ledger.FailStep.
-func (s *Store) FailStep(_ context.Context, p engine.FailStepParams) (engine.Verdict, error) {
-	return verb(s, "fail a step", ledger.FailStep, p)
+func (s *Store) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	return leased(ctx, s, "fail a step", p.Lease, ledger.FailStep, p)
 }
 
 // Sleep is ledger.Sleep.
-func (s *Store) Sleep(_ context.Context, p engine.SleepParams) error {
-	return plain(s, "set a timer", ledger.Sleep, p)
+func (s *Store) Sleep(ctx context.Context, p engine.SleepParams) error {
+	return leasedPlain(ctx, s, "set a timer", p.Lease, ledger.Sleep, p)
 }
 
 // AwaitSignal is ledger.AwaitSignal.
-func (s *Store) AwaitSignal(_ context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
-	return verb(s, "wait for a signal", ledger.AwaitSignal, p)
+func (s *Store) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	return leased(ctx, s, "wait for a signal", p.Lease, ledger.AwaitSignal, p)
 }
 
 // StartChild is ledger.StartChild.
-func (s *Store) StartChild(_ context.Context, p engine.StartChildParams) (engine.Step, error) {
-	return verb(s, "start a child", ledger.StartChild, p)
+func (s *Store) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
+	return leased(ctx, s, "start a child", p.Lease, ledger.StartChild, p)
 }
 
 // AwaitChildren is ledger.AwaitChildren.
-func (s *Store) AwaitChildren(_ context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
-	return verb(s, "wait for children", ledger.AwaitChildren, p)
+func (s *Store) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
+	return leased(ctx, s, "wait for children", p.Lease, ledger.AwaitChildren, p)
 }
 
 // SetNote is ledger.SetNote.
-func (s *Store) SetNote(_ context.Context, p engine.SetNoteParams) error {
-	return plain(s, "note a run's progress", ledger.SetNote, p)
+func (s *Store) SetNote(ctx context.Context, p engine.SetNoteParams) error {
+	return leasedPlain(ctx, s, "note a run's progress", p.Lease, ledger.SetNote, p)
 }
 
 // FailRun is ledger.FailRun.
-func (s *Store) FailRun(_ context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
-	return verb(s, "fail a run", ledger.FailRun, p)
+func (s *Store) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
+	return leased(ctx, s, "fail a run", p.Lease, ledger.FailRun, p)
 }
 
 // Release is ledger.Release.
-func (s *Store) Release(_ context.Context, p engine.ReleaseParams) error {
-	return plain(s, "release a run", ledger.Release, p)
+func (s *Store) Release(ctx context.Context, p engine.ReleaseParams) error {
+	return leasedPlain(ctx, s, "release a run", p.Lease, ledger.Release, p)
 }
 
 // CreateSchedule is ledger.CreateSchedule.

@@ -13,14 +13,6 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-//go:embed sql/get_run.sql
-var getRunSQL string
-
-// GetRun is the run with its payloads.
-func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
-	return s.oneRun(ctx, engine.RunNotFound(id), getRunSQL, args{"namespace": namespace, "run_id": [16]byte(id)})
-}
-
 //go:embed sql/get_runs.sql
 var getRunsSQL string
 

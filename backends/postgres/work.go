@@ -142,11 +142,6 @@ var claimText string
 
 var claimSQL = hot(claimText)
 
-//go:embed sql/next_due.sql
-var nextDueText string
-
-var nextDueSQL = hot(nextDueText)
-
 // queue fills the batch with the claim.
 func (c *claim) queue(batch *pgx.Batch, found *look) {
 	p := c.p
@@ -164,7 +159,6 @@ func (c *claim) queue(batch *pgx.Batch, found *look) {
 		"heads": int64(len(c.grants) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
 	})
 	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
-	batch.Queue(nextDueSQL.text, nextDueSQL.bind(c.meeting())...).QueryRow(func(row pgx.Row) error { return row.Scan(timeOf(&found.nextDue)) })
 }
 
 func (c *claim) limited() bool { return c.p.QueueLimit > 0 || len(c.p.TypeLimits) > 0 }
@@ -198,11 +192,11 @@ func limitKey(namespace, queue string) int64 {
 func (c *claim) read(rows pgx.Rows, found *look) error {
 	for rows.Next() {
 		var task engine.Task
-		places := append([]any{&found.online, &found.due, &found.candidates, &found.keyed, tokenOf(&task.Lease.Token)}, runPlaces(&task.Run)...)
+		places := append([]any{&found.online, &found.due, &found.candidates, &found.keyed, timeOf(&found.nextDue), tokenOf(&task.Lease.Token)}, runPlaces(&task.Run)...)
 		places = append(places, payloadPlaces(&task.Run.Input)...)
-		claimed := rows.RawValues()[4] != nil
+		claimed := rows.RawValues()[5] != nil
 		if !claimed {
-			clear(places[4:]) // pgx passes over a column that has no place
+			clear(places[5:]) // pgx passes over a column that has no place
 		}
 		if err := rows.Scan(places...); err != nil {
 			return err

@@ -16,9 +16,11 @@ import (
 const (
 	writeTimeout  = 10 * time.Second
 	writeAttempts = 5
-	writerLanes   = 4
-	maxGroup      = 512     // calls in one commit
-	maxGroupBytes = 8 << 20 // of payloads in one commit, about
+	maxGroups     = 4        // at a time
+	maxGroup      = 512      // calls in one commit
+	maxGroupBytes = 8 << 20  // of payloads in one commit, about
+	besideWeight  = 32       // of calls that wait, for each group under way, before another begins
+	bytesOfWeight = 16 << 10 // of payloads that weigh as much as a call
 )
 
 // write carries out do in a transaction of its own. do may be called again, with a fresh transaction, when the
@@ -95,106 +97,236 @@ func pause(ctx context.Context, attempt int) bool {
 	}
 }
 
-// call is one write that waits in a lane for its group.
+// call is one write of the common cases, or another one about a run that is leased.
 type call struct {
+	run    engine.ID // which it is about; zero: a start, which keeps no order with others and has no turn
+	turn   *engine.Turn
 	start  *startCall
 	step   *stepCall
 	finish *finishCall
 	size   int
-	// settled says that the group's commit carried the call out; otherwise, without err, nothing has happened and the call is for a
-	// transaction of its own.
+	// alone says that no group carries it out: it has no common case, or that did not apply.
+	alone bool
+	// settled says that the group's commit carried the call out; otherwise, without err, nothing has happened, and the call is to go on in a
+	// transaction of its own, with its run kept for it until it lets go of that.
 	settled bool
 	err     error
 	done    chan struct{}
 }
 
-// lane is one of the goroutines that write the common cases. It takes all calls that wait, sends them as one transaction in
-// one round trip, and answers; so the cost of a commit is shared by whoever came meanwhile. Calls of one run share a lane, so
-// they do not wait for each other's locks.
+// writer gathers the calls that wait into groups, each of which is one transaction in one round trip; so the cost of a commit is shared by
+// whoever came meanwhile, and a caller who finds nobody writing does not wait for others. A second group begins beside the first only when
+// enough has gathered to be worth a commit of its own.
 //
-// A statement of a group leaves out each call to which the common case does not apply, and an error aborts the group; either way
-// the calls that did not happen go on in transactions of their own, where each fails alone.
-type lane struct {
+// Of the calls of one run only one group, or one caller, has any at a time, and they are carried out in the order in which they came. So a
+// call has its place in the line as soon as it waits here.
+//
+// A statement of a group leaves out all calls of a run of which one does not fit the common case, and an error aborts the group; either way
+// the calls that did not happen go on in transactions of their own, one after the other, where each fails alone.
+type writer struct {
 	store *Store
-	wake  chan struct{} // capacity one
-	ended chan struct{}
 
 	mu      sync.Mutex
 	waiting []*call
-	closed  bool
+	weight  int // of those that wait for a group
+	under   int // groups under way
+	busy    map[engine.ID]struct{}
 }
 
-func newLane(s *Store) *lane {
-	l := &lane{store: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	go l.run()
-	return l
+func newWriter(s *Store) *writer {
+	return &writer{store: s, busy: map[engine.ID]struct{}{}}
 }
 
-// close ends the lane once nothing waits.
-func (l *lane) close() {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.nudge()
-	<-l.ended
-}
-
-func (l *lane) nudge() {
-	select {
-	case l.wake <- struct{}{}:
-	default: // already awake
+// together carries a call out with others, or else, by do, in a transaction of its own. answer is what a group has to say.
+func together[A any](s *Store, c *call, doing string, answer func() A, do func(t *tx) (A, error)) (A, error) {
+	var none A
+	if err := s.writer.gather(c); err != nil {
+		return none, err
 	}
+	if c.settled {
+		return answer(), nil
+	}
+	alone, err := writeEntered(s, doing, do)
+	s.writer.letGo(c, err)
+	return alone, err
 }
 
-// laneOf is where the calls of a run go.
-func (s *Store) laneOf(id engine.ID) *lane { return s.lanes[id[15]%writerLanes] }
+// inLine carries out what has no common case, in a transaction of its own, when what was handed over before it for its run is done.
+func inLine[A any](ctx context.Context, s *Store, run engine.ID, doing string, do func(t *tx) (A, error)) (A, error) {
+	var none A
+	if err := s.enter(); err != nil {
+		return none, err
+	}
+	defer s.leave()
+	c := &call{run: run, turn: engine.TurnOf(ctx), alone: true}
+	return together(s, c, doing, nil, do)
+}
 
-// gather has c written with whatever else waits and returns when it is settled or is known not to have happened.
-func (l *lane) gather(c *call) error {
+// gather has c written with whatever else waits, and returns when it is settled, has failed, or is to go on alone. In the last case the caller
+// calls letGo when it has done so.
+func (w *writer) gather(c *call) error {
 	c.done = make(chan struct{})
-	l.mu.Lock()
-	l.waiting = append(l.waiting, c)
-	l.mu.Unlock()
-	l.nudge()
+	w.mu.Lock()
+	w.waiting = append(w.waiting, c)
+	w.weight += c.weight()
+	if c.alone || !w.full() {
+		w.advance()
+	}
+	w.mu.Unlock()
+	c.turn.Place()
 	<-c.done
 	return c.err
 }
 
-func (l *lane) run() {
-	defer close(l.ended)
-	for range l.wake {
-		for {
-			group, closed := l.take()
-			if len(group) == 0 {
-				if closed {
-					return
-				}
-				break
-			}
-			l.store.writeGroup(group)
-			for _, c := range group {
-				close(c.done)
-			}
+// weight is how much a call adds to what is worth a commit: itself, and its payloads.
+func (c *call) weight() int {
+	if c.alone {
+		return 0
+	}
+	return 1 + c.size/bytesOfWeight
+}
+
+// letGo is the end of a call that went on alone.
+func (w *writer) letGo(c *call, err error) {
+	c.turn.Settle(err)
+	if c.run.IsZero() {
+		return
+	}
+	w.mu.Lock()
+	delete(w.busy, c.run)
+	w.advance()
+	w.mu.Unlock()
+}
+
+// advance begins what can begin. The caller has locked the writer.
+func (w *writer) advance() {
+	for len(w.waiting) > 0 {
+		group := w.take(w.full())
+		if len(group) == 0 {
+			return
 		}
+		w.under++
+		w.store.background.Go(func() { w.carryOut(group) })
 	}
 }
 
-// take removes as many waiting calls as fit into one commit.
-func (l *lane) take() (group []*call, closed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n, size := 0, 0
-	for n < len(l.waiting) && n < maxGroup {
-		size += l.waiting[n].size
-		if n > 0 && size > maxGroupBytes {
-			break
+// full says that no group is to begin now beside those that are under way.
+func (w *writer) full() bool {
+	return w.under == maxGroups || w.under > 0 && w.weight < w.under*besideWeight
+}
+
+// take removes the calls whose turn it is to go alone, which it answers, and, unless full, as many others as fit into one commit.
+func (w *writer) take(full bool) (group []*call) {
+	left := w.waiting[:0]
+	size := 0
+	place := newPlaces()
+	for _, c := range w.waiting {
+		_, busy := w.busy[c.run]
+		switch {
+		case busy && !place.mine[c.run], place.behind[c.run]:
+			// Those before it come first.
+		case c.alone && !place.mine[c.run]:
+			w.goAlone(c)
+			continue
+		case !c.alone && !full && len(group) < maxGroup && (size == 0 || size+c.size <= maxGroupBytes) && place.fits(c):
+			w.weight -= c.weight()
+			if w.refuse(c) {
+				continue
+			}
+			size += c.size
+			place.add(c)
+			if !c.run.IsZero() {
+				w.busy[c.run] = struct{}{}
+			}
+			group = append(group, c)
+			continue
 		}
-		n++
+		place.behind[c.run] = !c.run.IsZero()
+		left = append(left, c)
 	}
-	group = append(group, l.waiting[:n]...)
-	l.waiting = append(l.waiting[:0], l.waiting[n:]...)
-	clear(l.waiting[len(l.waiting):cap(l.waiting)])
-	return group, l.closed
+	clear(w.waiting[len(left):])
+	w.waiting = left
+	return group
+}
+
+// goAlone keeps the run for the call's caller.
+func (w *writer) goAlone(c *call) {
+	if w.refuse(c) {
+		return
+	}
+	if !c.run.IsZero() {
+		w.busy[c.run] = struct{}{}
+	}
+	close(c.done)
+}
+
+// refuse answers a call that stands behind one that has failed. All that stands before it has come to its end, or is in its group.
+func (w *writer) refuse(c *call) bool {
+	if c.err = c.turn.Stands(); c.err == nil {
+		return false
+	}
+	c.turn.Settle(c.err)
+	close(c.done)
+	return true
+}
+
+// places is what a group that is being gathered has of each run.
+type places struct {
+	mine   map[engine.ID]bool // has some
+	behind map[engine.ID]bool // has left one waiting: what comes after it waits as well
+	ends   map[engine.ID]bool // has its end
+	steps  map[stepKey]bool
+}
+
+func newPlaces() places {
+	return places{map[engine.ID]bool{}, map[engine.ID]bool{}, map[engine.ID]bool{}, map[stepKey]bool{}}
+}
+
+// fits says that the group's statements carry the call out after what they have of its run: nothing comes after an end, nor a step twice.
+func (p places) fits(c *call) bool {
+	return c.run.IsZero() || !p.ends[c.run] && (c.step == nil || !p.steps[c.step.key()])
+}
+
+func (p places) add(c *call) {
+	if c.run.IsZero() {
+		return
+	}
+	p.mine[c.run] = true
+	if c.step != nil {
+		p.steps[c.step.key()] = true
+	} else {
+		p.ends[c.run] = true
+	}
+}
+
+// carryOut writes a group, and has what waited for it go on.
+func (w *writer) carryOut(group []*call) {
+	w.store.writeGroup(group)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range group {
+		delete(w.busy, c.run)
+	}
+	w.answer(group)
+	w.under--
+	w.advance()
+}
+
+// answer ends the calls of a group that was written. Those that did not happen stand first in line again, in their order.
+func (w *writer) answer(group []*call) {
+	var again []*call
+	for _, c := range group {
+		if !c.settled && c.err == nil {
+			c.alone = true
+			again = append(again, c)
+			continue
+		}
+		c.turn.Settle(c.err)
+		close(c.done)
+	}
+	if len(again) > 0 {
+		w.waiting = append(again, w.waiting...)
+	}
 }
 
 // writeGroup sends the group as one pipelined batch, which is one transaction.

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"modernc.org/sqlite"
-
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -142,32 +140,31 @@ func (c *conn) copyTo(ctx context.Context, part string) (err error) {
 	if err := c.roomFor(ctx, part); err != nil { // which is the look that begins the snapshot
 		return err
 	}
-	source, ok := c.driver.(interface {
-		NewBackup(string) (*sqlite.Backup, error)
-	})
-	if !ok {
-		return errors.New("this SQLite driver makes no backups")
-	}
 	// What is synced and placed afterwards needs no journal.
 	file, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer file.Close() // last: it drops the locks that SQLite has on the copy
-	copying, err := source.NewBackup(dsn(part, "journal_mode(off)", "synchronous(off)", "locking_mode(exclusive)"))
+	to, err := connect(dsn(part, "journal_mode(off)", "synchronous(off)", "locking_mode(exclusive)"))
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	copying, err := c.copyInto(to.handle)
 	if err != nil {
 		return err
 	}
 	for more := true; more && err == nil; {
 		begun := time.Now()
-		if more, err = copying.Step(backupPages); err == nil {
+		if more, err = copying.step(backupPages); err == nil {
 			err = file.Sync() // little by little: all at the end would hold up the commits of others
 		}
 		if err == nil {
 			err = breathe(ctx, time.Since(begun))
 		}
 	}
-	if finishing := copying.Finish(); err == nil {
+	if finishing := copying.finish(); err == nil {
 		err = finishing
 	}
 	return err

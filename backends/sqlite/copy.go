@@ -231,18 +231,15 @@ func (e *End) Read(ctx context.Context, p engine.CopyRange) (rows [][]any, err e
 	statement := e.text(fmt.Sprint("read ", p.Table.Name, len(p.Table.Columns), p.After == nil), func() string { return composeRead(p) })
 	arguments := []arg{num("limit", p.Rows)}
 	for i, value := range p.After {
-		arguments = append(arguments, arg{Name: fmt.Sprint("key", i), Value: value})
+		arguments = append(arguments, anyArg(fmt.Sprint("key", i), value))
 	}
 	size := 0
 	err = e.reader.query(ctx, statement, func(r *row) error {
-		values := make([]any, len(r.values))
-		for i, v := range r.values {
-			values[i] = v
-			switch v := v.(type) {
+		values := make([]any, r.columns)
+		for i := range values {
+			values[i] = r.take()
+			switch v := values[i].(type) {
 			case []byte:
-				if v == nil {
-					values[i] = []byte{} // the driver's way to say empty
-				}
 				size += len(v)
 			case string:
 				size += len(v)
@@ -413,13 +410,13 @@ func (e *End) Write(ctx context.Context, b engine.CopyBatch) error {
 		if err != nil {
 			return err
 		}
-		arguments := make([]arg, len(b.Table.Columns))
-		for i := range arguments {
-			arguments[i].Name = fmt.Sprint("c", i)
+		arguments, names := make([]arg, len(b.Table.Columns)), make([]string, len(b.Table.Columns))
+		for i := range names {
+			names[i] = fmt.Sprint("c", i)
 		}
 		for _, values := range b.Rows {
 			for i, v := range values {
-				arguments[i].Value = v
+				arguments[i] = anyArg(names[i], v)
 			}
 			if _, err := c.exec(ctx, statement, arguments...); err != nil {
 				return err

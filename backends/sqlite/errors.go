@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
@@ -37,8 +36,8 @@ func (e *FatalError) ExitCode() int {
 }
 
 func code(err error) int {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return e.Code() & 0xff
+	if e, ok := errors.AsType[*libError](err); ok {
+		return e.code & 0xff
 	}
 	return 0
 }

@@ -53,6 +53,7 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	)
 	if !s.looking() {
 		d.Facts = append(d.Facts,
+			engine.Fact{Name: "durability", Value: s.durability},
 			engine.Fact{Name: "last checkpoint", Value: sinceStart(s.folded.Load())},
 			engine.Fact{Name: "page cache of the writer", Value: bytesText(s.cached.Load())},
 			engine.Fact{Name: "writes waiting", Value: fmt.Sprint(len(s.writer.calls))},
@@ -63,6 +64,19 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 		d.Facts = append(d.Facts, engine.Fact{Name: "free disk space", Value: bytesText(int64(free))})
 	}
 	return d, nil
+}
+
+//go:embed sql/durability.sql
+var durabilitySQL string
+
+// durabilityOf is what a connection promises about the disk, as it was set: "journal_mode=wal, synchronous=full".
+func durabilityOf(ctx context.Context, c *conn) (text string, err error) {
+	err = c.query(ctx, &durabilitySQL, func(r *row) error {
+		journal, level := r.text(), r.num()
+		text = fmt.Sprintf("journal_mode=%s, synchronous=%s", journal, [...]string{"off", "normal", "full", "extra"}[level&3])
+		return nil
+	})
+	return text, err
 }
 
 func (s *Store) logText() string {

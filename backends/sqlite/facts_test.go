@@ -40,6 +40,7 @@ func TestTheFactsFollowWhatTheStoreDoes(t *testing.T) {
 	for name, want := range map[string]string{
 		"last checkpoint": "none since the start", "readers": "0 of 4 busy", "writes waiting": "0", "database file": " of it free",
 		"write-ahead log": "KiB", "page cache of the writer": "KiB", "free disk space": "iB",
+		"durability": "journal_mode=wal, synchronous=full",
 	} {
 		if !strings.Contains(facts[name], want) {
 			t.Errorf("%s = %q, want %q", name, facts[name], want)

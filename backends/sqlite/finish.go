@@ -23,30 +23,24 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 	})
 }
 
-//go:embed sql/end_lease.sql
-var endLeaseSQL string
-
 //go:embed sql/complete_run.sql
 var completeRunSQL string
 
-// completeUntied is the fast path. It ends the lease first: where it does not apply, nothing is written.
+// completeUntied is the fast path. Where it does not apply, nothing is written.
 func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, err error) {
-	var namespace, queue string
-	var steps, bytes int64
-	var progressed bool
-	id, now := p.Lease.RunID, engine.Micros(p.Now)
-	done, err = t.returning(&endLeaseSQL, func(r *row) error {
-		namespace, queue, steps, bytes, progressed = r.text(), r.text(), r.num(), r.num(), r.flag()
-		return nil
-	}, text("namespace", p.Lease.Namespace), idArg("run_id", id), tokenArg("token", p.Lease.Token),
-		num("size", size), num("max_bytes", engine.MaxRunBytes))
-	if err != nil || !done {
+	lease, err := t.lease(p.Lease)
+	if err != nil || lease == nil || lease.tied || lease.bytes+int64(size) > engine.MaxRunBytes {
 		return false, err
 	}
+	id, now := p.Lease.RunID, engine.Micros(p.Now)
+	lease.dirty = false // its counts go to the run
 	t.forget(id)
-	t.ringSlot(namespace, queue)
-	t.ringEnd(id)
-	if steps > 0 {
+	if _, err := t.direct(&deleteLeaseSQL, idArg("run_id", id)); err != nil {
+		return false, err
+	}
+	t.ringSlot(lease.namespace, lease.queue)
+	t.ringEnd(id, &engine.Ending{Namespace: lease.namespace, Status: engine.RunCompleted, Output: p.Output, FinishedAt: now})
+	if lease.steps > 0 && !lease.plain {
 		if err := t.WakeSteps(id, now); err != nil {
 			return false, err
 		}
@@ -59,7 +53,7 @@ func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, e
 			return false, err
 		}
 	}
-	_, err = t.exec(&completeRunSQL, idArg("run_id", id), num("steps", steps), num("bytes", bytes+int64(size)),
-		flag("progressed", progressed), tokenArg("final_token", p.Lease.Token), instant("now", now))
+	_, err = t.direct(&completeRunSQL, idArg("run_id", id), num("steps", lease.steps), num("bytes", lease.bytes+int64(size)),
+		flag("progressed", lease.progressed), tokenArg("final_token", p.Lease.Token), instant("now", now))
 	return true, err
 }

@@ -50,6 +50,7 @@ func (c *claim) slot(run *candidate) (bool, error) {
 	}
 	c.gated++
 	c.ringRun(run.id)
+	c.forget(run.id)
 	_, err = c.exec(&gateRunSQL, idArg("run_id", run.id))
 	return false, err
 }

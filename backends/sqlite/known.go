@@ -44,6 +44,7 @@ var listLanesSQL string
 
 func (k *known) load(t *tx) error {
 	t.tally = tally{leases: map[engine.ID]*counted{}}
+	t.fresh = map[engine.ID]*engine.Run{}
 	*k = known{namespaces: map[string]bool{}, lanes: map[laneKey]int64{}, queues: map[queueKey][]lane{}, stale: true}
 	err := t.query(&knownNamespacesSQL, func(r *row) error {
 		name := r.text()

@@ -46,11 +46,28 @@ func acquire(path string) (*lock, error) {
 		}
 	}
 	l := &lock{file: file, since: time.Now()}
-	if err := l.describe(""); err != nil {
+	err = soleName(path)
+	if err == nil {
+		err = l.describe("")
+	}
+	if err != nil {
 		l.release()
 		return nil, err
 	}
 	return l, nil
+}
+
+// soleName refuses a database that has a second name, a hard link: the lock and SQLite's log stand beside each name, so another server could
+// open it by the other one, and both would write.
+func soleName(path string) error {
+	n, err := linkCount(path)
+	if err != nil {
+		return fmt.Errorf("lock the database: %w", err)
+	}
+	if n > 1 {
+		return fmt.Errorf("the database %s has %d names (hard links), by which several servers could write it at once; remove the others, or copy the file", path, n)
+	}
+	return nil
 }
 
 // describe writes who holds the lock, with a line of text from the holder.

@@ -34,3 +34,15 @@ func freeBytes(dir string) (uint64, error) {
 	}
 	return uint64(fs.Bavail) * uint64(fs.Bsize), nil
 }
+
+// linkCount is how many names the file has; 0 when it is not there.
+func linkCount(path string) (int, error) {
+	var file unix.Stat_t
+	switch err := unix.Stat(path, &file); {
+	case errors.Is(err, unix.ENOENT):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return int(file.Nlink), nil
+}

@@ -30,3 +30,18 @@ func freeBytes(dir string) (uint64, error) {
 	err = windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
 	return free, err
 }
+
+// linkCount is how many names the file has; 0 when it is not there.
+func linkCount(path string) (int, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	var info windows.ByHandleFileInformation
+	err = windows.GetFileInformationByHandle(windows.Handle(file.Fd()), &info)
+	return int(info.NumberOfLinks), err
+}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
@@ -116,7 +115,7 @@ func look(path string, c *conn) (*conn, error) {
 	}
 	c.sight = seen
 	if seen.way == copied { // or else it would delete, when it is closed, a log in which it finds nothing
-		if _, err := c.driver.(sqlite.FileControl).FileControlPersistWAL("main", 1); err != nil {
+		if err := c.keepLog(); err != nil {
 			c.close()
 			return nil, err
 		}

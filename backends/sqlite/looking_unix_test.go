@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kagzi/kagzi/engine"
 )
 
 // stranger is somebody whom the permissions of files concern; nil: whoever runs the tests.
@@ -116,4 +118,24 @@ func TestWhoMayNotReadIsToldSo(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "may not read") {
 		t.Fatalf("it said %q (%v), want that it may not read the file", out, err)
 	}
+}
+
+func TestADatabaseWithASecondNameIsRefused(t *testing.T) {
+	s := fresh(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.db")
+	if err := os.Link(s.path, other); err != nil {
+		t.Skipf("SKIPPED: no hard links here: %v", err)
+	}
+	for _, path := range []string{s.path, other} {
+		if _, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "has 2 names") {
+			t.Errorf("Open(%s) = %v, want a refusal that tells of two names", path, err)
+		}
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	openAt(t, s.path)
 }

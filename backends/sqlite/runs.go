@@ -60,6 +60,7 @@ func (t *tx) start(p *engine.StartRun) (engine.Started, error) {
 	if !made {
 		return t.startAgain(p)
 	}
+	t.remember(p)
 	t.ringQueue(p.Namespace, p.Queue)
 	if !p.DeadlineAt.IsZero() {
 		t.Ring(engine.Ring{Kind: engine.RingTimer})
@@ -81,7 +82,7 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64) (made bool, err e
 	if steps > 0 || related(&p.Run) {
 		statement, args = &insertRelatedRunSQL, append(args, relatedRunArgs(p, steps)...)
 	}
-	n, err := t.exec(statement, args...)
+	n, err := t.direct(statement, args...)
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -90,7 +91,7 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64) (made bool, err e
 
 // insertInput makes the rows that stand beside every run.
 func (t *tx) insertInput(r *engine.Run) error {
-	_, err := t.exec(&insertInputSQL, idArg("run_id", r.ID), blob("input", r.Input.Data), text("input_meta", encodeMap(r.Input.Metadata)))
+	_, err := t.direct(&insertInputSQL, idArg("run_id", r.ID), blob("input", r.Input.Data), text("input_meta", encodeMap(r.Input.Metadata)))
 	for key, value := range r.Tags {
 		if err == nil {
 			_, err = t.exec(&insertTagSQL, text("namespace", r.Namespace), text("key", key), text("value", value), idArg("run_id", r.ID))

@@ -50,7 +50,7 @@ func plan(t *testing.T, s *Store, text string) string {
 	explain := "explain query plan " + text
 	var args []arg
 	for _, name := range names {
-		if !slices.ContainsFunc(args, func(a arg) bool { return a.Name == name }) {
+		if !slices.ContainsFunc(args, func(a arg) bool { return a.name == name }) {
 			args = append(args, num(name, 1))
 		}
 	}
@@ -101,7 +101,7 @@ func TestNoStatementOfAVerbScans(t *testing.T) {
 	for _, name := range []string{
 		"insert_run", "insert_related_run", "insert_input", "get_request", "get_external", "open_external", "requested", "claim_run", "insert_leases", "count_leases",
 		"get_key", "count_key", "gate_run", "first_gated", "wake_steps", "await_no_step", "get_lease", "complete_new_step", "get_latest_attempt",
-		"get_attempt", "get_attempt_of_lease", "update_step", "supersede_step", "retry_steps", "end_lease", "complete_run", "set_output",
+		"get_attempt", "get_attempt_of_lease", "update_step", "supersede_step", "retry_steps", "complete_run", "set_output",
 		"end_steps", "interrupt_steps", "save_run", "save_lease", "delete_lease", "heartbeat", "held_by", "get_run_state", "get_run", "get_runs",
 		"list_waiting", "list_results", "list_child_steps", "next_of_group", "await_steps", "list_timed_out", "list_expiring", "list_prunable",
 		"next_signal", "get_signal", "list_unconsumed", "count_signals", "consume_signal", "open_retry", "open_children", "open_of",

@@ -41,13 +41,12 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 		return engine.Step{}, false, err
 	}
 	step.Sequence, step.WorkerID = lease.steps+1, lease.worker
-	made, err := t.conn.exec(t.ctx, &completeNewStepSQL, idArg("step_id", p.ID), idArg("run_id", p.Lease.RunID), text("name", p.Step.Name),
+	made, err := t.direct(&completeNewStepSQL, idArg("step_id", p.ID), idArg("run_id", p.Lease.RunID), text("name", p.Step.Name),
 		num("sequence", step.Sequence), blob("output", p.Output.Data), text("output_meta", encodeMap(p.Output.Metadata)),
 		tokenArg("token", p.Lease.Token), text("worker_id", step.WorkerID), instant("started_at", step.StartedAt), instant("now", p.Now))
 	if err != nil || made == 0 {
 		return engine.Step{}, false, err
 	}
-	t.wrote = true
 	t.tally.add(lease, size)
 	t.ringRun(p.Lease.RunID)
 	return step, true, nil

@@ -36,6 +36,9 @@ type Store struct {
 	lock    *lock
 	version string
 	schema  int
+	// durability is what the writer's connection promises about the disk; empty for looking only.
+	durability string
+
 	room    room
 	footing footing
 	bell    bell
@@ -102,6 +105,9 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions) (er
 	}
 	s.version, s.schema, err = prepareSchema(ctx, c, s.path, o)
 	if err == nil {
+		s.durability, err = durabilityOf(ctx, c)
+	}
+	if err == nil {
 		s.room.path = filepath.Dir(s.path)
 		s.writer = &writer{store: s, calls: make(chan *call, maxGroup), done: make(chan struct{})}
 		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, seen: map[engine.ID]moving{}}
@@ -136,7 +142,7 @@ func connectWriter(path string, log *slog.Logger) (*conn, error) {
 		return nil, fmt.Errorf("KAGZI_UNSAFE_SYNCHRONOUS=%q is not known, want normal or nothing", level)
 	}
 	return connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous("+synchronous+")", "journal_mode(wal)",
-		fmt.Sprintf("journal_size_limit(%d)", maxWAL), "wal_autocheckpoint(0)", "cache_size(-65536)") + "&_txlock=immediate")
+		fmt.Sprintf("journal_size_limit(%d)", maxWAL), "wal_autocheckpoint(0)", "cache_size(-65536)"))
 }
 
 func connectReader(path string) (*conn, error) {

@@ -18,19 +18,29 @@ func (c *claim) tasks() error {
 		return nil
 	}
 	now := engine.Micros(c.p.Now)
-	place := make(map[engine.ID]int, len(c.taken))
-	for i, id := range c.taken {
-		place[id] = i
-	}
 	c.out.Tasks = make([]engine.Task, len(c.taken))
-	err := c.query(&listClaimedSQL, func(r *row) error {
-		run, err := readWholeRun(r)
-		i := place[run.ID]
+	put := func(i int, run engine.Run) {
 		c.out.Tasks[i] = engine.Task{
 			Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: c.grants[i].Token}, ClaimedAt: now,
 		}
+	}
+	var unread []engine.ID
+	place := map[engine.ID]int{}
+	for i, run := range c.taken {
+		if run.fresh != nil {
+			put(i, *run.fresh)
+		} else {
+			unread, place[run.id] = append(unread, run.id), i
+		}
+	}
+	if len(unread) == 0 {
+		return nil
+	}
+	err := c.query(&listClaimedSQL, func(r *row) error {
+		run, err := readWholeRun(r)
+		put(place[run.ID], run)
 		return err
-	}, text("run_ids", encodeIDs(c.taken)))
+	}, text("run_ids", encodeIDs(unread)))
 	for i := range c.out.Tasks {
 		task := &c.out.Tasks[i]
 		if err != nil || task.Run.Steps == 0 {

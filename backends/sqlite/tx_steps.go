@@ -92,12 +92,13 @@ var insertStepSQL string
 func (t *tx) InsertSteps(steps []engine.Step) error {
 	for i := range steps {
 		s := &steps[i]
+		t.tally.open(s.RunID)
 		_, err := t.exec(&insertStepSQL,
 			idArg("step_id", s.ID), idArg("run_id", s.RunID), text("name", s.Name), num("kind", s.Kind), num("status", s.Status),
 			num("attempt", s.Attempt), num("failures", s.Failures), flag("latest", s.Latest), num("sequence", s.Sequence),
 			blob("input", s.Input.Data), text("input_meta", encodeMap(s.Input.Metadata)),
 			blob("output", s.Output.Data), text("output_meta", encodeMap(s.Output.Metadata)), text("error", encodeFailure(s.Error)),
-			arg{Name: "token", Value: s.Token[:]}, text("worker_id", s.WorkerID), instant("created_at", s.CreatedAt),
+			blob("token", s.Token[:]), text("worker_id", s.WorkerID), instant("created_at", s.CreatedAt),
 			instant("started_at", s.StartedAt), instant("finished_at", s.FinishedAt), instant("timeout_at", s.TimeoutAt),
 			instant("retry_at", s.RetryAt), instant("wake_at", s.WakeAt), length("duration_us", s.Duration),
 			text("retry_policy", encodePolicy(s.RetryPolicy)), text("signal_name", s.SignalName), flag("timed_out", s.TimedOut),
@@ -122,10 +123,11 @@ func (t *tx) Supersede(step engine.ID) error {
 var updateStepSQL string
 
 func (t *tx) SaveStep(s *engine.Step) error {
+	t.tally.open(s.RunID)
 	_, err := t.exec(&updateStepSQL,
 		idArg("step_id", s.ID), num("status", s.Status), num("failures", s.Failures),
 		blob("output", s.Output.Data), text("output_meta", encodeMap(s.Output.Metadata)), text("error", encodeFailure(s.Error)),
-		arg{Name: "token", Value: s.Token[:]}, text("worker_id", s.WorkerID), instant("started_at", s.StartedAt),
+		blob("token", s.Token[:]), text("worker_id", s.WorkerID), instant("started_at", s.StartedAt),
 		instant("finished_at", s.FinishedAt), instant("timeout_at", s.TimeoutAt), instant("retry_at", s.RetryAt),
 		instant("wake_at", s.WakeAt), length("duration_us", s.Duration), text("retry_policy", encodePolicy(s.RetryPolicy)),
 		text("signal_name", s.SignalName), flag("timed_out", s.TimedOut), idArg("child_run_id", s.ChildRunID), num("awaited", s.Awaited))
@@ -160,6 +162,7 @@ func (t *tx) WakeSteps(run engine.ID, now time.Time) error {
 var retryStepsSQL string
 
 func (t *tx) RetrySteps(run engine.ID, at time.Time) error {
+	t.tally.open(run)
 	_, err := t.exec(&retryStepsSQL, idArg("run_id", run), instant("retry_at", at))
 	return err
 }

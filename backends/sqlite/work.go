@@ -45,12 +45,18 @@ type claim struct {
 	p          *engine.ClaimParams
 	grants     []engine.Grant // of workers that are ONLINE
 	lanes      []lane         // whose runs they could take
-	taken      []engine.ID    // by the grants, in their order
+	taken      []taken        // by the grants, in their order
 	leased     int            // of these: they have their leases
 	keys       map[key]int    // slots of concurrency keys in use
 	gated      int            // runs that were found to wait for a slot
 	unfinished bool           // so many that the rest is for another transaction
 	out        engine.Claimed
+}
+
+// taken is a run that a grant has got.
+type taken struct {
+	id    engine.ID
+	fresh *engine.Run // nil: it is to be read
 }
 
 // candidate is a due run.
@@ -248,7 +254,7 @@ func (c *claim) take(run *candidate) (bool, error) {
 	grant := c.grants[len(c.taken)]
 	now := instant("now", engine.Micros(c.p.Now))
 	args := []arg{idArg("run_id", run.id), text("worker_id", grant.WorkerID), now, flag("counted", false)}
-	made, err := c.exec(&claimRunSQL, args...)
+	made, err := c.direct(&claimRunSQL, args...)
 	if err != nil {
 		return false, err
 	}
@@ -262,14 +268,18 @@ func (c *claim) take(run *candidate) (bool, error) {
 		}
 	}
 	c.ringRun(run.id)
-	c.taken = append(c.taken, run.id)
-	return true, nil
+	got := taken{id: run.id, fresh: c.fresh[run.id]}
+	c.taken = append(c.taken, got)
+	if got.fresh == nil {
+		return true, nil
+	}
+	return true, c.leaseFresh(got.fresh, grant, engine.Micros(c.p.Now))
 }
 
 //go:embed sql/insert_leases.sql
 var insertLeasesSQL string
 
-// lease makes the leases of the runs taken since the last time.
+// lease makes the leases that are still missing of the runs taken since the last time.
 func (c *claim) lease() error {
 	n := len(c.taken)
 	if c.leased == n {
@@ -277,9 +287,13 @@ func (c *claim) lease() error {
 	}
 	pairs := make([][]byte, 0, n-c.leased)
 	for i := c.leased; i < n; i++ {
-		pairs = append(pairs, slices.Concat(c.taken[i][:], c.grants[i].Token[:]))
+		if c.taken[i].fresh == nil {
+			pairs = append(pairs, slices.Concat(c.taken[i].id[:], c.grants[i].Token[:]))
+		}
 	}
-	c.leased = n
+	if c.leased = n; len(pairs) == 0 {
+		return nil
+	}
 	_, err := c.exec(&insertLeasesSQL, text("leases", encodeHex(pairs)), instant("now", engine.Micros(c.p.Now)))
 	return err
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	_ "embed"
 	"runtime"
+	"slices"
 
-	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -15,11 +16,11 @@ const (
 	maxGroupBytes = 8 << 20 // of payloads in one commit, about
 	maxWAL        = 64 << 20
 	// checkpointPages is how much the log grows before it is folded into the file.
-	checkpointPages = 1000
+	checkpointPages = 4000
 )
 
-// writer is the goroutine that writes. It takes all calls that wait, carries them out in one transaction and commits once, so
-// the cost of a commit is shared by whoever came meanwhile, and a caller alone does not wait for others.
+// writer is the goroutine that writes. It takes all calls that wait, carries them out in one transaction, as well as those that come
+// meanwhile, and commits once; so the cost of a commit is shared, and a caller alone does not wait for others.
 //
 // Calls look before they write, so one that is refused has as a rule changed nothing, and the transaction goes on without it.
 // Should one fail after it has written, the whole transaction is rolled back and each call is carried out again in one of
@@ -30,7 +31,9 @@ type writer struct {
 	done  chan struct{}
 	tx    tx
 	group []*call
-	log   int // pages that the log has grown by since the last checkpoint
+	size  int   // of the group's payloads, about
+	next  *call // begins the next group, because it did not fit in; nil: none does
+	log   int   // pages that the log has grown by since the last checkpoint
 }
 
 // call is one write that waits for its commit.
@@ -38,8 +41,17 @@ type call struct {
 	verb string
 	size int // bytes of payloads, about
 	do   func(*tx) error
+	turn *engine.Turn // nil: it stands behind nothing
 	err  error
 	done chan struct{}
+}
+
+// carryOut is do, unless the call stands behind one that has failed.
+func (c *call) carryOut(t *tx) {
+	if c.err = c.turn.Stands(); c.err == nil {
+		c.err = c.do(t)
+	}
+	c.turn.Settle(c.err)
 }
 
 // tx is the transaction that a call is carried out in, of the writer's one connection.
@@ -47,7 +59,8 @@ type tx struct {
 	session
 	known known
 	tally tally
-	seen  map[engine.ID]moving // the runs that the current call has read or saved, as their rows are
+	fresh map[engine.ID]*engine.Run // started lately and as they were then
+	seen  map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
 	rings []engine.Ring
 	wrote bool // the current call has changed something
 }
@@ -56,6 +69,11 @@ func (t *tx) exec(text *string, args ...arg) (int64, error) {
 	if err := t.settle(); err != nil {
 		return 0, err
 	}
+	return t.direct(text, args...)
+}
+
+// direct is exec for statements that do not look at what is only remembered.
+func (t *tx) direct(text *string, args ...arg) (int64, error) {
 	n, err := t.conn.exec(t.ctx, text, args...)
 	t.wrote = t.wrote || n > 0 || err != nil
 	return n, err
@@ -84,9 +102,9 @@ func (t *tx) returning(text *string, one func(*row) error, args ...arg) (bool, e
 
 func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
 
-func (t *tx) ringEnd(id engine.ID) {
+func (t *tx) ringEnd(id engine.ID, ending *engine.Ending) {
 	t.ringRun(id)
-	t.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+	t.Ring(engine.Ring{Kind: engine.RingEnd, ID: id, Ending: ending})
 }
 
 func (t *tx) ringQueue(namespace, queue string) {
@@ -106,7 +124,7 @@ func write[V any](ctx context.Context, s *Store, verb string, size int, do func(
 	if err := ctx.Err(); err != nil {
 		return none, explain(verb, err)
 	}
-	c := &call{verb: verb, size: size, done: make(chan struct{})}
+	c := &call{verb: verb, size: size, turn: engine.TurnOf(ctx), done: make(chan struct{})}
 	c.do = func(t *tx) (err error) {
 		out, err = do(t)
 		return err
@@ -138,6 +156,7 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 	}
 	select {
 	case s.writer.calls <- c:
+		c.turn.Place()
 		return nil
 	case <-ctx.Done():
 		return explain(c.verb, ctx.Err())
@@ -148,75 +167,78 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 // acknowledged.
 func (w *writer) run() {
 	defer close(w.done)
-	var next *call
 	for {
-		first := next
-		if next = nil; first == nil {
+		first := w.next
+		if w.next = nil; first == nil {
 			var ok bool
 			if first, ok = <-w.calls; !ok {
 				return
 			}
 		}
 		runtime.Gosched() // who is about to call joins this commit; where nobody is, this costs nothing
-		next = w.gather(first)
-		w.carryOut(w.group)
+		w.group, w.size = append(w.group[:0], first), first.size
+		w.gather()
+		w.carryOut(true)
 		w.checkpoint()
 	}
 }
 
-// gather fills the group with the calls that wait, as far as they fit in. The one that does not begins the next group.
-func (w *writer) gather(first *call) (next *call) {
-	w.group = append(w.group[:0], first)
-	size := first.size
-	for len(w.group) < maxGroup {
+// gather adds the calls that wait to the group, as far as they fit in, and says whether there were any.
+func (w *writer) gather() (more bool) {
+	for w.next == nil && len(w.group) < maxGroup {
 		select {
-		case c, ok := <-w.calls:
-			if !ok {
-				return nil
+		case c, open := <-w.calls:
+			switch {
+			case !open:
+				return more
+			case w.size+c.size > maxGroupBytes:
+				w.next = c
+			default:
+				w.size += c.size
+				w.group = append(w.group, c)
+				more = true
 			}
-			if size += c.size; size > maxGroupBytes {
-				return c
-			}
-			w.group = append(w.group, c)
 		default:
-			return nil
+			return more
 		}
 	}
-	return nil
+	return more
 }
 
-// carryOut commits the group, as a whole if possible, answers and rings.
-func (w *writer) carryOut(group []*call) {
-	switch alone, err := w.commit(group); {
+// carryOut commits the group, as a whole if possible, answers and rings. The group is open when those who come meanwhile may join it.
+func (w *writer) carryOut(open bool) {
+	switch alone, err := w.commit(open); {
 	case alone:
-		for i := range group {
-			w.carryOut(group[i : i+1])
+		for _, c := range slices.Clone(w.group) {
+			w.group = append(w.group[:0], c)
+			w.carryOut(false)
 		}
 		return
 	case err != nil:
-		w.failed(group, err)
+		w.failed(err)
 	default:
 		w.store.trouble.Store(nil)
-		w.store.commits.Add(len(group))
+		w.store.commits.Add(len(w.group))
 	}
-	for i, c := range group {
+	for _, c := range w.group {
 		close(c.done)
-		group[i] = nil
 	}
+	clear(w.group)
 	w.store.bell.ring(w.tx.rings)
 	w.tx.rings = w.tx.rings[:0]
 }
 
 // failed answers a group that could not be made durable.
-func (w *writer) failed(group []*call, err error) {
+func (w *writer) failed(err error) {
 	if failure := fatal(err, false); failure != nil {
 		w.store.die(failure)
 	} else {
 		why := "the last write failed: " + explain("commit", err).Error()
 		w.store.trouble.Store(&why)
 	}
-	for _, c := range group {
+	for _, c := range w.group {
 		c.err = explain(c.verb, err)
+		c.turn.Settle(c.err)
 	}
 	w.tx.rings = w.tx.rings[:0]
 }
@@ -233,7 +255,7 @@ var rollbackSQL string
 // commit carries the calls out and makes them durable. alone says that a call failed after it had written and that nothing of
 // the group has happened; the calls are then to be carried out one by one. An error means likewise that nothing has
 // happened, or that nobody will find it. A call that was refused has its err.
-func (w *writer) commit(group []*call) (alone bool, err error) {
+func (w *writer) commit(open bool) (alone bool, err error) {
 	t := &w.tx
 	if failure := w.store.failure.Load(); failure != nil {
 		return false, failure
@@ -246,15 +268,15 @@ func (w *writer) commit(group []*call) (alone bool, err error) {
 			return false, w.rollback(err)
 		}
 	}
-	for i, c := range group {
+	for i := 0; i < len(w.group) || open && w.gather(); i++ {
 		if i > 0 {
 			engine.Failpoint("sqlite.mid_group")
 		}
+		c := w.group[i]
 		rings := len(t.rings)
 		t.wrote = false
 		clear(t.seen)
-		c.err = c.do(t)
-		if c.err == nil {
+		if c.carryOut(t); c.err == nil {
 			continue
 		}
 		t.rings = t.rings[:rings]
@@ -262,7 +284,7 @@ func (w *writer) commit(group []*call) (alone bool, err error) {
 			continue
 		}
 		failure := w.rollback(c.err)
-		if len(group) > 1 && fatal(failure, false) == nil {
+		if len(w.group) > 1 && fatal(failure, false) == nil {
 			return true, nil
 		}
 		if isRefusal(c.err) { // it undid what it had written
@@ -302,11 +324,10 @@ var checkpointTruncateSQL string
 // checkpoint folds the log into the file when it has grown, between two groups, where nobody waits for it. What it cannot do now,
 // because of a reader, it does after the next pages.
 func (w *writer) checkpoint() {
-	status := w.tx.conn.driver.(sqlite.DBStatus)
-	if cached, _, err := status.Status(sqlite.DBStatusCacheUsed, false); err == nil {
+	if cached, err := w.tx.conn.status(lib.SQLITE_DBSTATUS_CACHE_USED, false); err == nil {
 		w.store.cached.Store(int64(cached))
 	}
-	pages, _, err := status.Status(sqlite.DBStatusCacheWrite, true)
+	pages, err := w.tx.conn.status(lib.SQLITE_DBSTATUS_CACHE_WRITE, true)
 	if err != nil || w.store.failure.Load() != nil {
 		return
 	}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -65,12 +66,26 @@ func (e *ear) hears(what string, want ...engine.Ring) {
 	for len(left) > 0 {
 		select {
 		case r := <-e.rings:
+			e.holds(r)
+			r.Ending = nil
 			delete(left, r)
 		case <-deadline:
 			for r := range left {
 				e.s.Fatalf("%s: no ring %+v within %s", what, r, patience)
 			}
 		}
+	}
+}
+
+// holds checks that an ending which comes with a ring is the run's.
+func (e *ear) holds(r engine.Ring) {
+	if r.Ending == nil {
+		return
+	}
+	run := e.s.run(r.ID)
+	is := engine.Ending{Namespace: run.Namespace, Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs, FinishedAt: run.FinishedAt}
+	if r.Kind != engine.RingEnd || !reflect.DeepEqual(*r.Ending, is) {
+		e.s.Fatalf("ring %+v says that the run ended so: %+v, but it is %+v", r, *r.Ending, is)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,8 @@ func Bench(b *testing.B, open func(tb testing.TB) engine.Store, fill ...Fill) {
 	b.Run("full table", func(b *testing.B) { benchClaims(fullBench(b, open, fill)) })
 	b.Run("CompleteRun/1 caller", func(b *testing.B) { benchCompleteRun(newBench(b, open), 1) })
 	b.Run("CompleteRun/100 callers", func(b *testing.B) { benchCompleteRun(newBench(b, open), 100) })
+	b.Run("whole life/1 caller", func(b *testing.B) { benchLife(newBench(b, open), 1) })
+	b.Run("whole life/100 callers", func(b *testing.B) { benchLife(newBench(b, open), 100) })
 	b.Run("Heartbeat/100 callers", func(b *testing.B) { benchHeartbeat(newBench(b, open), 100) })
 	b.Run("History of 1000 steps", func(b *testing.B) { benchHistory(newBench(b, open), 1000) })
 }
@@ -164,13 +167,14 @@ func benchStart(f *bench, callers, batch int) {
 
 // benchClaims measures claims on one store; the filling of it happens once.
 func benchClaims(f *bench) {
-	f.b.Run("Claim", func(b *testing.B) { benchClaim(f.on(b)) })
+	f.b.Run("Claim", func(b *testing.B) { benchClaim(f.on(b), 1) })
+	f.b.Run("Claim of 100", func(b *testing.B) { benchClaim(f.on(b), 100) })
 	f.b.Run("Claim of nothing", func(b *testing.B) { benchClaimNothing(f.on(b)) })
 }
 
-// benchClaim claims one run a call, of those that were started just before.
-func benchClaim(f *bench) {
-	for left := f.b.N; left > 0; left -= engine.MaxBatch {
+// benchClaim claims so many runs a call, of those that were started just before.
+func benchClaim(f *bench, batch int) {
+	for left := f.b.N * batch; left > 0; left -= engine.MaxBatch {
 		runs := make([]engine.StartRun, min(left, engine.MaxBatch))
 		for i := range runs {
 			runs[i] = f.newRun()
@@ -179,12 +183,12 @@ func benchClaim(f *bench) {
 	}
 	params := make([]engine.ClaimParams, f.b.N)
 	for i := range params {
-		params[i] = f.claimParams("w1")
+		params[i] = f.claimParams(slices.Repeat([]string{"w1"}, batch)...)
 	}
-	f.measured(1, 1, func(ctx context.Context, i int) error {
+	f.measured(1, batch, func(ctx context.Context, i int) error {
 		claimed, err := f.store.Claim(ctx, params[i])
-		if err == nil && len(claimed.Tasks) != 1 {
-			err = fmt.Errorf("claimed %d runs, want 1", len(claimed.Tasks))
+		if err == nil && len(claimed.Tasks) != batch {
+			err = fmt.Errorf("claimed %d runs, want %d", len(claimed.Tasks), batch)
 		}
 		return err
 	})
@@ -205,6 +209,85 @@ func benchClaimNothing(f *bench) {
 func benchCompleteRun(f *bench, callers int) {
 	leases := f.claimed(f.b.N)
 	f.measured(callers, 1, func(_ context.Context, i int) error { return f.tryFinish(leases[i], `{"ok":true}`) })
+}
+
+// benchLife takes runs from their start to their end, with one step of each; one call is in it for each of start, step and end. Claims
+// are shared by the callers that wait for one, as the dispatcher shares them.
+func benchLife(f *bench, callers int) {
+	starts := make([]engine.StartRun, f.b.N)
+	steps := make([]engine.ID, f.b.N)
+	claims := make([]engine.ClaimParams, f.b.N)
+	for i := range starts {
+		starts[i], steps[i], claims[i] = f.newRun(), f.id(), f.claimParams("w1")
+	}
+	waiting := make(chan claimant, callers)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		shareClaims(f.ctx, f.store, waiting)
+	}()
+	f.measured(callers, 1, func(ctx context.Context, i int) error {
+		if _, err := f.store.StartRuns(ctx, starts[i:i+1]); err != nil {
+			return err
+		}
+		c := claimant{params: claims[i], lease: make(chan engine.Lease, 1), err: make(chan error, 1)}
+		waiting <- c
+		var l engine.Lease
+		select {
+		case l = <-c.lease:
+		case err := <-c.err:
+			return err
+		}
+		if _, err := f.store.CompleteStep(ctx, engine.CompleteStepParams{
+			Lease: l, Step: named("charge"), ID: steps[i], Output: text(`{"charge":"ch_1234567890"}`), Now: f.now,
+		}); err != nil {
+			return err
+		}
+		return f.tryFinish(l, `{"ok":true}`)
+	})
+	close(waiting)
+	<-ended
+}
+
+// claimant is a caller who waits for a run.
+type claimant struct {
+	params engine.ClaimParams
+	lease  chan engine.Lease
+	err    chan error
+}
+
+// shareClaims claims for all who wait, one claim at a time, until nobody can wait any more.
+func shareClaims(ctx context.Context, store engine.Store, waiting <-chan claimant) {
+	for first := range waiting {
+		all := []claimant{first}
+		for more := true; more; {
+			select {
+			case c, open := <-waiting:
+				if more = open; open {
+					all = append(all, c)
+				}
+			default:
+				more = false
+			}
+		}
+		for len(all) > 0 {
+			p := all[0].params
+			for _, c := range all[1:] {
+				p.Grants = append(p.Grants, c.params.Grants...)
+			}
+			claimed, err := store.Claim(ctx, p)
+			if err != nil {
+				for _, c := range all {
+					c.err <- err
+				}
+				break
+			}
+			for i, task := range claimed.Tasks {
+				all[i].lease <- task.Lease
+			}
+			all = all[len(claimed.Tasks):] // a run is there for each: the others are claimed next
+		}
+	}
 }
 
 // benchHeartbeat is workers that each name the ten runs that they hold.

@@ -2,12 +2,18 @@ package storetest
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
+
+var raceRounds = flag.Int("storetest.races", 0, "how many rounds each race has at least, for a long run: give the test time with -timeout")
+
+// rounds is how often a race is run.
+func rounds(usual int) int { return max(usual, *raceRounds) }
 
 // atOnce calls do for 0 to n-1 from n goroutines that start together, and returns their errors.
 func atOnce(n int, do func(i int) error) []error {
@@ -29,20 +35,22 @@ const racers = 16
 
 var raceCases = []testCase{
 	{"of many tokens exactly one finishes the run", func(s *stage) {
-		l := s.held()
-		tokens := []engine.Lease{l}
-		for range racers - 1 {
-			tokens = append(tokens, engine.Lease{Namespace: space, RunID: l.RunID, Token: s.token()})
+		for range rounds(1) {
+			l := s.heldAgain()
+			tokens := []engine.Lease{l}
+			for range racers - 1 {
+				tokens = append(tokens, engine.Lease{Namespace: space, RunID: l.RunID, Token: s.token()})
+			}
+			errs := atOnce(racers, func(i int) error { return s.tryFinish(tokens[i], fmt.Sprint(i)) })
+			s.must(errs[0], "CompleteRun of the holder")
+			for _, err := range errs[1:] {
+				s.refused(err, engine.ErrLeaseLost, "CompleteRun of a stranger")
+			}
+			s.payload("output", s.status(l.RunID, engine.RunCompleted).Output, text("0"))
 		}
-		errs := atOnce(racers, func(i int) error { return s.tryFinish(tokens[i], fmt.Sprint(i)) })
-		s.must(errs[0], "CompleteRun of the holder")
-		for _, err := range errs[1:] {
-			s.refused(err, engine.ErrLeaseLost, "CompleteRun of a stranger")
-		}
-		s.payload("output", s.status(l.RunID, engine.RunCompleted).Output, text("0"))
 	}},
 	{"of many different ends under one token exactly one counts", func(s *stage) {
-		for range 10 {
+		for range rounds(10) {
 			l := s.heldAgain()
 			errs := atOnce(racers, func(i int) error { return s.tryFinish(l, fmt.Sprint(i)) })
 			winner := s.onlyWinner(errs, engine.ErrConflict)
@@ -50,43 +58,51 @@ var raceCases = []testCase{
 		}
 	}},
 	{"many repetitions of one end all count as that one", func(s *stage) {
-		l := s.held()
-		for _, err := range atOnce(racers, func(int) error { return s.tryFinish(l, "done") }) {
-			s.must(err, "CompleteRun")
+		for range rounds(1) {
+			l := s.heldAgain()
+			for _, err := range atOnce(racers, func(int) error { return s.tryFinish(l, "done") }) {
+				s.must(err, "CompleteRun")
+			}
 		}
 	}},
 	{"of many different results of one step exactly one counts", func(s *stage) {
-		l := s.held()
-		for n := range 10 {
-			name := fmt.Sprint("step-", n)
-			params := make([]engine.CompleteStepParams, racers)
-			for i := range params {
-				params[i] = engine.CompleteStepParams{Lease: l, Step: named(name), ID: s.id(), Output: text(fmt.Sprint(i)), Now: s.now}
+		for range rounds(1) {
+			l := s.heldAgain()
+			for n := range 10 {
+				name := fmt.Sprint("step-", n)
+				params := make([]engine.CompleteStepParams, racers)
+				for i := range params {
+					params[i] = engine.CompleteStepParams{Lease: l, Step: named(name), ID: s.id(), Output: text(fmt.Sprint(i)), Now: s.now}
+				}
+				errs := atOnce(racers, func(i int) error { _, err := s.store.CompleteStep(s.ctx, params[i]); return err })
+				winner := s.onlyWinner(errs, engine.ErrConflict)
+				s.payload("output", s.step(l.RunID, name).Output, text(fmt.Sprint(winner)))
+				equal(s, "attempts", len(s.attempts(l.RunID, name)), 1)
 			}
-			errs := atOnce(racers, func(i int) error { _, err := s.store.CompleteStep(s.ctx, params[i]); return err })
-			winner := s.onlyWinner(errs, engine.ErrConflict)
-			s.payload("output", s.step(l.RunID, name).Output, text(fmt.Sprint(winner)))
-			equal(s, "attempts", len(s.attempts(l.RunID, name)), 1)
+			equal(s, "steps", s.run(l.RunID).Steps, 10)
+			s.cancel(l.RunID)
 		}
-		equal(s, "steps", s.run(l.RunID).Steps, 10)
 	}},
 	{"a step begun many times at once is one attempt", func(s *stage) {
-		l := s.held()
-		params := make([]engine.BeginStepParams, racers)
-		for i := range params {
-			params[i] = engine.BeginStepParams{Lease: l, ID: s.id(), Name: "pay", Kind: engine.StepFunction, Now: s.now}
+		for range rounds(1) {
+			l := s.heldAgain()
+			params := make([]engine.BeginStepParams, racers)
+			for i := range params {
+				params[i] = engine.BeginStepParams{Lease: l, ID: s.id(), Name: "pay", Kind: engine.StepFunction, Now: s.now}
+			}
+			attempts := make([]engine.ID, racers)
+			errs := atOnce(racers, func(i int) error {
+				begun, err := s.store.BeginStep(s.ctx, params[i])
+				attempts[i] = begun.Step.ID
+				return err
+			})
+			for i, err := range errs {
+				s.must(err, "BeginStep")
+				equal(s, "attempt", attempts[i], attempts[0])
+			}
+			equal(s, "attempts", len(s.attempts(l.RunID, "pay")), 1)
+			s.cancel(l.RunID)
 		}
-		attempts := make([]engine.ID, racers)
-		errs := atOnce(racers, func(i int) error {
-			begun, err := s.store.BeginStep(s.ctx, params[i])
-			attempts[i] = begun.Step.ID
-			return err
-		})
-		for i, err := range errs {
-			s.must(err, "BeginStep")
-			equal(s, "attempt", attempts[i], attempts[0])
-		}
-		equal(s, "attempts", len(s.attempts(l.RunID, "pay")), 1)
 	}},
 	{"parallel steps of one run all count", func(s *stage) {
 		l := s.held()
@@ -101,7 +117,7 @@ var raceCases = []testCase{
 		equal(s, "places in the sequence", len(seen), 200)
 	}},
 	{"cancel against complete: one wins and both learn which", func(s *stage) {
-		for range 30 {
+		for range rounds(30) {
 			l := s.heldAgain()
 			p := s.endParams(l.RunID, "")
 			errs := atOnce(2, func(i int) error {
@@ -125,7 +141,7 @@ var raceCases = []testCase{
 		}
 	}},
 	{"cancel against terminate: exactly one changes the run", func(s *stage) {
-		for range 20 {
+		for range rounds(20) {
 			p := s.endParams(s.start(), "")
 			ends := make([]engine.RunEnd, 4)
 			errs := atOnce(4, func(i int) (err error) {
@@ -188,10 +204,14 @@ var raceCases = []testCase{
 		equal(s, "leases", len(s.heldBy("w1")), runs)
 	}},
 	{"starts with one request at once make one run", func(s *stage) {
-		s.racingStarts(func() engine.StartRun { return s.newRun(withRequest("req")) })
+		for n := range rounds(3) {
+			s.racingStarts(n, func() engine.StartRun { return s.newRun(withRequest(fmt.Sprint("req-", n))) })
+		}
 	}},
 	{"starts with one external id at once make one run", func(s *stage) {
-		s.racingStarts(func() engine.StartRun { return s.newRun(withExternal("ext")) })
+		for n := range rounds(3) {
+			s.racingStarts(n, func() engine.StartRun { return s.newRun(withExternal(fmt.Sprint("ext-", n))) })
+		}
 	}},
 	{"batches with the same external ids in other orders make one run each", func(s *stage) {
 		batches := make([][]engine.StartRun, 8)
@@ -210,7 +230,7 @@ var raceCases = []testCase{
 		equal(s, "runs", s.countRuns(), 20)
 	}},
 	{"an external id that becomes free while it is asked for is no error", func(s *stage) {
-		for range 20 {
+		for range rounds(20) {
 			p := s.endParams(s.start(withExternal("ext")), "")
 			start := s.newRun(withExternal("ext"))
 			var answers []engine.Started
@@ -231,7 +251,7 @@ var raceCases = []testCase{
 		}
 	}},
 	{"a heartbeat against the second look: either the worker stays or it is told", func(s *stage) {
-		for range 20 {
+		for range rounds(20) {
 			l := s.heldAgain()
 			heard := s.now
 			s.pass(time.Minute)
@@ -256,7 +276,7 @@ var raceCases = []testCase{
 		}
 	}},
 	{"a claim against its worker's end leaves no run with a worker that is gone", func(s *stage) {
-		for range 20 {
+		for range rounds(20) {
 			s.worker("w1")
 			id := s.start()
 			p := s.claimParams("w1")
@@ -276,7 +296,7 @@ var raceCases = []testCase{
 		}
 	}},
 	{"a result against the loss of the worker: it counts whole or not at all", func(s *stage) {
-		for range 20 {
+		for range rounds(20) {
 			l := s.heldAgain()
 			now := s.now
 			params := engine.CompleteStepParams{Lease: l, Step: named("pay"), ID: s.id(), Output: text("paid"), Now: now}
@@ -301,7 +321,7 @@ var raceCases = []testCase{
 		}
 	}},
 	{"a failure against a result of one step: nothing that was acknowledged is lost", func(s *stage) {
-		for range 20 {
+		for range rounds(20) {
 			l := s.heldAgain()
 			s.begin(l, "pay")
 			done := engine.CompleteStepParams{Lease: l, Step: named("pay"), ID: s.id(), Output: text("paid"), Now: s.now}
@@ -335,7 +355,7 @@ var raceCases = []testCase{
 		}
 	}},
 	{"a release against an end: the run is done or due, and whoever holds it next is the only one", func(s *stage) {
-		for range 20 {
+		for range rounds(20) {
 			l := s.heldAgain()
 			errs := atOnce(2, func(i int) error {
 				if i == 0 {
@@ -355,7 +375,7 @@ var raceCases = []testCase{
 		}
 	}},
 	{"a drain against a claim: nothing is handed out once the drain is known", func(s *stage) {
-		for range 20 {
+		for range rounds(20) {
 			s.register(s.newWorker("w1"), true)
 			id := s.start()
 			p, late := s.claimParams("w1"), s.claimParams("w1")
@@ -381,7 +401,7 @@ var raceCases = []testCase{
 	}},
 	{"prune against everything breaks nothing", func(s *stage) {
 		s.worker("w1")
-		for range 10 {
+		for range rounds(10) {
 			l := s.heldNext()
 			s.complete(l, "pay", "paid")
 			s.finish(l, "done")
@@ -428,8 +448,8 @@ func (s *stage) onlyWinner(errs []error, target error) int {
 	return winner
 }
 
-// racingStarts makes starts at once that must all be answered with one run.
-func (s *stage) racingStarts(start func() engine.StartRun) {
+// racingStarts makes starts at once that must all be answered with one run, besides those that are there before.
+func (s *stage) racingStarts(before int, start func() engine.StartRun) {
 	s.Helper()
 	starts := make([]engine.StartRun, racers)
 	for i := range starts {
@@ -450,5 +470,5 @@ func (s *stage) racingStarts(start func() engine.StartRun) {
 		}
 	}
 	equal(s, "starts that made the run", fresh, 1)
-	equal(s, "runs", s.countRuns(), 1)
+	equal(s, "runs", s.countRuns(), before+1)
 }

@@ -48,8 +48,21 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"times keep microseconds", func(s engine.Store) engine.Store { return roundsTimes{s} }, []string{"text"}},
 	{"prune leaves live runs alone", func(s engine.Store) engine.Store { return prunesTheLiving{s} }, []string{"upkeep"}},
 	{"timeouts are swept", func(s engine.Store) engine.Store { return neverTimesOut{s} }, []string{"upkeep"}},
+	{"what stands in a line keeps its order", func(s engine.Store) engine.Store { return placesEarly{s} }, []string{"turn"}},
 	{"the model notices a run handed out twice", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"model"}},
 }...)
+
+// placesEarly has what comes after a write begin, whatever becomes of it.
+type placesEarly struct{ engine.Store }
+
+func (p placesEarly) CompleteStep(ctx context.Context, params engine.CompleteStepParams) (engine.Step, error) {
+	engine.TurnOf(ctx).Place()
+	return p.Store.CompleteStep(engine.WithTurn(ctx, nil), params)
+}
+
+func (p placesEarly) CompleteRun(ctx context.Context, params engine.CompleteRunParams) (engine.Completed, error) {
+	return p.Store.CompleteRun(engine.WithTurn(ctx, nil), params)
+}
 
 // dropsTheFence writes under whatever token is the current one.
 type dropsTheFence struct{ engine.Store }

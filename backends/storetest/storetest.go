@@ -73,7 +73,8 @@ func chapters() []chapter {
 		{"text", textCases},
 		{"bell", slices.Concat(bellCases, bellAroundCases)},
 		{"upkeep", upkeepCases},
-		{"race", raceCases},
+		{"turn", turnCases},
+		{"race", slices.Concat(raceCases, raceAroundCases)},
 		{"model", modelCases()},
 	}
 }

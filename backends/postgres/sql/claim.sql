@@ -1,7 +1,10 @@
 -- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is taken off meanwhile, then
 -- the runs, which are looked at again; what a rival holds is left to him. The first with a concurrency key, and what comes after it, is
--- left to a closer look. Where nothing is due nothing is locked, and nothing written. The first four columns say what there was, in one row at
--- least; the others are a run that was claimed, null when none was.
+-- left to a closer look. Where nothing is due nothing is locked, and nothing written. The first five columns say what there was, and when the
+-- next run becomes due if that matters, in one row at least; the others are a run that was claimed, null when none was.
+--
+-- The commit does not wait for the disk. A claim that the database loses in a crash has done no harm: the run is due as it was, nothing was
+-- recorded under the token, for whatever is recorded later takes the claim to the disk with it, and the token is refused from then on.
 with online as materialized (
     select worker_id from workers where worker_id = any(@workers::text[]) and status = 1
 ), offered as (
@@ -51,8 +54,8 @@ with online as materialized (
     where worker_id = any(@workers::text[]) and status = 1 and (select count(*) from free) > 0
     order by worker_id
     for key share
-), granted as (
-    select o.worker_id, o.token, row_number() over (order by o.place) as place
+), granted as materialized ( -- arrays, for a join by places would look at all of them for each run
+    select array_agg(o.worker_id order by o.place) as workers, array_agg(o.token order by o.place) as tokens
     from offered o
     join working w on w.worker_id = o.worker_id
 ), locked as materialized (
@@ -63,9 +66,10 @@ with online as materialized (
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
-    select l.run_id, g.worker_id, g.token, g.place
+    select l.run_id, g.workers[l.place] as worker_id, g.tokens[l.place] as token, l.place
     from (select run_id, row_number() over (order by place) as place from locked) l
-    join granted g on g.place = l.place
+    cross join granted g
+    where l.place <= cardinality(g.tokens)
 ), claimed as (
     update runs r
     set status = 2, available_at = null, waiting_for = '', worker_id = t.worker_id, started_at = coalesce(r.started_at, @now)
@@ -91,6 +95,15 @@ with online as materialized (
 select
     array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
     exists (select from candidates where keyed),
+    case when (select count(*) from offered) > (select count(*) from taken) then (
+        select min(h.available_at)
+        from meeting m
+        cross join lateral (
+            select available_at from runs
+            where lane_id = m.lane_id and status in (1, 3) and available_at > @now
+            order by available_at
+            limit 1
+        ) h) end,
     r.token,
     r.run_id, r.namespace, r.external_id, r.request_id, r.task_queue, r.workflow_type, r.version, r.status, r.priority, r.attempts, r.failures,
     r.lease_losses, r.steps, r.bytes, r.error,
@@ -100,7 +113,7 @@ select
     r.scheduled_at, r.note, r.paused, r.gated, r.held_at, r.pinned, r.cancel_requested_at, r.cancel_reason, r.grace_until, r.parent_close,
     r.origin, r.schedule_id, r.failed_run_id, r.retried_from, r.continued_from, r.continued_as,
     p.input, p.input_meta
-from (select) one
+from (select set_config('synchronous_commit', 'off', true)) one
 left join claimed r on true
 left join payloads p on p.run_id = r.run_id
 order by r.place

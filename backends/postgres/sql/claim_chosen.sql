@@ -8,9 +8,9 @@ with locked as materialized (
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
-    select l.run_id, g.worker_id, g.token, g.place
+    select run_id, (@workers::text[])[place] as worker_id, (@tokens::uuid[])[place] as token, place
     from (select run_id, row_number() over (order by place) as place from locked) l
-    join unnest(@workers::text[], @tokens::uuid[]) with ordinality as g (worker_id, token, place) on g.place = l.place
+    where place <= cardinality(@tokens::uuid[])
 ), claimed as (
     update runs r
     set status = 2, available_at = null, waiting_for = '', worker_id = t.worker_id, started_at = coalesce(r.started_at, @now)

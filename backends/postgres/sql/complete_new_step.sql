@@ -1,20 +1,21 @@
 -- Records the results of steps that nobody has begun, under current leases, which are locked: one insert each, and one narrow update of
--- each lease. No row for what needs a closer look: a stale token, a step that has an attempt, all results of a run that would pass a limit.
+-- each lease. Of a run all results or none. No row for what needs a closer look: a stale token, a step that has an attempt, a limit that would
+-- be passed.
 with results as (
-    select * from unnest(
+    select s.*, row_number() over of_run as place_in_run, count(*) over (partition by s.run_id) as of_run, sum(s.size) over (partition by s.run_id) as size_of_run
+    from unnest(
         @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @step_ids::uuid[], @names::text[],
         @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @started_at::bigint[], @now::bigint[]
     ) with ordinality as s (run_id, token, namespace, step_id, name, output, output_meta, size, started_at, now, place)
+    window of_run as (partition by s.run_id order by s.place)
 ), fresh as (
-    select r.*, h.worker_id,
-           h.steps + row_number() over (partition by r.run_id order by r.place) as sequence,
-           h.steps + count(*) over (partition by r.run_id) as steps_after,
-           h.bytes + (sum(r.size) over (partition by r.run_id))::bigint as bytes_after
+    select r.*, h.worker_id, h.steps + r.place_in_run as sequence, h.steps + r.of_run as steps_after, h.bytes + r.size_of_run::bigint as bytes_after,
+           count(*) over (partition by r.run_id) = r.of_run as whole
     from results r
     join leases h on h.run_id = r.run_id and h.token = r.token and r.namespace in ('', h.namespace)
     where not exists (select from steps s where s.run_id = r.run_id and s.name = r.name)
 ), fitting as materialized (
-    select * from fresh where steps_after <= @max_steps::bigint and bytes_after <= @max_bytes::bigint
+    select * from fresh where whole and steps_after <= @max_steps::bigint and bytes_after <= @max_bytes::bigint
 ), counted as (
     update leases l set steps = f.steps_after, bytes = f.bytes_after, progressed = true
     from (select distinct run_id, steps_after, bytes_after from fitting) f where l.run_id = f.run_id

@@ -1,6 +1,7 @@
--- The run of a user that has the external id: the active one or, with never, the newest. No row: it is free.
+-- The run of a user that has the external id: the active one or, with never, the newest; looked for as in insert_run. No row: it is free.
 select run_id, status
 from runs
-where namespace = @namespace and external_id = @external_id and external_id <> '' and origin = 0 and (@never or status <= 3)
-order by run_id desc
+where namespace = @namespace and external_id >= @external_id and external_id <= @external_id and external_id <> '' and origin = 0
+  and (@never or status <= 3)
+order by external_id desc, run_id desc
 limit 1

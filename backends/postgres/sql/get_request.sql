@@ -1,8 +1,10 @@
--- What the request, or the start of this very id, was answered before. No row: it is new.
+-- What the request, or the start of this very id, was answered before; looked for as in insert_run. No row: it is new.
 select r.run_id, false, r.task_queue, r.workflow_type, r.external_id, p.input, p.input_meta
-from runs r
+from (
+    select * from runs
+    where namespace = @namespace and request_id >= @request_id and request_id <= @request_id and request_id <> ''
+    order by request_id limit 1) r
 join payloads p on p.run_id = r.run_id
-where r.namespace = @namespace and r.request_id = @request_id and r.request_id <> ''
 union all
 select run_id, true, task_queue, workflow_type, external_id, input, input_meta
 from requests

@@ -1,5 +1,6 @@
--- The run that a request has made, or was answered with. No row: it is new.
-select run_id from runs where namespace = @namespace and request_id = @request_id and request_id <> ''
+-- The run that a request has made, or was answered with; looked for as in insert_run. No row: it is new.
+(select run_id from runs where namespace = @namespace and request_id >= @request_id and request_id <= @request_id and request_id <> ''
+ order by request_id limit 1)
 union all
 select run_id from requests where namespace = @namespace and request_id = @request_id
 limit 1

@@ -1,2 +1,4 @@
--- A lease whose steps are about to be reported; the writer remembers it. No row: nobody holds the run.
-select token, namespace, worker_id, steps, bytes from leases where run_id = @run_id
+-- A lease under which something is reported; the writer remembers it. No row: nobody holds the run.
+select token, namespace, task_queue, worker_id, steps, bytes, tied, progressed
+from leases
+where run_id = @run_id

@@ -1,0 +1,55 @@
+package sqlite
+
+import (
+	_ "embed"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+const (
+	maxFresh      = 4096     // runs that are remembered
+	maxFreshInput = 16 << 10 // bytes of input of a run that is
+)
+
+// remember keeps a run that was just started, as most are claimed soon after: its claim need not read what was written a moment ago. Whoever
+// changes the run forgets it.
+func (t *tx) remember(p *engine.StartRun) {
+	if related(&p.Run) || p.Input.Size() > maxFreshInput {
+		return
+	}
+	if len(t.fresh) >= maxFresh {
+		clear(t.fresh)
+	}
+	run := p.Run
+	run.Status, run.Attempts, run.Bytes = engine.RunPending, 1, int64(p.Input.Size())
+	run.CreatedAt, run.AvailableAt, run.DeadlineAt = engine.Micros(run.CreatedAt), engine.Micros(run.AvailableAt), engine.Micros(run.DeadlineAt)
+	if len(run.Tags) == 0 {
+		run.Tags = nil
+	}
+	if len(run.Requirements) == 0 {
+		run.Requirements = nil
+	}
+	if len(run.Input.Data) == 0 {
+		run.Input.Data = nil
+	}
+	if len(run.Input.Metadata) == 0 {
+		run.Input.Metadata = nil
+	}
+	t.fresh[run.ID] = &run
+}
+
+//go:embed sql/insert_lease.sql
+var insertLeaseSQL string
+
+// leaseFresh makes the lease of a run that is remembered and was just taken.
+func (c *claim) leaseFresh(run *engine.Run, grant engine.Grant, now time.Time) error {
+	delete(c.fresh, run.ID)
+	run.Status, run.WorkerID, run.StartedAt, run.AvailableAt = engine.RunRunning, grant.WorkerID, now, time.Time{}
+	c.tally.claimed(run, grant.Token)
+	_, err := c.direct(&insertLeaseSQL, idArg("run_id", run.ID), tokenArg("token", grant.Token), text("worker_id", grant.WorkerID),
+		text("namespace", run.Namespace), text("task_queue", run.Queue), text("workflow_type", run.Type), instant("now", now),
+		length("heartbeat_us", run.Timeouts.Heartbeat), num("bytes", run.Bytes), flag("tied", run.Tied()),
+		text("concurrency_key", run.ConcurrencyKey))
+	return err
+}
