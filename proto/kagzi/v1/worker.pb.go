@@ -3544,7 +3544,7 @@ type SessionResponse_BegunStep struct {
 }
 
 type SessionResponse_CompletedStep struct {
-	CompletedStep *CompleteStepResponse `protobuf:"bytes,6,opt,name=completed_step,json=completedStep,proto3,oneof"`
+	CompletedStep *CompleteStepResponse `protobuf:"bytes,6,opt,name=completed_step,json=completedStep,proto3,oneof"` // of the step only what the worker cannot know: step_id, status, attempt_number, sequence
 }
 
 type SessionResponse_FailedStep struct {

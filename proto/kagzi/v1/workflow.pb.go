@@ -383,7 +383,7 @@ func (x ExplainWorkflowResponse_Blocker) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainWorkflowResponse_Blocker.Descriptor instead.
 func (ExplainWorkflowResponse_Blocker) EnumDescriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{28, 0}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{30, 0}
 }
 
 type Workflow struct {
@@ -801,8 +801,10 @@ type StartWorkflowRequest struct {
 	// Runs of this workflow type that share a key: at most concurrency_limit of them run at a time.
 	ConcurrencyKey   string `protobuf:"bytes,112,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int32  `protobuf:"varint,113,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // 0 means 1 when a key is set
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// W3C trace context that this start belongs to; empty means that of the call's metadata.
+	Traceparent   string `protobuf:"bytes,114,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartWorkflowRequest) Reset() {
@@ -980,6 +982,13 @@ func (x *StartWorkflowRequest) GetConcurrencyLimit() int32 {
 		return x.ConcurrencyLimit
 	}
 	return 0
+}
+
+func (x *StartWorkflowRequest) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 type StartWorkflowResponse struct {
@@ -1635,6 +1644,110 @@ func (x *WaitWorkflowResponse) GetFinished() bool {
 	return false
 }
 
+type AwaitWorkflowsRequest struct {
+	state         protoimpl.MessageState        `protogen:"open.v1"`
+	Namespace     string                        `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`   // of the first message, for all of the stream
+	Waits         []*AwaitWorkflowsRequest_Wait `protobuf:"bytes,2,rep,name=waits,proto3" json:"waits,omitempty"`           // at most 10000 at a time on one stream; each one more is refused with RESOURCE_EXHAUSTED
+	Forget        []uint64                      `protobuf:"varint,3,rep,packed,name=forget,proto3" json:"forget,omitempty"` // waits that need no answer any more; they make room for those above
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitWorkflowsRequest) Reset() {
+	*x = AwaitWorkflowsRequest{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitWorkflowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitWorkflowsRequest) ProtoMessage() {}
+
+func (x *AwaitWorkflowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitWorkflowsRequest.ProtoReflect.Descriptor instead.
+func (*AwaitWorkflowsRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AwaitWorkflowsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *AwaitWorkflowsRequest) GetWaits() []*AwaitWorkflowsRequest_Wait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *AwaitWorkflowsRequest) GetForget() []uint64 {
+	if x != nil {
+		return x.Forget
+	}
+	return nil
+}
+
+type AwaitWorkflowsResponse struct {
+	state         protoimpl.MessageState          `protogen:"open.v1"`
+	Ended         []*AwaitWorkflowsResponse_Ended `protobuf:"bytes,1,rep,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitWorkflowsResponse) Reset() {
+	*x = AwaitWorkflowsResponse{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitWorkflowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitWorkflowsResponse) ProtoMessage() {}
+
+func (x *AwaitWorkflowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitWorkflowsResponse.ProtoReflect.Descriptor instead.
+func (*AwaitWorkflowsResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AwaitWorkflowsResponse) GetEnded() []*AwaitWorkflowsResponse_Ended {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
 type WatchWorkflowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1645,7 +1758,7 @@ type WatchWorkflowRequest struct {
 
 func (x *WatchWorkflowRequest) Reset() {
 	*x = WatchWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[13]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1770,7 @@ func (x *WatchWorkflowRequest) String() string {
 func (*WatchWorkflowRequest) ProtoMessage() {}
 
 func (x *WatchWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[13]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1783,7 @@ func (x *WatchWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*WatchWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{13}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchWorkflowRequest) GetNamespace() string {
@@ -1698,7 +1811,7 @@ type WatchWorkflowEvent struct {
 
 func (x *WatchWorkflowEvent) Reset() {
 	*x = WatchWorkflowEvent{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[14]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1710,7 +1823,7 @@ func (x *WatchWorkflowEvent) String() string {
 func (*WatchWorkflowEvent) ProtoMessage() {}
 
 func (x *WatchWorkflowEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[14]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1723,7 +1836,7 @@ func (x *WatchWorkflowEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchWorkflowEvent.ProtoReflect.Descriptor instead.
 func (*WatchWorkflowEvent) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{14}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchWorkflowEvent) GetWorkflow() *Workflow {
@@ -1762,7 +1875,7 @@ type CancelWorkflowRequest struct {
 
 func (x *CancelWorkflowRequest) Reset() {
 	*x = CancelWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[15]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1887,7 @@ func (x *CancelWorkflowRequest) String() string {
 func (*CancelWorkflowRequest) ProtoMessage() {}
 
 func (x *CancelWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[15]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1900,7 @@ func (x *CancelWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*CancelWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{15}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CancelWorkflowRequest) GetNamespace() string {
@@ -1830,7 +1943,7 @@ type CancelWorkflowResponse struct {
 
 func (x *CancelWorkflowResponse) Reset() {
 	*x = CancelWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[16]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +1955,7 @@ func (x *CancelWorkflowResponse) String() string {
 func (*CancelWorkflowResponse) ProtoMessage() {}
 
 func (x *CancelWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[16]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,7 +1968,7 @@ func (x *CancelWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*CancelWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{16}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelWorkflowResponse) GetCancelled() bool {
@@ -1897,7 +2010,7 @@ type TerminateWorkflowRequest struct {
 
 func (x *TerminateWorkflowRequest) Reset() {
 	*x = TerminateWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[17]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +2022,7 @@ func (x *TerminateWorkflowRequest) String() string {
 func (*TerminateWorkflowRequest) ProtoMessage() {}
 
 func (x *TerminateWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[17]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +2035,7 @@ func (x *TerminateWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*TerminateWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{17}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TerminateWorkflowRequest) GetNamespace() string {
@@ -1956,7 +2069,7 @@ type TerminateWorkflowResponse struct {
 
 func (x *TerminateWorkflowResponse) Reset() {
 	*x = TerminateWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[18]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2081,7 @@ func (x *TerminateWorkflowResponse) String() string {
 func (*TerminateWorkflowResponse) ProtoMessage() {}
 
 func (x *TerminateWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[18]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2094,7 @@ func (x *TerminateWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*TerminateWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{18}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TerminateWorkflowResponse) GetTerminated() bool {
@@ -2013,7 +2126,7 @@ type RetryWorkflowRequest struct {
 
 func (x *RetryWorkflowRequest) Reset() {
 	*x = RetryWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[19]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2025,7 +2138,7 @@ func (x *RetryWorkflowRequest) String() string {
 func (*RetryWorkflowRequest) ProtoMessage() {}
 
 func (x *RetryWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[19]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2038,7 +2151,7 @@ func (x *RetryWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*RetryWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{19}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RetryWorkflowRequest) GetNamespace() string {
@@ -2100,7 +2213,7 @@ type RetryWorkflowResponse struct {
 
 func (x *RetryWorkflowResponse) Reset() {
 	*x = RetryWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[20]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2225,7 @@ func (x *RetryWorkflowResponse) String() string {
 func (*RetryWorkflowResponse) ProtoMessage() {}
 
 func (x *RetryWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[20]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2238,7 @@ func (x *RetryWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*RetryWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{20}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RetryWorkflowResponse) GetNewRunId() string {
@@ -2153,7 +2266,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[21]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2278,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[21]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2291,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{21}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PauseWorkflowRequest) GetNamespace() string {
@@ -2211,7 +2324,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[22]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2223,7 +2336,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[22]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2236,7 +2349,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{22}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2257,7 +2370,7 @@ type ResumeWorkflowRequest struct {
 
 func (x *ResumeWorkflowRequest) Reset() {
 	*x = ResumeWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[23]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2382,7 @@ func (x *ResumeWorkflowRequest) String() string {
 func (*ResumeWorkflowRequest) ProtoMessage() {}
 
 func (x *ResumeWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[23]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2395,7 @@ func (x *ResumeWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ResumeWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{23}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResumeWorkflowRequest) GetNamespace() string {
@@ -2315,7 +2428,7 @@ type ResumeWorkflowResponse struct {
 
 func (x *ResumeWorkflowResponse) Reset() {
 	*x = ResumeWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[24]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2440,7 @@ func (x *ResumeWorkflowResponse) String() string {
 func (*ResumeWorkflowResponse) ProtoMessage() {}
 
 func (x *ResumeWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[24]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2453,7 @@ func (x *ResumeWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ResumeWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{24}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ResumeWorkflowResponse) GetWorkflow() *Workflow {
@@ -2367,7 +2480,7 @@ type OverrideStepRequest struct {
 
 func (x *OverrideStepRequest) Reset() {
 	*x = OverrideStepRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[25]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2379,7 +2492,7 @@ func (x *OverrideStepRequest) String() string {
 func (*OverrideStepRequest) ProtoMessage() {}
 
 func (x *OverrideStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[25]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2392,7 +2505,7 @@ func (x *OverrideStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverrideStepRequest.ProtoReflect.Descriptor instead.
 func (*OverrideStepRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{25}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *OverrideStepRequest) GetNamespace() string {
@@ -2473,7 +2586,7 @@ type OverrideStepResponse struct {
 
 func (x *OverrideStepResponse) Reset() {
 	*x = OverrideStepResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[26]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2598,7 @@ func (x *OverrideStepResponse) String() string {
 func (*OverrideStepResponse) ProtoMessage() {}
 
 func (x *OverrideStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[26]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2611,7 @@ func (x *OverrideStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverrideStepResponse.ProtoReflect.Descriptor instead.
 func (*OverrideStepResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{26}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OverrideStepResponse) GetStep() *Step {
@@ -2518,7 +2631,7 @@ type ExplainWorkflowRequest struct {
 
 func (x *ExplainWorkflowRequest) Reset() {
 	*x = ExplainWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[27]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2643,7 @@ func (x *ExplainWorkflowRequest) String() string {
 func (*ExplainWorkflowRequest) ProtoMessage() {}
 
 func (x *ExplainWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[27]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2656,7 @@ func (x *ExplainWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ExplainWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{27}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExplainWorkflowRequest) GetNamespace() string {
@@ -2573,7 +2686,7 @@ type ExplainWorkflowResponse struct {
 
 func (x *ExplainWorkflowResponse) Reset() {
 	*x = ExplainWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[28]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +2698,7 @@ func (x *ExplainWorkflowResponse) String() string {
 func (*ExplainWorkflowResponse) ProtoMessage() {}
 
 func (x *ExplainWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[28]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +2711,7 @@ func (x *ExplainWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ExplainWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{28}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExplainWorkflowResponse) GetSummary() string {
@@ -2647,7 +2760,7 @@ type ExportWorkflowRequest struct {
 
 func (x *ExportWorkflowRequest) Reset() {
 	*x = ExportWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[29]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2659,7 +2772,7 @@ func (x *ExportWorkflowRequest) String() string {
 func (*ExportWorkflowRequest) ProtoMessage() {}
 
 func (x *ExportWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[29]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2672,7 +2785,7 @@ func (x *ExportWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ExportWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{29}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExportWorkflowRequest) GetNamespace() string {
@@ -2707,7 +2820,7 @@ type Capsule struct {
 
 func (x *Capsule) Reset() {
 	*x = Capsule{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[30]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +2832,7 @@ func (x *Capsule) String() string {
 func (*Capsule) ProtoMessage() {}
 
 func (x *Capsule) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[30]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +2845,7 @@ func (x *Capsule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capsule.ProtoReflect.Descriptor instead.
 func (*Capsule) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{30}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Capsule) GetData() []byte {
@@ -2767,7 +2880,7 @@ type ImportWorkflowResponse struct {
 
 func (x *ImportWorkflowResponse) Reset() {
 	*x = ImportWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[31]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2892,7 @@ func (x *ImportWorkflowResponse) String() string {
 func (*ImportWorkflowResponse) ProtoMessage() {}
 
 func (x *ImportWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[31]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2905,7 @@ func (x *ImportWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ImportWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{31}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ImportWorkflowResponse) GetRunId() string {
@@ -2829,7 +2942,7 @@ type SignalWorkflowRequest struct {
 
 func (x *SignalWorkflowRequest) Reset() {
 	*x = SignalWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[32]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +2954,7 @@ func (x *SignalWorkflowRequest) String() string {
 func (*SignalWorkflowRequest) ProtoMessage() {}
 
 func (x *SignalWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[32]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +2967,7 @@ func (x *SignalWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*SignalWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{32}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SignalWorkflowRequest) GetNamespace() string {
@@ -2901,7 +3014,7 @@ type SignalWorkflowResponse struct {
 
 func (x *SignalWorkflowResponse) Reset() {
 	*x = SignalWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[33]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2913,7 +3026,7 @@ func (x *SignalWorkflowResponse) String() string {
 func (*SignalWorkflowResponse) ProtoMessage() {}
 
 func (x *SignalWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[33]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2926,7 +3039,7 @@ func (x *SignalWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*SignalWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{33}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SignalWorkflowResponse) GetAlreadyDelivered() bool {
@@ -2951,7 +3064,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[34]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2963,7 +3076,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[34]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2976,7 +3089,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{34}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Signal) GetSequence() int64 {
@@ -3032,7 +3145,7 @@ type ListSignalsRequest struct {
 
 func (x *ListSignalsRequest) Reset() {
 	*x = ListSignalsRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[35]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3044,7 +3157,7 @@ func (x *ListSignalsRequest) String() string {
 func (*ListSignalsRequest) ProtoMessage() {}
 
 func (x *ListSignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[35]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3057,7 +3170,7 @@ func (x *ListSignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSignalsRequest.ProtoReflect.Descriptor instead.
 func (*ListSignalsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{35}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListSignalsRequest) GetNamespace() string {
@@ -3091,7 +3204,7 @@ type ListSignalsResponse struct {
 
 func (x *ListSignalsResponse) Reset() {
 	*x = ListSignalsResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[36]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3216,7 @@ func (x *ListSignalsResponse) String() string {
 func (*ListSignalsResponse) ProtoMessage() {}
 
 func (x *ListSignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[36]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3229,7 @@ func (x *ListSignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSignalsResponse.ProtoReflect.Descriptor instead.
 func (*ListSignalsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{36}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListSignalsResponse) GetSignals() []*Signal {
@@ -3145,7 +3258,7 @@ type PinWorkflowRequest struct {
 
 func (x *PinWorkflowRequest) Reset() {
 	*x = PinWorkflowRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[37]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3157,7 +3270,7 @@ func (x *PinWorkflowRequest) String() string {
 func (*PinWorkflowRequest) ProtoMessage() {}
 
 func (x *PinWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[37]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3170,7 +3283,7 @@ func (x *PinWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PinWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{37}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PinWorkflowRequest) GetNamespace() string {
@@ -3210,7 +3323,7 @@ type PinWorkflowResponse struct {
 
 func (x *PinWorkflowResponse) Reset() {
 	*x = PinWorkflowResponse{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[38]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3222,7 +3335,7 @@ func (x *PinWorkflowResponse) String() string {
 func (*PinWorkflowResponse) ProtoMessage() {}
 
 func (x *PinWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[38]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3235,7 +3348,7 @@ func (x *PinWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PinWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{38}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PinWorkflowResponse) GetWorkflow() *Workflow {
@@ -3257,7 +3370,7 @@ type BulkWorkflowsRequest struct {
 
 func (x *BulkWorkflowsRequest) Reset() {
 	*x = BulkWorkflowsRequest{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[39]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3269,7 +3382,7 @@ func (x *BulkWorkflowsRequest) String() string {
 func (*BulkWorkflowsRequest) ProtoMessage() {}
 
 func (x *BulkWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[39]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3282,7 +3395,7 @@ func (x *BulkWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*BulkWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{39}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BulkWorkflowsRequest) GetAction() BulkAction {
@@ -3326,7 +3439,7 @@ type BulkWorkflowsProgress struct {
 
 func (x *BulkWorkflowsProgress) Reset() {
 	*x = BulkWorkflowsProgress{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[40]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3338,7 +3451,7 @@ func (x *BulkWorkflowsProgress) String() string {
 func (*BulkWorkflowsProgress) ProtoMessage() {}
 
 func (x *BulkWorkflowsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[40]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3351,7 +3464,7 @@ func (x *BulkWorkflowsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkWorkflowsProgress.ProtoReflect.Descriptor instead.
 func (*BulkWorkflowsProgress) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{40}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BulkWorkflowsProgress) GetMatched() int64 {
@@ -3422,7 +3535,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[41]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3434,7 +3547,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[41]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3447,7 +3560,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{41}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Step) GetNamespace() string {
@@ -3621,14 +3734,15 @@ func (x *Step) GetSignalTimedOut() bool {
 type StartWorkflowsResponse_Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Started       *StartWorkflowResponse `protobuf:"bytes,1,opt,name=started,proto3" json:"started,omitempty"`
-	Error         *ErrorDetail           `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // set instead of `started`
+	Error         *ErrorDetail           `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`                                // set instead of `started`
+	StatusCode    int32                  `protobuf:"varint,100,opt,name=status_code,json=statusCode,proto3" json:"status_code,omitempty"` // with `error`: the gRPC status that StartWorkflow answers with
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartWorkflowsResponse_Result) Reset() {
 	*x = StartWorkflowsResponse_Result{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[46]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3640,7 +3754,7 @@ func (x *StartWorkflowsResponse_Result) String() string {
 func (*StartWorkflowsResponse_Result) ProtoMessage() {}
 
 func (x *StartWorkflowsResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[46]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3668,6 +3782,174 @@ func (x *StartWorkflowsResponse_Result) GetError() *ErrorDetail {
 		return x.Error
 	}
 	return nil
+}
+
+func (x *StartWorkflowsResponse_Result) GetStatusCode() int32 {
+	if x != nil {
+		return x.StatusCode
+	}
+	return 0
+}
+
+type AwaitWorkflowsRequest_Wait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // names the wait on this stream; from 1, each larger than all before
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Whole         bool                   `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"` // answer with all of the run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitWorkflowsRequest_Wait) Reset() {
+	*x = AwaitWorkflowsRequest_Wait{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitWorkflowsRequest_Wait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitWorkflowsRequest_Wait) ProtoMessage() {}
+
+func (x *AwaitWorkflowsRequest_Wait) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitWorkflowsRequest_Wait.ProtoReflect.Descriptor instead.
+func (*AwaitWorkflowsRequest_Wait) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{13, 0}
+}
+
+func (x *AwaitWorkflowsRequest_Wait) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *AwaitWorkflowsRequest_Wait) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *AwaitWorkflowsRequest_Wait) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+// Ended answers a wait, which is over with it.
+type AwaitWorkflowsResponse_Ended struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Seq              uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`                                                      // of the wait
+	Status           WorkflowStatus         `protobuf:"varint,2,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`                   // terminal
+	Output           *Payload               `protobuf:"bytes,3,opt,name=output,proto3" json:"output,omitempty"`                                                 // of a run that is COMPLETED
+	Error            *ErrorDetail           `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`                                                   // of one that ended otherwise
+	ContinuedAsRunId string                 `protobuf:"bytes,5,opt,name=continued_as_run_id,json=continuedAsRunId,proto3" json:"continued_as_run_id,omitempty"` // the run that goes on for it; empty: none
+	Workflow         *Workflow              `protobuf:"bytes,6,opt,name=workflow,proto3" json:"workflow,omitempty"`                                             // all of the run, when the wait asked for that; then the fields 2 to 5 are unset
+	Refusal          *ErrorDetail           `protobuf:"bytes,7,opt,name=refusal,proto3" json:"refusal,omitempty"`                                               // set instead of all that: the run is not there, or could not be read
+	StatusCode       int32                  `protobuf:"varint,8,opt,name=status_code,json=statusCode,proto3" json:"status_code,omitempty"`                      // with `refusal`: the gRPC status that WaitWorkflow answers with
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *AwaitWorkflowsResponse_Ended) Reset() {
+	*x = AwaitWorkflowsResponse_Ended{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitWorkflowsResponse_Ended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitWorkflowsResponse_Ended) ProtoMessage() {}
+
+func (x *AwaitWorkflowsResponse_Ended) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitWorkflowsResponse_Ended.ProtoReflect.Descriptor instead.
+func (*AwaitWorkflowsResponse_Ended) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{14, 0}
+}
+
+func (x *AwaitWorkflowsResponse_Ended) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *AwaitWorkflowsResponse_Ended) GetStatus() WorkflowStatus {
+	if x != nil {
+		return x.Status
+	}
+	return WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED
+}
+
+func (x *AwaitWorkflowsResponse_Ended) GetOutput() *Payload {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *AwaitWorkflowsResponse_Ended) GetError() *ErrorDetail {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *AwaitWorkflowsResponse_Ended) GetContinuedAsRunId() string {
+	if x != nil {
+		return x.ContinuedAsRunId
+	}
+	return ""
+}
+
+func (x *AwaitWorkflowsResponse_Ended) GetWorkflow() *Workflow {
+	if x != nil {
+		return x.Workflow
+	}
+	return nil
+}
+
+func (x *AwaitWorkflowsResponse_Ended) GetRefusal() *ErrorDetail {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
+}
+
+func (x *AwaitWorkflowsResponse_Ended) GetStatusCode() int32 {
+	if x != nil {
+		return x.StatusCode
+	}
+	return 0
 }
 
 var File_kagzi_v1_workflow_proto protoreflect.FileDescriptor
@@ -3760,7 +4042,7 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x14_cancel_requested_atB\x0f\n" +
 	"\r_scheduled_atB\x15\n" +
 	"\x13_cancel_grace_untilB\x18\n" +
-	"\x16_continued_from_run_id\"\xea\b\n" +
+	"\x16_continued_from_run_id\"\x8c\t\n" +
 	"\x14StartWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vexternal_id\x18\x02 \x01(\tR\n" +
@@ -3786,7 +4068,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18o \x01(\tR\trequestId\x12'\n" +
 	"\x0fconcurrency_key\x18p \x01(\tR\x0econcurrencyKey\x12+\n" +
-	"\x11concurrency_limit\x18q \x01(\x05R\x10concurrencyLimit\x1a7\n" +
+	"\x11concurrency_limit\x18q \x01(\x05R\x10concurrencyLimit\x12 \n" +
+	"\vtraceparent\x18r \x01(\tR\vtraceparent\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -3798,12 +4081,14 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12%\n" +
 	"\x0ealready_exists\x18\x02 \x01(\bR\ralreadyExists\"S\n" +
 	"\x15StartWorkflowsRequest\x12:\n" +
-	"\brequests\x18\x01 \x03(\v2\x1e.kagzi.v1.StartWorkflowRequestR\brequests\"\xcd\x01\n" +
+	"\brequests\x18\x01 \x03(\v2\x1e.kagzi.v1.StartWorkflowRequestR\brequests\"\xef\x01\n" +
 	"\x16StartWorkflowsResponse\x12A\n" +
-	"\aresults\x18\x01 \x03(\v2'.kagzi.v1.StartWorkflowsResponse.ResultR\aresults\x1ap\n" +
+	"\aresults\x18\x01 \x03(\v2'.kagzi.v1.StartWorkflowsResponse.ResultR\aresults\x1a\x91\x01\n" +
 	"\x06Result\x129\n" +
 	"\astarted\x18\x01 \x01(\v2\x1f.kagzi.v1.StartWorkflowResponseR\astarted\x12+\n" +
-	"\x05error\x18\x02 \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\"I\n" +
+	"\x05error\x18\x02 \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\x12\x1f\n" +
+	"\vstatus_code\x18d \x01(\x05R\n" +
+	"statusCode\"I\n" +
 	"\x12GetWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"E\n" +
@@ -3856,7 +4141,27 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"b\n" +
 	"\x14WaitWorkflowResponse\x12.\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\x12\x1a\n" +
-	"\bfinished\x18\x02 \x01(\bR\bfinished\"K\n" +
+	"\bfinished\x18\x02 \x01(\bR\bfinished\"\xd0\x01\n" +
+	"\x15AwaitWorkflowsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12:\n" +
+	"\x05waits\x18\x02 \x03(\v2$.kagzi.v1.AwaitWorkflowsRequest.WaitR\x05waits\x12\x16\n" +
+	"\x06forget\x18\x03 \x03(\x04R\x06forget\x1aE\n" +
+	"\x04Wait\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xad\x03\n" +
+	"\x16AwaitWorkflowsResponse\x12<\n" +
+	"\x05ended\x18\x01 \x03(\v2&.kagzi.v1.AwaitWorkflowsResponse.EndedR\x05ended\x1a\xd4\x02\n" +
+	"\x05Ended\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x120\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\x12)\n" +
+	"\x06output\x18\x03 \x01(\v2\x11.kagzi.v1.PayloadR\x06output\x12+\n" +
+	"\x05error\x18\x04 \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\x12-\n" +
+	"\x13continued_as_run_id\x18\x05 \x01(\tR\x10continuedAsRunId\x12.\n" +
+	"\bworkflow\x18\x06 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\x12/\n" +
+	"\arefusal\x18\a \x01(\v2\x15.kagzi.v1.ErrorDetailR\arefusal\x12\x1f\n" +
+	"\vstatus_code\x18\b \x01(\x05R\n" +
+	"statusCode\"K\n" +
 	"\x14WatchWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x8f\x01\n" +
@@ -4076,14 +4381,15 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x13STEP_STATUS_PENDING\x10\x01\x12\x17\n" +
 	"\x13STEP_STATUS_RUNNING\x10\x02\x12\x19\n" +
 	"\x15STEP_STATUS_COMPLETED\x10\x03\x12\x16\n" +
-	"\x12STEP_STATUS_FAILED\x10\x042\x8b\r\n" +
+	"\x12STEP_STATUS_FAILED\x10\x042\xe4\r\n" +
 	"\x0fWorkflowService\x12P\n" +
 	"\rStartWorkflow\x12\x1e.kagzi.v1.StartWorkflowRequest\x1a\x1f.kagzi.v1.StartWorkflowResponse\x12S\n" +
 	"\x0eStartWorkflows\x12\x1f.kagzi.v1.StartWorkflowsRequest\x1a .kagzi.v1.StartWorkflowsResponse\x12J\n" +
 	"\vGetWorkflow\x12\x1c.kagzi.v1.GetWorkflowRequest\x1a\x1d.kagzi.v1.GetWorkflowResponse\x12n\n" +
 	"\x17GetWorkflowByExternalId\x12(.kagzi.v1.GetWorkflowByExternalIdRequest\x1a).kagzi.v1.GetWorkflowByExternalIdResponse\x12P\n" +
 	"\rListWorkflows\x12\x1e.kagzi.v1.ListWorkflowsRequest\x1a\x1f.kagzi.v1.ListWorkflowsResponse\x12M\n" +
-	"\fWaitWorkflow\x12\x1d.kagzi.v1.WaitWorkflowRequest\x1a\x1e.kagzi.v1.WaitWorkflowResponse\x12O\n" +
+	"\fWaitWorkflow\x12\x1d.kagzi.v1.WaitWorkflowRequest\x1a\x1e.kagzi.v1.WaitWorkflowResponse\x12W\n" +
+	"\x0eAwaitWorkflows\x12\x1f.kagzi.v1.AwaitWorkflowsRequest\x1a .kagzi.v1.AwaitWorkflowsResponse(\x010\x01\x12O\n" +
 	"\rWatchWorkflow\x12\x1e.kagzi.v1.WatchWorkflowRequest\x1a\x1c.kagzi.v1.WatchWorkflowEvent0\x01\x12S\n" +
 	"\x0eCancelWorkflow\x12\x1f.kagzi.v1.CancelWorkflowRequest\x1a .kagzi.v1.CancelWorkflowResponse\x12\\\n" +
 	"\x11TerminateWorkflow\x12\".kagzi.v1.TerminateWorkflowRequest\x1a#.kagzi.v1.TerminateWorkflowResponse\x12P\n" +
@@ -4112,7 +4418,7 @@ func file_kagzi_v1_workflow_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_workflow_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_kagzi_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_kagzi_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_kagzi_v1_workflow_proto_goTypes = []any{
 	(WorkflowStatus)(0),                     // 0: kagzi.v1.WorkflowStatus
 	(ExternalIdReuse)(0),                    // 1: kagzi.v1.ExternalIdReuse
@@ -4133,172 +4439,185 @@ var file_kagzi_v1_workflow_proto_goTypes = []any{
 	(*ListWorkflowsResponse)(nil),           // 16: kagzi.v1.ListWorkflowsResponse
 	(*WaitWorkflowRequest)(nil),             // 17: kagzi.v1.WaitWorkflowRequest
 	(*WaitWorkflowResponse)(nil),            // 18: kagzi.v1.WaitWorkflowResponse
-	(*WatchWorkflowRequest)(nil),            // 19: kagzi.v1.WatchWorkflowRequest
-	(*WatchWorkflowEvent)(nil),              // 20: kagzi.v1.WatchWorkflowEvent
-	(*CancelWorkflowRequest)(nil),           // 21: kagzi.v1.CancelWorkflowRequest
-	(*CancelWorkflowResponse)(nil),          // 22: kagzi.v1.CancelWorkflowResponse
-	(*TerminateWorkflowRequest)(nil),        // 23: kagzi.v1.TerminateWorkflowRequest
-	(*TerminateWorkflowResponse)(nil),       // 24: kagzi.v1.TerminateWorkflowResponse
-	(*RetryWorkflowRequest)(nil),            // 25: kagzi.v1.RetryWorkflowRequest
-	(*RetryWorkflowResponse)(nil),           // 26: kagzi.v1.RetryWorkflowResponse
-	(*PauseWorkflowRequest)(nil),            // 27: kagzi.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),           // 28: kagzi.v1.PauseWorkflowResponse
-	(*ResumeWorkflowRequest)(nil),           // 29: kagzi.v1.ResumeWorkflowRequest
-	(*ResumeWorkflowResponse)(nil),          // 30: kagzi.v1.ResumeWorkflowResponse
-	(*OverrideStepRequest)(nil),             // 31: kagzi.v1.OverrideStepRequest
-	(*OverrideStepResponse)(nil),            // 32: kagzi.v1.OverrideStepResponse
-	(*ExplainWorkflowRequest)(nil),          // 33: kagzi.v1.ExplainWorkflowRequest
-	(*ExplainWorkflowResponse)(nil),         // 34: kagzi.v1.ExplainWorkflowResponse
-	(*ExportWorkflowRequest)(nil),           // 35: kagzi.v1.ExportWorkflowRequest
-	(*Capsule)(nil),                         // 36: kagzi.v1.Capsule
-	(*ImportWorkflowResponse)(nil),          // 37: kagzi.v1.ImportWorkflowResponse
-	(*SignalWorkflowRequest)(nil),           // 38: kagzi.v1.SignalWorkflowRequest
-	(*SignalWorkflowResponse)(nil),          // 39: kagzi.v1.SignalWorkflowResponse
-	(*Signal)(nil),                          // 40: kagzi.v1.Signal
-	(*ListSignalsRequest)(nil),              // 41: kagzi.v1.ListSignalsRequest
-	(*ListSignalsResponse)(nil),             // 42: kagzi.v1.ListSignalsResponse
-	(*PinWorkflowRequest)(nil),              // 43: kagzi.v1.PinWorkflowRequest
-	(*PinWorkflowResponse)(nil),             // 44: kagzi.v1.PinWorkflowResponse
-	(*BulkWorkflowsRequest)(nil),            // 45: kagzi.v1.BulkWorkflowsRequest
-	(*BulkWorkflowsProgress)(nil),           // 46: kagzi.v1.BulkWorkflowsProgress
-	(*Step)(nil),                            // 47: kagzi.v1.Step
-	nil,                                     // 48: kagzi.v1.Workflow.TagsEntry
-	nil,                                     // 49: kagzi.v1.Workflow.RequirementsEntry
-	nil,                                     // 50: kagzi.v1.StartWorkflowRequest.TagsEntry
-	nil,                                     // 51: kagzi.v1.StartWorkflowRequest.RequirementsEntry
-	(*StartWorkflowsResponse_Result)(nil),   // 52: kagzi.v1.StartWorkflowsResponse.Result
-	nil,                                     // 53: kagzi.v1.ListWorkflowsRequest.TagsEntry
-	(*Payload)(nil),                         // 54: kagzi.v1.Payload
-	(*ErrorDetail)(nil),                     // 55: kagzi.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil),           // 56: google.protobuf.Timestamp
-	(*RetryPolicy)(nil),                     // 57: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),                   // 58: kagzi.v1.TimeoutConfig
-	(*PageRequest)(nil),                     // 59: kagzi.v1.PageRequest
-	(*PageInfo)(nil),                        // 60: kagzi.v1.PageInfo
-	(*durationpb.Duration)(nil),             // 61: google.protobuf.Duration
+	(*AwaitWorkflowsRequest)(nil),           // 19: kagzi.v1.AwaitWorkflowsRequest
+	(*AwaitWorkflowsResponse)(nil),          // 20: kagzi.v1.AwaitWorkflowsResponse
+	(*WatchWorkflowRequest)(nil),            // 21: kagzi.v1.WatchWorkflowRequest
+	(*WatchWorkflowEvent)(nil),              // 22: kagzi.v1.WatchWorkflowEvent
+	(*CancelWorkflowRequest)(nil),           // 23: kagzi.v1.CancelWorkflowRequest
+	(*CancelWorkflowResponse)(nil),          // 24: kagzi.v1.CancelWorkflowResponse
+	(*TerminateWorkflowRequest)(nil),        // 25: kagzi.v1.TerminateWorkflowRequest
+	(*TerminateWorkflowResponse)(nil),       // 26: kagzi.v1.TerminateWorkflowResponse
+	(*RetryWorkflowRequest)(nil),            // 27: kagzi.v1.RetryWorkflowRequest
+	(*RetryWorkflowResponse)(nil),           // 28: kagzi.v1.RetryWorkflowResponse
+	(*PauseWorkflowRequest)(nil),            // 29: kagzi.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),           // 30: kagzi.v1.PauseWorkflowResponse
+	(*ResumeWorkflowRequest)(nil),           // 31: kagzi.v1.ResumeWorkflowRequest
+	(*ResumeWorkflowResponse)(nil),          // 32: kagzi.v1.ResumeWorkflowResponse
+	(*OverrideStepRequest)(nil),             // 33: kagzi.v1.OverrideStepRequest
+	(*OverrideStepResponse)(nil),            // 34: kagzi.v1.OverrideStepResponse
+	(*ExplainWorkflowRequest)(nil),          // 35: kagzi.v1.ExplainWorkflowRequest
+	(*ExplainWorkflowResponse)(nil),         // 36: kagzi.v1.ExplainWorkflowResponse
+	(*ExportWorkflowRequest)(nil),           // 37: kagzi.v1.ExportWorkflowRequest
+	(*Capsule)(nil),                         // 38: kagzi.v1.Capsule
+	(*ImportWorkflowResponse)(nil),          // 39: kagzi.v1.ImportWorkflowResponse
+	(*SignalWorkflowRequest)(nil),           // 40: kagzi.v1.SignalWorkflowRequest
+	(*SignalWorkflowResponse)(nil),          // 41: kagzi.v1.SignalWorkflowResponse
+	(*Signal)(nil),                          // 42: kagzi.v1.Signal
+	(*ListSignalsRequest)(nil),              // 43: kagzi.v1.ListSignalsRequest
+	(*ListSignalsResponse)(nil),             // 44: kagzi.v1.ListSignalsResponse
+	(*PinWorkflowRequest)(nil),              // 45: kagzi.v1.PinWorkflowRequest
+	(*PinWorkflowResponse)(nil),             // 46: kagzi.v1.PinWorkflowResponse
+	(*BulkWorkflowsRequest)(nil),            // 47: kagzi.v1.BulkWorkflowsRequest
+	(*BulkWorkflowsProgress)(nil),           // 48: kagzi.v1.BulkWorkflowsProgress
+	(*Step)(nil),                            // 49: kagzi.v1.Step
+	nil,                                     // 50: kagzi.v1.Workflow.TagsEntry
+	nil,                                     // 51: kagzi.v1.Workflow.RequirementsEntry
+	nil,                                     // 52: kagzi.v1.StartWorkflowRequest.TagsEntry
+	nil,                                     // 53: kagzi.v1.StartWorkflowRequest.RequirementsEntry
+	(*StartWorkflowsResponse_Result)(nil),   // 54: kagzi.v1.StartWorkflowsResponse.Result
+	nil,                                     // 55: kagzi.v1.ListWorkflowsRequest.TagsEntry
+	(*AwaitWorkflowsRequest_Wait)(nil),      // 56: kagzi.v1.AwaitWorkflowsRequest.Wait
+	(*AwaitWorkflowsResponse_Ended)(nil),    // 57: kagzi.v1.AwaitWorkflowsResponse.Ended
+	(*Payload)(nil),                         // 58: kagzi.v1.Payload
+	(*ErrorDetail)(nil),                     // 59: kagzi.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil),           // 60: google.protobuf.Timestamp
+	(*RetryPolicy)(nil),                     // 61: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),                   // 62: kagzi.v1.TimeoutConfig
+	(*PageRequest)(nil),                     // 63: kagzi.v1.PageRequest
+	(*PageInfo)(nil),                        // 64: kagzi.v1.PageInfo
+	(*durationpb.Duration)(nil),             // 65: google.protobuf.Duration
 }
 var file_kagzi_v1_workflow_proto_depIdxs = []int32{
-	0,  // 0: kagzi.v1.Workflow.status:type_name -> kagzi.v1.WorkflowStatus
-	54, // 1: kagzi.v1.Workflow.input:type_name -> kagzi.v1.Payload
-	54, // 2: kagzi.v1.Workflow.output:type_name -> kagzi.v1.Payload
-	55, // 3: kagzi.v1.Workflow.error:type_name -> kagzi.v1.ErrorDetail
-	56, // 4: kagzi.v1.Workflow.created_at:type_name -> google.protobuf.Timestamp
-	56, // 5: kagzi.v1.Workflow.started_at:type_name -> google.protobuf.Timestamp
-	56, // 6: kagzi.v1.Workflow.finished_at:type_name -> google.protobuf.Timestamp
-	56, // 7: kagzi.v1.Workflow.wake_up_at:type_name -> google.protobuf.Timestamp
-	56, // 8: kagzi.v1.Workflow.deadline_at:type_name -> google.protobuf.Timestamp
-	48, // 9: kagzi.v1.Workflow.tags:type_name -> kagzi.v1.Workflow.TagsEntry
-	57, // 10: kagzi.v1.Workflow.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	58, // 11: kagzi.v1.Workflow.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	49, // 12: kagzi.v1.Workflow.requirements:type_name -> kagzi.v1.Workflow.RequirementsEntry
-	56, // 13: kagzi.v1.Workflow.cancel_requested_at:type_name -> google.protobuf.Timestamp
-	56, // 14: kagzi.v1.Workflow.scheduled_at:type_name -> google.protobuf.Timestamp
-	56, // 15: kagzi.v1.Workflow.cancel_grace_until:type_name -> google.protobuf.Timestamp
-	54, // 16: kagzi.v1.StartWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	57, // 17: kagzi.v1.StartWorkflowRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	58, // 18: kagzi.v1.StartWorkflowRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	56, // 19: kagzi.v1.StartWorkflowRequest.deadline_at:type_name -> google.protobuf.Timestamp
-	56, // 20: kagzi.v1.StartWorkflowRequest.start_at:type_name -> google.protobuf.Timestamp
-	50, // 21: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
-	51, // 22: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
-	1,  // 23: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
-	7,  // 24: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
-	52, // 25: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
-	6,  // 26: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,  // 27: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
-	0,  // 28: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
-	59, // 29: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
-	56, // 30: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
-	56, // 31: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
-	0,  // 32: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
-	53, // 33: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
-	6,  // 34: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
-	60, // 35: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
-	61, // 36: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
-	6,  // 37: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,  // 38: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
-	47, // 39: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
-	61, // 40: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
-	0,  // 41: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	56, // 42: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
-	0,  // 43: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	54, // 44: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	6,  // 45: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,  // 46: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	54, // 47: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
-	55, // 48: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	47, // 49: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
-	5,  // 50: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
-	56, // 51: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
-	56, // 52: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
-	54, // 53: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
-	54, // 54: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
-	56, // 55: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
-	59, // 56: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
-	40, // 57: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
-	60, // 58: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
-	6,  // 59: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	2,  // 60: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
-	15, // 61: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
-	55, // 62: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
-	3,  // 63: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
-	4,  // 64: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
-	54, // 65: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
-	54, // 66: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
-	55, // 67: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
-	56, // 68: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
-	56, // 69: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
-	56, // 70: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
-	56, // 71: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
-	56, // 72: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
-	56, // 73: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
-	8,  // 74: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
-	55, // 75: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
-	7,  // 76: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
-	9,  // 77: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
-	11, // 78: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
-	13, // 79: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
-	15, // 80: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
-	17, // 81: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
-	19, // 82: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
-	21, // 83: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
-	23, // 84: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
-	27, // 85: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
-	29, // 86: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
-	25, // 87: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
-	31, // 88: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
-	33, // 89: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
-	35, // 90: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
-	36, // 91: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
-	38, // 92: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
-	41, // 93: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
-	43, // 94: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
-	45, // 95: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
-	8,  // 96: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
-	10, // 97: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
-	12, // 98: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
-	14, // 99: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
-	16, // 100: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
-	18, // 101: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
-	20, // 102: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
-	22, // 103: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
-	24, // 104: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
-	28, // 105: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
-	30, // 106: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
-	26, // 107: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
-	32, // 108: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
-	34, // 109: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
-	36, // 110: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
-	37, // 111: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
-	39, // 112: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
-	42, // 113: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
-	44, // 114: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
-	46, // 115: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
-	96, // [96:116] is the sub-list for method output_type
-	76, // [76:96] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	0,   // 0: kagzi.v1.Workflow.status:type_name -> kagzi.v1.WorkflowStatus
+	58,  // 1: kagzi.v1.Workflow.input:type_name -> kagzi.v1.Payload
+	58,  // 2: kagzi.v1.Workflow.output:type_name -> kagzi.v1.Payload
+	59,  // 3: kagzi.v1.Workflow.error:type_name -> kagzi.v1.ErrorDetail
+	60,  // 4: kagzi.v1.Workflow.created_at:type_name -> google.protobuf.Timestamp
+	60,  // 5: kagzi.v1.Workflow.started_at:type_name -> google.protobuf.Timestamp
+	60,  // 6: kagzi.v1.Workflow.finished_at:type_name -> google.protobuf.Timestamp
+	60,  // 7: kagzi.v1.Workflow.wake_up_at:type_name -> google.protobuf.Timestamp
+	60,  // 8: kagzi.v1.Workflow.deadline_at:type_name -> google.protobuf.Timestamp
+	50,  // 9: kagzi.v1.Workflow.tags:type_name -> kagzi.v1.Workflow.TagsEntry
+	61,  // 10: kagzi.v1.Workflow.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	62,  // 11: kagzi.v1.Workflow.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	51,  // 12: kagzi.v1.Workflow.requirements:type_name -> kagzi.v1.Workflow.RequirementsEntry
+	60,  // 13: kagzi.v1.Workflow.cancel_requested_at:type_name -> google.protobuf.Timestamp
+	60,  // 14: kagzi.v1.Workflow.scheduled_at:type_name -> google.protobuf.Timestamp
+	60,  // 15: kagzi.v1.Workflow.cancel_grace_until:type_name -> google.protobuf.Timestamp
+	58,  // 16: kagzi.v1.StartWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	61,  // 17: kagzi.v1.StartWorkflowRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	62,  // 18: kagzi.v1.StartWorkflowRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	60,  // 19: kagzi.v1.StartWorkflowRequest.deadline_at:type_name -> google.protobuf.Timestamp
+	60,  // 20: kagzi.v1.StartWorkflowRequest.start_at:type_name -> google.protobuf.Timestamp
+	52,  // 21: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
+	53,  // 22: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
+	1,   // 23: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
+	7,   // 24: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
+	54,  // 25: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
+	6,   // 26: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,   // 27: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
+	0,   // 28: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
+	63,  // 29: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
+	60,  // 30: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
+	60,  // 31: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
+	0,   // 32: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
+	55,  // 33: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
+	6,   // 34: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
+	64,  // 35: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
+	65,  // 36: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
+	6,   // 37: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	56,  // 38: kagzi.v1.AwaitWorkflowsRequest.waits:type_name -> kagzi.v1.AwaitWorkflowsRequest.Wait
+	57,  // 39: kagzi.v1.AwaitWorkflowsResponse.ended:type_name -> kagzi.v1.AwaitWorkflowsResponse.Ended
+	6,   // 40: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
+	49,  // 41: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
+	65,  // 42: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
+	0,   // 43: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	60,  // 44: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
+	0,   // 45: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	58,  // 46: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	6,   // 47: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,   // 48: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	58,  // 49: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
+	59,  // 50: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	49,  // 51: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
+	5,   // 52: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
+	60,  // 53: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
+	60,  // 54: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
+	58,  // 55: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
+	58,  // 56: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
+	60,  // 57: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
+	63,  // 58: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
+	42,  // 59: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
+	64,  // 60: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
+	6,   // 61: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	2,   // 62: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
+	15,  // 63: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
+	59,  // 64: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
+	3,   // 65: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
+	4,   // 66: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
+	58,  // 67: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
+	58,  // 68: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
+	59,  // 69: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
+	60,  // 70: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
+	60,  // 71: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
+	60,  // 72: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
+	60,  // 73: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
+	60,  // 74: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
+	60,  // 75: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
+	8,   // 76: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
+	59,  // 77: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
+	0,   // 78: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
+	58,  // 79: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
+	59,  // 80: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
+	6,   // 81: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
+	59,  // 82: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
+	7,   // 83: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
+	9,   // 84: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
+	11,  // 85: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
+	13,  // 86: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
+	15,  // 87: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
+	17,  // 88: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
+	19,  // 89: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
+	21,  // 90: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
+	23,  // 91: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
+	25,  // 92: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
+	29,  // 93: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
+	31,  // 94: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
+	27,  // 95: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
+	33,  // 96: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
+	35,  // 97: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
+	37,  // 98: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
+	38,  // 99: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
+	40,  // 100: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
+	43,  // 101: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
+	45,  // 102: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
+	47,  // 103: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
+	8,   // 104: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
+	10,  // 105: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
+	12,  // 106: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
+	14,  // 107: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
+	16,  // 108: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
+	18,  // 109: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
+	20,  // 110: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
+	22,  // 111: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
+	24,  // 112: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
+	26,  // 113: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
+	30,  // 114: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
+	32,  // 115: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
+	28,  // 116: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
+	34,  // 117: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
+	36,  // 118: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
+	38,  // 119: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
+	39,  // 120: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
+	41,  // 121: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
+	44,  // 122: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
+	46,  // 123: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
+	48,  // 124: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
+	104, // [104:125] is the sub-list for method output_type
+	83,  // [83:104] is the sub-list for method input_type
+	83,  // [83:83] is the sub-list for extension type_name
+	83,  // [83:83] is the sub-list for extension extendee
+	0,   // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_proto_init() }
@@ -4310,20 +4629,20 @@ func file_kagzi_v1_workflow_proto_init() {
 	file_kagzi_v1_workflow_proto_msgTypes[0].OneofWrappers = []any{}
 	file_kagzi_v1_workflow_proto_msgTypes[1].OneofWrappers = []any{}
 	file_kagzi_v1_workflow_proto_msgTypes[9].OneofWrappers = []any{}
-	file_kagzi_v1_workflow_proto_msgTypes[25].OneofWrappers = []any{
+	file_kagzi_v1_workflow_proto_msgTypes[27].OneofWrappers = []any{
 		(*OverrideStepRequest_Output)(nil),
 		(*OverrideStepRequest_Error)(nil),
 	}
-	file_kagzi_v1_workflow_proto_msgTypes[28].OneofWrappers = []any{}
-	file_kagzi_v1_workflow_proto_msgTypes[34].OneofWrappers = []any{}
-	file_kagzi_v1_workflow_proto_msgTypes[41].OneofWrappers = []any{}
+	file_kagzi_v1_workflow_proto_msgTypes[30].OneofWrappers = []any{}
+	file_kagzi_v1_workflow_proto_msgTypes[36].OneofWrappers = []any{}
+	file_kagzi_v1_workflow_proto_msgTypes[43].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_workflow_proto_rawDesc), len(file_kagzi_v1_workflow_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   48,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

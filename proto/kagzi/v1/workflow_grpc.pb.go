@@ -25,6 +25,7 @@ const (
 	WorkflowService_GetWorkflowByExternalId_FullMethodName = "/kagzi.v1.WorkflowService/GetWorkflowByExternalId"
 	WorkflowService_ListWorkflows_FullMethodName           = "/kagzi.v1.WorkflowService/ListWorkflows"
 	WorkflowService_WaitWorkflow_FullMethodName            = "/kagzi.v1.WorkflowService/WaitWorkflow"
+	WorkflowService_AwaitWorkflows_FullMethodName          = "/kagzi.v1.WorkflowService/AwaitWorkflows"
 	WorkflowService_WatchWorkflow_FullMethodName           = "/kagzi.v1.WorkflowService/WatchWorkflow"
 	WorkflowService_CancelWorkflow_FullMethodName          = "/kagzi.v1.WorkflowService/CancelWorkflow"
 	WorkflowService_TerminateWorkflow_FullMethodName       = "/kagzi.v1.WorkflowService/TerminateWorkflow"
@@ -57,6 +58,9 @@ type WorkflowServiceClient interface {
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
 	// Long-polls until the run is terminal or `wait` is over, and returns it either way.
 	WaitWorkflow(ctx context.Context, in *WaitWorkflowRequest, opts ...grpc.CallOption) (*WaitWorkflowResponse, error)
+	// Waits for the ends of many runs at once: each is answered once it is terminal, however long that takes. When
+	// the caller closes its side, the stream ends with the last answer.
+	AwaitWorkflows(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AwaitWorkflowsRequest, AwaitWorkflowsResponse], error)
 	// Streams the run and its steps: first all of it as it stands, then every change, then ends with
 	// the terminal state.
 	WatchWorkflow(ctx context.Context, in *WatchWorkflowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchWorkflowEvent], error)
@@ -157,9 +161,22 @@ func (c *workflowServiceClient) WaitWorkflow(ctx context.Context, in *WaitWorkfl
 	return out, nil
 }
 
+func (c *workflowServiceClient) AwaitWorkflows(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AwaitWorkflowsRequest, AwaitWorkflowsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[0], WorkflowService_AwaitWorkflows_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[AwaitWorkflowsRequest, AwaitWorkflowsResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkflowService_AwaitWorkflowsClient = grpc.BidiStreamingClient[AwaitWorkflowsRequest, AwaitWorkflowsResponse]
+
 func (c *workflowServiceClient) WatchWorkflow(ctx context.Context, in *WatchWorkflowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchWorkflowEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[0], WorkflowService_WatchWorkflow_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[1], WorkflowService_WatchWorkflow_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +265,7 @@ func (c *workflowServiceClient) ExplainWorkflow(ctx context.Context, in *Explain
 
 func (c *workflowServiceClient) ExportWorkflow(ctx context.Context, in *ExportWorkflowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Capsule], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[1], WorkflowService_ExportWorkflow_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[2], WorkflowService_ExportWorkflow_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +284,7 @@ type WorkflowService_ExportWorkflowClient = grpc.ServerStreamingClient[Capsule]
 
 func (c *workflowServiceClient) ImportWorkflow(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Capsule, ImportWorkflowResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[2], WorkflowService_ImportWorkflow_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[3], WorkflowService_ImportWorkflow_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +327,7 @@ func (c *workflowServiceClient) PinWorkflow(ctx context.Context, in *PinWorkflow
 
 func (c *workflowServiceClient) BulkWorkflows(ctx context.Context, in *BulkWorkflowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkWorkflowsProgress], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[3], WorkflowService_BulkWorkflows_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &WorkflowService_ServiceDesc.Streams[4], WorkflowService_BulkWorkflows_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -343,6 +360,9 @@ type WorkflowServiceServer interface {
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
 	// Long-polls until the run is terminal or `wait` is over, and returns it either way.
 	WaitWorkflow(context.Context, *WaitWorkflowRequest) (*WaitWorkflowResponse, error)
+	// Waits for the ends of many runs at once: each is answered once it is terminal, however long that takes. When
+	// the caller closes its side, the stream ends with the last answer.
+	AwaitWorkflows(grpc.BidiStreamingServer[AwaitWorkflowsRequest, AwaitWorkflowsResponse]) error
 	// Streams the run and its steps: first all of it as it stands, then every change, then ends with
 	// the terminal state.
 	WatchWorkflow(*WatchWorkflowRequest, grpc.ServerStreamingServer[WatchWorkflowEvent]) error
@@ -400,6 +420,9 @@ func (UnimplementedWorkflowServiceServer) ListWorkflows(context.Context, *ListWo
 }
 func (UnimplementedWorkflowServiceServer) WaitWorkflow(context.Context, *WaitWorkflowRequest) (*WaitWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method WaitWorkflow not implemented")
+}
+func (UnimplementedWorkflowServiceServer) AwaitWorkflows(grpc.BidiStreamingServer[AwaitWorkflowsRequest, AwaitWorkflowsResponse]) error {
+	return status.Error(codes.Unimplemented, "method AwaitWorkflows not implemented")
 }
 func (UnimplementedWorkflowServiceServer) WatchWorkflow(*WatchWorkflowRequest, grpc.ServerStreamingServer[WatchWorkflowEvent]) error {
 	return status.Error(codes.Unimplemented, "method WatchWorkflow not implemented")
@@ -571,6 +594,13 @@ func _WorkflowService_WaitWorkflow_Handler(srv interface{}, ctx context.Context,
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _WorkflowService_AwaitWorkflows_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(WorkflowServiceServer).AwaitWorkflows(&grpc.GenericServerStream[AwaitWorkflowsRequest, AwaitWorkflowsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkflowService_AwaitWorkflowsServer = grpc.BidiStreamingServer[AwaitWorkflowsRequest, AwaitWorkflowsResponse]
 
 func _WorkflowService_WatchWorkflow_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchWorkflowRequest)
@@ -865,6 +895,12 @@ var WorkflowService_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "AwaitWorkflows",
+			Handler:       _WorkflowService_AwaitWorkflows_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
 		{
 			StreamName:    "WatchWorkflow",
 			Handler:       _WorkflowService_WatchWorkflow_Handler,
