@@ -140,7 +140,7 @@ func TestTheWritesOfWorkersAreCounted(t *testing.T) {
 	busy(t, func(t *testing.T, s *Server) {
 		b := s.store.(*books)
 		b.verdict, b.slow = engine.RunVerdict{Status: engine.RunFailed}, 10*time.Millisecond // which passes in the bubble
-		if _, err := s.completeStep(t.Context(), &kagziv1.CompleteStepRequest{RunId: anID, LeaseToken: aToken, StepId: "s"}); err != nil {
+		if _, _, err := s.completeStep(t.Context(), &kagziv1.CompleteStepRequest{RunId: anID, LeaseToken: aToken, StepId: "s"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}); err != nil {

@@ -21,7 +21,7 @@ func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (an
 		return nil, engine.Invalid("after", "must be 0 or the seq of an earlier operation, got %d", request.After)
 	}
 	if request.After > 0 && w.refused.has(request.After) {
-		return nil, errBehindRefused
+		return nil, engine.ErrBehindRefused
 	}
 	s := w.server
 	switch op := request.Operation.(type) {
@@ -37,8 +37,8 @@ func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (an
 		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_BegunStep{BegunStep: r}}, err
 	case *kagziv1.SessionRequest_CompleteStep:
 		op.CompleteStep.Namespace = w.worker.Namespace
-		r, err := s.completeStep(ctx, op.CompleteStep)
-		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CompletedStep{CompletedStep: r}}, err
+		_, step, err := s.completeStep(ctx, op.CompleteStep)
+		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CompletedStep{CompletedStep: addedTo(&step)}}, err
 	case *kagziv1.SessionRequest_FailStep:
 		op.FailStep.Namespace = w.worker.Namespace
 		r, err := s.failStep(ctx, op.FailStep)

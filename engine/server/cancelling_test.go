@@ -11,7 +11,7 @@ import (
 // desk is a session without its stream: what it would send stays in its outbox.
 func desk(b *books) *session {
 	w := &session{server: door(b), worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
-		held: map[engine.ID]holding{}, pending: map[string][]func(){}}
+		held: map[engine.ID]holding{}, lines: map[string]line{}}
 	w.out.ready = make(chan struct{}, 1)
 	return w
 }

@@ -110,31 +110,39 @@ func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
 	return started, nil
 }
 
-func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepRequest) (*kagziv1.CompleteStepResponse, error) {
+// completeStep answers with the step, but for its output: the worker has it.
+func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepRequest) (engine.Lease, engine.Step, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
-		return nil, err
+		return lease, engine.Step{}, err
 	}
 	p := engine.CompleteStepParams{Lease: lease, Output: payloadOf(r.Output), Now: s.now()}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
-		return nil, err
+		return lease, engine.Step{}, err
 	}
 	if err := engine.CheckPayload("output", p.Output); err != nil {
-		return nil, err
+		return lease, engine.Step{}, err
 	}
 	if p.StartedAt, err = startedOf(r.StartedAt, p.Now); err != nil {
-		return nil, err
+		return lease, engine.Step{}, err
 	}
 	p.ID = engine.NewID(p.Now)
 	began := time.Now()
 	step, err := s.store.CompleteStep(ctx, p)
 	if err != nil {
-		return nil, err
+		return lease, engine.Step{}, err
 	}
 	s.wrote(time.Since(began))
 	s.count(stepCompleted)
-	step.Output = engine.Payload{} // the worker has it
-	return &kagziv1.CompleteStepResponse{Step: stepTo(lease.Namespace, &step)}, nil
+	step.Output = engine.Payload{}
+	return lease, step, nil
+}
+
+// addedTo is what a session tells of a completed step: what its worker does not know.
+func addedTo(s *engine.Step) *kagziv1.CompleteStepResponse {
+	return &kagziv1.CompleteStepResponse{Step: &kagziv1.Step{
+		StepId: s.ID.String(), Status: kagziv1.StepStatus(s.Status), AttemptNumber: int32(s.Attempt), Sequence: s.Sequence,
+	}}
 }
 
 func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {

@@ -61,6 +61,7 @@ var permissions = map[string]rule{
 	"/kagzi.v1.WorkflowService/GetWorkflowByExternalId": {roles: readers, scope: ofNamespace, redact: true},
 	"/kagzi.v1.WorkflowService/ListWorkflows":           {roles: readers, scope: ofNamespace, redact: true},
 	"/kagzi.v1.WorkflowService/WaitWorkflow":            {roles: readers, scope: ofNamespace, redact: true, waits: true},
+	"/kagzi.v1.WorkflowService/AwaitWorkflows":          {roles: readers, scope: ofNamespace, redact: true},
 	"/kagzi.v1.WorkflowService/WatchWorkflow":           {roles: readers, scope: ofNamespace, redact: true},
 	"/kagzi.v1.WorkflowService/CancelWorkflow":          {roles: starters, scope: ofNamespace, changes: true},
 	"/kagzi.v1.WorkflowService/TerminateWorkflow":       {roles: steerers, scope: ofNamespace, changes: true},

@@ -34,7 +34,7 @@ var may = map[engine.KeyRole]string{
 }
 
 const (
-	readingOf = ` GetWorkflow GetWorkflowByExternalId ListWorkflows WaitWorkflow WatchWorkflow ExplainWorkflow ListSignals GetStep ListSteps
+	readingOf = ` GetWorkflow GetWorkflowByExternalId ListWorkflows WaitWorkflow AwaitWorkflows WatchWorkflow ExplainWorkflow ListSignals GetStep ListSteps
 		GetServerInfo GetStats WatchStats GetQueueDepth ListWorkflowTypes Watch WhoAmI GetNamespace ListNamespaces
 		GetWorkflowSchedule ListWorkflowSchedules ListScheduleRuns PreviewSchedule ServerReflectionInfo `
 	startingOf = ` StartWorkflow StartWorkflows CancelWorkflow SignalWorkflow `

@@ -26,62 +26,99 @@ func (w *session) receive(ctx context.Context, stream kagziv1.WorkerService_Sess
 		case <-ctx.Done():
 			return
 		}
-		if !w.enter() {
+		f := w.enter(request)
+		if f == nil {
 			return
 		}
-		do := func() {
-			defer w.calls.Done()
-			w.perform(carry, request)
-		}
-		if run := runOfOperation(request); run != "" {
-			w.inOrder(run, do)
-		} else {
-			go do()
-		}
+		go w.carryOut(carry, f)
 	}
 }
 
-// enter counts an operation in, unless the session is being closed, which waits for those counted.
-func (w *session) enter() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.calls.Add(1)
-	}
-	return !w.closed
+// flight is an operation that is under way.
+type flight struct {
+	request *kagziv1.SessionRequest
+	run     string       // that it is about; empty: none, and then it has no turn either
+	turn    *engine.Turn // its place among the operations of the run
+	before  *engine.Turn // of the one before it, which is to have its place first; nil when there is none
+	answer  *kagziv1.SessionResponse
 }
 
-// inOrder carries do out after everything that was given before for the same run.
-func (w *session) inOrder(run string, do func()) {
+// enter counts an operation in, behind those of its run; nil when the session is being closed, which waits for those counted.
+func (w *session) enter(request *kagziv1.SessionRequest) *flight {
+	f := &flight{request: request, run: runOfOperation(request)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if waiting, busy := w.pending[run]; busy {
-		w.pending[run] = append(waiting, do)
-		return
-	}
-	w.pending[run] = nil
-	go func() {
-		for do != nil {
-			do()
-			do = w.nextOf(run)
-		}
-	}()
-}
-
-func (w *session) nextOf(run string) func() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	waiting := w.pending[run]
-	if len(waiting) == 0 {
-		delete(w.pending, run)
-		if w.recheck {
-			w.recheck = false
-			ring(w.bell)
-		}
+	if w.closed {
 		return nil
 	}
-	w.pending[run] = waiting[1:]
-	return waiting[0]
+	w.calls.Add(1)
+	if f.run != "" {
+		w.lines[f.run] = w.lines[f.run].join(f)
+	}
+	return f
+}
+
+// line is the operations of one run that are not answered yet, in the order in which they came. Each is handed to the store as soon as
+// the one before has its place there, so that they can share a commit, and they are answered in that order as well.
+type line []*flight
+
+func (l line) join(f *flight) line {
+	f.turn = engine.NewTurn(l.builtOn(f.request.After))
+	if n := len(l); n > 0 {
+		f.before = l[n-1].turn
+	}
+	return append(l, f)
+}
+
+// builtOn is the turn of the operation with that number; nil when it is not under way, but answered: then refusals knows of it.
+func (l line) builtOn(seq int64) *engine.Turn {
+	for i := len(l) - 1; i >= 0 && seq > 0; i-- {
+		if l[i].request.Seq == seq {
+			return l[i].turn
+		}
+	}
+	return nil
+}
+
+// carryOut carries an operation out in its turn.
+func (w *session) carryOut(ctx context.Context, f *flight) {
+	defer w.calls.Done()
+	if f.before != nil {
+		<-f.before.Placed()
+	}
+	if f.turn != nil {
+		ctx = engine.WithTurn(ctx, f.turn)
+	}
+	answer, err := w.perform(ctx, f.request)
+	if f.turn != nil {
+		f.turn.End(err)
+	}
+	w.answer(f, answer)
+}
+
+// answer queues the answer to an operation, and those to later ones of its run that have waited for it.
+func (w *session) answer(f *flight, answer *kagziv1.SessionResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f.run == "" {
+		w.out.push(outgoing{message: answer, answered: true})
+		return
+	}
+	f.answer = answer
+	l := w.lines[f.run]
+	for len(l) > 0 && l[0].answer != nil {
+		w.out.push(outgoing{message: l[0].answer, answered: true})
+		l = l[1:]
+	}
+	if len(l) > 0 {
+		w.lines[f.run] = l
+		return
+	}
+	delete(w.lines, f.run)
+	if w.recheck {
+		w.recheck = false
+		ring(w.bell)
+	}
 }
 
 // runOfOperation is the run that an operation is about; empty for the others.
@@ -113,23 +150,20 @@ func runOfOperation(r *kagziv1.SessionRequest) string {
 	return ""
 }
 
-// perform carries one operation out and queues its answer.
-func (w *session) perform(ctx context.Context, request *kagziv1.SessionRequest) {
-	response, err := w.call(ctx, request)
+// perform carries one operation out and makes its answer; the error says that it was refused.
+func (w *session) perform(ctx context.Context, request *kagziv1.SessionRequest) (*kagziv1.SessionResponse, error) {
+	answer, err := w.call(ctx, request)
 	if err != nil {
-		w.refused.add(request.Seq)
+		w.refused.add(request.Seq) // before its turn ends: whoever finds it gone from its line finds it here
 		code, detail := w.server.errorDetail(err)
 		if level := logLevelOf(code); w.server.log.Enabled(ctx, level) {
 			w.server.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)
 		}
-		response = &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: detail}}
+		answer = &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: detail}}
 	}
-	response.Seq = request.Seq
-	w.out.push(outgoing{message: response, answered: true})
+	answer.Seq = request.Seq
+	return answer, err
 }
-
-// errBehindRefused answers an operation that was sent before the worker could know that the one it builds on was refused.
-var errBehindRefused = &engine.Error{Kind: engine.KindUnavailable, Message: "the operation that this one builds on was refused; nothing was changed"}
 
 // refusals are the latest operations of a session that were refused. As many as can be unanswered are enough: no operation builds on
 // one whose answer the worker has had.

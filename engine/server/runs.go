@@ -62,8 +62,10 @@ func (s *Server) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflow
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	bell, leave := s.waiters.watch(id)
-	defer leave()
+	bell := make(waitBell, 1)
+	w := &waiter{id: id, to: bell}
+	s.waiters.enter(w)
+	defer s.waiters.leave(w)
 	for look, over := !s.fresh.has(namespace, id), false; ; look = true {
 		if look {
 			run, err := s.store.GetRun(ctx, namespace, id)

@@ -87,9 +87,10 @@ type Server struct {
 	started    time.Time
 
 	watchers watchers // of every change of a run
-	waiters  watchers // of its end
+	waiters  waiters  // for its end
 	fresh    fresh    // runs that need no look before waiting for their end
 	hub      hub      // of every change in a namespace
+	doorway  doorway
 	sessions sessions
 	events   *Events
 	activity activity
@@ -133,7 +134,10 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 		grpc.MaxConcurrentStreams(1000),
 		grpc.MaxHeaderListSize(16<<10),
 		grpc.ConnectionTimeout(10*time.Second),
-		grpc.ReadBufferSize(16<<10),
+		grpc.ReadBufferSize(4<<10),
+		grpc.InTapHandle(s.tap),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: options.Keepalive, Timeout: 10 * time.Second}),
 		grpc.Creds(countedHandshake{transport(options.TLS), &s.connections}),
@@ -150,6 +154,13 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 	s.methods = methodsOf(s.grpc)
 	return s
 }
+
+// How much may be on its way to the server, of one stream and of one connection, that has not been read. They stand still because gRPC
+// feels for better ones with a ping for about every message, which costs more than the message.
+const (
+	streamWindow = 2 << 20
+	connWindow   = 8 << 20
+)
 
 // transport is how connections are made safe; without a configuration they are not.
 func transport(config *tls.Config) credentials.TransportCredentials {
@@ -208,7 +219,7 @@ func (s *Server) Ring(r engine.Ring) {
 		s.watchers.ring(r.ID)
 	case engine.RingEnd:
 		s.fresh.drop(r.ID)
-		s.waiters.ring(r.ID)
+		s.waiters.ring(r.ID, r.Ending)
 	case engine.RingWorker:
 		s.sessions.ring(r.Name)
 	case engine.RingKeys:

@@ -30,7 +30,7 @@ type session struct {
 
 	mu       sync.Mutex
 	held     map[engine.ID]holding // the runs handed out in this session, as far as is known
-	pending  map[string][]func()   // by run: the operations that wait for the one under way
+	lines    map[string]line       // by run: its operations that are under way
 	unseated bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
 	recheck  bool                  // something held was in the middle of an operation when the bell was answered
 	draining bool                  // the worker has been told
@@ -66,14 +66,7 @@ func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 		}
 	}()
 	go w.receive(ctx, stream)
-	go w.answerBell(ctx)
-
-	select {
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-s.stopping:
-		err = errStopping
-	}
+	err = w.serve(ctx)
 	w.close()
 	w.calls.Wait()
 	w.out.close()
@@ -100,7 +93,7 @@ func (s *Server) greet(ctx context.Context, hello *kagziv1.SessionRequest, end c
 	}
 	w := &session{
 		server: s, worker: worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
-		held: map[engine.ID]holding{}, pending: map[string][]func(){},
+		held: map[engine.ID]holding{}, lines: map[string]line{},
 	}
 	w.out.ready = make(chan struct{}, 1)
 	w.seat = s.dispatcher.Sit(dispatch.Request{
@@ -139,7 +132,7 @@ func (w *session) deliver(t engine.Task) bool {
 		return false
 	}
 	old, held := w.held[t.Run.ID]
-	if _, busy := w.pending[t.Run.ID.String()]; held && !busy {
+	if _, busy := w.lines[t.Run.ID.String()]; held && !busy {
 		// Lost and claimed anew before the bell was answered: what the worker still does under the old lease is to stop. Where an
 		// operation is under way, its answer says so.
 		w.out.push(w.stop(t.Run.ID, old.token, engine.RunRunning))
@@ -161,18 +154,33 @@ func (w *session) returnUnsent() {
 	}
 }
 
-// answerBell tells the worker what happened to it, each time somebody rings.
-func (w *session) answerBell(ctx context.Context) {
+// serve answers the bell until the session is to end, and says why. Each look has a goroutine of its own: there are many sessions, and bells
+// are rung rarely.
+func (w *session) serve(ctx context.Context) error {
+	bell, looked := w.bell, make(chan struct{}, 1)
 	for {
 		select {
-		case <-w.bell:
-			if err := w.look(ctx); err != nil && ctx.Err() == nil {
-				// The next heartbeat's answer says the same.
-				w.server.log.Warn("worker could not be told what it lost", "worker", w.worker.ID, "error", err)
-			}
+		case <-bell:
+			bell = nil // one look at a time
+			go func() {
+				w.answerBell(ctx)
+				looked <- struct{}{}
+			}()
+		case <-looked:
+			bell = w.bell
 		case <-ctx.Done():
-			return
+			return context.Cause(ctx)
+		case <-w.server.stopping:
+			return errStopping
 		}
+	}
+}
+
+// answerBell tells the worker what happened to it.
+func (w *session) answerBell(ctx context.Context) {
+	if err := w.look(ctx); err != nil && ctx.Err() == nil {
+		// The next heartbeat's answer says the same.
+		w.server.log.Warn("worker could not be told what it lost", "worker", w.worker.ID, "error", err)
 	}
 }
 
@@ -243,7 +251,7 @@ func (w *session) toldNow(h engine.Held) bool {
 // answer; it is looked at again afterwards.
 func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Token) {
 	w.mu.Lock()
-	_, busy := w.pending[id.String()]
+	_, busy := w.lines[id.String()]
 	current := w.held[id].token == token
 	if busy {
 		w.recheck = true

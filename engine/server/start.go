@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel/trace"
@@ -36,13 +37,12 @@ func (s *Server) StartWorkflows(ctx context.Context, request *kagziv1.StartWorkf
 		return nil, engine.TooLarge("requests", "has %d bytes, at most %d are allowed in one batch", n, engine.MaxBatchBytes)
 	}
 	response := &kagziv1.StartWorkflowsResponse{Results: make([]*kagziv1.StartWorkflowsResponse_Result, len(request.Requests))}
-	var starts []engine.StartRun
-	var places []int
+	starts := make([]engine.StartRun, 0, len(request.Requests))
+	places := make([]int, 0, len(request.Requests))
 	for i, r := range request.Requests {
 		start, err := s.startOf(ctx, r)
 		if err != nil {
-			_, detail := s.errorDetail(err)
-			response.Results[i] = &kagziv1.StartWorkflowsResponse_Result{Error: detail}
+			response.Results[i] = s.refusedTo(err)
 			continue
 		}
 		starts, places = append(starts, start), append(places, i)
@@ -55,21 +55,25 @@ func (s *Server) StartWorkflows(ctx context.Context, request *kagziv1.StartWorkf
 		return nil, err
 	}
 	for i, one := range started {
-		result := &kagziv1.StartWorkflowsResponse_Result{}
 		if one.Err != nil {
-			_, result.Error = s.errorDetail(one.Err)
-		} else {
-			result.Started = s.startedTo(one)
+			response.Results[places[i]] = s.refusedTo(one.Err)
+			continue
 		}
-		response.Results[places[i]] = result
+		response.Results[places[i]] = &kagziv1.StartWorkflowsResponse_Result{Started: s.startedTo(one)}
 	}
 	return response, nil
+}
+
+// refusedTo is a start of many that fails alone.
+func (s *Server) refusedTo(err error) *kagziv1.StartWorkflowsResponse_Result {
+	code, detail := s.errorDetail(err)
+	return &kagziv1.StartWorkflowsResponse_Result{Error: detail, StatusCode: int32(code)}
 }
 
 // startRuns remembers what it starts: whoever starts a run mostly waits for it.
 func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	s.fresh.add(starts)
-	started, err := s.store.StartRuns(ctx, starts)
+	started, err := s.store.StartRuns(s.ringEarly(ctx, starts), starts)
 	for i := range starts {
 		if err != nil || started[i].Err != nil || started[i].RunID != starts[i].ID {
 			s.fresh.drop(starts[i].ID)
@@ -175,7 +179,7 @@ func (s *Server) readStart(ctx context.Context, r *kagziv1.StartWorkflowRequest)
 		RetryPolicy: retryPolicyOf(r.RetryPolicy), Timeouts: timeoutsOf(r.Timeouts), Tags: r.Tags, Requirements: r.Requirements,
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Priority: int(r.GetPriority()),
 		ConcurrencyKey: r.ConcurrencyKey, ConcurrencyLimit: int(r.ConcurrencyLimit),
-		ParentRunID: parent, ParentStepID: parentStep, Traceparent: traceparent(ctx),
+		ParentRunID: parent, ParentStepID: parentStep, Traceparent: s.traceOf(ctx, r),
 	}}
 	if startAt.After(now) {
 		start.AvailableAt = startAt
@@ -202,14 +206,38 @@ func orDefault(name string) string {
 	return name
 }
 
-// traceparent is the caller's W3C trace context, if it is one; anything else is dropped, for it is only a hint.
+// traceOf is the trace context that a start belongs to, as it is kept with the run.
+func (s *Server) traceOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) string {
+	own := fitTrace(r.Traceparent)
+	if own == "" || s.options.Tracer == nil {
+		return cmp.Or(own, traceparent(ctx))
+	}
+	// The call carries starts of several traces: each has a span of its own, which points at the call's.
+	ctx, span := s.beginSpan(ctx, carrier{"traceparent": {own}}, startMethod, r, trace.WithLinks(trace.LinkFromContext(ctx)))
+	defer span.End()
+	if !span.IsRecording() {
+		return own
+	}
+	return traced(ctx)
+}
+
+const startMethod = "/kagzi.v1.WorkflowService/StartWorkflow"
+
+// traceparent is the caller's W3C trace context, if it is one.
 func traceparent(ctx context.Context) string {
 	if trace.SpanFromContext(ctx).IsRecording() {
 		return traced(ctx) // the server's own span, which has the caller's as its parent
 	}
-	md, _ := metadata.FromIncomingContext(ctx)
-	if values := md.Get("traceparent"); len(values) == 1 && len(values[0]) <= 64 && engine.CheckOptionalName("traceparent", values[0]) == nil {
-		return values[0]
+	if values := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(values) == 1 {
+		return fitTrace(values[0])
 	}
 	return ""
+}
+
+// fitTrace is a trace context that is fit to be kept; anything else is dropped, for it is only a hint.
+func fitTrace(text string) string {
+	if len(text) > 64 || engine.CheckOptionalName("traceparent", text) != nil {
+		return ""
+	}
+	return text
 }

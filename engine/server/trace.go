@@ -21,7 +21,12 @@ func (s *Server) span(ctx context.Context, method string, request any) (context.
 		return ctx, nil
 	}
 	md, _ := metadata.FromIncomingContext(ctx)
-	ctx = propagation.TraceContext{}.Extract(ctx, carrier(md))
+	return s.beginSpan(ctx, carrier(md), method, request)
+}
+
+// beginSpan begins a span with what the carrier holds as its parent. There is a tracer.
+func (s *Server) beginSpan(ctx context.Context, from carrier, method string, request any, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	ctx = propagation.TraceContext{}.Extract(ctx, from)
 	name := strings.TrimPrefix(method, "/")
 	service, rpc, _ := strings.Cut(name, "/")
 	attributes := []attribute.KeyValue{
@@ -36,7 +41,7 @@ func (s *Server) span(ctx context.Context, method string, request any) (context.
 	if r, ok := request.(interface{ GetWorkflowType() string }); ok {
 		attributes = add(attributes, "kagzi.workflow_type", r.GetWorkflowType())
 	}
-	return s.options.Tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes...))
+	return s.options.Tracer.Start(ctx, name, append(options, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes...))...)
 }
 
 // add adds an attribute that says something and is fit to be said.

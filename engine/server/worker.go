@@ -40,7 +40,11 @@ func (s *Server) BeginStep(ctx context.Context, request *kagziv1.BeginStepReques
 
 // CompleteStep records a step's result.
 func (s *Server) CompleteStep(ctx context.Context, request *kagziv1.CompleteStepRequest) (*kagziv1.CompleteStepResponse, error) {
-	return s.completeStep(ctx, request)
+	lease, step, err := s.completeStep(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.CompleteStepResponse{Step: stepTo(lease.Namespace, &step)}, nil
 }
 
 // FailStep records a step's failure.

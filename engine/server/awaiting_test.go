@@ -1,0 +1,404 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// ledger is a store with runs of the namespace "default", which counts what is read of it.
+type ledger struct {
+	stubStore
+	mu     sync.Mutex
+	runs   map[engine.ID]engine.Run
+	broken error
+	reads  []string
+}
+
+func (a *ledger) has(run engine.Run) engine.ID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	run.Namespace = "default"
+	a.runs[run.ID] = run
+	return run.ID
+}
+
+func (a *ledger) GetRun(_ context.Context, namespace string, id engine.ID) (engine.Run, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reads = append(a.reads, "one")
+	run, there := a.runs[id]
+	switch {
+	case a.broken != nil:
+		return engine.Run{}, a.broken
+	case !there || namespace != "default":
+		return engine.Run{}, engine.RunNotFound(id)
+	}
+	return run, nil
+}
+
+func (a *ledger) GetRuns(_ context.Context, namespace string, ids []engine.ID) (runs []engine.Run, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reads = append(a.reads, fmt.Sprint(len(ids)))
+	for _, id := range ids {
+		if run, there := a.runs[id]; there && namespace == "default" {
+			runs = append(runs, engine.Run{ID: run.ID, Status: run.Status})
+		}
+	}
+	return runs, a.broken
+}
+
+func (a *ledger) StartRuns(_ context.Context, starts []engine.StartRun) (started []engine.Started, err error) {
+	for _, start := range starts {
+		started = append(started, engine.Started{RunID: a.has(start.Run)})
+	}
+	return started, nil
+}
+
+// asked is what was read since it was asked last.
+func (a *ledger) asked() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asked := strings.Join(a.reads, " ")
+	a.reads = nil
+	return asked
+}
+
+// waitStream is the server's end of a stream of waits.
+type waitStream struct {
+	grpc.ServerStream
+	ctx  context.Context
+	in   chan *kagziv1.AwaitWorkflowsRequest
+	out  chan *kagziv1.AwaitWorkflowsResponse
+	over chan error
+	seq  uint64
+}
+
+func (w *waitStream) Context() context.Context { return w.ctx }
+func (w *waitStream) Send(m *kagziv1.AwaitWorkflowsResponse) error {
+	w.out <- m
+	return nil
+}
+func (w *waitStream) Recv() (*kagziv1.AwaitWorkflowsRequest, error) {
+	select {
+	case m, open := <-w.in:
+		if !open {
+			return nil, io.EOF
+		}
+		return m, nil
+	case <-w.ctx.Done():
+		return nil, w.ctx.Err()
+	}
+}
+
+// waitingRoom is a server over a ledger with one stream, in a bubble.
+func waitingRoom(t *testing.T, story func(t *testing.T, s *Server, a *ledger, w *waitStream)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		a := &ledger{runs: map[engine.ID]engine.Run{}}
+		s := New(a, nil, Options{Trusted: true})
+		ctx, hangUp := context.WithCancel(t.Context())
+		w := &waitStream{
+			ctx: ctx, in: make(chan *kagziv1.AwaitWorkflowsRequest), out: make(chan *kagziv1.AwaitWorkflowsResponse, 100), over: make(chan error, 1),
+		}
+		go func() { w.over <- s.AwaitWorkflows(w) }()
+		story(t, s, a, w)
+		hangUp()
+		synctest.Wait()
+		if n := s.waiters.count(); n != 0 {
+			t.Errorf("%d waits are left behind", n)
+		}
+	})
+}
+
+func (w *waitStream) wait(ids ...engine.ID) {
+	request := &kagziv1.AwaitWorkflowsRequest{}
+	for _, id := range ids {
+		w.seq++
+		request.Waits = append(request.Waits, &kagziv1.AwaitWorkflowsRequest_Wait{Seq: w.seq, RunId: id.String()})
+	}
+	w.in <- request
+	synctest.Wait()
+}
+
+// told is what has been answered, one message a line.
+func (w *waitStream) told() string {
+	synctest.Wait()
+	var lines []string
+	for {
+		select {
+		case m := <-w.out:
+			var words []string
+			for _, e := range m.Ended {
+				words = append(words, tellEnded(e))
+			}
+			lines = append(lines, strings.Join(words, ", "))
+		default:
+			return strings.Join(lines, "\n")
+		}
+	}
+}
+
+func tellEnded(e *kagziv1.AwaitWorkflowsResponse_Ended) string {
+	text := fmt.Sprint(e.Seq)
+	if e.Refusal != nil {
+		return text + " " + codes.Code(e.StatusCode).String()
+	}
+	if e.Workflow != nil {
+		text += " whole " + e.Workflow.Status.String()[len("WORKFLOW_STATUS_"):] + " " + string(e.Workflow.Output.GetData())
+	}
+	if e.Status != 0 {
+		text += " " + e.Status.String()[len("WORKFLOW_STATUS_"):] + " " + string(e.Output.GetData()) + e.Error.GetMessage() + e.ContinuedAsRunId
+	}
+	return strings.TrimSpace(text)
+}
+
+func runWith(n byte, status engine.RunStatus, output string) engine.Run {
+	return engine.Run{ID: engine.ID{n, 9}, Status: status, Output: engine.Payload{Data: []byte(output)}}
+}
+
+func endOf(run engine.Run) engine.Ring {
+	return engine.Ring{Kind: engine.RingEnd, ID: run.ID, Ending: &engine.Ending{
+		Namespace: "default", Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs,
+	}}
+}
+
+func want(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func TestAwaitWorkflows(t *testing.T) {
+	const open = engine.RunRunning
+	t.Run("a run that started here is answered from the word of its end, and never read", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			started, err := s.StartWorkflows(t.Context(), &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
+				{WorkflowType: "a"}, {WorkflowType: "b"}, {WorkflowType: "c"},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var runs []engine.Run
+			for i, r := range started.Results {
+				id, err := engine.ParseID(r.Started.RunId)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.wait(id)
+				runs = append(runs, engine.Run{ID: id, Status: engine.RunCompleted, Output: engine.Payload{Data: fmt.Append(nil, "out", i)}})
+			}
+			runs[1].Status, runs[1].Output, runs[1].Error = engine.RunFailed, engine.Payload{}, &engine.Failure{Message: "no"}
+			runs[2].ContinuedAs, runs[2].Output = engine.ID{7}, engine.Payload{}
+			for _, run := range runs {
+				s.Ring(endOf(run))
+				s.Ring(endOf(run)) // once more
+			}
+			want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 COMPLETED out0, 2 FAILED no, 3 COMPLETED "+engine.ID{7}.String())
+			want(t, "reads", a.asked(), "")
+		})
+	})
+	t.Run("a run that ended before, or of whose end only the name is told, is read", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			old := a.has(runWith(1, engine.RunCompleted, "old"))
+			w.wait(old)
+			want(t, "the old one", w.told(), "1 COMPLETED old")
+			late := a.has(runWith(2, open, ""))
+			w.wait(late)
+			want(t, "while it runs", w.told(), "")
+			a.has(runWith(2, engine.RunCompleted, "late"))
+			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: late})
+			want(t, "the late one", w.told(), "2 COMPLETED late")
+			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: late})
+			want(t, "afterwards", w.told(), "")
+		})
+	})
+	t.Run("what ends between the look and the wait is not missed", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			for i := range byte(50) {
+				id := a.has(runWith(i, open, ""))
+				w.seq++
+				w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: id.String()}}}
+				a.has(runWith(i, engine.RunCompleted, "x")) // while the wait is taken
+				s.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+				want(t, "answer", w.told(), fmt.Sprint(w.seq, " COMPLETED x"))
+			}
+		})
+	})
+	t.Run("whoever asks for all of a run gets it", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			run := runWith(1, open, "")
+			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: a.has(run).String(), Whole: true}}}
+			want(t, "while it runs", w.told(), "")
+			a.has(runWith(1, engine.RunCompleted, "all"))
+			s.Ring(endOf(runWith(1, engine.RunCompleted, "other")))
+			want(t, "answer", w.told(), "1 whole COMPLETED all")
+		})
+	})
+	t.Run("an end in another namespace is not told", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			w.wait(a.has(runWith(1, open, "")))
+			a.asked()
+			r := endOf(runWith(1, engine.RunCompleted, "secret"))
+			r.Ending.Namespace = "elsewhere"
+			s.Ring(r)
+			want(t, "answer", w.told(), "")
+		})
+	})
+	t.Run("what is wrong with one wait is its own affair", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			done := a.has(runWith(1, engine.RunCompleted, "fine"))
+			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
+				{Seq: 1, RunId: "no id"}, {Seq: 2, RunId: engine.ID{5}.String()}, {Seq: 3, RunId: done.String()},
+			}}
+			want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 InvalidArgument, 2 NotFound, 3 COMPLETED fine")
+			a.broken = engine.ErrUnavailable
+			w.seq = 3
+			w.wait(done)
+			w.wait(done, done)
+			want(t, "answers of a database that is away", strings.ReplaceAll(w.told(), "\n", ", "), "4 Unavailable, 5 Unavailable, 6 Unavailable")
+			a.broken = nil
+			w.wait(done)
+			want(t, "afterwards", w.told(), "7 COMPLETED fine")
+		})
+	})
+	t.Run("a stream holds so many waits, and one that is forgotten makes room", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			id := a.has(runWith(1, open, ""))
+			many := make([]engine.ID, maxAwaiting+1)
+			for i := range many {
+				many[i] = id
+			}
+			w.wait(many...)
+			want(t, "one too many", w.told(), fmt.Sprint(maxAwaiting+1, " ResourceExhausted"))
+			if n := s.waiters.count(); n != maxAwaiting {
+				t.Errorf("%d waits", n)
+			}
+			w.in <- &kagziv1.AwaitWorkflowsRequest{Forget: []uint64{3, 4, 99_999}, Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq + 1, RunId: id.String()}}}
+			want(t, "after it forgot two", w.told(), "")
+			if n := s.waiters.count(); n != maxAwaiting-1 {
+				t.Errorf("%d waits, want %d", n, maxAwaiting-1)
+			}
+			s.Ring(endOf(runWith(1, engine.RunCompleted, "")))
+			if n := strings.Count(w.told(), "COMPLETED"); n != maxAwaiting-1 {
+				t.Errorf("%d answers, want %d", n, maxAwaiting-1)
+			}
+		})
+	})
+	t.Run("a run of whose end nobody tells is found within a minute, and nothing is read while nobody waits", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			w.wait(a.has(runWith(1, open, "")), a.has(runWith(2, open, "")))
+			a.has(runWith(1, engine.RunCompleted, "lost"))
+			a.asked()
+			time.Sleep(2 * lookEvery)
+			want(t, "answer", w.told(), "1 COMPLETED lost")
+			want(t, "reads", a.asked(), "2 one")
+			a.has(runWith(2, engine.RunCompleted, "gap"))
+			s.Ring(engine.Ring{Kind: engine.RingAll})
+			want(t, "after a gap in listening", w.told(), "2 COMPLETED gap")
+			a.asked()
+			time.Sleep(time.Hour)
+			want(t, "reads in an hour of no wait", a.asked(), "")
+		})
+	})
+	t.Run("results that their caller does not take are not kept", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			w.out = nil // takes nothing
+			one := &awaiting{server: s, namespace: "default", bell: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+			big := &engine.Ending{Namespace: "default", Output: engine.Payload{Data: make([]byte, engine.MaxPayload)}}
+			kept := 0
+			for i := range uint64(10) {
+				wait := &waiter{wait: wait{seq: i}}
+				one.waits[i] = wait
+				if one.hear(wait, big); wait.ending != nil {
+					kept++
+				}
+			}
+			if ready, unsure := one.take(); kept != heldBytes/engine.MaxPayload || len(ready) != kept || len(unsure) != 10-kept {
+				t.Errorf("%d of 10 kept, %d ready, %d to be read", kept, len(ready), len(unsure))
+			}
+		})
+	})
+	t.Run("large results go in several messages", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			var ids []engine.ID
+			for i := range byte(5) {
+				ids = append(ids, a.has(runWith(i+1, engine.RunCompleted, strings.Repeat("x", endedBytes/2))))
+			}
+			w.wait(ids...)
+			if lines := strings.Split(w.told(), "\n"); len(lines) != 3 {
+				t.Errorf("%d messages, want 3", len(lines))
+			}
+		})
+	})
+	t.Run("a caller that closes its side gets the answers that are left", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			w.wait(a.has(runWith(1, open, "")))
+			close(w.in)
+			synctest.Wait()
+			s.Ring(endOf(runWith(1, engine.RunCompleted, "last")))
+			want(t, "answer", w.told(), "1 COMPLETED last")
+			if err := <-w.over; err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+	})
+	t.Run("a stream ends with the server", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			w.wait(a.has(runWith(1, open, "")))
+			close(s.stopping)
+			if err := <-w.over; engine.KindOf(err) != engine.KindUnavailable {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+	})
+	for name, bad := range map[string]*kagziv1.AwaitWorkflowsRequest{
+		"another namespace":     {Namespace: "other"},
+		"a seq that was before": {Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: engine.ID{1}.String()}}},
+		"no seq":                {Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{RunId: engine.ID{1}.String()}}},
+	} {
+		t.Run(name+" is refused", func(t *testing.T) {
+			waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+				w.wait(a.has(runWith(1, open, "")))
+				w.in <- bad
+				if err := <-w.over; engine.KindOf(err) != engine.KindInvalid {
+					t.Errorf("it ended with %v", err)
+				}
+			})
+		})
+	}
+	t.Run("a caller that hangs up leaves nothing behind", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			for i := range byte(9) {
+				w.wait(a.has(runWith(i%3, open, "")))
+			}
+			if n := s.waiters.count(); n != 9 {
+				t.Errorf("%d waits", n)
+			}
+		})
+	})
+	t.Run("a stream that ends while its waits are taken leaves none", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			one := &awaiting{server: s, namespace: "default", bell: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+			one.timer = time.AfterFunc(time.Hour, one.lookOver)
+			one.close()
+			if err := one.add([]*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: engine.ID{1}.String()}}); err != nil && !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+		})
+	})
+}

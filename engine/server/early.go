@@ -1,0 +1,26 @@
+package server
+
+import (
+	"context"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// ringEarly is ctx for the start of these runs: whoever waits for them claims as soon as the store carries out what it is handed in order
+// and has been handed the start, so that both share a commit. What is claimed reaches a worker after that commit, as ever. The store still
+// rings once they are there, which is what counts where it keeps no order, or where this claim came to nothing.
+func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) context.Context {
+	turn := engine.NewTurn(nil) // nothing stands behind it
+	turn.OnPlace(func() {
+		var last *engine.StartRun
+		for i := range starts {
+			start := &starts[i]
+			if start.AvailableAt.After(start.CreatedAt) || last != nil && last.Queue == start.Queue && last.Namespace == start.Namespace {
+				continue
+			}
+			s.dispatcher.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: start.Namespace, Name: start.Queue})
+			last = start
+		}
+	})
+	return engine.WithTurn(ctx, turn)
+}
