@@ -37,6 +37,8 @@ type Client struct {
 	conn      *grpc.ClientConn
 	workflows kagziv1.WorkflowServiceClient
 	schedules kagziv1.WorkflowScheduleServiceClient
+	starts    starts
+	awaits    *awaits
 	tracer    trace.Tracer
 	await     func(ctx context.Context, runID string) // that a test waits with; nil otherwise
 }
@@ -56,12 +58,19 @@ func NewClient(options ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{options: options, log: options.Logger, conn: conn, tracer: tracerOf(options.TracerProvider),
-		workflows: kagziv1.NewWorkflowServiceClient(conn), schedules: kagziv1.NewWorkflowScheduleServiceClient(conn)}, nil
+	c := &Client{options: options, log: options.Logger, conn: conn, tracer: tracerOf(options.TracerProvider),
+		workflows: kagziv1.NewWorkflowServiceClient(conn), schedules: kagziv1.NewWorkflowScheduleServiceClient(conn)}
+	c.starts.workflows = c.workflows
+	c.awaits = newAwaits(c)
+	return c, nil
 }
 
 // Close ends the connection; calls under way fail.
-func (c *Client) Close() error { return c.conn.Close() }
+func (c *Client) Close() error {
+	err := c.conn.Close()
+	c.awaits.close()
+	return err
+}
 
 // Conn is the client's connection, for calls of the API that the SDK has no function for.
 func (c *Client) Conn() *grpc.ClientConn { return c.conn }
@@ -124,37 +133,67 @@ const waitSlice = 50 * time.Second
 // restarts of the server and cuts of the network; the run need not be known to have begun. Where a run continued as new, it goes on with the
 // next, so that what it returns may have another RunID.
 func (r *Run) Wait(ctx context.Context) (*RunDetails, error) {
+	_, ended, err := r.end(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return newRunDetails(r.c, ended.GetWorkflow()), nil
+}
+
+// end waits until the run, and all that it continues as, has ended, and returns the last of them. With whole, ended has all of it.
+func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.AwaitWorkflowsResponse_Ended, err error) {
 	for failures := 0; ; {
-		resp, err := r.wait(ctx)
+		ended, err := r.ending(ctx, whole)
 		switch {
-		case err == nil && resp.GetFinished():
-			d := newRunDetails(r.c, resp.GetWorkflow())
-			if d.ContinuedAsRunID == "" {
-				return d, nil
-			}
-			r, failures = r.c.Run(d.ContinuedAsRunID), 0
-			continue
-		case err == nil:
+		case err == nil && ended == nil:
 			failures = 0
 			continue
+		case err == nil && ended.GetContinuedAsRunId() == "":
+			return r, ended, nil
+		case err == nil:
+			r, failures = r.c.Run(ended.GetContinuedAsRunId()), 0
+			continue
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		case !transient(err):
-			return nil, callError(ctx, err)
+			return nil, nil, callError(ctx, err)
 		}
 		failures++
 		delay := backoff(failures)
 		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", err, "next_attempt_in", delay.Round(time.Millisecond))
 		if !sleep(ctx, delay) {
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
 	}
 }
 
-func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
+// ending waits for the run's end together with the client's other waits, or by a call of its own where that cannot be. Nil: it has not ended yet.
+func (r *Run) ending(ctx context.Context, whole bool) (*kagziv1.AwaitWorkflowsResponse_Ended, error) {
 	if r.c.await != nil {
 		r.c.await(ctx, r.id)
 	}
+	ended, err := r.c.awaits.await(ctx, r.id, whole)
+	if err != errAskAlone {
+		if w := ended.GetWorkflow(); w != nil {
+			return endedOf(w), err
+		}
+		return ended, err
+	}
+	resp, err := r.wait(ctx)
+	if err != nil || !resp.GetFinished() {
+		return nil, err
+	}
+	return endedOf(resp.GetWorkflow()), nil
+}
+
+// endedOf is an ended run as the answer to a wait.
+func endedOf(w *kagziv1.Workflow) *kagziv1.AwaitWorkflowsResponse_Ended {
+	return &kagziv1.AwaitWorkflowsResponse_Ended{
+		Status: w.GetStatus(), Output: w.GetOutput(), Error: w.GetError(), ContinuedAsRunId: w.GetContinuedAsRunId(), Workflow: w,
+	}
+}
+
+func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitSlice+10*time.Second)
 	defer cancel()
 	return r.c.workflows.WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{
@@ -166,12 +205,12 @@ func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
 // that ended without one is a *RunError.
 func Result[Out any](ctx context.Context, run *Run) (Out, error) {
 	var zero Out
-	d, err := run.Wait(ctx)
+	last, ended, err := run.end(ctx, false)
 	if err != nil {
 		return zero, err
 	}
-	if d.Status != StatusCompleted {
-		return zero, d.Error
+	if ended.GetStatus() != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED {
+		return zero, newRunError(last.id, statusOf(ended), ended.GetError())
 	}
-	return Output[Out](d)
+	return readOutput[Out](run.c.options.Codec, ended.GetOutput(), last.id)
 }

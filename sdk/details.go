@@ -43,7 +43,9 @@ func (s Status) wire() kagziv1.WorkflowStatus {
 	return kagziv1.WorkflowStatus(kagziv1.WorkflowStatus_value[statusPrefix+string(s)])
 }
 
-func statusOf(w *kagziv1.Workflow) Status {
+func statusOf(w interface {
+	GetStatus() kagziv1.WorkflowStatus
+}) Status {
 	return Status(strings.TrimPrefix(w.GetStatus().String(), statusPrefix))
 }
 
@@ -111,9 +113,13 @@ func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
 		input: w.GetInput(), output: w.GetOutput(), codec: c.options.Codec,
 	}
 	if e := w.GetError(); e != nil || d.Status.Ended() && d.Status != StatusCompleted {
-		d.Error = &RunError{RunID: d.RunID, Status: d.Status, Type: e.GetType(), Message: e.GetMessage(), Code: errorCode(e.GetCode()), Stack: e.GetStack()}
+		d.Error = newRunError(d.RunID, d.Status, e)
 	}
 	return d
+}
+
+func newRunError(runID string, s Status, e *kagziv1.ErrorDetail) *RunError {
+	return &RunError{RunID: runID, Status: s, Type: e.GetType(), Message: e.GetMessage(), Code: errorCode(e.GetCode()), Stack: e.GetStack()}
 }
 
 // Input reads the input of a run. Details from a list have none, which reads as a zero In.
@@ -123,7 +129,11 @@ func Input[In any](d *RunDetails) (In, error) {
 
 // Output reads the output of a COMPLETED run. Details from a list have none, which reads as a zero Out.
 func Output[Out any](d *RunDetails) (Out, error) {
-	return readPayload[Out](d.codec, d.output, PayloadInfo{Kind: PayloadOutput, RunID: d.RunID}, "output of run "+d.RunID)
+	return readOutput[Out](d.codec, d.output, d.RunID)
+}
+
+func readOutput[Out any](c Codec, p *kagziv1.Payload, runID string) (Out, error) {
+	return readPayload[Out](c, p, PayloadInfo{Kind: PayloadOutput, RunID: runID}, "output of run "+runID)
 }
 
 func readPayload[T any](c Codec, p *kagziv1.Payload, info PayloadInfo, what string) (T, error) {

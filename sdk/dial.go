@@ -21,8 +21,16 @@ import (
 
 const maxMessage = 8<<20 + 64<<10
 
+// How much may be on its way to us, of one stream and of one connection, that has not been read. They stand still because gRPC feels for
+// better ones with a ping for about every message, which costs more than the message.
+const (
+	streamWindow = 2 << 20
+	connWindow   = 8 << 20
+)
+
 // unaryRetries makes gRPC itself repeat calls that found no server. Every call of the services named is safe to
-// repeat: reads, and changes that name an id. The throttle keeps a herd of clients from storming a server that is ill.
+// repeat: reads, and changes that name an id. AwaitWorkflows is left out: what was sent on a stream that broke would be kept for it, and the
+// client knows what to send. The throttle keeps a herd of clients from storming a server that is ill.
 const unaryRetries = `{
 	"methodConfig": [{
 		"name": [
@@ -33,6 +41,8 @@ const unaryRetries = `{
 			"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "3s", "backoffMultiplier": 2.0,
 			"retryableStatusCodes": ["UNAVAILABLE"]
 		}
+	}, {
+		"name": [{"service": "kagzi.v1.WorkflowService", "method": "AwaitWorkflows"}]
 	}],
 	"retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}
 }`
@@ -78,6 +88,8 @@ func dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
+		grpc.WithStaticStreamWindowSize(streamWindow),
+		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage), grpc.MaxRetryRPCBufferSize(maxMessage)),
 		grpc.WithDefaultServiceConfig(unaryRetries),

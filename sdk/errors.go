@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -146,7 +147,11 @@ func callError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	st := status.Convert(err)
+	return statusError(status.Convert(err))
+}
+
+// statusError is a server's refusal.
+func statusError(st *status.Status) *Error {
 	e := &Error{Code: codeOfStatus(st.Code()), Message: st.Message(), status: st}
 	for _, d := range st.Details() {
 		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
@@ -155,6 +160,19 @@ func callError(ctx context.Context, err error) error {
 		}
 	}
 	return e
+}
+
+// itemStatus is the refusal of one of the many things that a call was about, as a call about that one alone would end. An answer of a server
+// that does not say how has code 0.
+func itemStatus(code int32, d *kagziv1.ErrorDetail) *status.Status {
+	st := status.New(codes.Code(code), d.GetMessage())
+	if code == 0 {
+		st = status.New(statusOfCode(d.GetCode()), d.GetMessage())
+	}
+	if with, err := st.WithDetails(d); err == nil {
+		return with
+	}
+	return st
 }
 
 // detailError is the error of an answer that carries one in its body.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -139,6 +140,17 @@ func decode[T any](c Codec, p *kagziv1.Payload, info PayloadInfo) (*T, error) {
 		return nil, err
 	}
 	return decodeJSON[T](data)
+}
+
+// unchangedByJSON says that what is read back from v's JSON is v, so that it need not be read back.
+func unchangedByJSON(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return utf8.ValidString(v) // of any other the JSON carries something else
+	case bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
+		return true
+	}
+	return false
 }
 
 func decodeJSON[T any](data []byte) (*T, error) {

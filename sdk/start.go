@@ -55,14 +55,16 @@ type StartOptions struct {
 	OnFailureQueue string // (the run's own queue)
 }
 
-// Start starts a run of a workflow type. When it returns, the run is on the server's disk.
+// Start starts a run of a workflow type. When it returns, the run is on the server's disk. Starts that a client is asked for at the same
+// time go to the server together; each has its own answer, and its own end by ctx.
 func Start[In any](ctx context.Context, c *Client, workflowType string, in In, opts StartOptions) (*Run, error) {
 	req, err := startRequest(c, workflowType, in, opts)
 	if err != nil {
 		return nil, err
 	}
-	ctx, span := c.traceCall(ctx, "start "+workflowType, attribute.String("kagzi.workflow_type", workflowType))
-	resp, err := c.workflows.StartWorkflow(ctx, req)
+	own := ownMetadata(ctx)
+	ctx, parent, span := c.traceStart(ctx, "start "+workflowType, attribute.String("kagzi.workflow_type", workflowType))
+	resp, err := c.starts.start(ctx, parent, own, req)
 	endCall(ctx, span, err)
 	if err != nil {
 		return nil, callError(ctx, err)
@@ -102,7 +104,7 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 	var errs []error
 	for i, r := range resp.GetResults() {
 		if d := r.GetError(); d != nil {
-			errs = append(errs, &StartError{Index: i, Err: detailError(d)})
+			errs = append(errs, &StartError{Index: i, Err: statusError(itemStatus(r.GetStatusCode(), d))})
 			continue
 		}
 		runs[i] = startedRun(c, batch.Requests[i], r.GetStarted())

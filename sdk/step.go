@@ -83,9 +83,11 @@ func runTyped[T any](ctx context.Context, c Codec, info PayloadInfo, fn func(con
 	if err != nil {
 		return nil, nil, NonRetryable(fmt.Errorf("result: %w", err))
 	}
-	back, err := decodeJSON[T](data)
-	if err != nil {
-		return nil, nil, fmt.Errorf("result: %w", err)
+	back := &v
+	if !unchangedByJSON(v) {
+		if back, err = decodeJSON[T](data); err != nil {
+			return nil, nil, fmt.Errorf("result: %w", err)
+		}
 	}
 	p, err := pack(c, data, info)
 	if err != nil {
@@ -230,9 +232,8 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 	e.w.code.Add(1)
 	go e.w.runStep(ctx, c, name, done)
 
-	announce, limit := time.NewTimer(announceAfter), time.NewTimer(timeout)
-	defer announce.Stop()
-	defer limit.Stop()
+	timer, announced := time.NewTimer(min(announceAfter, timeout)), timeout <= announceAfter
+	defer timer.Stop()
 	for {
 		select {
 		case r := <-done:
@@ -243,11 +244,15 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 				r.err = timeoutError(name, timeout)
 			}
 			return r, started
-		case <-announce.C:
-			e.post(beginStep(e, c, name, timeout, started))
 		case <-e.life.Done():
 			runtime.Goexit()
-		case <-limit.C:
+		case <-timer.C:
+			if !announced {
+				announced = true
+				e.post(beginStep(e, c, name, timeout, started))
+				timer.Reset(timeout - announceAfter)
+				continue
+			}
 			<-ctx.Done() // by its own deadline, which is the same: the code is to see that as the cause
 			select {
 			case r := <-done:

@@ -29,20 +29,25 @@ func tracerOf(p trace.TracerProvider) trace.Tracer {
 
 // traceCall begins the span of a call that starts runs, whose context goes with the call and is kept with the runs.
 func (c *Client) traceCall(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	ctx, span := c.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindProducer),
+	ctx, _, span := c.traceStart(ctx, name, attributes...)
+	return ctx, span
+}
+
+// traceStart is traceCall that tells the span's context as W3C writes it, too; empty when there is none.
+func (c *Client) traceStart(ctx context.Context, name string, attributes ...attribute.KeyValue) (with context.Context, parent string, span trace.Span) {
+	ctx, span = c.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(append(attributes, attribute.String("kagzi.namespace", c.options.Namespace))...))
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	parent := carrier[traceparent]
-	if parent == "" {
-		return ctx, span
+	if parent = carrier[traceparent]; parent == "" {
+		return ctx, "", span
 	}
 	out, _ := metadata.FromOutgoingContext(ctx) // a copy
 	if out == nil {
 		out = metadata.MD{}
 	}
 	out.Set(traceparent, parent)
-	return metadata.NewOutgoingContext(ctx, out), span
+	return metadata.NewOutgoingContext(ctx, out), parent, span
 }
 
 // endCall ends a call's span. Of an error it tells the code only: messages may hold what users wrote.

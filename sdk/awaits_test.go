@@ -1,0 +1,221 @@
+package kagzi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+func goodRun(id string) *kagziv1.Workflow {
+	return &kagziv1.Workflow{RunId: id, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, Note: "all of it", Output: &kagziv1.Payload{Data: []byte(`"out of ` + id + `"`)}}
+}
+
+// results waits for the results of runs, and returns what came of each.
+func results(ctx context.Context, c *Client, ids ...string) (all func() []string) {
+	var group sync.WaitGroup
+	got := make([]string, len(ids))
+	for i, id := range ids {
+		group.Go(func() {
+			out, err := Result[string](ctx, c.Run(id))
+			if got[i] = out; err != nil {
+				got[i] = err.Error()
+			}
+		})
+		synctest.Wait()
+	}
+	return func() []string { group.Wait(); return got }
+}
+
+// ends has runs end.
+func (d *desk) ends(runs ...*kagziv1.Workflow) {
+	d.mu.Lock()
+	before := d.ended
+	d.ended = func(id string) *kagziv1.Workflow {
+		for _, run := range runs {
+			if run.RunId == id {
+				return run
+			}
+		}
+		return before(id)
+	}
+	d.mu.Unlock()
+	d.tell()
+}
+
+func TestAwaits(t *testing.T) {
+	t.Run("one stream carries all waits", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			all := results(t.Context(), c, "a", "b", "a")
+			equal(t, d.took(), []string{"stream", "waits 1 forget 0", "waits 1 forget 0", "waits 1 forget 0"})
+			d.ends(goodRun("a"), &kagziv1.Workflow{RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, Error: &kagziv1.ErrorDetail{Message: "no"}})
+			equal(t, all(), []string{"out of a", "run b failed: no", "out of a"})
+			equal(t, len(d.took()), 0)
+		})
+	})
+	t.Run("Wait gets all of the run, and Result its typed failure", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			d.ends(goodRun("a"), &kagziv1.Workflow{RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT, Error: &kagziv1.ErrorDetail{
+				Message: "late", Type: "slow", Stack: "s", Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT}})
+			run, err := c.Run("a").Wait(t.Context())
+			if err != nil || run.Note != "all of it" || run.RunID != "a" {
+				t.Fatal(run, err)
+			}
+			_, err = Result[string](t.Context(), c.Run("b"))
+			equal(t, err, error(&RunError{RunID: "b", Status: StatusTimedOut, Type: "slow", Message: "late", Code: CodeTimeout, Stack: "s"}))
+			failed, err := c.Run("b").Wait(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, error(failed.Error), error(&RunError{RunID: "b", Status: StatusTimedOut, Type: "slow", Message: "late", Code: CodeTimeout, Stack: "s"}))
+		})
+	})
+	t.Run("it goes on with the run that goes on", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			first := &kagziv1.Workflow{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, ContinuedAsRunId: proto.String("b")}
+			d.ends(first)
+			all := results(t.Context(), c, "a")
+			equal(t, d.took(), []string{"stream", "waits 1 forget 0", "waits 1 forget 0"})
+			d.ends(goodRun("b"))
+			equal(t, all(), []string{"out of b"})
+			run, err := c.Run("a").Wait(t.Context())
+			if err != nil || run.RunID != "b" {
+				t.Fatal(run, err)
+			}
+		})
+	})
+	t.Run("a run that is not there is the error that it is alone", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			_, together := Result[string](t.Context(), c.Run("missing"))
+			_, alone := c.workflows.WaitWorkflow(t.Context(), &kagziv1.WaitWorkflowRequest{RunId: "missing"})
+			var e *Error
+			if !errors.As(together, &e) || e.Code != CodeNotFound || e.Subject != "run" || !proto.Equal(e.GRPCStatus().Proto(), status.Convert(alone).Proto()) {
+				t.Errorf("%#v, want %v", together, alone)
+			}
+		})
+	})
+	t.Run("who gives up is told so, and the server forgets", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			brief, giveUp := context.WithCancelCause(t.Context())
+			gone, stays := results(brief, c, "a"), results(t.Context(), c, "b")
+			d.took()
+			giveUp(errStepTimeout)
+			equal(t, gone(), []string{errStepTimeout.Error()})
+			equal(t, d.took(), []string{"waits 0 forget 1"})
+			d.ends(goodRun("a"), goodRun("b"))
+			equal(t, stays(), []string{"out of b"})
+		})
+	})
+	t.Run("a stream that breaks is opened again, with the waits that are open", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			brief, giveUp := context.WithCancel(t.Context())
+			all, gone := results(t.Context(), c, "a", "b"), results(brief, c, "c")
+			d.took()
+			d.cut()
+			d.end(errCut)
+			giveUp()
+			gone()
+			time.Sleep(10 * time.Second)
+			equal(t, d.took(), []string{"stream", "waits 2 forget 0"})
+			d.end(io.EOF) // the server closes it, as if there were no waits
+			time.Sleep(10 * time.Second)
+			equal(t, d.took(), []string{"closed", "stream", "waits 2 forget 0"})
+			d.ends(goodRun("a"), goodRun("b"))
+			equal(t, all(), []string{"out of a", "out of b"})
+		})
+	})
+	t.Run("it is closed when there has been no wait for a while, and opened for the next", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			d.ends(goodRun("a"))
+			results(t.Context(), c, "a")()
+			time.Sleep(awaitsIdle - time.Millisecond)
+			results(t.Context(), c, "a")()
+			d.took()
+			time.Sleep(awaitsIdle - time.Millisecond)
+			equal(t, len(d.took()), 0)
+			time.Sleep(time.Millisecond)
+			equal(t, d.took(), []string{"closed"})
+			results(t.Context(), c, "a")()
+			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
+			stays := results(t.Context(), c, "b")
+			time.Sleep(time.Hour)
+			d.took()
+			d.ends(goodRun("b"))
+			equal(t, stays(), []string{"out of b"})
+		})
+	})
+	t.Run("a server that knows only single waits gets them so", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			d.noBatch = true
+			d.ends(goodRun("a"), goodRun("b"))
+			equal(t, results(t.Context(), c, "a")(), []string{"out of a"})
+			equal(t, d.took(), []string{"unknown", "wait a"})
+			equal(t, results(t.Context(), c, "b")(), []string{"out of b"})
+			equal(t, d.took(), []string{"wait b"})
+		})
+	})
+	t.Run("a stream that is refused has each ask for itself", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			all := results(t.Context(), c, "a", "b")
+			d.took()
+			d.ends() // WaitWorkflow knows neither
+			d.end(status.Error(codes.Unauthenticated, "revoked"))
+			equal(t, all(), []string{"kagzi: NOT_FOUND: no such run", "kagzi: NOT_FOUND: no such run"})
+			asked := d.took()
+			slices.Sort(asked)
+			equal(t, asked, []string{"wait a", "wait b"})
+			d.ends(goodRun("a"))
+			equal(t, results(t.Context(), c, "a")(), []string{"out of a"})
+			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
+		})
+	})
+	t.Run("while there is no server a stream that nobody needs ends", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			d.refuse = func() error { return errCut }
+			brief, giveUp := context.WithTimeout(t.Context(), time.Minute)
+			defer giveUp()
+			equal(t, results(brief, c, "a")(), []string{context.DeadlineExceeded.Error()})
+			if n := len(d.took()); n < 10 || n > 200 {
+				t.Errorf("tried %d times in a minute", n)
+			}
+			time.Sleep(2 * awaitsIdle)
+			d.took()
+			time.Sleep(time.Hour)
+			equal(t, len(d.took()), 0)
+		})
+	})
+	t.Run("a second stream takes what the first has no room for", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			for i := range maxAwaiting {
+				if c.awaits.enter(fmt.Sprint(i), false) == nil {
+					t.Fatal("no stream")
+				}
+			}
+			d.took()
+			all := results(t.Context(), c, "more")
+			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
+			d.ends(goodRun("more"))
+			equal(t, all(), []string{"out of more"})
+		})
+	})
+	t.Run("the client's end is the end of its waits", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			all := results(t.Context(), c, "a")
+			_ = c.Close()
+			equal(t, len(all()[0]) > 0, true)
+			if _, err := Result[string](t.Context(), c.Run("a")); err == nil {
+				t.Error("a result without a connection")
+			}
+		})
+	})
+}
