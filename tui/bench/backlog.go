@@ -21,14 +21,23 @@ func startAll[In any](ctx context.Context, r *rig, workflowType string, ins []In
 	err := each(ctx, batches, enqueuers, func(ctx context.Context, b int) error {
 		from := b * kagzi.MaxBatch
 		to := min(from+kagzi.MaxBatch, len(ins))
-		started, err := kagzi.StartMany(ctx, r.client, workflowType, ins[from:to], kagzi.StartOptions{Queue: r.spec.queue})
+		started, err := startBatch(ctx, r, b, workflowType, ins[from:to])
 		if err != nil {
-			return fmt.Errorf("start %d of %s: %w", to-from, workflowType, err)
+			return err
 		}
 		copy(runs[from:to], started)
 		return nil
 	})
 	return runs, err
+}
+
+// startBatch starts one run for each input in one call, the b-th.
+func startBatch[In any](ctx context.Context, r *rig, b int, workflowType string, ins []In) ([]*kagzi.Run, error) {
+	started, err := kagzi.StartMany(ctx, r.client(b), workflowType, ins, kagzi.StartOptions{Queue: r.spec.queue})
+	if err != nil {
+		return nil, fmt.Errorf("start %d of %s: %w", len(ins), workflowType, err)
+	}
+	return started, nil
 }
 
 // collect waits for runs and hands over each as it ended.
@@ -68,21 +77,41 @@ func (w *window) add(from, to time.Time) {
 	}
 }
 
-// measureBacklog is W6: runs are started with no worker there, then one worker takes them all. Draining is counted from the
-// first claim to the last end, by the server's clock, so neither the worker's start nor the collecting is in it.
-func measureBacklog(ctx context.Context, r *rig, p plan) (sample, error) {
-	seeds := make([]int, p.runs)
+// backlog is what a backlog came to.
+type backlog struct {
+	enqueued, drained time.Duration
+	costs             []cost
+}
+
+// drain starts n runs with no worker there, then the workers, which take them all. Draining is counted from the first claim to the
+// last end, by the server's clock, so neither the workers' start nor the collecting is in it.
+func drain(ctx context.Context, r *rig, n int) (b backlog, err error) {
+	seeds := make([]int, n)
 	for i := range seeds {
 		seeds[i] = i
 	}
+	filling, err := r.meter(ctx)
+	if err != nil {
+		return b, err
+	}
+	defer filling.halt()
 	began := time.Now()
 	runs, err := startAll(ctx, r, emptyType, seeds)
 	if err != nil {
-		return sample{}, err
+		return b, err
 	}
-	enqueued := time.Since(began)
-	if err := r.startWorker(ctx); err != nil {
-		return sample{}, err
+	b.enqueued = time.Since(began)
+	enqueue, err := filling.end("enqueue", "run", n)
+	if err != nil {
+		return b, err
+	}
+	emptying, err := r.meter(ctx)
+	if err != nil {
+		return b, err
+	}
+	defer emptying.halt()
+	if err := r.startWorkers(ctx); err != nil {
+		return b, err
 	}
 	var drain window
 	err = collect(ctx, runs, func(i int, d *kagzi.RunDetails, out int) error {
@@ -93,14 +122,51 @@ func measureBacklog(ctx context.Context, r *rig, p plan) (sample, error) {
 		return expect(runs[i], out, seeds[i])
 	})
 	if err != nil {
-		return sample{}, err
+		return b, err
 	}
-	drained := drain.to.Sub(drain.from)
+	b.drained = drain.to.Sub(drain.from)
+	collected, err := emptying.end("drain and collect", "run", n)
+	b.costs = []cost{enqueue, collected}
+	return b, err
+}
+
+// measureBacklog is W6.
+func measureBacklog(ctx context.Context, r *rig, p plan) (sample, error) {
+	b, err := drain(ctx, r, p.runs)
 	return sample{
 		figures: []figure{
-			{"enqueued", "runs/s", rate(float64(p.runs), enqueued)},
-			{"drained", "runs/s", rate(float64(p.runs), drained)},
+			{"enqueued", "runs/s", rate(float64(p.runs), b.enqueued)},
+			{"drained", "runs/s", rate(float64(p.runs), b.drained)},
 		},
-		runs: p.runs, elapsed: enqueued + drained,
+		costs: b.costs, runs: p.runs, elapsed: b.enqueued + b.drained,
+	}, err
+}
+
+// smallBacklogPart is how much larger the backlog of W6-1M is than the one of W6 beside it.
+const smallBacklogPart = 50
+
+// measureLargeBacklog is W6 on a small backlog, then on a large one.
+func measureLargeBacklog(ctx context.Context, r *rig, p plan) (sample, error) {
+	few := p.runs / smallBacklogPart
+	small, err := drain(ctx, r, few)
+	if err != nil {
+		return sample{}, err
+	}
+	if err := r.stopWorkers(); err != nil {
+		return sample{}, err
+	}
+	large, err := drain(ctx, r, p.runs)
+	if err != nil {
+		return sample{}, err
+	}
+	smallRate, largeRate := rate(float64(few), small.drained), rate(float64(p.runs), large.drained)
+	return sample{
+		figures: []figure{
+			{"enqueued", "runs/s", rate(float64(p.runs), large.enqueued)},
+			{"drained", "runs/s", largeRate},
+			{fmt.Sprintf("drained of %d", few), "runs/s", smallRate},
+			{"ratio", "", ratio(largeRate, smallRate)},
+		},
+		costs: large.costs, runs: p.runs + few, elapsed: small.enqueued + small.drained + large.enqueued + large.drained,
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -43,10 +44,11 @@ func TestBinary(t *testing.T) {
 		return out.Bytes(), code
 	}
 
-	t.Run("every workload, tiny, on a private server", func(t *testing.T) {
+	measured := func(t *testing.T, chosen string, args ...string) report {
+		t.Helper()
 		dir := t.TempDir()
-		out, code := run(t, "--workload", "W1,W2,W3,W4,W5,W6,W7,W8", "--scale", "0.001", "--repeat", "2", "--json",
-			"--dir", dir, "--db", "sqlite:"+filepath.Join(t.TempDir(), "bench.db"))
+		out, code := run(t, append([]string{"--workload", chosen, "--scale", "0.001", "--json",
+			"--dir", dir, "--db", "sqlite:" + filepath.Join(t.TempDir(), "bench.db")}, args...)...)
 		if code != 0 {
 			t.Fatalf("exit code %d", code)
 		}
@@ -54,21 +56,56 @@ func TestBinary(t *testing.T) {
 		if err := json.Unmarshal(out, &r); err != nil {
 			t.Fatalf("report: %v\n%s", err, out)
 		}
-		if len(r.Workloads) != len(workloads) || r.Server.Backend != "sqlite" || !r.Server.Private || r.Repeat != 2 {
-			t.Fatalf("report = %+v", r)
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left in the directory: %v, %v", left, err)
+		}
+		if r.Server.Backend != "sqlite" || !r.Server.Private || r.Server.Durability != "journal_mode=wal, synchronous=full" || r.Cores < 1 || r.Go == "" {
+			t.Errorf("report = %+v", r)
+		}
+		names := strings.Split(chosen, ",")
+		if len(r.Workloads) != len(names) {
+			t.Fatalf("%d workloads, want %d", len(r.Workloads), len(names))
 		}
 		for i, w := range r.Workloads {
-			if w.Workload != workloads[i].id || w.Runs < 1 || len(w.Figures) < 2 {
+			if w.Workload != names[i] || w.Runs < 1 || len(w.Figures) < 2 || len(w.Costs) == 0 {
 				t.Errorf("workload %d = %+v", i, w)
 			}
+		}
+		return r
+	}
+	t.Run("W1 to W8, tiny, twice on private servers", func(t *testing.T) {
+		r := measured(t, all, "--repeat", "2")
+		for _, w := range r.Workloads {
 			for _, f := range w.Figures {
 				if !(f.Min > 0 && f.Min <= f.Median && f.Median <= f.Max) {
 					t.Errorf("%s %s: min %v, median %v, max %v", w.Workload, f.Name, f.Min, f.Median, f.Max)
 				}
 			}
+			for _, f := range w.Costs[0].Figures {
+				if f.Name == commitsEach && f.Median <= 0 {
+					t.Errorf("%s made no commits", w.Workload)
+				}
+			}
 		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("left in the directory: %v, %v", left, err)
+		if r.Repeat != 2 {
+			t.Errorf("repeat = %d, want 2", r.Repeat)
+		}
+	})
+
+	t.Run("the long ones, tiny", func(t *testing.T) {
+		figures := map[string]float64{}
+		for _, w := range measured(t, "W6-1M,W7-10K,W9,W10").Workloads {
+			for _, f := range w.Figures {
+				figures[w.Workload+" "+f.Name] = f.Median
+			}
+		}
+		if got := figures["W10 ended runs, full table"]; got != 1000 {
+			t.Errorf("%v ended runs in the full table, want 1000", got)
+		}
+		for _, name := range []string{"W6-1M ratio", "W7-10K late p99", "W9 first tasks p99", "W10 W1 slowdown, throughput", "W10 list page p95"} {
+			if figures[name] <= 0 {
+				t.Errorf("%s = %v, want more than 0", name, figures[name])
+			}
 		}
 	})
 

@@ -23,16 +23,21 @@ type spread struct {
 	Max    float64 `json:"max"`
 }
 
-// spreads brings the repetitions of the same figures together, in their order.
+// spreads brings the repetitions of the same figures together, in the order of the first. Where one was not measured each time, the
+// times that it was count.
 func spreads(repetitions [][]figure) []spread {
 	if len(repetitions) == 0 {
 		return nil
 	}
 	all := make([]spread, len(repetitions[0]))
 	for i, f := range repetitions[0] {
-		values := make([]float64, len(repetitions))
-		for j, r := range repetitions {
-			values[j] = r[i].value
+		var values []float64
+		for _, r := range repetitions {
+			for _, other := range r {
+				if other.name == f.name && other.unit == f.unit {
+					values = append(values, other.value)
+				}
+			}
 		}
 		slices.Sort(values)
 		all[i] = spread{Name: f.name, Unit: f.unit, Median: median(values), Min: values[0], Max: values[len(values)-1]}
@@ -76,6 +81,14 @@ func rate(n float64, d time.Duration) float64 {
 		return 0
 	}
 	return n / d.Seconds()
+}
+
+// ratio is a by b; 0 when there is no b.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
 }
 
 // digits shows a value to three digits, and all digits before the point.

@@ -60,6 +60,10 @@ func TestSpreadsTellMedianAndExtremes(t *testing.T) {
 	if odd := spreads([][]figure{{{"a", "b", 5}}, {{"a", "b", 1}}, {{"a", "b", 9}}}); odd[0].Median != 5 {
 		t.Errorf("median of 5, 1, 9 = %v, want 5", odd[0].Median)
 	}
+	some := spreads([][]figure{{{"cpu", "µs", 1}, {"memory", "MiB", 2}}, {{"memory", "MiB", 4}}})
+	if len(some) != 2 || some[0] != (spread{"cpu", "µs", 1, 1, 1}) || some[1] != (spread{"memory", "MiB", 3, 2, 4}) {
+		t.Errorf("spreads of what was not measured each time = %v", some)
+	}
 	if none := spreads(nil); none != nil {
 		t.Errorf("spreads of nothing = %v", none)
 	}

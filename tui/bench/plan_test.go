@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,7 @@ func TestPlan(t *testing.T) {
 		{"concurrency changes closed loops of many", "W5", options{scale: 1, concurrency: 3}, plan{runs: 160, inFlight: 3}},
 		{"one run at a time stays one at a time", "W3", options{scale: 1, concurrency: 3}, plan{runs: 1_000, inFlight: 1}},
 		{"duration holds for closed loops", "W1", options{scale: 1, duration: time.Second}, plan{runs: 20_000, duration: time.Second, inFlight: 100}},
+		{"the large backlog has a small one beside it", "W6-1M", options{scale: 0.00001}, plan{runs: smallBacklogPart}},
 		{"duration means nothing to a backlog", "W6", options{scale: 1, duration: time.Second}, plan{runs: 20_000}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -48,7 +50,10 @@ func TestChoose(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0].id != "W1" || got[1].id != "W8" {
 		t.Errorf("choose = %v, %v, want W1 and W8", got, err)
 	}
-	for _, wrong := range []string{"", "W9", "W1,,W2", "W1;W2"} {
+	if got, err := choose("All"); err != nil || len(got) != 8 || got[7].id != "W8" {
+		t.Errorf("choose all = %v, %v, want W1 to W8", got, err)
+	}
+	for _, wrong := range []string{"", "W0", "W1,,W2", "W1;W2"} {
 		_, err := choose(wrong)
 		var exit *exitError
 		if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
@@ -58,7 +63,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
-	good := options{scale: 1, repeat: 1, slots: 1, timeout: time.Second}
+	good := options{scale: 1, repeat: 1, slots: 1, servers: 1, timeout: time.Second}
 	if err := good.check(); err != nil {
 		t.Fatalf("check of good options: %v", err)
 	}
@@ -68,11 +73,55 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"negative runs": func(o *options) { o.runs = -1 }, "negative duration": func(o *options) { o.duration = -1 },
 		"concurrency past the limit": func(o *options) { o.concurrency = maxConcurrency + 1 },
 		"no time":                    func(o *options) { o.timeout = 0 },
+		"no server":                  func(o *options) { o.servers = 0 },
+		"two forms of a report":      func(o *options) { o.asJSON, o.markdown = true, true },
 	} {
 		o := good
 		spoil(&o)
 		if o.check() == nil {
 			t.Errorf("%s was taken", name)
+		}
+	}
+}
+
+func TestWorkloadsAreRefusedWhereTheyCannotBeMeasured(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		target   target
+		workload string
+		says     string // empty: it suits
+	}{
+		{"a full table fits a private SQLite", target{}, "W10", ""},
+		{"and one that is named", target{db: "sqlite:a.db"}, "W10", ""},
+		{"it is not put into a server that runs", target{address: "127.0.0.1:1"}, "W10", "127.0.0.1:1"},
+		{"on Postgres it needs a database of its own", target{db: "postgres://h/d"}, "W10", "--full-db"},
+		{"and has one", target{db: "postgres://h/d", fullDB: "postgres://h/f"}, "W10", ""},
+		{"the others fit anywhere", target{address: "127.0.0.1:1"}, "W1,W9", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			chosen, err := choose(c.workload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.target.suits(chosen)
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error = %v, want one that says %q", err, c.says)
+			}
+		})
+	}
+	_, err := findTarget(t.Context(), options{address: "127.0.0.1:1", servers: 2})
+	var exit *exitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
+		t.Errorf("two servers without --db: %v, want a usage error", err)
+	}
+}
+
+func TestIdleWorkersAreLookedAtForAPartOfTheTimeOnlyWhenFew(t *testing.T) {
+	for p, want := range map[plan]time.Duration{
+		{runs: 10_000}: idleFor, {runs: 500}: idleFor / 2, {runs: 1}: idleLeast, {runs: 10_000, duration: time.Minute}: time.Minute,
+	} {
+		if got := idleLength(p); got != want {
+			t.Errorf("%+v: %s, want %s", p, got, want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -12,42 +11,81 @@ import (
 	"time"
 
 	kagzi "github.com/kagzi/kagzi/sdk"
-	"github.com/kagzi/kagzi/tui/child"
 )
 
-// rig is what one measurement works with: a server, and a queue and a worker process of its own.
+// place is a server that is measured. Of one that is not the bench's own neither process nor metrics are known.
+type place struct {
+	address string
+	pid     int
+	metrics string // host:port
+}
+
+// rig is what one measurement works with: servers of one database, and a queue and worker processes of its own.
 type rig struct {
-	client *kagzi.Client
-	spec   workerSpec
-	worker *child.Process
+	servers  []place
+	database string // of private servers on Postgres, as GetServerInfo names it
+	clients  []*kagzi.Client
+	spec     workerSpec // but for the address
+	workers  []worker
+	full     *rig // of W10: the servers on the database with many ended runs
+
+	heartbeat time.Duration // how often the servers want to hear from each worker
 }
 
-func newRig(spec workerSpec) (*rig, error) {
-	client, err := kagzi.NewClient(kagzi.ClientOptions{
-		Profile: spec.profile(), Address: spec.address, Namespace: spec.namespace, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	if err != nil {
-		return nil, err
+func newRig(servers []place, database string, spec workerSpec) (*rig, error) {
+	r := &rig{servers: servers, database: database, spec: spec}
+	for _, s := range servers {
+		client, err := kagzi.NewClient(kagzi.ClientOptions{
+			Profile: spec.profile(), Address: s.address, Namespace: spec.namespace, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+		r.clients = append(r.clients, client)
 	}
-	return &rig{client: client, spec: spec}, nil
+	return r, nil
 }
 
-func (r *rig) startWorker(ctx context.Context) (err error) {
-	r.worker, err = r.spec.start(ctx)
-	return err
+// client is the one that the i-th call is made by: servers take turns.
+func (r *rig) client(i int) *kagzi.Client { return r.clients[i%len(r.clients)] }
+
+// startWorkers starts one worker process for each server.
+func (r *rig) startWorkers(ctx context.Context) error {
+	for _, s := range r.servers {
+		spec := r.spec
+		spec.address = s.address
+		w, err := spec.start(ctx)
+		if err != nil {
+			return err
+		}
+		r.workers = append(r.workers, w)
+	}
+	return nil
+}
+
+func (r *rig) stopWorkers() error {
+	var errs []error
+	for _, w := range r.workers {
+		errs = append(errs, w.Stop(stopGrace))
+	}
+	r.workers = nil
+	return errors.Join(errs...)
 }
 
 func (r *rig) close() error {
-	var errs []error
-	if r.worker != nil {
-		errs = append(errs, r.worker.Stop(stopGrace))
+	errs := []error{r.stopWorkers()}
+	for _, c := range r.clients {
+		errs = append(errs, c.Close())
 	}
-	return errors.Join(append(errs, r.client.Close())...)
+	if r.full != nil {
+		errs = append(errs, r.full.close())
+	}
+	return errors.Join(errs...)
 }
 
-// perform starts a run and waits for its result, which must be want.
-func perform[In any, Out comparable](ctx context.Context, r *rig, workflowType string, in In, want Out) error {
-	run, err := kagzi.Start(ctx, r.client, workflowType, in, kagzi.StartOptions{Queue: r.spec.queue})
+// perform starts the i-th run and waits for its result, which must be want.
+func perform[In any, Out comparable](ctx context.Context, r *rig, i int, workflowType string, in In, want Out) error {
+	run, err := kagzi.Start(ctx, r.client(i), workflowType, in, kagzi.StartOptions{Queue: r.spec.queue})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", workflowType, err)
 	}

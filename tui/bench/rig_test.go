@@ -55,7 +55,7 @@ func rigOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *rig {
 	}})
 	go func() { _ = server.Serve(listener) }() // ends with Stop
 	t.Cleanup(server.Stop)
-	r, err := newRig(workerSpec{address: listener.Addr().String(), namespace: "default", queue: "q", slots: 1})
+	r, err := newRig([]place{{address: listener.Addr().String()}}, "", workerSpec{namespace: "default", queue: "q", slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,11 @@ const (
 // measureSleepers is W7: runs that sleep until moments spread evenly over ten seconds, and tell how late their first line
 // after the sleep came.
 func measureSleepers(ctx context.Context, r *rig, p plan) (sample, error) {
+	m, err := r.meter(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	defer m.halt()
 	began := time.Now()
 	first := began.Add(sleeperLead + time.Duration(p.runs)*time.Second/parkRate)
 	gap := min(sleeperSpread/time.Duration(p.runs), sleeperGap)
@@ -47,7 +52,9 @@ func measureSleepers(ctx context.Context, r *rig, p plan) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	return sample{figures: percentiles("late", late), runs: p.runs, steps: p.runs, elapsed: time.Since(began)}, nil
+	elapsed := time.Since(began)
+	c, err := m.end("", "run", p.runs)
+	return sample{figures: percentiles("late", late), costs: []cost{c}, runs: p.runs, steps: p.runs, elapsed: elapsed}, err
 }
 
 // until waits for a moment.

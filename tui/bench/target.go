@@ -25,16 +25,35 @@ const (
 
 // target says where servers to measure come from.
 type target struct {
-	address string // of one that runs already; empty means a private one for each measurement
+	address string // of one that runs already; empty means private ones for each measurement
 	db      string // of private ones; empty means SQLite
 	dir     string // under which private ones get a directory each
+	servers int    // private ones for each measurement, at least 1
 	info    *kagziv1.GetServerInfoResponse
+
+	fullDB string   // of the private server with many ended runs; empty means SQLite
+	full   *private // that server, for all measurements; nil: not yet needed
 }
+
+// private is a server of the bench's own.
+type private struct {
+	*child.Server
+	dir string
+}
+
+func (s *private) place() place {
+	return place{address: s.Address, pid: s.PID(), metrics: fact(s.Info, "settings", "http")}
+}
+
+func (s *private) stop() error { return errors.Join(s.Stop(stopGrace), os.RemoveAll(s.dir)) }
 
 // findTarget looks for the server that the options name or that runs at the default address, else decides for private ones.
 func findTarget(ctx context.Context, o options) (*target, error) {
 	if o.db != "" && o.address != "" {
 		return nil, usagef("--db is for a private server, --address for one that runs: give one of them")
+	}
+	if o.servers > 1 && o.db == "" {
+		return nil, usagef("--servers %d is for private servers that share a Postgres: give --db too", o.servers)
 	}
 	if o.db == "" {
 		reach, err := profile.Resolve(profile.Profile{Address: o.address})
@@ -57,7 +76,7 @@ func findTarget(ctx context.Context, o options) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &target{db: o.db, dir: dir}, nil
+	return &target{db: o.db, dir: dir, servers: o.servers, fullDB: o.fullDB}, nil
 }
 
 func ask(ctx context.Context, p profile.Profile, limit time.Duration) (*kagziv1.GetServerInfoResponse, error) {
@@ -95,28 +114,83 @@ func (t *target) say() string {
 		return fmt.Sprintf("measuring the server at %s (%s, %s); the runs stay in its database, in queues that begin with %s",
 			t.address, backend(t.info), t.info.GetDatabase(), queuePrefix)
 	case t.db != "":
-		return "starting a private server for each measurement on the database of --db; the runs stay in it, in queues that begin with " + queuePrefix
+		return fmt.Sprintf("starting %s for each measurement on the database of --db; the runs stay in it, in queues that begin with %s",
+			count(t.servers, "private server"), queuePrefix)
 	}
 	return fmt.Sprintf("no server answers at %s: starting a private one for each measurement, on SQLite under %s, removed afterwards", tui.DefaultAddress, t.dir)
 }
 
-// open returns the server for one measurement; close it afterwards.
-func (t *target) open(ctx context.Context) (address string, closeIt func() error, err error) {
+// open returns the servers for one measurement, and the name of their database if it is a Postgres; close them afterwards.
+func (t *target) open(ctx context.Context) (places []place, database string, closeAll func() error, err error) {
 	if t.address != "" {
-		return t.address, func() error { return nil }, nil
+		return []place{{address: t.address}}, "", func() error { return nil }, nil
 	}
+	var servers []*private
+	closeAll = func() error {
+		var errs []error
+		for _, s := range servers {
+			errs = append(errs, s.stop())
+		}
+		return errors.Join(errs...)
+	}
+	for range t.servers {
+		s, err := t.start(ctx, t.db)
+		if err != nil {
+			return nil, "", nil, errors.Join(err, closeAll())
+		}
+		servers, places, t.info = append(servers, s), append(places, s.place()), s.Info
+	}
+	return places, postgresName(t.info), closeAll, nil
+}
+
+// openFull returns the server on the database with many ended runs. It is the same one for all measurements, until the target is closed.
+func (t *target) openFull(ctx context.Context) (p place, database string, err error) {
+	if t.full == nil {
+		if t.full, err = t.start(ctx, t.fullDB); err != nil {
+			return p, "", err
+		}
+	}
+	return t.full.place(), postgresName(t.full.Info), nil
+}
+
+func (t *target) close() error {
+	if t.full == nil {
+		return nil
+	}
+	return t.full.stop()
+}
+
+func (t *target) start(ctx context.Context, db string) (*private, error) {
 	dir, err := os.MkdirTemp(t.dir, "kagzi-bench-")
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	server, err := child.StartServer(ctx, child.ServerSpec{DataDir: dir, DB: t.db})
+	server, err := child.StartServer(ctx, child.ServerSpec{DataDir: dir, DB: db, Flags: []string{"--http", "127.0.0.1:0"}})
 	if err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	t.info = server.Info
-	return server.Address, func() error {
-		return errors.Join(server.Stop(stopGrace), os.RemoveAll(dir))
-	}, nil
+	return &private{server, dir}, nil
+}
+
+// suits tells whether the workloads can be measured there.
+func (t *target) suits(chosen []workload) error {
+	for _, w := range chosen {
+		switch {
+		case w.fills && t.address != "":
+			return usagef("%s fills a database with runs that ended, so it takes private servers: give --db, not the server at %s", w.id, t.address)
+		case w.fills && t.db != "" && !strings.HasPrefix(t.db, "sqlite:") && t.fullDB == "":
+			return usagef("%s compares two databases: name an empty one with --db and the one to fill with --full-db", w.id)
+		}
+	}
+	return nil
+}
+
+// postgresName is the name of a server's database, empty for one that works inside the server.
+func postgresName(info *kagziv1.GetServerInfoResponse) string {
+	if info.GetBackend() != "postgres" {
+		return ""
+	}
+	return info.GetDatabase()
 }
 
 // diskDirectory is the wanted directory, or one for temporary files that is on a disk: a database in memory would measure

@@ -3,9 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +29,7 @@ type workerSpec struct {
 	namespace string
 	queue     string
 	slots     int
+	count     int  // workers in the process, each with a connection of its own
 	private   bool // the server is the bench's own: neither the environment nor kagzi.toml says how to reach it
 }
 
@@ -38,24 +41,31 @@ func (s workerSpec) profile() string {
 	return ""
 }
 
-// start starts the process and waits until the server has taken the worker on.
-func (s workerSpec) start(ctx context.Context) (*child.Process, error) {
+// worker is a worker process.
+type worker struct {
+	*child.Process
+	starting time.Duration // the processor time that it used before it was ready
+}
+
+// start starts the process and waits until the server has taken all its workers on.
+func (s workerSpec) start(ctx context.Context) (w worker, err error) {
 	var env []string
 	if !s.private {
 		env = settings()
 	}
-	p, err := child.Start(child.Spec{Env: env, Args: []string{
+	w.Process, err = child.Start(child.Spec{Env: env, Args: []string{
 		"bench", "worker", "--address", s.address, "--namespace", s.namespace, "--queue", s.queue, "--slots", strconv.Itoa(s.slots),
-		"--private=" + strconv.FormatBool(s.private),
+		"--count", strconv.Itoa(s.count), "--private=" + strconv.FormatBool(s.private),
 	}})
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	if _, err := p.Await(ctx, func(line string) (string, bool) { return "", line == workerReady }); err != nil {
-		p.Kill()
-		return nil, fmt.Errorf("worker: %w", err)
+	if _, err := w.Await(ctx, func(line string) (string, bool) { return "", line == workerReady }); err != nil {
+		w.Kill()
+		return w, fmt.Errorf("worker: %w", err)
 	}
-	return p, nil
+	w.starting, _ = processorTime(w.PID())
+	return w, nil
 }
 
 // settings is what the environment says of how to reach a server.
@@ -81,32 +91,63 @@ func newWorker() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := kagzi.NewWorker(kagzi.WorkerOptions{
-				Profile: s.profile(), Address: s.address, Namespace: s.namespace, Queue: s.queue, MaxConcurrent: s.slots,
-				DrainTimeout:  drainLimit,
-				HandleSignals: []os.Signal{}, // the parent ends the context
-				Logger:        slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-			})
-			handle(w)
-			ended := make(chan struct{})
-			defer close(ended)
-			go func() {
-				select {
-				case <-w.Ready():
-					fmt.Fprintln(cmd.OutOrStdout(), workerReady)
-				case <-ended:
-				}
-			}()
-			return w.Run(cmd.Context())
+			return s.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&s.address, "address", "", "host:port of the server")
 	cmd.Flags().StringVar(&s.namespace, "namespace", "", "namespace to work in")
 	cmd.Flags().StringVar(&s.queue, "queue", "", "queue to work on")
 	cmd.Flags().IntVar(&s.slots, "slots", 0, "runs in hand at once")
+	cmd.Flags().IntVar(&s.count, "count", 1, "workers in this process")
 	cmd.Flags().BoolVar(&s.private, "private", false, "the server is the bench's own")
 	for _, flag := range []string{"address", "namespace", "queue", "slots"} {
 		_ = cmd.MarkFlagRequired(flag) // fails only for a flag that is not there
 	}
 	return cmd
+}
+
+// joining is how many workers of a process may be on their way to the server at once: what listens there keeps a queue of some
+// hundred connections.
+const joining = 64
+
+// run works until ctx ends or a worker fails, and says when all are ready.
+func (s workerSpec) run(ctx context.Context, out, messages io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(messages, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	failures := make(chan error, s.count)
+	var working sync.WaitGroup
+	err := each(ctx, s.count, joining, func(waiting context.Context, _ int) error {
+		w := kagzi.NewWorker(kagzi.WorkerOptions{
+			Profile: s.profile(), Address: s.address, Namespace: s.namespace, Queue: s.queue, MaxConcurrent: s.slots,
+			DrainTimeout:  drainLimit,
+			HandleSignals: []os.Signal{}, // the parent ends the context
+			Logger:        log,
+		})
+		handle(w)
+		working.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				failures <- err
+				stop()
+			}
+		})
+		select {
+		case <-w.Ready():
+			return nil
+		case <-waiting.Done():
+			return context.Cause(waiting)
+		}
+	})
+	if err == nil {
+		fmt.Fprintln(out, workerReady)
+	} else {
+		stop()
+	}
+	working.Wait()
+	select {
+	case err := <-failures:
+		return err
+	default:
+		return nil
+	}
 }

@@ -14,36 +14,53 @@ import (
 type workload struct {
 	id       string
 	what     string
-	runs     int // at scale 1; for W8 steps
-	least    int // that the measurement makes sense with
-	inFlight int // runs at a time; 0 where --concurrency means nothing
-	closed   bool
-	backlog  bool // no worker until the measurement starts one
+	runs     int  // at scale 1; for W8 steps, for W9 workers
+	least    int  // that the measurement makes sense with
+	inFlight int  // runs at a time; 0 where --concurrency means nothing
+	timed    bool // --duration holds for it
+	alone    bool // no worker until the measurement starts one
+	fills    bool // it needs a second database, with many ended runs
 	measure  func(ctx context.Context, r *rig, p plan) (sample, error)
 }
 
 // sample is one measurement of a workload.
 type sample struct {
 	figures []figure
+	costs   []cost
 	runs    int
 	steps   int
 	elapsed time.Duration
 }
 
+// What is compared in W10, too.
+var (
+	emptyRuns = workload{id: "W1", what: "empty runs", runs: 20_000, least: 1, inFlight: 100, timed: true, measure: measureEmpty}
+	tenSteps  = workload{id: "W2", what: "10 sequential steps a run", runs: 2_000, least: 1, inFlight: 100, timed: true, measure: stepsOf(10)}
+	oneStep   = workload{id: "W3", what: "1 step, one run at a time", runs: 1_000, least: 1, inFlight: 1, timed: true, measure: stepsOf(1)}
+)
+
 // workloads are those of research: the figures can be put beside those of other engines measured in the same way.
 var workloads = []workload{
-	{id: "W1", what: "empty runs", runs: 20_000, least: 1, inFlight: 100, closed: true, measure: measureEmpty},
-	{id: "W2", what: "10 sequential steps a run", runs: 2_000, least: 1, inFlight: 100, closed: true, measure: stepsOf(10)},
-	{id: "W3", what: "1 step, one run at a time", runs: 1_000, least: 1, inFlight: 1, closed: true, measure: stepsOf(1)},
-	{id: "W4", what: "100 parallel steps a run", runs: 100, least: 1, inFlight: 1, closed: true, measure: measureParallel},
-	{id: "W5", what: "10 steps of 64 KiB a run", runs: 160, least: 1, inFlight: 16, closed: true, measure: measureBlobs},
-	{id: "W6", what: "backlog, then drain", runs: 20_000, least: 2, backlog: true, measure: measureBacklog},
+	emptyRuns, tenSteps, oneStep,
+	{id: "W4", what: "100 parallel steps a run", runs: 100, least: 1, inFlight: 1, timed: true, measure: measureParallel},
+	{id: "W5", what: "10 steps of 64 KiB a run", runs: 160, least: 1, inFlight: 16, timed: true, measure: measureBlobs},
+	{id: "W6", what: "backlog, then drain", runs: 20_000, least: 2, alone: true, measure: measureBacklog},
 	{id: "W7", what: "sleepers", runs: 1_000, least: 1, measure: measureSleepers},
 	{id: "W8", what: "sequential steps of one run", runs: 1_000, least: paceLeast, measure: measurePace},
+	{id: "W6-1M", what: "a backlog of a million, against one of 20,000", runs: 1_000_000, least: smallBacklogPart, alone: true, measure: measureLargeBacklog},
+	{id: "W7-10K", what: "ten thousand sleepers", runs: 10_000, least: 1, measure: measureSleepers},
+	{id: "W9", what: "idle workers", runs: 10_000, least: 1, timed: true, alone: true, measure: measureIdle},
+	{id: "W10", what: "W1 to W3 in a table of a million ended runs, against an empty one", runs: 1_000_000, least: 100, fills: true, measure: measureFull},
 }
+
+// all are the workloads that take seconds.
+const all = "W1,W2,W3,W4,W5,W6,W7,W8"
 
 // choose finds the workloads that a list such as "W1,w6" names.
 func choose(list string) ([]workload, error) {
+	if strings.EqualFold(strings.TrimSpace(list), "all") {
+		list = all
+	}
 	var chosen []workload
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.ToUpper(strings.TrimSpace(name))
@@ -54,10 +71,18 @@ func choose(list string) ([]workload, error) {
 			}
 		}
 		if !found {
-			return nil, usagef("--workload %q: want W1 to W8, separated by commas", list)
+			return nil, usagef("--workload %q: want some of %s, separated by commas, or all", list, strings.Join(ids(), ", "))
 		}
 	}
 	return chosen, nil
+}
+
+func ids() []string {
+	names := make([]string, len(workloads))
+	for i, w := range workloads {
+		names[i] = w.id
+	}
+	return names
 }
 
 // plan says how much of the workload the options ask for.
@@ -66,7 +91,7 @@ func (w workload) plan(o options) plan {
 	if o.runs > 0 {
 		p.runs = max(w.least, o.runs)
 	}
-	if w.closed {
+	if w.timed {
 		p.duration = o.duration
 	}
 	if w.inFlight > 1 && o.concurrency > 0 {
@@ -80,60 +105,89 @@ func (p plan) warmUp() plan {
 	return plan{runs: max(1, min(p.runs/10, 2*p.inFlight)), inFlight: min(p.inFlight, max(1, p.runs/10))}
 }
 
-// closed measures a closed loop of runs that each return what want says, after a warm-up.
-func closed[Out comparable](ctx context.Context, r *rig, p plan, workflowType string, in func(i int) any, want func(i int) Out) (loop, error) {
-	one := func(ctx context.Context, i int) error { return perform(ctx, r, workflowType, in(i), want(i)) }
+// closed measures a closed loop of runs that each return what want says, after a warm-up; the cost is for each run.
+func closed[Out comparable](ctx context.Context, r *rig, p plan, w looped[Out]) (sample, error) {
+	one := func(ctx context.Context, i int) error { return perform(ctx, r, i, w.kind, w.in(i), w.want(i)) }
 	warm := p.warmUp()
 	if _, err := closedLoop(ctx, warm, 0, one); err != nil {
-		return loop{}, err
+		return sample{}, err
 	}
-	return closedLoop(ctx, p, warm.runs, one)
+	m, err := r.meter(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	defer m.halt()
+	l, err := closedLoop(ctx, p, warm.runs, one)
+	if err != nil {
+		return sample{}, err
+	}
+	per, n := "run", l.runs
+	if w.steps > 1 {
+		per, n = "step", l.runs*w.steps
+	}
+	c, err := m.end("", per, n)
+	f := figure{"throughput", w.unit, rate(float64(l.runs)*w.each, l.elapsed)}
+	return sample{
+		figures: append([]figure{f}, percentiles("start to result", l.times)...), costs: []cost{c},
+		runs: l.runs, steps: l.runs * w.steps, elapsed: l.elapsed,
+	}, err
+}
+
+// looped is what a closed loop does over and over.
+type looped[Out comparable] struct {
+	kind  string // of workflow
+	steps int    // of a run
+	in    func(i int) any
+	want  func(i int) Out
+	unit  string
+	each  float64 // what a run counts for, in that unit
 }
 
 func measureEmpty(ctx context.Context, r *rig, p plan) (sample, error) {
-	l, err := closed(ctx, r, p, emptyType, func(i int) any { return i }, func(i int) int { return i })
-	return l.sample(0, figure{"throughput", "runs/s", rate(float64(l.runs), l.elapsed)}), err
+	same := func(i int) int { return i }
+	return closed(ctx, r, p, looped[int]{emptyType, 0, func(i int) any { return i }, same, "runs/s", 1})
 }
 
 func stepsOf(n int) func(context.Context, *rig, plan) (sample, error) {
 	return func(ctx context.Context, r *rig, p plan) (sample, error) {
-		l, err := closed(ctx, r, p, stepsType, func(i int) any { return job{i, n} }, func(i int) int { return job{i, n}.total() })
-		return l.sample(n, figure{"throughput", "steps/s", rate(float64(l.runs*n), l.elapsed)}), err
+		return closed(ctx, r, p, looped[int]{stepsType, n, jobs(n), func(i int) int { return job{i, n}.total() }, "steps/s", float64(n)})
 	}
 }
 
 func measureParallel(ctx context.Context, r *rig, p plan) (sample, error) {
 	const width = 100
-	l, err := closed(ctx, r, p, parallelType, func(i int) any { return job{i, width} }, func(i int) int { return job{i, width}.total() })
-	return l.sample(width, figure{"throughput", "steps/s", rate(float64(l.runs*width), l.elapsed)}), err
+	return closed(ctx, r, p, looped[int]{parallelType, width, jobs(width), func(i int) int { return job{i, width}.total() }, "steps/s", width})
 }
 
 func measureBlobs(ctx context.Context, r *rig, p plan) (sample, error) {
 	const n = 10
-	l, err := closed(ctx, r, p, blobsType, func(i int) any { return job{i, n} }, func(i int) uint32 { return job{i, n}.checksum() })
-	megabytes := float64(l.runs) * n * blobBytes / 1e6
-	return l.sample(n, figure{"throughput", "MB/s", rate(megabytes, l.elapsed)}), err
+	return closed(ctx, r, p, looped[uint32]{blobsType, n, jobs(n), func(i int) uint32 { return job{i, n}.checksum() }, "MB/s", n * blobBytes / 1e6})
 }
 
-// sample reports a loop of runs of so many steps each.
-func (l loop) sample(steps int, f figure) sample {
-	return sample{
-		figures: append([]figure{f}, percentiles("start to result", l.times)...),
-		runs:    l.runs, steps: l.runs * steps, elapsed: l.elapsed,
-	}
-}
+// jobs are inputs of so many steps.
+func jobs(steps int) func(i int) any { return func(i int) any { return job{i, steps} } }
 
 // measurePace is W8: the pace of one run's steps, as the run itself saw it.
 func measurePace(ctx context.Context, r *rig, p plan) (sample, error) {
 	in := job{Seed: 7, Steps: p.runs}
+	m, err := r.meter(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	defer m.halt()
 	began := time.Now()
-	run, err := kagzi.Start(ctx, r.client, paceType, in, kagzi.StartOptions{Queue: r.spec.queue})
+	run, err := kagzi.Start(ctx, r.client(0), paceType, in, kagzi.StartOptions{Queue: r.spec.queue})
 	if err != nil {
 		return sample{}, fmt.Errorf("start %s: %w", paceType, err)
 	}
 	got, err := kagzi.Result[paceOf](ctx, run)
 	if err != nil {
 		return sample{}, fmt.Errorf("result of %s: %w", paceType, err)
+	}
+	elapsed := time.Since(began)
+	c, err := m.end("", "step", in.Steps)
+	if err != nil {
+		return sample{}, err
 	}
 	if got.Total != in.total() {
 		return sample{}, fmt.Errorf("the steps add up to %d, want %d", got.Total, in.total())
@@ -146,6 +200,6 @@ func measurePace(ctx context.Context, r *rig, p plan) (sample, error) {
 			{"steps 5 to 24", "ms/step", milliseconds(time.Duration(got.Early))},
 			{"last 20 steps", "ms/step", milliseconds(time.Duration(got.Late))},
 		},
-		runs: 1, steps: in.Steps, elapsed: time.Since(began),
+		costs: []cost{c}, runs: 1, steps: in.Steps, elapsed: elapsed,
 	}, nil
 }

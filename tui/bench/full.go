@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+const (
+	fullRuns  = 1_000_000 // ended runs of W10 at scale 1
+	listPages = 100       // that are read one after the other in each kind of list
+	fillSlots = 1000      // of the worker that fills the table
+)
+
+// measureFull is W10: the same loads on an empty database and on one with many ended runs, each load on one right after the other, so
+// that whatever else the machine does meets both.
+func measureFull(ctx context.Context, r *rig, p plan) (s sample, err error) {
+	began := time.Now()
+	if err := fill(ctx, r.full, p.runs); err != nil {
+		return s, fmt.Errorf("fill the table: %w", err)
+	}
+	if err := r.full.startWorkers(ctx); err != nil {
+		return s, err
+	}
+	already, err := ended(ctx, r)
+	if err != nil {
+		return s, err
+	}
+	there, err := ended(ctx, r.full)
+	if err != nil {
+		return s, err
+	}
+	s.figures = []figure{{"ended runs, empty table", "", float64(already)}, {"ended runs, full table", "", float64(there)}}
+	for _, w := range []workload{emptyRuns, tenSteps, oneStep} {
+		if err := s.compare(ctx, r, w, float64(p.runs)/fullRuns); err != nil {
+			return s, fmt.Errorf("%s: %w", w.id, err)
+		}
+	}
+	pages, err := listTimes(ctx, r.full)
+	if err != nil {
+		return s, err
+	}
+	slices.Sort(pages)
+	s.figures = append(s.figures, figure{"list page p50", "ms", milliseconds(percentile(pages, 50))},
+		figure{"list page p95", "ms", milliseconds(percentile(pages, 95))}, figure{"list page p100", "ms", milliseconds(percentile(pages, 100))})
+	s.elapsed = time.Since(began)
+	return s, nil
+}
+
+// compare measures one workload in both tables. What is compared is the rate of W1 and W2, the times of W3, and what a run or step costs
+// the server, which other load on the machine disturbs least; a slowdown above 1 means that the full table is slower.
+func (s *sample) compare(ctx context.Context, r *rig, w workload, scale float64) error {
+	p := w.plan(options{scale: scale})
+	empty, err := w.measure(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	full, err := w.measure(ctx, r.full, p)
+	if err != nil {
+		return err
+	}
+	s.runs, s.steps = s.runs+empty.runs+full.runs, s.steps+empty.steps+full.steps
+	from, to := 0, 1 // the rate
+	if w.inFlight == 1 {
+		from, to = 1, len(empty.figures) // the times
+	}
+	for i := from; i < to; i++ {
+		f, g := empty.figures[i], full.figures[i]
+		slower := ratio(f.value, g.value)
+		if i > 0 {
+			slower = ratio(g.value, f.value)
+		}
+		s.figures = append(s.figures, figure{w.id + " empty, " + f.name, f.unit, f.value}, figure{w.id + " full, " + g.name, g.unit, g.value},
+			figure{w.id + " slowdown, " + f.name, "", slower})
+	}
+	if e, f := empty.costs[0].of(serverTime), full.costs[0].of(serverTime); e > 0 {
+		s.figures = append(s.figures, figure{w.id + " slowdown, server's processor time", "", f / e})
+	}
+	for _, both := range []struct {
+		stretch string
+		costs   []cost
+	}{{w.id + ", empty table", empty.costs}, {w.id + ", full table", full.costs}} {
+		for _, c := range both.costs {
+			c.stretch = both.stretch
+			s.costs = append(s.costs, c)
+		}
+	}
+	return nil
+}
+
+// ended counts the runs in a rig's database that have completed.
+func ended(ctx context.Context, r *rig) (int64, error) {
+	stats, err := kagziv1.NewAdminServiceClient(r.client(0).Conn()).GetStats(ctx, &kagziv1.GetStatsRequest{})
+	if err != nil {
+		return 0, err
+	}
+	return stats.GetCompletedWorkflows(), nil
+}
+
+// fill brings a database up to so many ended runs: what lacks is started in batches and worked off, like any run.
+func fill(ctx context.Context, r *rig, wanted int) error {
+	there, err := ended(ctx, r)
+	if err != nil || there >= int64(wanted) {
+		return err
+	}
+	slots := r.spec.slots
+	r.spec.slots = fillSlots
+	if err := r.startWorkers(ctx); err != nil {
+		return err
+	}
+	r.spec.slots = slots
+	lacking := wanted - int(there)
+	batches := (lacking + kagzi.MaxBatch - 1) / kagzi.MaxBatch
+	err = each(ctx, batches, enqueuers, func(ctx context.Context, b int) error {
+		seeds := make([]int, min(kagzi.MaxBatch, lacking-b*kagzi.MaxBatch))
+		started, err := startBatch(ctx, r, b, emptyType, seeds)
+		if err != nil {
+			return err
+		}
+		return settled(ctx, started)
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.stopWorkers(); err != nil {
+		return err
+	}
+	if there, err = ended(ctx, r); err == nil && there < int64(wanted) {
+		err = fmt.Errorf("%d runs have completed, want %d", there, wanted)
+	}
+	return err
+}
+
+// settled waits for the end of the last of some runs: most of the others have ended then.
+func settled(ctx context.Context, runs []*kagzi.Run) error {
+	_, err := runs[len(runs)-1].Wait(ctx)
+	return err
+}
+
+// listTimes reads pages as people do: the newest runs, those of a status, of a type and of a queue, each from page to page.
+func listTimes(ctx context.Context, r *rig) (times []time.Duration, err error) {
+	workflows := kagziv1.NewWorkflowServiceClient(r.client(0).Conn())
+	kind, queue := emptyType, r.spec.queue
+	for _, list := range []*kagziv1.ListWorkflowsRequest{
+		{},
+		{Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}},
+		{Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED}},
+		{WorkflowType: &kind},
+		{TaskQueue: &queue},
+	} {
+		list.Namespace, list.Page = r.spec.namespace, &kagziv1.PageRequest{}
+		for range listPages {
+			from := time.Now()
+			answer, err := workflows.ListWorkflows(ctx, list)
+			if err != nil {
+				return nil, err
+			}
+			times = append(times, time.Since(from))
+			if list.Page.PageToken = answer.GetPage().GetNextPageToken(); list.Page.PageToken == "" {
+				list.Page = &kagziv1.PageRequest{}
+			}
+		}
+	}
+	return times, nil
+}

@@ -1,0 +1,198 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// memoryEvery is how often the memory of servers is looked at.
+const memoryEvery = 250 * time.Millisecond
+
+// The figures of a cost.
+const (
+	serverTime   = "server"
+	workerTime   = "worker"
+	loadTime     = "load"
+	databaseTime = "database"
+	commitsEach  = "commits"
+	writesEach   = "writes in a commit"
+	memoryFirst  = "server memory, first tenth"
+	memoryLast   = "server memory, last tenth"
+	memoryPeak   = "server memory, peak"
+)
+
+// cost is what a stretch of a measurement used up, as far as this machine tells: of private servers and of the bench's own processes,
+// and of a Postgres beside them.
+type cost struct {
+	stretch string // of the workload; empty for all of it
+	per     string // what processor time and commits are counted for: "run", "step"
+	figures []figure
+}
+
+// of is the figure with a name; 0 when it was not measured.
+func (c cost) of(name string) float64 {
+	for _, f := range c.figures {
+		if f.name == name {
+			return f.value
+		}
+	}
+	return 0
+}
+
+// meter measures a cost. Whoever began one ends it.
+type meter struct {
+	r        *rig
+	ctx      context.Context
+	began    time.Time
+	before   reading
+	counting counters
+
+	stop   context.CancelFunc
+	looker sync.WaitGroup
+	memory []float64 // of all servers together, in MiB, one look after the other
+}
+
+// reading is the processor time that each part has used so far.
+type reading struct {
+	server, worker, load, database time.Duration
+	measured                       map[string]bool // by the names of the figures
+}
+
+// meter begins to measure. Memory is looked at until the end.
+func (r *rig) meter(ctx context.Context) (*meter, error) {
+	m := &meter{r: r, ctx: ctx}
+	var err error
+	if m.counting, err = r.counted(ctx); err != nil {
+		return nil, err
+	}
+	looking, stop := context.WithCancel(ctx)
+	m.stop = stop
+	m.looker.Go(func() { m.watch(looking) })
+	m.before, m.began = r.read(), time.Now()
+	return m, nil
+}
+
+// end tells the cost for n runs or steps.
+func (m *meter) end(stretch, per string, n int) (cost, error) {
+	after := m.r.read()
+	m.halt()
+	counted, err := m.r.counted(m.ctx)
+	c := cost{stretch: stretch, per: per}
+	each := func(name string, total time.Duration) {
+		if after.measured[name] && n > 0 {
+			c.figures = append(c.figures, figure{name, "µs", float64(total.Microseconds()) / float64(n)})
+		}
+	}
+	each(serverTime, after.server-m.before.server)
+	each(workerTime, after.worker-m.before.worker)
+	each(loadTime, after.load-m.before.load)
+	each(databaseTime, after.database-m.before.database)
+	if of := counted.minus(m.counting); of.commits > 0 && n > 0 {
+		c.figures = append(c.figures, figure{commitsEach, "", of.commits / float64(n)}, figure{writesEach, "", of.writes / of.commits})
+	}
+	c.figures = append(c.figures, memoryFigures(m.memory)...)
+	return c, err
+}
+
+// halt ends the looks at the memory. It may be called again.
+func (m *meter) halt() {
+	m.stop()
+	m.looker.Wait()
+}
+
+// watch looks at the memory of the servers now and then, and a last time.
+func (m *meter) watch(ctx context.Context) {
+	ticker := time.NewTicker(memoryEvery)
+	defer ticker.Stop()
+	for {
+		if bytes, known := m.r.serverMemory(); known {
+			m.memory = append(m.memory, mebibytes(bytes))
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// memoryFigures are the means of the first and the last tenth of the looks, and the highest.
+func memoryFigures(looks []float64) []figure {
+	if len(looks) == 0 {
+		return nil
+	}
+	tenth := max(1, len(looks)/10)
+	return []figure{
+		{memoryFirst, "MiB", mean(looks[:tenth])}, {memoryLast, "MiB", mean(looks[len(looks)-tenth:])}, {memoryPeak, "MiB", slices.Max(looks)},
+	}
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
+
+// read looks at the processor time of every part. What a worker used before it was ready does not count.
+func (r *rig) read() reading {
+	t := reading{measured: map[string]bool{}}
+	add := func(name string, to *time.Duration, used time.Duration, known bool) {
+		if known {
+			*to += used
+			t.measured[name] = true
+		}
+	}
+	for _, s := range r.servers {
+		if s.pid == 0 {
+			continue
+		}
+		used, known := processorTime(s.pid)
+		add(serverTime, &t.server, used, known)
+	}
+	for _, w := range r.workers {
+		used, known := processorTime(w.PID())
+		add(workerTime, &t.worker, used-w.starting, known)
+	}
+	used, known := processorTime(os.Getpid())
+	add(loadTime, &t.load, used, known)
+	if r.database != "" {
+		used, known := postgresTime(r.database)
+		add(databaseTime, &t.database, used, known)
+	}
+	return t
+}
+
+// serverMemory is what the private servers have in use together.
+func (r *rig) serverMemory() (total int64, known bool) {
+	for _, s := range r.servers {
+		if s.pid == 0 {
+			continue
+		}
+		if n, ok := residentBytes(s.pid); ok {
+			total, known = total+n, true
+		}
+	}
+	return total, known
+}
+
+// counted is what the private servers have counted.
+func (r *rig) counted(ctx context.Context) (c counters, err error) {
+	for _, s := range r.servers {
+		if s.metrics == "" {
+			continue
+		}
+		if err := c.fetch(ctx, s.metrics); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
