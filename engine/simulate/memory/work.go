@@ -1,0 +1,344 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
+)
+
+// BeginStep says what is known about the step, or that its code is to run.
+func (s *Store) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
+	return verb(ctx, s, "BeginStep", ledger.BeginStep, p)
+}
+
+// CompleteStep records a step's result.
+func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	return verb(ctx, s, "CompleteStep", ledger.CompleteStep, p)
+}
+
+// FailStep records the failure and what follows from it.
+func (s *Store) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	return verb(ctx, s, "FailStep", ledger.FailStep, p)
+}
+
+// Sleep sets the timer and parks the run.
+func (s *Store) Sleep(ctx context.Context, p engine.SleepParams) error {
+	_, err := verb(ctx, s, "Sleep", silent(ledger.Sleep), p)
+	return err
+}
+
+// AwaitSignal has the step consume a signal, or wait for one.
+func (s *Store) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	return verb(ctx, s, "AwaitSignal", ledger.AwaitSignal, p)
+}
+
+// StartChild records the step and makes the run.
+func (s *Store) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
+	return verb(ctx, s, "StartChild", ledger.StartChild, p)
+}
+
+// AwaitChildren answers the steps of children that have ended, or parks the run.
+func (s *Store) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
+	return verb(ctx, s, "AwaitChildren", ledger.AwaitChildren, p)
+}
+
+// SetNote writes the run's own line.
+func (s *Store) SetNote(ctx context.Context, p engine.SetNoteParams) error {
+	_, err := verb(ctx, s, "SetNote", silent(ledger.SetNote), p)
+	return err
+}
+
+// CompleteRun ends the run with its output.
+func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+	return verb(ctx, s, "CompleteRun", ledger.CompleteRun, p)
+}
+
+// FailRun ends the run or has it tried again.
+func (s *Store) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
+	return verb(ctx, s, "FailRun", ledger.FailRun, p)
+}
+
+// Release hands the run back.
+func (s *Store) Release(ctx context.Context, p engine.ReleaseParams) error {
+	_, err := verb(ctx, s, "Release", silent(ledger.Release), p)
+	return err
+}
+
+// Claim hands due runs to grants.
+func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	p.Now = engine.Micros(p.Now)
+	return write(ctx, s, "Claim", p, func(t *tx) (engine.Claimed, error) {
+		c := claim{tx: t, p: &p}
+		return c.run(), nil
+	})
+}
+
+// claim is one Claim at work.
+type claim struct {
+	*tx
+	p      *engine.ClaimParams
+	grants []engine.Grant // of workers that are ONLINE, as far as they are left
+	out    engine.Claimed
+}
+
+func (c *claim) run() engine.Claimed {
+	c.online()
+	if len(c.grants) == 0 || c.disabled(c.p.Namespace) {
+		return c.out
+	}
+	waiting := c.find(func(r *Run) bool {
+		return r.Namespace == c.p.Namespace && r.Queue == c.p.Queue && !r.Status.Ended() && r.Lease == nil && !r.AvailableAt.IsZero() &&
+			slices.Contains(c.p.Types, r.Type) && engine.Meets(c.p.Offers, r.Requirements)
+	})
+	var due []*Run
+	for _, r := range waiting {
+		if !r.AvailableAt.After(c.p.Now) {
+			due = append(due, r)
+		} else if c.out.NextDue.IsZero() || r.AvailableAt.Before(c.out.NextDue) {
+			c.out.NextDue = r.AvailableAt
+		}
+	}
+	slices.SortFunc(due, c.order)
+	for _, r := range due {
+		if len(c.grants) == 0 {
+			break
+		}
+		c.take(r)
+	}
+	if len(c.grants) == 0 {
+		c.out.Limited, c.out.NextDue = false, time.Time{}
+	}
+	return c.out
+}
+
+// online sorts out the grants of workers that may get nothing.
+func (c *claim) online() {
+	for _, g := range c.p.Grants {
+		if w := c.db.workers[g.WorkerID]; w != nil && w.Status == engine.WorkerOnline {
+			c.grants = append(c.grants, g)
+		} else if !slices.Contains(c.out.Offline, g.WorkerID) {
+			c.out.Offline = append(c.out.Offline, g.WorkerID)
+		}
+	}
+}
+
+func (c *claim) order(a, b *Run) int {
+	starved := func(r *Run) int {
+		if c.p.Now.Sub(r.AvailableAt) >= engine.StarvationAfter {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(starved(a)-starved(b), b.Priority-a.Priority, a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
+}
+
+// leases counts those that the filter takes.
+func (c *claim) leases(take func(*Run) bool) int {
+	return len(c.find(func(r *Run) bool { return r.Lease != nil && r.Namespace == c.p.Namespace && take(r) }))
+}
+
+// take makes a due run RUNNING under the next grant's token, unless a limit is reached.
+func (c *claim) take(r *Run) {
+	inQueue := func(other *Run) bool { return other.Queue == r.Queue }
+	ofType := func(other *Run) bool { return inQueue(other) && other.Type == r.Type }
+	limit, limited := c.p.TypeLimits[r.Type]
+	if c.p.QueueLimit > 0 && c.leases(inQueue) >= c.p.QueueLimit || limited && c.leases(ofType) >= limit {
+		c.out.Limited = true
+		return
+	}
+	run := c.change(r.ID)
+	c.ringRun(r.ID)
+	ofKey := func(other *Run) bool { return other.Type == r.Type && other.ConcurrencyKey == r.ConcurrencyKey }
+	if r.ConcurrencyKey != "" && c.leases(ofKey) >= max(r.ConcurrencyLimit, 1) {
+		run.Gated, run.HeldAt, run.AvailableAt = true, run.AvailableAt, time.Time{}
+		return
+	}
+	grant := c.grants[0]
+	c.grants = c.grants[1:]
+	run.Status, run.AvailableAt, run.WaitingFor, run.WorkerID = engine.RunRunning, time.Time{}, "", grant.WorkerID
+	if run.StartedAt.IsZero() {
+		run.StartedAt = c.p.Now
+	}
+	run.Lease = &Lease{Token: grant.Token, Holder: grant.WorkerID, ClaimedAt: c.p.Now}
+	_ = c.WakeSteps(r.ID, c.p.Now)
+	c.changeSteps(r.ID, func(s *engine.Step) bool {
+		changed := s.Awaited != 0
+		s.Awaited = 0
+		return changed
+	})
+	task := engine.Task{Run: run.Run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: grant.Token}, ClaimedAt: c.p.Now}
+	task.History, task.NextSequence = c.history(run.ID, 0, c.p.HistoryBytes)
+	c.out.Tasks = append(c.out.Tasks, task)
+}
+
+// history is the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
+func (t *tx) history(run engine.ID, from int64, bytes int) (steps []engine.Step, next int64) {
+	size := 0
+	for _, s := range t.steps(run, func(s *engine.Step) bool { return s.Latest && s.Sequence >= from }) {
+		if len(steps) > 0 && size >= bytes {
+			return steps, s.Sequence
+		}
+		steps = append(steps, s)
+		size += 200 + len(s.Input.Data) + len(s.Output.Data)
+		if s.Error != nil {
+			size += s.Error.Size()
+		}
+	}
+	return steps, 0
+}
+
+// compareSteps is the order of a list of steps.
+func compareSteps(a, b engine.Step) int {
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+// RegisterWorker goes by the instance first, then by the id.
+func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
+	p.Now = engine.Micros(p.Now)
+	return write(ctx, s, "RegisterWorker", p, func(t *tx) (engine.Worker, error) { return t.register(&p) })
+}
+
+func (t *tx) register(p *engine.RegisterWorkerParams) (engine.Worker, error) {
+	t.useNamespace(p.Worker.Namespace, p.Now)
+	w := p.Worker
+	w.Status, w.Reason, w.LastHeartbeatAt, w.DeregisteredAt = engine.WorkerOnline, 0, p.Now, time.Time{}
+	instance := t.workersBy(func(k *engine.Worker) bool {
+		return k.Namespace == w.Namespace && k.InstanceID == w.InstanceID && w.InstanceID != ""
+	})
+	if len(instance) > 0 {
+		known := instance[0]
+		w.ID, w.RegisteredAt = known.ID, known.RegisteredAt
+		w.Active, w.Completed, w.Failed, w.Stats = known.Active, known.Completed, known.Failed, known.Stats
+		if known.Status == engine.WorkerDraining {
+			w.Status = engine.WorkerDraining
+		}
+		return t.keepWorker(w), nil
+	}
+	if taken := t.db.workers[w.ID]; taken != nil {
+		if taken.Status != engine.WorkerOffline {
+			return engine.Worker{}, &engine.Error{Kind: engine.KindExists, Subject: "worker", SubjectID: w.ID,
+				Message: "worker id " + w.ID + " is in use by another process"}
+		}
+		if _, err := ledger.LoseRuns(t, t.heldBy(w.ID), time.Time{}, p.Now); err != nil {
+			return engine.Worker{}, err
+		}
+	}
+	w.Active, w.Completed, w.Failed, w.Stats, w.RegisteredAt = 0, 0, 0, engine.WorkerStats{}, p.Now
+	return t.keepWorker(w), nil
+}
+
+func (t *tx) keepWorker(w engine.Worker) engine.Worker {
+	put(t, t.db.workers, w.ID, &w)
+	t.ringWorker(w.ID)
+	return w
+}
+
+// workersBy is those that the filter takes, by id.
+func (t *tx) workersBy(take func(*engine.Worker) bool) (workers []engine.Worker) {
+	for _, w := range t.db.workers {
+		if take(w) {
+			workers = append(workers, *w)
+		}
+	}
+	slices.SortFunc(workers, func(a, b engine.Worker) int { return strings.Compare(a.ID, b.ID) })
+	return workers
+}
+
+func (t *tx) heldBy(worker string) []engine.ID {
+	return t.ids(func(r *Run) bool { return r.Lease != nil && r.Lease.Holder == worker })
+}
+
+// Heartbeat notes that the worker lives, and compares what it names with what it holds.
+func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
+	p.Now = engine.Micros(p.Now)
+	return write(ctx, s, "Heartbeat", p, func(t *tx) (engine.Beat, error) {
+		known := t.db.workers[p.WorkerID]
+		if known == nil || known.Status == engine.WorkerOffline {
+			return engine.Beat{}, engine.WorkerNotFound(p.WorkerID)
+		}
+		w := *known
+		w.Active, w.Completed, w.Failed = p.Active, w.Completed+int64(p.Completed), w.Failed+int64(p.Failed)
+		if p.Stats != nil {
+			w.Stats = *p.Stats
+		}
+		if p.Now.After(w.LastHeartbeatAt) {
+			w.LastHeartbeatAt = p.Now
+		}
+		put(t, t.db.workers, w.ID, &w)
+		beat := engine.Beat{Status: w.Status}
+		unnamed := t.compare(&p, &beat)
+		if len(unnamed) == 0 {
+			return beat, nil
+		}
+		t.ringWorker(w.ID)
+		return beat, ledger.FreeRuns(t, unnamed, p.Now)
+	})
+}
+
+// compare holds what the worker names against its leases, and returns those to be freed because it does not know them.
+func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.ID) {
+	named := map[engine.ID]bool{}
+	for _, l := range p.Held {
+		r := t.db.runs[l.RunID]
+		if r == nil || r.Lease == nil || r.Lease.Token != l.Token || r.Lease.Holder != p.WorkerID {
+			beat.Lost = append(beat.Lost, l)
+			continue
+		}
+		named[l.RunID] = true
+		if !r.GraceUntil.IsZero() {
+			beat.Cancelling = append(beat.Cancelling, engine.Held{Lease: l, GraceUntil: r.GraceUntil, CancelReason: r.CancelReason})
+		}
+	}
+	if !p.Whole {
+		return nil
+	}
+	for _, id := range t.heldBy(p.WorkerID) {
+		if !named[id] && !t.db.runs[id].Lease.ClaimedAt.Add(p.NameWithin).After(p.Now) {
+			unnamed = append(unnamed, id)
+		}
+	}
+	return unnamed
+}
+
+// DrainWorker leaves the worker what it has.
+func (s *Store) DrainWorker(ctx context.Context, id string, _ time.Time) error {
+	_, err := write(ctx, s, "DrainWorker", id, func(t *tx) (none struct{}, err error) {
+		known := t.db.workers[id]
+		if known == nil || known.Status == engine.WorkerOffline {
+			return none, engine.WorkerNotFound(id)
+		}
+		w := *known
+		w.Status = engine.WorkerDraining
+		t.keepWorker(w)
+		return none, nil
+	})
+	return err
+}
+
+// OfflineWorker takes the worker off and frees what it held.
+func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
+	return write(ctx, s, "OfflineWorker", p, func(t *tx) (int, error) {
+		known := t.db.workers[p.WorkerID]
+		lost := p.Reason == engine.OfflineLost
+		switch {
+		case known == nil:
+			return 0, engine.WorkerNotFound(p.WorkerID)
+		case known.Status == engine.WorkerOffline, lost && known.LastHeartbeatAt.After(p.HeardAt):
+			return 0, nil
+		}
+		w := *known
+		w.Status, w.Reason, w.DeregisteredAt = engine.WorkerOffline, p.Reason, p.Now
+		t.keepWorker(w)
+		runs := t.heldBy(w.ID)
+		if lost {
+			return ledger.LoseRuns(t, runs, w.LastHeartbeatAt, p.Now)
+		}
+		return len(runs), ledger.FreeRuns(t, runs, p.Now)
+	})
+}

@@ -1,0 +1,77 @@
+// Package overlay changes some lines of code for one build, without touching the code: it writes what go build -overlay wants out of a small
+// text that says which lines of which files become which. Lines that are not there exactly once are an error, so that such a text is written anew when
+// the code has moved on, and never does something else in silence.
+package overlay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Edit is a change of some text of a file.
+type Edit struct{ File, Old, New string }
+
+// Parse reads edits, after a head of lines that are the caller's. Each file is named by a line, and each edit of it is as
+//
+//	--- FILE
+//	<<<<
+//	text as it is, which may be part of a line
+//	====
+//	text as it is to be
+//	>>>>
+func Parse(text string) (head string, edits []Edit, err error) {
+	head, rest, found := strings.Cut(text, "\n--- ")
+	if !found {
+		return head, nil, errors.New("no line names a file: want --- FILE")
+	}
+	for _, part := range strings.Split(rest, "\n--- ") {
+		file, body, _ := strings.Cut(part, "\n")
+		for _, hunk := range strings.Split(body, "<<<<\n")[1:] {
+			before, after, ok := strings.Cut(hunk, "====\n")
+			changed, _, closed := strings.Cut(after, ">>>>")
+			if !ok || !closed {
+				return head, nil, fmt.Errorf("an edit of %s has no ==== or no >>>>", file)
+			}
+			edits = append(edits, Edit{strings.TrimSpace(file), strings.TrimSuffix(before, "\n"), strings.TrimSuffix(changed, "\n")})
+		}
+	}
+	return head, edits, nil
+}
+
+// Write puts the changed files into dir, and returns the file to be given to -overlay. Files are named from root.
+func Write(dir, root string, edits []Edit) (string, error) {
+	changed := map[string]string{}
+	for _, e := range edits {
+		text, known := changed[e.File]
+		if !known {
+			original, err := os.ReadFile(filepath.Join(root, e.File))
+			if err != nil {
+				return "", err
+			}
+			text = string(original)
+		}
+		if n := strings.Count(text, e.Old); n != 1 {
+			return "", fmt.Errorf("%s has this text %d times, want once; write the edit anew:\n%s", e.File, n, e.Old)
+		}
+		changed[e.File] = strings.Replace(text, e.Old, e.New, 1)
+	}
+	var overlay struct{ Replace map[string]string }
+	overlay.Replace = map[string]string{}
+	for file, text := range changed {
+		path := filepath.Join(dir, strings.ReplaceAll(file, "/", "-"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		overlay.Replace[filepath.Join(root, file)] = path
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, text, 0o600)
+}

@@ -1,0 +1,103 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// invariants are the sentences that a simulation checks, by their numbers.
+var invariants = map[int]string{
+	1:  "an acknowledged start is there, and nothing that nobody asked for",
+	2:  "what a step is known to have returned is recorded",
+	3:  "a step's result never changes",
+	4:  "an ended run never changes, and everybody sees the same end",
+	5:  "only the current lease writes",
+	6:  "each tick fires once, and none is missed",
+	7:  "everything comes to its end",
+	8:  "attempts count failures of the code, and nothing else",
+	9:  "a step with a result does not run again",
+	10: "no timer ends early",
+	11: "a failed run has its handler, once",
+	12: "a request has one answer and one run",
+	13: "runs, leases and steps fit together",
+	15: "a concurrency key is held by no more than its limit",
+}
+
+// Violation is one sentence that did not hold.
+type Violation struct {
+	Invariant int
+	What      string
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("I%d (%s): %s", v.Invariant, invariants[v.Invariant], v.What)
+}
+
+// maxViolations is how many are kept: those that follow from the first say little.
+const maxViolations = 20
+
+// Report is what a simulation came to. Counts says what really happened, so that a simulation in which nothing did proves nothing.
+type Report struct {
+	mu         sync.Mutex
+	Violations []Violation
+	Counts     map[string]int
+	Trace      uint64   // of all calls that were committed, in their order: equal traces are the same history
+	Log        []string // of these calls, if it was asked for
+}
+
+func (r *Report) check(invariant int, holds bool, format string, args ...any) {
+	if holds {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.Violations) < maxViolations {
+		r.Violations = append(r.Violations, Violation{invariant, fmt.Sprintf(format, args...)})
+	}
+}
+
+// note counts something that happened.
+func (r *Report) note(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Counts[what]++
+}
+
+// hit counts a fault that really met something.
+func (r *Report) hit(fault string) { r.note("fault: " + fault) }
+
+// Broken is the numbers of the invariants that did not hold, in order.
+func (r *Report) Broken() (numbers []int) {
+	for _, v := range r.Violations {
+		numbers = append(numbers, v.Invariant)
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// Add counts what happened in another simulation too, which may have been one of several at a time. Trace is then that of the last.
+func (r *Report) Add(other *Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Counts == nil {
+		r.Counts = map[string]int{}
+	}
+	for what, n := range other.Counts {
+		r.Counts[what] += n
+	}
+	r.Trace = other.Trace
+}
+
+func (r *Report) String() string {
+	var b strings.Builder
+	for _, v := range r.Violations {
+		fmt.Fprintln(&b, v)
+	}
+	for _, what := range slices.Sorted(maps.Keys(r.Counts)) {
+		fmt.Fprintf(&b, "%8d %s\n", r.Counts[what], what)
+	}
+	return b.String()
+}

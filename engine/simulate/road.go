@@ -1,0 +1,252 @@
+package simulate
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/simulate/memory"
+)
+
+// traffic has the calls of all servers wait until everything else in the bubble waits too, and then lets luck that follows from the seed
+// decide which of them are committed next. So the order of events is the seed's, as far as the calls are.
+type traffic struct {
+	db     *memory.Database
+	plan   *Plan
+	luck   *rand.Rand
+	fates  map[string]map[int]Fault // by verb and number
+	come   chan struct{}            // capacity one
+	report *Report
+
+	mu      sync.Mutex
+	calls   map[string]int // that came, by verb
+	waiting []*ride
+	healed  bool
+	number  int
+}
+
+// ride is a call on its way.
+type ride struct {
+	*memory.Call
+	server *server
+	fate   Fault
+	number int
+	err    error // what the caller is told
+	done   chan struct{}
+}
+
+func newTraffic(db *memory.Database, plan *Plan, report *Report) *traffic {
+	t := &traffic{
+		db: db, plan: plan, luck: rand.New(rand.NewPCG(plan.Seed, 1)), fates: map[string]map[int]Fault{}, come: make(chan struct{}, 1),
+		calls: map[string]int{}, report: report,
+	}
+	for _, f := range plan.Faults {
+		if t.fates[f.Verb] == nil {
+			t.fates[f.Verb] = map[int]Fault{}
+		}
+		t.fates[f.Verb][f.Nth] = f
+	}
+	return t
+}
+
+var (
+	errFailed = &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer"}
+	errGaveUp = &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting"}
+)
+
+// road is how the calls of one server travel.
+func (t *traffic) road(s *server) memory.Road {
+	return func(ctx context.Context, c *memory.Call) error {
+		r := &ride{Call: c, server: s, done: make(chan struct{})}
+		if !t.enter(ctx, r) {
+			c.Turn.Settle(errFailed)
+			return errFailed
+		}
+		if t.plan.Early {
+			c.Turn.Place()
+		}
+		select {
+		case <-r.done:
+			return r.err
+		case <-ctx.Done():
+			return errGaveUp
+		}
+	}
+}
+
+// enter is false when the call does not come to the database at all.
+func (t *traffic) enter(ctx context.Context, r *ride) bool {
+	t.mu.Lock()
+	t.calls[r.Verb]++
+	if !t.healed {
+		r.fate = t.fates[r.Verb][t.calls[r.Verb]]
+	}
+	t.mu.Unlock()
+	switch r.fate.Fate {
+	case "fail":
+		t.report.hit("call " + r.fate.Fate)
+		return false
+	case "late":
+		t.report.hit("call " + r.fate.Fate)
+		select {
+		case <-time.After(r.fate.For):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if r.server.isDead() {
+		return false
+	}
+	t.mu.Lock()
+	t.number++
+	r.number = t.number
+	t.waiting = append(t.waiting, r)
+	t.mu.Unlock()
+	select {
+	case t.come <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// heal has no more faults meet calls.
+func (t *traffic) heal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.healed = true
+}
+
+// direct commits what waits until stop is closed. It is the only one in the bubble to wait for everybody else.
+func (t *traffic) direct(stop <-chan struct{}) {
+	for {
+		synctest.Wait()
+		group := t.next()
+		if len(group) == 0 {
+			select {
+			case <-t.come:
+				continue
+			case <-stop:
+				return
+			}
+		}
+		t.commit(group)
+		if t.luck.IntN(4) == 0 {
+			time.Sleep(time.Duration(t.luck.IntN(20_000)) * time.Microsecond)
+		}
+	}
+}
+
+// next takes some of the calls that wait: a read, or writes that share a commit.
+func (t *traffic) next() (group []*ride) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(group) < t.plan.Group {
+		free := t.free()
+		if len(free) == 0 {
+			break
+		}
+		r := free[t.luck.IntN(len(free))]
+		if !r.Write && len(group) > 0 {
+			break
+		}
+		t.waiting = slices.DeleteFunc(t.waiting, func(other *ride) bool { return other == r })
+		group = append(group, r)
+		if !r.Write || t.luck.IntN(3) == 0 {
+			break
+		}
+	}
+	return group
+}
+
+// free is the calls that may be next: of those with a place in a line the first that came of each run.
+func (t *traffic) free() (free []*ride) {
+	behind := map[engine.ID]bool{}
+	for _, r := range t.waiting {
+		if r.Turn != nil {
+			run := leaseOf(r.Params).RunID
+			if behind[run] {
+				continue
+			}
+			behind[run] = true
+		}
+		free = append(free, r)
+	}
+	return free
+}
+
+// commit carries a group out and answers it. When one of it is to be told that it failed, all are, for nobody knows.
+func (t *traffic) commit(group []*ride) {
+	calls := make([]*memory.Call, len(group))
+	lost := false
+	for i, r := range group {
+		calls[i] = r.Call
+		lost = lost || r.fate.Fate == "lose"
+	}
+	t.db.Commit(calls...)
+	for _, r := range group {
+		r.err = r.Err
+		if lost {
+			r.err = errFailed
+			r.Turn.Settle(errFailed)
+		}
+		if lost || r.server.isDead() {
+			t.report.hit("call lose")
+		}
+		close(r.done)
+	}
+}
+
+// crash decides what has become of the calls of a server that died.
+func (t *traffic) crash(s *server, luck *rand.Rand) {
+	t.mu.Lock()
+	var its []*ride
+	t.waiting = slices.DeleteFunc(t.waiting, func(r *ride) bool {
+		if r.server == s {
+			its = append(its, r)
+		}
+		return r.server == s
+	})
+	t.mu.Unlock()
+	for _, r := range its {
+		if luck.IntN(2) == 0 {
+			t.db.Commit(r.Call)
+		} else {
+			r.Turn.Settle(errFailed)
+		}
+		r.err = errFailed
+		close(r.done)
+	}
+}
+
+// leaseOf is the lease that a call is about; the zero one when about none.
+func leaseOf(params any) engine.Lease {
+	switch p := params.(type) {
+	case engine.BeginStepParams:
+		return p.Lease
+	case engine.CompleteStepParams:
+		return p.Lease
+	case engine.FailStepParams:
+		return p.Lease
+	case engine.SleepParams:
+		return p.Lease
+	case engine.AwaitSignalParams:
+		return p.Lease
+	case engine.StartChildParams:
+		return p.Lease
+	case engine.AwaitChildrenParams:
+		return p.Lease
+	case engine.SetNoteParams:
+		return p.Lease
+	case engine.CompleteRunParams:
+		return p.Lease
+	case engine.FailRunParams:
+		return p.Lease
+	case engine.ReleaseParams:
+		return p.Lease
+	}
+	return engine.Lease{}
+}

@@ -1,0 +1,157 @@
+package simulate
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	seeds  = flag.Int("simulate.seeds", 60, "how many seeds are tried")
+	from   = flag.Uint64("simulate.from", 1, "the first of them")
+	times  = flag.Int("simulate.times", 1, "how often each is tried")
+	traced = flag.Bool("simulate.trace", false, "write the history of each")
+	file   = flag.String("simulate.plan", "", "a file with a plan, as a failure leaves it, that is tried in the place of seeds")
+	exact  = flag.Bool("simulate.exact", false, "one seed after the other, with fixed luck; for the command replay")
+	shrink = flag.Int("simulate.shrink", 150, "how many plans are tried to find a smaller one that fails")
+)
+
+// simulate carries a plan out in a bubble of its own.
+func simulate(t *testing.T, plan Plan) (report *Report) {
+	synctest.Test(t, func(*testing.T) { report = Run(plan, *traced) })
+	return report
+}
+
+// TestSimulation keeps every promise with every seed. The first that does not is shrunk, and printed.
+func TestSimulation(t *testing.T) {
+	plans, n := func(i int) Plan { return NewPlan(*from + uint64(i)) }, *seeds
+	if *file != "" {
+		plan := readPlan(t, *file)
+		plans, n = func(int) Plan { return plan }, 1
+	}
+	t.Logf("seeds %d to %d", *from, *from+uint64(n)-1)
+	if *exact {
+		runtime.MemProfileRate = 0
+		cryptotest.SetGlobalRandom(t, 1)
+		tryInOrder(t, plans, n)
+		return
+	}
+	total, began := &Report{}, time.Now()
+	var next atomic.Int64
+	var failed atomic.Bool
+	t.Run("lanes", func(t *testing.T) {
+		for lane := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(lane), func(t *testing.T) {
+				t.Parallel()
+				for i := int(next.Add(1) - 1); i < n && !failed.Load(); i = int(next.Add(1) - 1) {
+					if !try(t, plans(i), total) && !failed.Swap(true) {
+						explain(t, plans(i))
+					}
+				}
+			})
+		}
+	})
+	took := time.Since(began)
+	t.Logf("%d seeds in %s, %.0f a second\n%s", n, took.Round(time.Millisecond), float64(n)/took.Seconds(), total)
+	if !t.Failed() && *file == "" && n >= 50 {
+		notVacuous(t, total)
+	}
+}
+
+// tryInOrder is for replays: nothing else goes on beside a seed.
+func tryInOrder(t *testing.T, plans func(i int) Plan, n int) {
+	for i := range n {
+		report := &Report{}
+		try(t, plans(i), report)
+		t.Logf("seed %d: history %016x", plans(i).Seed, report.Trace)
+	}
+}
+
+// try is false when a promise is not kept.
+func try(t *testing.T, plan Plan, total *Report) bool {
+	histories := map[uint64]int{}
+	good := true
+	for range *times {
+		report := simulate(t, plan)
+		total.Add(report)
+		histories[report.Trace]++
+		for _, v := range report.Violations {
+			t.Errorf("seed %d: %s", plan.Seed, v)
+			good = false
+		}
+		if *traced {
+			for _, line := range report.Log {
+				t.Log(line)
+			}
+		}
+	}
+	if *times > 1 {
+		t.Logf("seed %d: %d histories in %d", plan.Seed, len(histories), *times)
+	}
+	return good
+}
+
+// explain prints how to see the failure again, with as little around it as can be.
+func explain(t *testing.T, plan Plan) {
+	first := simulate(t, plan).Broken()
+	small, tried := Shrink(plan, *shrink, func(p Plan) bool {
+		return slices.ContainsFunc(simulate(t, p).Broken(), func(i int) bool { return slices.Contains(first, i) })
+	})
+	text, err := json.MarshalIndent(small, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("kagzi-simulate-%d.json", plan.Seed))
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("again:   go test ./engine/simulate -run TestSimulation -simulate.from=%d -simulate.seeds=1 -simulate.trace -v\n"+
+		"the same each time: go run ./engine/simulate/replay -seed %d -trace\n"+
+		"smaller (of %d plans): go run ./engine/simulate/replay -plan %s -trace\n%s", plan.Seed, plan.Seed, tried, path, text)
+}
+
+func readPlan(t *testing.T, path string) (plan Plan) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &plan)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// notVacuous wants everything that the simulation is about to have happened.
+func notVacuous(t *testing.T, total *Report) {
+	for _, what := range []string{
+		"starts", "bodies", "sleeps", "ends seen", "leases lost", "repeated calls", "schedules", "order: cancel", "order: stop", "order: terminate",
+		"order: pause", "order: signal", "order: retry", "done: FailStep", "done: FailRun", "done: FireSchedule", "done: StartChild",
+		"runs COMPLETED", "runs FAILED", "runs CANCELLED", "runs TIMED_OUT", "fault: call fail", "fault: call lose", "fault: call late",
+		"fault: cut", "fault: gap", "fault: silence", "fault: server killed", "fault: worker killed",
+	} {
+		if total.Counts[what] == 0 {
+			t.Errorf("in %d seeds there was nothing of %q: the simulation proves little", *seeds, what)
+		}
+	}
+}
+
+// TestLostCommits is the control: a database that forgets what it acknowledged has to be found out.
+func TestLostCommits(t *testing.T) {
+	for seed := range uint64(50) {
+		plan := NewPlan(seed)
+		plan.Events = append(plan.Events, Event{Do: "lose", At: plan.Chaos / 2})
+		if len(simulate(t, plan).Violations) > 0 {
+			return
+		}
+	}
+	t.Error("50 databases have lost their last commits, and nobody noticed")
+}

@@ -1,0 +1,227 @@
+package simulate
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/simulate/memory"
+)
+
+// watch holds every change in the database against what may follow upon what. It is written from the promises, not from the rules that the
+// server goes by.
+type watch struct {
+	report *Report
+	trace  bool
+	began  time.Time
+
+	mu     sync.Mutex
+	tokens map[engine.Token]engine.ID // that were ever granted: for which run
+	held   map[string]int             // leases of each concurrency key
+	names  map[engine.ID]int          // of runs, by when they were first seen
+}
+
+func newWatch(r *Report, trace bool) *watch {
+	return &watch{report: r, trace: trace, began: time.Now(), tokens: map[engine.Token]engine.ID{}, held: map[string]int{}, names: map[engine.ID]int{}}
+}
+
+// heed is told of every call, with the database locked.
+func (w *watch) heed(c *memory.Call, changes []memory.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.record(c, changes)
+	if c.Err != nil {
+		w.report.note("refused: " + c.Verb)
+		return
+	}
+	if c.Write {
+		w.report.note("done: " + c.Verb)
+	}
+	w.fenced(c, changes)
+	for _, change := range changes {
+		w.changed(c, change)
+	}
+}
+
+// record adds the call to the trace.
+func (w *watch) record(c *memory.Call, changes []memory.Change) {
+	if !c.Write {
+		return
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %v", c.Verb, c.Err != nil)
+	for _, change := range changes {
+		if r := change.New; r != nil {
+			if _, known := w.names[r.ID]; !known {
+				w.names[r.ID] = len(w.names) + 1
+			}
+			fmt.Fprintf(&b, " %d:%s", w.names[r.ID], r.Status)
+			for _, s := range r.Steps {
+				if before := stepOf(change.Old, s.ID); before == nil || before.Status != s.Status {
+					fmt.Fprintf(&b, " %s#%d:%s", s.Name, s.Attempt, s.Status)
+				}
+			}
+		}
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s", w.report.Trace, b.String())
+	w.report.Trace = h.Sum64()
+	if w.trace {
+		line := fmt.Sprintf("%10s  %s", time.Since(w.began).Round(time.Millisecond), b.String())
+		if c.Err != nil {
+			line += "  (" + c.Err.Error() + ")"
+		}
+		w.report.Log = append(w.report.Log, line)
+	}
+}
+
+// fenced holds writes of workers against the leases: a write that changes something about its run is under the token that the run had, and one
+// that changes nothing was under a token that the run once had.
+func (w *watch) fenced(c *memory.Call, changes []memory.Change) {
+	l := leaseOf(c.Params)
+	if l.RunID.IsZero() {
+		return
+	}
+	run, granted := w.tokens[l.Token]
+	w.report.check(5, granted && run == l.RunID, "%s about run %s counted under a token that it never had", c.Verb, l.RunID)
+	for _, change := range changes {
+		if change.New == nil || change.New.ID != l.RunID || change.Old == nil {
+			continue
+		}
+		held := change.Old.Lease
+		w.report.check(5, held != nil && held.Token == l.Token, "%s changed run %s, whose lease was another", c.Verb, l.RunID)
+	}
+}
+
+// changed holds what has become of one run against what it was.
+func (w *watch) changed(c *memory.Call, change memory.Change) {
+	old, r := change.Old, change.New
+	if r == nil {
+		w.report.check(4, false, "run %s was deleted by %s", old.ID, c.Verb)
+		return
+	}
+	w.leases(c, old, r)
+	w.shape(c, r)
+	if old == nil {
+		w.report.check(8, r.Attempts == 1 && r.Failures == 0 && r.LeaseLosses == 0, "run %s begins with %d attempts", r.ID, r.Attempts)
+		return
+	}
+	if old.Status.Ended() {
+		w.report.check(4, sameEnd(old, r), "%s changed run %s after its end: %s became %s", c.Verb, r.ID, endOf(old), endOf(r))
+	}
+	w.steps(c, old, r)
+	w.attempts(c, old, r)
+}
+
+func sameEnd(a, b *memory.Run) bool {
+	return a.Status == b.Status && a.Output.Equal(b.Output) && a.FinishedAt.Equal(b.FinishedAt) && a.ContinuedAs == b.ContinuedAs &&
+		(a.Error == nil) == (b.Error == nil) && (a.Error == nil || a.Error.Equal(*b.Error)) && a.FinalToken == b.FinalToken
+}
+
+func endOf(r *memory.Run) string {
+	return endText(r.Status.String(), string(r.Output.Data), r.FinishedAt)
+}
+
+// leases holds grants against each other.
+func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
+	var before *memory.Lease
+	if old != nil {
+		before = old.Lease
+	}
+	key := r.Type + "\x00" + r.ConcurrencyKey
+	if r.Lease != nil && (before == nil || before.Token != r.Lease.Token) {
+		w.report.check(5, before == nil, "%s granted run %s, which was held", c.Verb, r.ID)
+		_, used := w.tokens[r.Lease.Token]
+		w.report.check(5, !used, "%s granted run %s under a token that was used before", c.Verb, r.ID)
+		w.tokens[r.Lease.Token] = r.ID
+		if claim, is := c.Params.(engine.ClaimParams); is && old != nil {
+			due := !old.AvailableAt.IsZero() && !old.AvailableAt.After(claim.Now)
+			w.report.check(10, due, "run %s was handed out before its time, or while it was paused", r.ID)
+		}
+		if r.ConcurrencyKey != "" && before == nil {
+			w.held[key]++
+			w.report.check(15, w.held[key] <= max(r.ConcurrencyLimit, 1), "%d runs hold key %s, at most %d may", w.held[key], r.ConcurrencyKey, r.ConcurrencyLimit)
+		}
+	}
+	if before != nil && r.Lease == nil && r.ConcurrencyKey != "" {
+		w.held[key]--
+	}
+}
+
+// shape holds the parts of one run against each other.
+func (w *watch) shape(c *memory.Call, r *memory.Run) {
+	w.report.check(13, (r.Status == engine.RunRunning) == (r.Lease != nil), "after %s run %s is %s, held: %t", c.Verb, r.ID, r.Status, r.Lease != nil)
+	latest, completed, names := map[string]int{}, map[string]int{}, map[string]bool{}
+	for _, s := range r.Steps {
+		names[s.Name] = true
+		if s.Latest {
+			latest[s.Name]++
+		}
+		if s.Status == engine.StepCompleted {
+			completed[s.Name]++
+		}
+		w.report.check(13, !r.Status.Ended() || !s.Open(), "after %s run %s is %s, and its step %s is %s", c.Verb, r.ID, r.Status, s.Name, s.Status)
+	}
+	for name := range names {
+		w.report.check(13, latest[name] == 1, "after %s run %s has %d latest attempts of step %s", c.Verb, r.ID, latest[name], name)
+		w.report.check(3, completed[name] <= 1, "after %s run %s has %d results of step %s", c.Verb, r.ID, completed[name], name)
+	}
+	w.report.check(13, r.RunSteps() == int64(len(names)), "after %s run %s counts %d steps and has %d", c.Verb, r.ID, r.RunSteps(), len(names))
+}
+
+func stepOf(r *memory.Run, id engine.ID) *engine.Step {
+	if r != nil {
+		for _, s := range r.Steps {
+			if s.ID == id {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// steps holds each attempt against what it was.
+func (w *watch) steps(c *memory.Call, old, r *memory.Run) {
+	for _, before := range old.Steps {
+		s := stepOf(r, before.ID)
+		if s == nil {
+			w.report.check(3, false, "%s deleted step %s of run %s", c.Verb, before.Name, r.ID)
+			continue
+		}
+		if before.Status == engine.StepCompleted {
+			w.report.check(3, s.Status == engine.StepCompleted && s.Output.Equal(before.Output) && s.FinishedAt.Equal(before.FinishedAt),
+				"%s changed the result of step %s of run %s from %q to %q", c.Verb, s.Name, r.ID, before.Output.Data, s.Output.Data)
+		}
+		if before.Kind == engine.StepSleep && before.Status == engine.StepRunning && s.Status == engine.StepCompleted {
+			w.report.check(10, !s.WakeAt.After(time.Now()), "%s ended timer %s of run %s at %s, before %s", c.Verb, s.Name, r.ID, time.Now(), s.WakeAt)
+		}
+	}
+}
+
+// attempts holds the run's counts against what has just happened.
+func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
+	failures := r.Attempts - old.Attempts
+	switch c.Verb {
+	case "FailStep", "FailRun", "TimeoutSteps":
+		w.report.check(8, failures >= 0, "%s took %d attempts from run %s", c.Verb, -failures, r.ID)
+		if c.Verb != "TimeoutSteps" {
+			w.report.check(8, failures <= 1, "%s counted %d attempts of run %s", c.Verb, failures, r.ID)
+		}
+		if verdict, is := c.Answer.(engine.Verdict); is && leaseOf(c.Params).RunID == r.ID {
+			w.report.check(8, verdict.Retry == (failures == 1), "FailStep of run %s: retry is %t, and its attempts grew by %d", r.ID, verdict.Retry, failures)
+		}
+	default:
+		w.report.check(8, failures == 0, "%s counted %d attempts of run %s", c.Verb, failures, r.ID)
+	}
+	lost := c.Verb == "OfflineWorker" || c.Verb == "FreeLost" || c.Verb == "RegisterWorker"
+	w.report.check(8, lost || r.LeaseLosses <= old.LeaseLosses, "%s counted a loss of run %s", c.Verb, r.ID)
+	if r.LeaseLosses > old.LeaseLosses {
+		w.report.note("leases lost")
+	}
+	if r.Status == engine.RunFailed && old.Status != engine.RunFailed && lost {
+		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its losses, of which there are %d", r.ID, r.LeaseLosses)
+	}
+}
