@@ -1,0 +1,472 @@
+// Package check holds what clients and workers saw, and what a database holds in the end, to the promises. It knows nothing of how
+// the server keeps them.
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kagzi/kagzi/engine/torture/history"
+)
+
+// Case is all that is known of one torture.
+type Case struct {
+	Events   []history.Event
+	Dump     Dump
+	Expected map[string]Wanted // by request id: what was to be started
+	Ended    bool              // everything was to have ended by the time of the dump
+	// Lossy forgives the loss of acknowledged writes: a standby that lagged behind was promoted, or a control run that is to lose some.
+	Lossy bool
+}
+
+// Wanted is what a start asked for.
+type Wanted struct {
+	Type, Queue string
+	Input       string // a history.Digest
+}
+
+// Line is what came of one invariant.
+type Line struct {
+	ID         string
+	Claim      string
+	Checked    int    // how many things were held to it
+	Of         string // what they are: "acknowledged starts"
+	Violations []string
+	Note       string // a figure beside it
+}
+
+// String is the line as it is printed, with the first violations below.
+func (l Line) String() string {
+	verdict := "ok"
+	if len(l.Violations) > 0 {
+		verdict = "VIOLATED"
+	}
+	text := fmt.Sprintf("%-4s %-8s %7d %s, %d violations%s", l.ID, verdict, l.Checked, l.Of, len(l.Violations), l.Note)
+	for i, v := range l.Violations {
+		if i == shownViolations {
+			return text + fmt.Sprintf("\n       … and %d more", len(l.Violations)-i)
+		}
+		text += fmt.Sprintf("\n       %.400q", v)
+	}
+	return text
+}
+
+const shownViolations = 5
+
+func (l *Line) violate(format string, args ...any) {
+	l.Violations = append(l.Violations, fmt.Sprintf(format, args...))
+}
+
+// Invariants holds the case to I1 to I13 and to a sequential specification of each run. I14, that it proves anything, depends on what was
+// to be shown: see Vacuous.
+func Invariants(c *Case) []Line {
+	i := index(c)
+	lines := []Line{
+		i.startsExist(), i.resultsAreRecorded(), i.resultsNeverChange(), i.endsAreFinal(), i.tokensNeverOverlap(), i.ticksFireOnce(),
+		i.nothingIsStuck(), i.attemptsCountFailures(), i.recordedStepsRunNoMore(), i.sleepsEndInTime(), i.failuresHaveOneHandler(),
+		i.requestsHaveOneRun(), i.rowsBelongTogether(), i.linearizable(),
+	}
+	return lines
+}
+
+// Violated counts the violations of all lines.
+func Violated(lines []Line) int {
+	n := 0
+	for _, l := range lines {
+		n += len(l.Violations)
+	}
+	return n
+}
+
+// indexed is a case in the order in which checks ask.
+type indexed struct {
+	*Case
+	runs  map[string]*Run
+	steps map[stepKey]*Step // the latest attempts
+	byRun map[string][]history.Event
+}
+
+type stepKey struct{ run, step string }
+
+func index(c *Case) *indexed {
+	i := &indexed{Case: c, runs: map[string]*Run{}, steps: map[stepKey]*Step{}, byRun: map[string][]history.Event{}}
+	for n := range c.Dump.Runs {
+		i.runs[c.Dump.Runs[n].ID] = &c.Dump.Runs[n]
+	}
+	for n := range c.Dump.Steps {
+		if s := &c.Dump.Steps[n]; s.Latest {
+			i.steps[stepKey{s.Run, s.Name}] = s
+		}
+	}
+	for _, e := range c.Events {
+		if e.Run != "" {
+			i.byRun[e.Run] = append(i.byRun[e.Run], e)
+		}
+	}
+	return i
+}
+
+// each is the events of an operation with an outcome.
+func (i *indexed) each(op history.Op, outcome history.Outcome, do func(e history.Event)) {
+	for _, e := range i.Events {
+		if e.Op == op && e.Outcome == outcome {
+			do(e)
+		}
+	}
+}
+
+// startsExist is I1, and its reverse: nothing is there that nobody has started.
+func (i *indexed) startsExist() Line {
+	l := Line{ID: "I1", Of: "acknowledged starts and runs"}
+	asked := map[string]bool{}
+	for _, e := range i.Events {
+		if e.Op == history.Start {
+			asked[e.Request] = true
+		}
+	}
+	i.each(history.Start, history.OK, func(e history.Event) {
+		l.Checked++
+		r, want := i.runs[e.Run], i.Expected[e.Request]
+		switch {
+		case r == nil && i.Lossy:
+		case r == nil:
+			l.violate("run %s was acknowledged for request %s and is not there", e.Run, e.Request)
+		case r.Input != want.Input || r.Type != want.Type || r.Queue != want.Queue:
+			l.violate("run %s is of type %s in queue %s with input %s, want %+v", e.Run, r.Type, r.Queue, r.Input, want)
+		}
+	})
+	for _, r := range i.Dump.Runs {
+		l.Checked++
+		if !asked[r.Request] && r.Schedule == "" && r.FailedRun == "" {
+			l.violate("run %s (request %q) is there and nobody has started it", r.ID, r.Request)
+		}
+	}
+	return l
+}
+
+// resultsAreRecorded is I2.
+func (i *indexed) resultsAreRecorded() Line {
+	l := Line{ID: "I2", Of: "acknowledged step results"}
+	i.each(history.Complete, history.OK, func(e history.Event) {
+		l.Checked++
+		s := i.steps[stepKey{e.Run, e.Step}]
+		switch {
+		case (s == nil || s.Status != Completed || s.Output != e.Value) && i.Lossy:
+		case s == nil:
+			l.violate("step %s of run %s was acknowledged and is not there", e.Step, e.Run)
+		case s.Status != Completed || s.Output != e.Value:
+			l.violate("step %s of run %s is %s with %s, but %s was acknowledged", e.Step, e.Run, s.Status, s.Output, e.Value)
+		}
+	})
+	return l
+}
+
+// resultsNeverChange is I3.
+func (i *indexed) resultsNeverChange() Line {
+	l := Line{ID: "I3", Of: "answers with a recorded result"}
+	completed := map[stepKey]int{}
+	for _, s := range i.Dump.Steps {
+		if s.Status == Completed {
+			completed[stepKey{s.Run, s.Name}]++
+		}
+	}
+	for k, n := range completed {
+		if n > 1 {
+			l.violate("step %s of run %s has %d completed attempts", k.step, k.run, n)
+		}
+	}
+	seen := map[stepKey]string{}
+	saw := func(run, step, value string) {
+		l.Checked++
+		k := stepKey{run, step}
+		s := i.steps[k]
+		first, again := seen[k]
+		switch {
+		case i.Lossy && (s == nil || s.Output != value):
+		case s == nil || s.Status != Completed || s.Output != value:
+			l.violate("step %s of run %s was seen with %s and ends as %+v", step, run, value, s)
+		case again && first != value:
+			l.violate("step %s of run %s was seen with %s, and then with %s", step, run, first, value)
+		}
+		seen[k] = value
+	}
+	i.each(history.Claim, history.OK, func(e history.Event) {
+		for step, value := range e.Steps {
+			saw(e.Run, step, value)
+		}
+	})
+	i.each(history.Begin, history.OK, func(e history.Event) {
+		if e.Status == string(Completed) {
+			saw(e.Run, e.Step, e.Value)
+		}
+	})
+	return l
+}
+
+// endsAreFinal is I4.
+func (i *indexed) endsAreFinal() Line {
+	l := Line{ID: "I4", Of: "acknowledged and observed ends"}
+	ended := func(e history.Event, status, value string) {
+		l.Checked++
+		r := i.runs[e.Run]
+		switch {
+		case i.Lossy: // what was lost may have been done again, otherwise
+		case r == nil:
+			l.violate("run %s had ended and is not there", e.Run)
+		case r.Status != status, status == string(Completed) && r.Output != value:
+			l.violate("run %s is %s with %s, but %s (%s) was acknowledged as %s with %s", e.Run, r.Status, r.Output, e.Op, e.Proc, status, value)
+		}
+	}
+	i.each(history.End, history.OK, func(e history.Event) { ended(e, string(Completed), e.Value) })
+	i.each(history.Cancel, history.OK, func(e history.Event) { ended(e, "CANCELLED", "") })
+	i.each(history.EndBadly, history.OK, func(e history.Event) {
+		if e.Status == "FAILED" {
+			ended(e, e.Status, "")
+		}
+	})
+	first := map[string]string{}
+	i.each(history.Observe, history.OK, func(e history.Event) {
+		if !Ended(e.Status) {
+			return
+		}
+		ended(e, e.Status, e.Value)
+		if was, ok := first[e.Run]; ok && was != e.Answer && !i.Lossy {
+			l.violate("run %s ended as %s and was then seen as %s", e.Run, was, e.Answer)
+		}
+		first[e.Run] = e.Answer
+	})
+	return l
+}
+
+// tokensNeverOverlap is I5. A write may be repeated, and its repetition answered, long after it has counted; so it counted at some time
+// between when it was first sent and when it was first answered.
+func (i *indexed) tokensNeverOverlap() Line {
+	l := Line{ID: "I5", Of: "leases that wrote"}
+	for run, events := range i.byRun {
+		type write struct {
+			token, step, value string
+			op                 history.Op
+		}
+		sent, answered := map[write]int64{}, map[write]int64{}
+		for _, e := range events {
+			if e.Token == "" || !Writes(e.Op) {
+				continue
+			}
+			w := write{e.Token, e.Step, e.Value, e.Op}
+			if at, ok := sent[w]; !ok || e.Invoked < at {
+				sent[w] = e.Invoked
+			}
+			if at, ok := answered[w]; e.Outcome == history.OK && (!ok || e.Returned < at) {
+				answered[w] = e.Returned
+			}
+		}
+		type span struct {
+			token    string
+			from, to int64 // in which the token was surely the current one
+		}
+		spans := map[string]*span{}
+		for w, at := range answered {
+			s := spans[w.token]
+			if s == nil {
+				s = &span{w.token, at, sent[w]}
+				spans[w.token] = s
+			}
+			s.from, s.to = min(s.from, at), max(s.to, sent[w])
+		}
+		l.Checked += len(spans)
+		var sure []*span
+		for _, s := range spans {
+			if s.from < s.to {
+				sure = append(sure, s)
+			}
+		}
+		slices.SortFunc(sure, func(a, b *span) int { return strings.Compare(a.token, b.token) })
+		for n, a := range sure {
+			for _, b := range sure[n+1:] {
+				if a.from < b.to && b.from < a.to {
+					l.violate("run %s: the leases %s and %s both wrote at the same time", run, a.token, b.token)
+				}
+			}
+		}
+	}
+	return l
+}
+
+// nothingIsStuck is I7.
+func (i *indexed) nothingIsStuck() Line {
+	l := Line{ID: "I7", Of: "runs that were to end"}
+	for _, r := range i.Dump.Runs {
+		l.Checked++
+		if i.Ended && !Ended(r.Status) {
+			l.violate("run %s (%s) is still %s", r.ID, r.Request, r.Status)
+		}
+	}
+	return l
+}
+
+// attemptsCountFailures is I8.
+func (i *indexed) attemptsCountFailures() Line {
+	l := Line{ID: "I8", Of: "runs' attempts"}
+	for _, r := range i.Dump.Runs {
+		type failure struct {
+			token, step string
+			op          history.Op
+		}
+		sure, open := map[failure]bool{}, map[failure]bool{}
+		for _, e := range i.byRun[r.ID] {
+			f := failure{e.Token, e.Step, e.Op}
+			switch {
+			case e.Op != history.Fail && e.Op != history.EndBadly:
+			case e.Outcome == history.OK && e.Status == "PENDING":
+				sure[f] = true
+			case e.Outcome == history.Unknown:
+				open[f] = true
+			}
+		}
+		for f := range sure {
+			delete(open, f)
+		}
+		l.Checked++
+		if least, most := 1+len(sure), 1+len(sure)+len(open); !i.Lossy && (r.Attempts < least || r.Attempts > most) {
+			l.violate("run %s has %d attempts, want %d to %d", r.ID, r.Attempts, least, most)
+		}
+		if r.Crashed && r.LeaseLosses != MostLosses {
+			l.violate("run %s failed for its lost workers after %d of them, want %d", r.ID, r.LeaseLosses, MostLosses)
+		}
+	}
+	return l
+}
+
+// recordedStepsRunNoMore is I9.
+func (i *indexed) recordedStepsRunNoMore() Line {
+	l := Line{ID: "I9", Of: "executions of steps"}
+	again := 0
+	for run, events := range i.byRun {
+		claims := map[string]history.Event{}
+		recorded := map[string]int64{} // step: when it was acknowledged first
+		begun := map[string]bool{}
+		for _, e := range events {
+			if e.Op == history.Claim {
+				claims[e.Token] = e
+			}
+			if at, ok := recorded[e.Step]; e.Op == history.Complete && e.Outcome == history.OK && (!ok || e.Returned < at) {
+				recorded[e.Step] = e.Returned
+			}
+		}
+		for _, e := range events {
+			if e.Op != history.CodeBegins {
+				continue
+			}
+			l.Checked++
+			if begun[e.Step] {
+				again++
+			}
+			begun[e.Step] = true
+			claim := claims[e.Token]
+			_, known := claim.Steps[e.Step]
+			at, acknowledged := recorded[e.Step]
+			if known || acknowledged && at < claim.Invoked {
+				l.violate("step %s of run %s ran again (%s) after its result was recorded", e.Step, run, e.Proc)
+			}
+		}
+	}
+	if l.Checked > 0 {
+		l.Note = fmt.Sprintf("; %.1f of 1,000 ran more than once, unrecorded or failed", 1000*float64(again)/float64(l.Checked))
+	}
+	return l
+}
+
+// sleepsEndInTime is I10.
+func (i *indexed) sleepsEndInTime() Line {
+	l := Line{ID: "I10", Of: "sleeps"}
+	var latest int64
+	i.each(history.Claim, history.OK, func(e history.Event) {
+		if !e.Woken {
+			return
+		}
+		l.Checked++
+		if e.Early > 0 {
+			l.violate("run %s was handed out %d µs before its sleep ended", e.Run, e.Early/1000)
+		}
+		latest = max(latest, -e.Early)
+	})
+	if l.Checked > 0 {
+		l.Note = fmt.Sprintf("; the latest by %d ms, over all replays", latest/1e6)
+	}
+	return l
+}
+
+// failuresHaveOneHandler is I11.
+func (i *indexed) failuresHaveOneHandler() Line {
+	l := Line{ID: "I11", Of: "failed runs with a handler"}
+	handlers := map[string]int{}
+	for _, r := range i.Dump.Runs {
+		if r.FailedRun == "" {
+			continue
+		}
+		handlers[r.FailedRun]++
+		if failed := i.runs[r.FailedRun]; failed == nil || failed.FailedRun != "" {
+			l.violate("run %s handles %s, which is no run that has one", r.ID, r.FailedRun)
+		}
+	}
+	for _, r := range i.Dump.Runs {
+		want := 0
+		if r.OnFailure != "" && (r.Status == "FAILED" || r.Status == "TIMED_OUT") {
+			l.Checked++
+			want = 1
+		}
+		if handlers[r.ID] != want {
+			l.violate("run %s (%s) has %d handlers, want %d", r.ID, r.Status, handlers[r.ID], want)
+		}
+	}
+	return l
+}
+
+// requestsHaveOneRun is I12.
+func (i *indexed) requestsHaveOneRun() Line {
+	l := Line{ID: "I12", Of: "answers to starts"}
+	answers, rows := map[string]string{}, map[string]int{}
+	i.each(history.Start, history.OK, func(e history.Event) {
+		l.Checked++
+		if was, ok := answers[e.Request]; ok && was != e.Run && !i.Lossy {
+			l.violate("request %s was answered with %s and with %s", e.Request, was, e.Run)
+		}
+		answers[e.Request] = e.Run
+	})
+	for _, r := range i.Dump.Runs {
+		if r.Request != "" {
+			rows[r.Request]++
+		}
+	}
+	for request, n := range rows {
+		if n > 1 {
+			l.violate("request %s has %d runs", request, n)
+		}
+	}
+	return l
+}
+
+// rowsBelongTogether is I13.
+func (i *indexed) rowsBelongTogether() Line {
+	l := Line{ID: "I13", Of: "rows", Checked: i.Dump.Rows}
+	l.Violations = append(l.Violations, i.Dump.Unsound...)
+	held := map[string]int{}
+	for _, lease := range i.Dump.Leases {
+		held[lease.Run]++
+		if r := i.runs[lease.Run]; r == nil || r.Status != "RUNNING" {
+			l.violate("run %s has a lease and is not running", lease.Run)
+		}
+	}
+	for _, r := range i.Dump.Runs {
+		if r.Status == "RUNNING" && held[r.ID] != 1 {
+			l.violate("run %s is running with %d leases", r.ID, held[r.ID])
+		}
+	}
+	for _, s := range i.Dump.Steps {
+		if i.runs[s.Run] == nil {
+			l.violate("step %s belongs to run %s, which is not there", s.Name, s.Run)
+		}
+	}
+	return l
+}

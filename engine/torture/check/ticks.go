@@ -1,0 +1,60 @@
+package check
+
+import "fmt"
+
+// ticksFireOnce is I6. The ticks that a schedule owes are told by division: there is no cron here.
+func (i *indexed) ticksFireOnce() Line {
+	l := Line{ID: "I6", Of: "ticks"}
+	fires := map[string]map[int64]Fire{}
+	for _, f := range i.Dump.Fires {
+		if fires[f.Schedule] == nil {
+			fires[f.Schedule] = map[int64]Fire{}
+		}
+		if _, twice := fires[f.Schedule][f.Tick]; twice {
+			l.violate("schedule %s fired the tick %d twice", f.Schedule, f.Tick)
+		}
+		fires[f.Schedule][f.Tick] = f
+	}
+	runs := map[string]int{}
+	for _, r := range i.Dump.Runs {
+		if r.Schedule != "" {
+			runs[r.Schedule]++
+		}
+	}
+	var latest, skipped int64
+	for _, s := range i.Dump.Schedules {
+		fired := fires[s.ID]
+		if s.Every == 0 { // whose ticks nobody knows
+			continue
+		}
+		if runs[s.ID] != len(fired) {
+			l.violate("schedule %s has %d runs of %d fires", s.ID, runs[s.ID], len(fired))
+		}
+		missed := int64(0)
+		period := s.Every * 1e6
+		for tick := (s.CreatedAt/period + 1) * period; tick <= s.LastFired; tick += period {
+			l.Checked++
+			f, ok := fired[tick]
+			if !ok {
+				missed++
+				continue
+			}
+			latest = max(latest, f.FiredAt-tick)
+			if r := i.runs[f.Run]; r == nil || r.Schedule != s.ID {
+				l.violate("tick %d of schedule %s has no run", tick, s.ID)
+			}
+			delete(fired, tick)
+		}
+		for tick := range fired {
+			l.violate("schedule %s fired %d, which is none of its ticks", s.ID, tick)
+		}
+		if missed != s.Skipped && !i.Lossy {
+			l.violate("schedule %s (every %d s) has missed %d ticks and counts %d as skipped", s.ID, s.Every, missed, s.Skipped)
+		}
+		skipped += s.Skipped
+	}
+	if l.Checked > 0 {
+		l.Note = fmt.Sprintf("; %d skipped, the latest by %d ms, over all faults", skipped, latest/1000)
+	}
+	return l
+}

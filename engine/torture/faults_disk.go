@@ -1,0 +1,181 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// diskMaker makes the disk that the database is on.
+type diskMaker func(ctx context.Context, base string) (*disk, error)
+
+func onLoop(size int64) diskMaker {
+	return func(ctx context.Context, base string) (*disk, error) { return loopDisk(ctx, base, size) }
+}
+
+func inMemory(size int64) diskMaker {
+	return func(_ context.Context, base string) (*disk, error) { return memoryDisk(base, size) }
+}
+
+// powerCuts is F-40: the disk forgets what was not synced, and the server is gone.
+func powerCuts(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(2), t.brief(5), func() error {
+		ctx := context.WithoutCancel(ctx)
+		s, d := t.rig.servers[0], t.rig.disk
+		var cut error
+		t.rig.fault("cut the power", func() bool {
+			cut = d.cutPower()
+			s.kill()
+			return cut == nil
+		})
+		if cut != nil {
+			return cut
+		}
+		if err := d.unmount(); err != nil {
+			return err
+		}
+		if err := d.mount(ctx); err != nil {
+			return err
+		}
+		if err := t.soundNow(ctx); err != nil {
+			return err
+		}
+		return s.start(ctx)
+	})
+}
+
+// fillDisk is F-43: first there is little room, in which what is begun may end, then none at all.
+func fillDisk(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(2), t.brief(4), func() error {
+		var failed error
+		for _, left := range []int64{100, 0} {
+			t.rig.fault(fmt.Sprintf("leave %d MiB of the disk", left), func() bool {
+				free, err := t.rig.disk.fill(left)
+				if failed = err; err != nil {
+					return false
+				}
+				t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(15))
+				failed = free()
+				return failed == nil
+			})
+			if failed != nil {
+				return failed
+			}
+		}
+		return nil
+	})
+}
+
+// failing makes the nemesis of F-44 and F-46: from a moment on, some of a server's system calls fail.
+func failing(failure string, kinds ...string) func(context.Context, *torture) error {
+	return func(ctx context.Context, t *torture) error {
+		strace, err := exec.LookPath("strace")
+		if err != nil {
+			return notHere("strace is not installed")
+		}
+		n := 0
+		return t.every(ctx, t.brief(0.5), t.brief(1), func() error {
+			calls := kinds[n%len(kinds)]
+			n++
+			return t.failCalls(context.WithoutCancel(ctx), strace, calls, failure)
+		})
+	}
+}
+
+// failCalls has a life of a server in which the calls fail from the n-th on. It has to end it.
+func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) error {
+	s := t.rig.servers[0]
+	s.kill()
+	s.wrap = []string{strace, "-D", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", "trace=" + calls,
+		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d+", calls, failure, 30+t.rig.luck.n(60))}
+	err := s.start(ctx)
+	s.wrap = nil
+	if err != nil && !s.current().ended() {
+		return err
+	}
+	t.rig.fault(failure+" from "+calls, func() bool {
+		life := s.current()
+		select {
+		case <-life.done:
+		case <-time.After(pointLimit):
+			t.rig.report("a server whose %s end with %s went on", calls, failure)
+			return false
+		}
+		if code := life.exit(); code != exitDisk {
+			t.rig.report("a server whose %s end with %s ended with %s, want exit code %d: %s", calls, failure, life.cmd.ProcessState, exitDisk, life.out.tail())
+		}
+		return true
+	})
+	return s.start(ctx)
+}
+
+// exitDisk is the exit code of a server that cannot trust its disk.
+const exitDisk = 70
+
+// slowSyncs makes each sync of the servers take longer.
+func slowSyncs(delay time.Duration) func(s *shape) {
+	return func(s *shape) {
+		s.Wrap = []string{"strace", "-D", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", "trace=fsync,fdatasync",
+			"-e", fmt.Sprintf("inject=fsync,fdatasync:delay_enter=%d", delay.Microseconds())}
+	}
+}
+
+// justSlow notes that the whole time was slow.
+func justSlow(ctx context.Context, t *torture) error {
+	if _, err := exec.LookPath("strace"); err != nil {
+		return notHere("strace is not installed")
+	}
+	t.rig.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
+	return nil
+}
+
+// pinLog is F-50: somebody else reads the file, in a transaction that stays open.
+func pinLog(ctx context.Context, t *torture) error {
+	db, err := openSQL(t.rig.url(), "ro")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var rows int
+	if err := tx.QueryRowContext(ctx, "select count(*) from runs").Scan(&rows); err != nil {
+		return err
+	}
+	t.rig.fault("a reader holds the log", func() bool {
+		<-ctx.Done()
+		if info, err := os.Stat(t.rig.sqliteFile() + "-wal"); err == nil {
+			t.peak = info.Size()
+		}
+		_ = tx.Rollback()
+		return t.peak > 0
+	})
+	return nil
+}
+
+// logShrinks wants the log to be small again when its reader has gone.
+func logShrinks(t *torture) figure {
+	const limit = 64 << 20
+	f := figure{name: "the log after its reader has gone", limit: "≤ 64 MiB"}
+	f.got = fmt.Sprintf("%.1f MiB, %.1f MiB with the reader", float64(t.left)/(1<<20), float64(t.peak)/(1<<20))
+	f.ok = t.left <= limit
+	return f
+}
+
+// lostAcknowledgements is how many acknowledged writes the control run has lost: it shows that the power cuts bite.
+func lostAcknowledgements(r *report) int {
+	lost := 0
+	for _, l := range r.lines {
+		if strings.Contains(" I1 I2 I4 LIN ", " "+l.ID+" ") {
+			lost += len(l.Violations)
+		}
+	}
+	return lost
+}

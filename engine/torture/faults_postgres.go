@@ -1,0 +1,367 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// restartPostgres is F-20: by turns in good order and not.
+func restartPostgres(ctx context.Context, t *torture) error {
+	n := 0
+	return t.every(ctx, t.brief(10), t.brief(20), func() error {
+		mode, name := syscall.SIGINT, "stop Postgres (fast)"
+		if n++; n%2 == 0 {
+			mode, name = syscall.SIGQUIT, "stop Postgres (immediate)"
+		}
+		t.rig.fault(name, func() bool { return t.rig.cluster.shut(mode) })
+		return t.rig.cluster.start(context.WithoutCancel(ctx))
+	})
+}
+
+// terminateBackends is F-21.
+func terminateBackends(ctx context.Context, t *torture) error {
+	return t.withPostgres(ctx, func(conn *pgx.Conn) error {
+		const one = `select count(pg_terminate_backend(pid)) from (
+			select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by random() limit 1) victims`
+		return t.every(ctx, 150*time.Millisecond, 250*time.Millisecond, func() (err error) {
+			t.rig.fault("terminate a backend", func() bool {
+				ended := 0
+				err = conn.QueryRow(context.WithoutCancel(ctx), one).Scan(&ended)
+				return ended == 1
+			})
+			return err
+		})
+	})
+}
+
+// withPostgres lends a connection of the nemesis's own.
+func (t *torture) withPostgres(ctx context.Context, do func(conn *pgx.Conn) error) error {
+	conn, err := t.rig.cluster.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return do(conn)
+}
+
+// takeConnections is F-22: all free connections are held, while a server is started that needs some.
+func takeConnections(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(2), t.brief(5), func() error {
+		var held []*pgx.Conn
+		defer func() {
+			for _, conn := range held {
+				conn.Close(context.WithoutCancel(ctx))
+			}
+		}()
+		var started chan error
+		t.rig.fault("hold all connections", func() bool {
+			s := t.rig.servers[len(t.rig.servers)-1]
+			s.kill()
+			for {
+				conn, err := t.rig.cluster.connect(context.WithoutCancel(ctx))
+				if err != nil {
+					break
+				}
+				held = append(held, conn)
+			}
+			started = make(chan error, 1)
+			go func() { started <- s.start(context.WithoutCancel(ctx)) }()
+			t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(20))
+			return len(held) > 0
+		})
+		for _, conn := range held {
+			conn.Close(context.WithoutCancel(ctx))
+		}
+		held = nil
+		return <-started
+	})
+}
+
+// pinRows is F-23: a transaction that stays open keeps every dead row.
+func pinRows(ctx context.Context, t *torture) error {
+	return t.withPostgres(ctx, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "begin isolation level repeatable read"); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "select txid_current(), count(*) from runs"); err != nil {
+			return err
+		}
+		t.rig.fault("pin xmin", func() bool { <-ctx.Done(); return true })
+		return nil
+	})
+}
+
+// readEverything is F-24: four analysts, each in a long transaction.
+func readEverything(ctx context.Context, t *torture) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for range 4 {
+		group.Go(func() {
+			err := t.withPostgres(ctx, func(conn *pgx.Conn) error {
+				if _, err := conn.Exec(ctx, "begin isolation level repeatable read"); err != nil {
+					return err
+				}
+				for ctx.Err() == nil {
+					if _, err := conn.Exec(ctx, "select count(*), max(length(output)) from runs join steps using (run_id)"); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil && ctx.Err() == nil {
+				t.rig.report("a reader: %v", err)
+			}
+		})
+	}
+	t.rig.fault("read everything", func() bool { <-ctx.Done(); return true })
+	return nil
+}
+
+// lockTables is F-25.
+func lockTables(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(5), t.brief(10), func() error {
+		return t.withPostgres(ctx, func(conn *pgx.Conn) error {
+			if _, err := conn.Exec(ctx, "begin"); err != nil {
+				return ctxless(ctx, err)
+			}
+			_, err := conn.Exec(ctx, "lock table runs")
+			if err != nil {
+				return ctxless(ctx, err)
+			}
+			t.rig.fault("lock a table", func() bool {
+				t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(10)+time.Second)
+				_, err := conn.Exec(context.WithoutCancel(ctx), "rollback")
+				return err == nil
+			})
+			return nil
+		})
+	})
+}
+
+// ctxless is err unless the faults are over.
+func ctxless(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// cutCommits is F-29: connections are broken after a commit has reached Postgres, and before the server hears of it.
+func cutCommits(ctx context.Context, t *torture) error {
+	var cuts atomic.Int64
+	for _, s := range t.rig.servers {
+		p := s.database
+		p.mu.Lock()
+		p.watch = func() watch {
+			w := &commitWatch{statements: map[string]string{}}
+			return func(up bool, data []byte) verdict {
+				if up && w.commits(data) && t.rig.luck.n(4) == 0 {
+					cuts.Add(1)
+					t.rig.fault("cut a commit's answer off", func() bool { return true })
+					return passCut
+				}
+				return pass
+			}
+		}
+		p.mu.Unlock()
+		p.cut() // so that all connections are watched
+	}
+	<-ctx.Done()
+	for _, s := range t.rig.servers {
+		s.database.mu.Lock()
+		s.database.watch = nil
+		s.database.mu.Unlock()
+		s.database.cut()
+	}
+	if cuts.Load() == 0 {
+		return fmt.Errorf("no commit was seen to pass")
+	}
+	return nil
+}
+
+// commitWatch reads the messages of a connection to Postgres, as far as it takes to know a commit.
+type commitWatch struct {
+	begun      bool // the first message has no type
+	rest       []byte
+	statements map[string]string // by name
+}
+
+// commits reports whether a commit is among the messages that end in data.
+func (w *commitWatch) commits(data []byte) bool {
+	w.rest = append(w.rest, data...)
+	found := false
+	for {
+		head := 5
+		if !w.begun {
+			head = 4
+		}
+		if len(w.rest) < head {
+			return found
+		}
+		size := int(binary.BigEndian.Uint32(w.rest[head-4:])) + head - 4
+		if len(w.rest) < size {
+			return found
+		}
+		if w.begun {
+			found = w.isCommit(w.rest[0], w.rest[head:size]) || found
+		}
+		w.begun = true
+		w.rest = w.rest[size:]
+	}
+}
+
+func (w *commitWatch) isCommit(kind byte, body []byte) bool {
+	first, rest, _ := bytes.Cut(body, []byte{0})
+	second, _, _ := bytes.Cut(rest, []byte{0})
+	switch kind {
+	case 'Q':
+		return bytes.EqualFold(first, []byte("commit"))
+	case 'P':
+		w.statements[string(first)] = string(second)
+	case 'B':
+		return w.statements[string(second)] == "commit"
+	}
+	return false
+}
+
+// startBouncer puts PgBouncer, in transaction mode, between the servers and Postgres.
+func (r *rig) startBouncer(ctx context.Context) error {
+	path, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		return notHere("PgBouncer is not installed")
+	}
+	dir := filepath.Join(r.dir, "bouncer")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	owner, err := unprivileged(dir)
+	if err != nil {
+		return err
+	}
+	config := filepath.Join(dir, "pgbouncer.ini")
+	// With auth_type any everybody is the user whom the database's line names.
+	text := fmt.Sprintf("[databases]\n* = host=%s user=postgres\n[pgbouncer]\nlisten_addr=\nunix_socket_dir=%s\nlisten_port=6432\nauth_type=any\n"+
+		"pool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=20\nignore_startup_parameters=extra_float_digits\n", r.cluster.dir, dir)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		return err
+	}
+	cmd := exec.Command(path, config)
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: owner}
+	if r.bouncer, err = spawn(cmd, filepath.Join(dir, "log")); err != nil {
+		return err
+	}
+	r.bounce = filepath.Join(dir, ".s.PGSQL.6432")
+	limit := time.Now().Add(startLimit)
+	for time.Now().Before(limit) && !r.bouncer.ended() {
+		if _, err := os.Stat(r.bounce); err == nil {
+			return nil
+		}
+		breathe(ctx)
+	}
+	return fmt.Errorf("PgBouncer does not start: %s", r.bouncer.out.tail())
+}
+
+// promote makes a nemesis that kills the primary and promotes a standby, which may lag behind.
+func promote(lagging bool) func(context.Context, *torture) error {
+	return func(ctx context.Context, t *torture) error {
+		n := 0
+		return t.every(ctx, t.brief(1), t.brief(3), func() error {
+			n++
+			ctx := context.WithoutCancel(ctx)
+			old := t.rig.cluster
+			next, err := old.standby(ctx, filepath.Join(t.rig.dir, fmt.Sprintf("pg-%d", n)), "hot_standby=on")
+			if err != nil {
+				return err
+			}
+			t.rig.spare = next
+			if !lagging {
+				if err := old.ask(ctx, "alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"); err != nil {
+					return err
+				}
+				if err := old.awaitTrue(ctx, "select count(*) = 1 from pg_stat_replication where sync_state = 'sync'"); err != nil {
+					return err
+				}
+			}
+			t.pause(ctx, t.brief(2), t.brief(5))
+			if lagging {
+				next.signalAll(syscall.SIGSTOP)
+				t.pause(ctx, 2*time.Second, 3*time.Second)
+			}
+			t.rig.fault("kill the primary", old.kill)
+			next.signalAll(syscall.SIGCONT)
+			t.rig.cluster, t.rig.spare = next, nil
+			if err := next.promote(ctx); err != nil {
+				return err
+			}
+			for _, s := range t.rig.servers {
+				s.database.aim(next.socket())
+			}
+			return nil
+		})
+	}
+}
+
+// promote ends a cluster's life as a standby. Its commits do not wait for the next standby, which does not exist yet.
+func (c *cluster) promote(ctx context.Context) error {
+	if err := c.ask(ctx, "select pg_promote(false)"); err != nil {
+		return err
+	}
+	if err := c.awaitTrue(ctx, "select not pg_is_in_recovery()"); err != nil {
+		return err
+	}
+	return c.ask(ctx, "alter system reset synchronous_standby_names", "select pg_reload_conf()")
+}
+
+// awaitTrue asks until the answer is yes.
+func (c *cluster) awaitTrue(ctx context.Context, query string) error {
+	limit := time.Now().Add(startLimit)
+	for {
+		yes := false
+		conn, err := c.connect(ctx)
+		if err == nil {
+			err = conn.QueryRow(ctx, query).Scan(&yes)
+			conn.Close(ctx)
+		}
+		if err == nil && yes {
+			return nil
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("%s: still not true (%w)", query, err)
+		}
+		breathe(ctx)
+	}
+}
+
+// fillPostgres is F-27. Postgres stops when it cannot write its log, and is started again when there is room.
+func fillPostgres(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(2), t.brief(5), func() error {
+		ctx := context.WithoutCancel(ctx)
+		var failed error
+		t.rig.fault("fill the disk of Postgres", func() bool {
+			free, err := t.rig.disk.fill(0)
+			if failed = err; err != nil {
+				return false
+			}
+			t.pause(ctx, t.brief(20), t.brief(30))
+			failed = free()
+			return failed == nil
+		})
+		if failed == nil && t.rig.cluster.life.ended() {
+			failed = t.rig.cluster.start(ctx)
+		}
+		return failed
+	})
+}

@@ -1,0 +1,200 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// worker is one of the workers, at random.
+func (t *torture) worker() *worker { return t.rig.workers[t.rig.luck.n(len(t.rig.workers))] }
+
+// server is one of the servers, at random.
+func (t *torture) server() *server { return t.rig.servers[t.rig.luck.n(len(t.rig.servers))] }
+
+// killWorkers is F-01.
+func killWorkers(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(1), t.brief(4), func() error {
+		w := t.worker()
+		t.rig.fault(faultOnWorker+w.alias(), func() bool { return w.current().kill() })
+		t.pause(ctx, 0, 2*time.Second)
+		return w.start()
+	})
+}
+
+// alias is the worker's current life as it calls itself in the history.
+func (w *worker) alias() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.name + "." + strconv.Itoa(w.lives)
+}
+
+// brief is so many seconds, less when the whole takes less than the matrix has it.
+func (t *torture) brief(seconds float64) time.Duration {
+	share := min(1, float64(t.options.duration)/float64(time.Minute))
+	return max(200*time.Millisecond, time.Duration(seconds*share*float64(time.Second)))
+}
+
+// killServers is F-02 and F-03.
+func killServers(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(5), t.brief(15), func() error {
+		s := t.server()
+		t.rig.fault("kill "+s.name, s.kill)
+		t.pause(ctx, 0, time.Second)
+		if t.options.db == dbSQLite {
+			if err := t.soundNow(ctx); err != nil {
+				return err
+			}
+		}
+		return s.start(context.WithoutCancel(ctx))
+	})
+}
+
+// soundNow checks the database of a server that has just been killed.
+func (t *torture) soundNow(ctx context.Context) error {
+	findings, err := soundness(context.WithoutCancel(ctx), t.rig.program, t.rig.dir, t.rig.url())
+	for _, f := range findings {
+		t.rig.report("after a kill: %s", f)
+	}
+	return err
+}
+
+// failpoints are the moments at which a server can be made to die, each with how often it passes before, at most.
+var failpoints = map[string][]string{
+	dbSQLite:   {"sqlite.before_commit:25", "sqlite.after_commit:25", "sqlite.mid_group:3", "sqlite.after_claim:4", "dispatch.after_claim:4"},
+	dbPostgres: {"postgres.before_commit:25", "postgres.after_commit:25", "postgres.mid_group:3", "postgres.after_claim:4", "dispatch.after_claim:4"},
+}
+
+// dieAtFailpoints is F-04: each life of a server ends at the next of the moments.
+func dieAtFailpoints(ctx context.Context, t *torture) error {
+	points := failpoints[dbSQLite]
+	if t.options.db != dbSQLite {
+		points = failpoints[dbPostgres]
+	}
+	defer t.disarm(context.WithoutCancel(ctx))
+	for n := 0; ctx.Err() == nil; n++ {
+		s := t.server()
+		name, most, _ := strings.Cut(points[n%len(points)], ":")
+		passes, _ := strconv.Atoi(most)
+		s.kill() // the life that has no moment to die at; the one that follows has
+		s.mu.Lock()
+		s.env = []string{"KAGZI_FAILPOINT=" + name + ":" + strconv.Itoa(1+t.rig.luck.n(passes))}
+		s.mu.Unlock()
+		err := s.start(context.WithoutCancel(ctx))
+		if err != nil && !s.current().ended() {
+			return err
+		}
+		select {
+		case <-s.current().done: // some die before they serve
+			t.rig.fault("die at "+name, func() bool { return s.current().exit() == -1 })
+		case <-time.After(pointLimit):
+			t.rig.fault("die at "+name, func() bool { return false })
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// disarm ends the lives that are still to die at a failpoint.
+func (t *torture) disarm(ctx context.Context) {
+	for _, s := range t.rig.servers {
+		s.kill()
+		if err := s.start(ctx); err != nil {
+			t.rig.report("%v", err)
+		}
+	}
+}
+
+// pointLimit is how long a server may live that is to die at a failpoint.
+const pointLimit = 20 * time.Second
+
+// killPostgres is F-05.
+func killPostgres(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(10), t.brief(20), func() error {
+		t.rig.fault("kill Postgres", t.rig.cluster.kill)
+		t.pause(ctx, 0, 500*time.Millisecond)
+		return t.rig.cluster.start(context.WithoutCancel(ctx))
+	})
+}
+
+// killEverything is F-06.
+func killEverything(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(10), t.brief(20), func() error {
+		var group sync.WaitGroup
+		for _, s := range t.rig.servers {
+			group.Go(func() { t.rig.fault("kill "+s.name, s.kill) })
+		}
+		for _, w := range t.rig.workers {
+			group.Go(func() { t.rig.fault(faultOnWorker+w.alias(), func() bool { return w.current().kill() }) })
+		}
+		if t.rig.cluster != nil {
+			group.Go(func() { t.rig.fault("kill Postgres", t.rig.cluster.kill) })
+		}
+		group.Wait()
+		return t.rig.heal(context.WithoutCancel(ctx))
+	})
+}
+
+// restartAll is F-07: each part in turn is asked to end, and is followed by another.
+func restartAll(ctx context.Context, t *torture) error {
+	n := 0
+	return t.every(ctx, t.brief(5), t.brief(10), func() error {
+		defer func() { n++ }()
+		parts := len(t.rig.workers) + len(t.rig.servers)
+		if i := n % parts; i < len(t.rig.servers) {
+			s := t.rig.servers[i]
+			t.rig.fault("stop "+s.name, func() bool { return t.ends(s.name, s.current()) })
+			return s.start(context.WithoutCancel(ctx))
+		}
+		w := t.rig.workers[n%len(t.rig.workers)]
+		t.rig.fault("stop "+w.name, func() bool { return t.ends(w.name, w.current()) })
+		return w.start()
+	})
+}
+
+func (t *torture) ends(name string, p *process) bool {
+	if _, err := p.stop(stopLimit); err != nil {
+		t.rig.report("%s: %v", name, err)
+	}
+	return true
+}
+
+// freezeWorkers is F-10: a worker that has stood still finds its leases lost, and nothing that it still sends counts.
+func freezeWorkers(ctx context.Context, t *torture) error {
+	lease := t.rig.shape.Lease
+	return t.every(ctx, t.brief(1), t.brief(3), func() error {
+		w := t.worker()
+		life := w.current()
+		t.rig.fault(faultOnWorker+w.alias(), func() bool { return life.signal(syscall.SIGSTOP) })
+		t.pause(context.WithoutCancel(ctx), lease+time.Second, 3*lease)
+		life.signal(syscall.SIGCONT)
+		return nil
+	})
+}
+
+// freezeServers is F-11.
+func freezeServers(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(2), t.brief(5), func() error {
+		s := t.server()
+		life := s.current()
+		t.rig.fault("freeze "+s.name, func() bool { return life.signal(syscall.SIGSTOP) })
+		t.pause(context.WithoutCancel(ctx), 2*t.rig.shape.Lease, 2*t.rig.shape.Lease+time.Second)
+		life.signal(syscall.SIGCONT)
+		return nil
+	})
+}
+
+// freezePostgres is F-12.
+func freezePostgres(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(5), t.brief(10), func() error {
+		t.rig.fault("freeze Postgres", func() bool { return t.rig.cluster.signalAll(syscall.SIGSTOP) })
+		t.pause(context.WithoutCancel(ctx), t.brief(20), t.brief(40))
+		t.rig.cluster.signalAll(syscall.SIGCONT)
+		return nil
+	})
+}

@@ -1,0 +1,175 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// noClock is F-60 and F-62.
+func noClock(context.Context, *torture) error {
+	return notHere("a Go program reads the clock without the C library and without a system call, so that only the whole machine's clock " +
+		"could be set; the simulation moves clocks instead")
+}
+
+// manySchedules creates a share of a thousand schedules that fire each second.
+func manySchedules(ctx context.Context, t *torture) error {
+	for i := range max(10, int(100*t.options.scale)) {
+		s, err := kagzi.CreateSchedule(ctx, t.load.clients[0].sdk, tickType, "* * * * * *", job{Name: fmt.Sprint("tick ", i)}, kagzi.ScheduleOptions{MaxCatchup: 100_000})
+		if err != nil {
+			return err
+		}
+		t.ticks = append(t.ticks, s)
+	}
+	return nil
+}
+
+// sleepThrough is F-64: to the schedules it is as if all servers had been down for a time, whose ticks are owed and partly skipped.
+func sleepThrough(ctx context.Context, t *torture) error {
+	ctx = context.WithoutCancel(ctx)
+	for _, s := range t.rig.servers {
+		s.kill()
+	}
+	var err error
+	t.rig.fault("an hour's downtime", func() bool {
+		err = t.execute(ctx,
+			"update schedules set created_at = created_at - 3600000000, next_fire_at = next_fire_at - 3600000000, last_fired_at = last_fired_at - 3600000000",
+			"update fires set tick = tick - 3600000000, fired_at = fired_at - 3600000000")
+		return err == nil
+	})
+	for _, s := range t.rig.servers {
+		if err == nil {
+			err = s.start(ctx)
+		}
+	}
+	return err
+}
+
+// execute changes the database past the servers.
+func (t *torture) execute(ctx context.Context, statements ...string) error {
+	db, err := openSQL(t.rig.url(), "rw")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// badSchedules is F-66: rows that no server would have written.
+func badSchedules(ctx context.Context, t *torture) error {
+	c := t.load.clients[0].sdk
+	names := []string{"bad-cron", "bad-zone", "bad-both"}
+	for _, name := range names {
+		if _, err := kagzi.CreateSchedule(ctx, c, tickType, "*/2 * * * * *", job{Name: name}, kagzi.ScheduleOptions{Name: name}); err != nil {
+			return err
+		}
+	}
+	var err error
+	t.rig.fault("bad schedules", func() bool {
+		err = t.execute(ctx,
+			"update schedules set cron_expr = 'never was a cron' where name in ('bad-cron', 'bad-both')",
+			"update schedules set time_zone = 'Nowhere/Nothing' where name in ('bad-zone', 'bad-both')")
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	for _, name := range names {
+		d, err := c.GetScheduleByName(context.WithoutCancel(ctx), name)
+		if err != nil {
+			return err
+		}
+		if d.Broken == "" {
+			t.rig.report("schedule %s is not said to be broken", name)
+		}
+	}
+	return nil
+}
+
+// pausing is a time in which a schedule was surely paused: microseconds since 1970.
+type pausing struct {
+	schedule string
+	from, to int64
+}
+
+// raceSchedules is F-67: schedules are paused and resumed as they fire, and others come and go.
+func raceSchedules(ctx context.Context, t *torture) error {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for _, s := range t.ticks {
+		group.Go(func() {
+			for t.pause(ctx, 200*time.Millisecond, time.Second) {
+				p := pausing{schedule: s.ID()}
+				t.rig.fault("pause and resume", func() bool {
+					if s.Pause(context.WithoutCancel(ctx), "race") != nil {
+						return false
+					}
+					p.from = time.Now().UnixMicro()
+					t.pause(ctx, 0, 1500*time.Millisecond)
+					p.to = time.Now().UnixMicro()
+					return s.Resume(context.WithoutCancel(ctx), "race") == nil
+				})
+				mu.Lock()
+				t.pauses = append(t.pauses, p)
+				mu.Unlock()
+			}
+		})
+	}
+	group.Go(func() {
+		for t.pause(ctx, 0, time.Second) {
+			t.rig.fault("create and delete", func() bool {
+				s, err := kagzi.CreateSchedule(context.WithoutCancel(ctx), t.load.clients[0].sdk, tickType, "* * * * * *", job{Name: "brief"}, kagzi.ScheduleOptions{})
+				if err != nil {
+					return false
+				}
+				t.pause(ctx, 500*time.Millisecond, 2*time.Second)
+				return s.Delete(context.WithoutCancel(ctx), "race") == nil
+			})
+		}
+	})
+	group.Wait()
+	return nil
+}
+
+// quietWhilePaused wants no schedule to have fired while it was paused.
+func quietWhilePaused(t *torture) figure {
+	n := 0
+	for _, p := range t.pauses {
+		for _, f := range t.dump.Fires {
+			if f.Schedule == p.schedule && f.FiredAt > p.from && f.FiredAt < p.to {
+				n++
+			}
+		}
+	}
+	return figure{name: fmt.Sprintf("ticks fired in %d pauses", len(t.pauses)), got: fmt.Sprint(n), limit: "0", ok: n == 0, hard: true}
+}
+
+// skippedOnce wants an hour's ticks to be skipped but for the last that may be caught up with.
+func skippedOnce(t *torture) figure {
+	f := figure{name: "ticks skipped of an hour", limit: "about 3600 / period − 100 for each schedule", ok: true, hard: true}
+	for _, s := range t.dump.Schedules {
+		if s.Every == 0 {
+			continue
+		}
+		want := max(0, 3600/s.Every-caughtUp)
+		f.got += fmt.Sprintf("%d of every %d s; ", s.Skipped, s.Every)
+		if slack := 60/s.Every + 2; s.Skipped < want-slack || s.Skipped > want+slack { // for the time in which the servers came up and caught up
+			f.ok = false
+		}
+	}
+	return f
+}
+
+// caughtUp is how many missed ticks the schedules of F-64 catch up with.
+const caughtUp = 100

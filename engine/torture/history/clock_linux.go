@@ -1,0 +1,12 @@
+package history
+
+import "golang.org/x/sys/unix"
+
+// Now is the time in nanoseconds since the machine came up.
+func Now() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		panic("this machine has no monotonic clock")
+	}
+	return t.Nano()
+}

@@ -1,0 +1,70 @@
+// Package history holds what clients, workers and the nemesis saw and did while a server was tortured: one event for each operation, with
+// when it was begun and when its answer came. It is written down before anything is sent, so that it outlives whoever writes it.
+package history
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// Op is what was done.
+type Op string
+
+const (
+	Start    Op = "start"    // of a run, by its Request; an answer gives the Run
+	Observe  Op = "observe"  // a run was read: Status, and Value once it has ended
+	Cancel   Op = "cancel"   // of a run, at once
+	Claim    Op = "claim"    // a worker was handed a run, with a Token and the Steps that are recorded
+	Begin    Op = "begin"    // of a step; Value is what was recorded before, if Status says COMPLETED
+	Complete Op = "complete" // of a step, with Value
+	Fail     Op = "fail"     // of a step's attempt; Status PENDING when it is to be run again
+	Park     Op = "park"     // a sleep: the lease is given back
+	Release  Op = "release"  // the run is handed back
+	End      Op = "end"      // of a run, with Value
+	EndBadly Op = "endbadly" // of a run, by an error; Status PENDING when it is to be run again
+
+	CodeBegins Op = "code"  // a step's own code runs, on its way to the result Value
+	Fault      Op = "fault" // the nemesis did what Step says; Outcome OK when it did hit
+)
+
+// Outcome is what is known of an operation.
+type Outcome string
+
+const (
+	OK      Outcome = "ok"      // it counted
+	Refused Outcome = "refused" // it did not count
+	Unknown Outcome = ""        // it may have counted, at any time after it was begun
+)
+
+// Event is one operation. Times are nanoseconds of the clock that all processes of this machine share and nobody sets.
+type Event struct {
+	Proc     string  `json:"proc"`
+	Seq      int64   `json:"seq"` // of the process; a later line with the same number takes the place of an earlier one
+	Op       Op      `json:"op"`
+	Invoked  int64   `json:"invoked"`
+	Returned int64   `json:"returned,omitempty"` // 0 while there is no answer
+	Outcome  Outcome `json:"outcome,omitempty"`
+	Code     string  `json:"code,omitempty"` // of a refusal: LEASE_LOST, ..
+
+	Run     string `json:"run,omitempty"`
+	Request string `json:"request,omitempty"`
+	Step    string `json:"step,omitempty"`
+	Token   string `json:"token,omitempty"`
+	Value   string `json:"value,omitempty"`  // a Digest
+	Status  string `json:"status,omitempty"` // as the answer has it, without its prefix
+	Answer  string `json:"answer,omitempty"` // an observed end, whole: for comparing with other observations of it
+	Held    bool   `json:"held,omitempty"`   // the operation keeps the lease although it parks
+
+	Steps map[string]string `json:"steps,omitempty"` // of a claim: the completed steps that ran code, with their values
+	Early int64             `json:"early,omitempty"` // of a claim: nanoseconds that its last sleep ended early; negative when late
+	Woken bool              `json:"woken,omitempty"` // of a claim: a sleep has just ended
+}
+
+// Digest is the data itself while it is short, else its hash.
+func Digest(data []byte) string {
+	if len(data) <= 96 {
+		return string(data)
+	}
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,149 @@
+package history
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+)
+
+// Log is one process's part of the history. Its methods may be called from any goroutine.
+type Log struct {
+	proc string
+
+	mu     sync.Mutex
+	seq    int64
+	file   *os.File // nil: kept in memory
+	kept   []Event
+	failed error
+}
+
+// NewLog is a log in memory, for a process that nobody kills.
+func NewLog(proc string) *Log { return &Log{proc: proc} }
+
+// OpenLog is a log in a file, which keeps each line that was written whatever becomes of the process.
+func OpenLog(proc, path string) (*Log, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &Log{proc: proc, file: f}, nil
+}
+
+// Begin writes down that an operation is begun. Its answer is to be noted by Finish.
+func (l *Log) Begin(e Event) Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seq++
+	e.Proc, e.Seq, e.Invoked = l.proc, l.seq, Now()
+	l.write(e)
+	return e
+}
+
+// Finish writes down what came of an operation that was begun.
+func (l *Log) Finish(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.Returned = Now()
+	l.write(e)
+}
+
+// Note writes down something that was seen whole, and when it can have begun at the earliest.
+func (l *Log) Note(e Event, since int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seq++
+	e.Proc, e.Seq, e.Invoked, e.Returned, e.Outcome = l.proc, l.seq, since, Now(), OK
+	l.write(e)
+}
+
+// Failure is why something could not be written down; the history is worth nothing then.
+func (l *Log) Failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}
+
+// Events are those of a log in memory.
+func (l *Log) Events() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return merge(l.kept)
+}
+
+func (l *Log) write(e Event) {
+	if l.file == nil {
+		l.kept = append(l.kept, e)
+		return
+	}
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = l.file.Write(append(line, '\n')) // one write, which survives a kill
+	}
+	l.failed = errors.Join(l.failed, err)
+}
+
+// Read returns the events of a log's file. The last line may be cut short.
+func Read(path string) ([]Event, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // the process died before it did anything
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var events []Event
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	broken := 0
+	for lines.Scan() {
+		var e Event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			broken++
+			continue
+		}
+		events = append(events, e)
+	}
+	if broken > 1 {
+		return nil, fmt.Errorf("%s: %d lines that cannot be read, want at most the last", path, broken)
+	}
+	return merge(events), lines.Err()
+}
+
+// Write puts events into a file that Read reads.
+func Write(path string, events []Event) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	lines := json.NewEncoder(w)
+	for _, e := range events {
+		err = errors.Join(err, lines.Encode(e))
+	}
+	return errors.Join(err, w.Flush(), f.Close())
+}
+
+// merge puts later lines in the place of earlier ones with the same number of the same process.
+func merge(events []Event) []Event {
+	type key struct {
+		proc string
+		seq  int64
+	}
+	at := map[key]int{}
+	merged := make([]Event, 0, len(events))
+	for _, e := range events {
+		k := key{e.Proc, e.Seq}
+		if i, ok := at[k]; ok {
+			merged[i] = e
+			continue
+		}
+		at[k] = len(merged)
+		merged = append(merged, e)
+	}
+	return merged
+}

@@ -1,0 +1,292 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// stand is a rig of one server for a measurement, with a client.
+func stand(ctx context.Context, o options) (*rig, *kagzi.Client, error) {
+	s := shape{Servers: 1, Lease: 30 * time.Second, Heartbeat: 10 * time.Second}
+	r, err := newRig(ctx, o.program, o.dir, o.db, o.seed, s)
+	if err != nil {
+		return r, nil, err
+	}
+	c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: r.servers[0].door.address(), Logger: quiet})
+	return r, c, err
+}
+
+// memoryOf is the resident memory of a process in MiB; processorOf the time that it has taken.
+func memoryOf(pid int) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return kib >> 10
+		}
+	}
+	return 0
+}
+
+func processorOf(pid int) time.Duration {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * time.Second / 100
+}
+
+// crew is workers in this process.
+type crew struct {
+	stop  context.CancelFunc
+	group sync.WaitGroup
+	begun chan time.Time // when the code of a run began
+}
+
+func newCrew(ctx context.Context, address string, n int, workflowType string) *crew {
+	ctx, stop := context.WithCancel(ctx)
+	c := &crew{stop: stop, begun: make(chan time.Time, 1000)}
+	ready := make([]*kagzi.Worker, n)
+	for i := range n {
+		w := kagzi.NewWorker(kagzi.WorkerOptions{Profile: kagzi.NoProfile, Address: address, Logger: quiet, HandleSignals: []os.Signal{}, MaxConcurrent: 10})
+		kagzi.Handle(w, workflowType, func(kagzi.Context, string) (string, error) {
+			c.begun <- time.Now()
+			return "", nil
+		})
+		c.group.Go(func() { _ = w.Run(ctx) })
+		ready[i] = w
+	}
+	for _, w := range ready {
+		select {
+		case <-w.Ready():
+		case <-ctx.Done():
+		}
+	}
+	return c
+}
+
+func (c *crew) end() {
+	c.stop()
+	c.group.Wait()
+}
+
+// handOut is how long it takes from a start until its code runs, n times.
+func (c *crew) handOut(ctx context.Context, client *kagzi.Client, workflowType string, n int) ([]time.Duration, error) {
+	var delays []time.Duration
+	for range n {
+		begun := time.Now()
+		if _, err := kagzi.Start(ctx, client, workflowType, "x", kagzi.StartOptions{}); err != nil {
+			return nil, err
+		}
+		select {
+		case at := <-c.begun:
+			delays = append(delays, at.Sub(begun))
+		case <-time.After(startLimit):
+			return nil, errors.New("a run was not handed out")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	slices.Sort(delays)
+	return delays, nil
+}
+
+// handOutFigure is of starts that were handed out one at a time.
+func handOutFigure(delays []time.Duration, limit time.Duration) figure {
+	p99 := percentile(delays, 99)
+	return figure{name: "from a start to its code", got: fmt.Sprintf("p50 %s, p99 %s", round(percentile(delays, 50)), round(p99)),
+		limit: "p99 ≤ " + limit.String(), ok: p99 <= limit}
+}
+
+const sampleType = "torture.sample"
+
+// idleWorkers is L-01.
+func idleWorkers(ctx context.Context, o options) (*report, error) {
+	r, client, err := stand(ctx, o)
+	defer r.close()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	server := r.servers[0]
+	n := int(10_000 * o.scale)
+	before := memoryOf(server.current().pid())
+	crew := newCrew(ctx, server.door.address(), n, sampleType)
+	defer crew.end()
+	pid := server.current().pid()
+	used, begun := processorOf(pid), time.Now()
+	r.pauseFor(ctx, o.duration)
+	share := float64(processorOf(pid)-used) / float64(time.Since(begun))
+	rss := memoryOf(pid)
+	delays, err := crew.handOut(ctx, client, sampleType, 20)
+	if err != nil {
+		return nil, err
+	}
+	limit := 100 + int(500*o.scale)
+	return &report{figures: []figure{
+		{name: fmt.Sprintf("memory with %d idle workers", n), got: fmt.Sprintf("%d MiB (%d without)", rss, before), limit: fmt.Sprintf("≤ %d MiB", limit), ok: rss <= limit},
+		{name: "processor", got: fmt.Sprintf("%.1f %% of a core", 100*share), limit: "≤ 10 %", ok: share <= 0.10},
+		handOutFigure(delays, 100*time.Millisecond),
+	}}, nil
+}
+
+func (r *rig) pauseFor(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// startBatches starts n runs in batches.
+func startBatches(ctx context.Context, client *kagzi.Client, workflowType string, n int, o kagzi.StartOptions) error {
+	for n > 0 {
+		batch := min(n, kagzi.MaxBatch)
+		if _, err := kagzi.StartMany(ctx, client, workflowType, make([]string, batch), o); err != nil {
+			return err
+		}
+		n -= batch
+	}
+	return nil
+}
+
+// fullStore is L-02: most runs have ended, the others are due for workers that do not exist, or not due for long.
+func fullStore(ctx context.Context, o options) (*report, error) {
+	r, client, err := stand(ctx, o)
+	defer r.close()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ended, due := int(1_000_000*o.scale), int(100_000*o.scale)
+	if err := startBatches(ctx, client, "torture.ended", ended, kagzi.StartOptions{}); err != nil {
+		return nil, err
+	}
+	kind := "torture.ended"
+	bulk, err := kagziv1.NewWorkflowServiceClient(client.Conn()).BulkWorkflows(ctx, &kagziv1.BulkWorkflowsRequest{
+		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{WorkflowType: &kind}, Reason: "preload",
+	})
+	for err == nil {
+		_, err = bulk.Recv()
+	}
+	if err := startBatches(ctx, client, "torture.nobody", due, kagzi.StartOptions{}); err != nil {
+		return nil, err
+	}
+	if err := startBatches(ctx, client, sampleType, due, kagzi.StartOptions{Delay: 24 * time.Hour}); err != nil {
+		return nil, err
+	}
+	crew := newCrew(ctx, r.servers[0].door.address(), 1, sampleType)
+	defer crew.end()
+	delays, err := crew.handOut(ctx, client, sampleType, 200)
+	if err != nil {
+		return nil, err
+	}
+	restarted := r.servers[0]
+	restarted.kill()
+	if err := restarted.start(ctx); err != nil {
+		return nil, err
+	}
+	again := restarted.starts[len(restarted.starts)-1]
+	return &report{figures: []figure{
+		handOutFigure(delays, 20*time.Millisecond),
+		{name: fmt.Sprintf("start of a server with %d runs", ended+2*due), got: round(again).String(), limit: "≤ 5 s", ok: again <= 5*time.Second},
+	}}, nil
+}
+
+// mismatch is L-06.
+func mismatch(ctx context.Context, o options) (*report, error) {
+	r, client, err := stand(ctx, o)
+	defer r.close()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	if err := startBatches(ctx, client, "torture.nobody", int(100_000*o.scale), kagzi.StartOptions{Priority: 50}); err != nil {
+		return nil, err
+	}
+	crew := newCrew(ctx, r.servers[0].door.address(), 1, sampleType)
+	defer crew.end()
+	delays, err := crew.handOut(ctx, client, sampleType, 200)
+	if err != nil {
+		return nil, err
+	}
+	return &report{figures: []figure{handOutFigure(delays, 50*time.Millisecond)}}, nil
+}
+
+// burst is L-03.
+func burst(ctx context.Context, o options) (*report, error) {
+	r, client, err := stand(ctx, o)
+	defer r.close()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	crew := newCrew(ctx, r.servers[0].door.address(), 4, sampleType)
+	defer crew.end()
+	n := int(100_000 * o.scale)
+	begun := time.Now()
+	started := make(chan error, 1)
+	go func() { started <- startBatches(ctx, client, sampleType, n, kagzi.StartOptions{}) }()
+	most := 0
+	for got := range n {
+		select {
+		case <-crew.begun:
+		case <-time.After(startLimit):
+			return nil, fmt.Errorf("only %d of %d runs were handed out", got, n)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if got%1000 == 0 {
+			most = max(most, memoryOf(r.servers[0].current().pid()))
+		}
+	}
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	took := time.Since(begun)
+	return &report{figures: []figure{
+		{name: fmt.Sprintf("a burst of %d runs", n), got: fmt.Sprintf("drained in %s, %.0f a second", round(took), float64(n)/took.Seconds()), limit: "all of them, without an error", ok: true, hard: true},
+		{name: "memory meanwhile", got: fmt.Sprintf("%d MiB", most), limit: "≤ 512 MiB", ok: most <= 512},
+	}}, nil
+}
+
+// watchMemory notes the most that the servers took.
+func watchMemory(ctx context.Context, t *torture) error {
+	t.rig.fault("watch the memory", func() bool {
+		for t.pause(ctx, 200*time.Millisecond, 300*time.Millisecond) {
+			for _, s := range t.rig.servers {
+				t.memory = max(t.memory, memoryOf(s.current().pid()))
+			}
+		}
+		return t.memory > 0
+	})
+	return nil
+}
+
+// memory wants the servers to have kept within so many MiB.
+func memory(limit int) func(t *torture) figure {
+	return func(t *torture) figure {
+		return figure{name: "memory of a server", got: fmt.Sprintf("%d MiB at most", t.memory), limit: fmt.Sprintf("≤ %d MiB", limit), ok: t.memory <= limit}
+	}
+}
+
+// overload notes that the whole time is one of too much work.
+func overload(ctx context.Context, t *torture) error {
+	t.rig.fault("too much work", func() bool { <-ctx.Done(); return true })
+	return nil
+}

@@ -1,0 +1,89 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// scenario is one row of the matrix of faults.
+type scenario struct {
+	id, name string
+	pass     string   // what is to come out, beside no violation
+	on       []string // kinds of databases; nil means all
+
+	mix     mix            // the standard one when zero
+	rate    float64        // of starts, to the standard one; 0 is 1
+	settle  time.Duration  // how long all may take to end after the last fault; 0 is settleLimit
+	catchUp int            // missed ticks that the schedules catch up with; 0 is all
+	shape   func(s *shape) // changes the usual one
+	prepare func(ctx context.Context, t *torture) error
+	nemesis func(ctx context.Context, t *torture) error // until ctx ends
+	figures []func(t *torture) figure
+	need    need // without which it proves nothing
+	lossy   bool // acknowledged writes may be lost here
+	control bool // acknowledged writes must be lost here: it shows that the fault bites
+	disk    diskMaker
+
+	alone func(ctx context.Context, o options) (*report, error) // a scenario that is no load under faults
+}
+
+// need is the least that must have happened.
+type need struct {
+	faults    int
+	takeovers int // runs that went on under another lease than the one that a fault took
+	late      int // writes that were refused because their lease was lost
+	repeated  int // starts that were asked for again
+}
+
+// figure is a number that is to keep within a limit.
+type figure struct {
+	name  string
+	got   string
+	limit string
+	ok    bool
+	hard  bool // a promise, and not a speed that depends on the machine
+}
+
+func (f figure) String() string {
+	verdict := "ok"
+	if !f.ok {
+		verdict = "missed"
+	}
+	return fmt.Sprintf("     %-8s %s: %s (pass: %s)", verdict, f.name, f.got, f.limit)
+}
+
+// errNotHere is a fault that cannot be injected on this machine.
+type errNotHere struct{ why string }
+
+func (e errNotHere) Error() string { return "cannot be injected here: " + e.why }
+
+func notHere(format string, args ...any) error { return errNotHere{fmt.Sprintf(format, args...)} }
+
+func isNotHere(err error) bool {
+	var e errNotHere
+	return errors.As(err, &e)
+}
+
+// every calls do again and again, with pauses between, until ctx ends or do fails.
+func (t *torture) every(ctx context.Context, from, to time.Duration, do func() error) error {
+	for t.pause(ctx, from, to) {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits for a time between from and to; false when ctx ended first.
+func (t *torture) pause(ctx context.Context, from, to time.Duration) bool {
+	select {
+	case <-time.After(t.rig.luck.between(from, to)):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

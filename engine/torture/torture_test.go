@@ -1,0 +1,203 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestErrand(t *testing.T) {
+	kinds := map[kind]int{}
+	cancelled, twice := 0, 0
+	for n := range 2000 {
+		a, b := standard.errand(7, n), standard.errand(7, n)
+		if a.Name != b.Name || a.Kind != b.Kind || !slices.Equal(a.Pauses, b.Pauses) || a.Cancel != b.Cancel || a.Twice != b.Twice {
+			t.Fatalf("errand %d = %+v, and then %+v: it has to follow from its seed", n, a, b)
+		}
+		if slices.Max(a.Fails) > mostFails {
+			t.Errorf("errand %d fails %v, more often than a step is tried", n, a.Fails)
+		}
+		kinds[a.Kind]++
+		if a.Cancel > 0 {
+			cancelled++
+		}
+		if a.Twice {
+			twice++
+		}
+	}
+	for k, share := range map[kind]float64{napping: standard.Naps, flaky: standard.Flaky, fanned: standard.Fanned, doomed: standard.Doomed} {
+		if got := float64(kinds[k]) / 2000; got < share/2 || got > 2*share {
+			t.Errorf("%.3f of the errands are %s, want about %.3f", got, k, share)
+		}
+	}
+	if cancelled == 0 || twice == 0 {
+		t.Errorf("%d cancelled and %d started twice, want some of both", cancelled, twice)
+	}
+}
+
+// echo is a server that says again what it hears.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(conn, conn)
+				conn.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestProxy(t *testing.T) {
+	p, err := newProxy("tcp", echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	conn, err := net.Dial("tcp", p.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	say := func(text string) string {
+		t.Helper()
+		if _, err := conn.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, len(text))
+		if _, err := io.ReadFull(conn, answer); err != nil {
+			t.Fatal(err)
+		}
+		return string(answer)
+	}
+	if got := say("hello"); got != "hello" {
+		t.Fatalf("in fair weather %q came back", got)
+	}
+	p.set(weather{silent: true})
+	if _, err := conn.Write([]byte("held")); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := conn.Read(make([]byte, 1)); err == nil || n > 0 {
+		t.Error("something came through a silent network")
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	p.set(weather{})
+	held := make([]byte, 4)
+	if _, err := io.ReadFull(conn, held); err != nil || string(held) != "held" {
+		t.Errorf("after the silence %q came (%v), want what was held", held, err)
+	}
+	if n := p.cut(); n != 1 {
+		t.Errorf("%d connections were cut, want 1", n)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("a connection that was cut goes on")
+	}
+}
+
+// message is one of Postgres's protocol.
+func message(kind byte, parts ...string) []byte {
+	body := []byte(strings.Join(parts, "\x00") + "\x00")
+	return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4)), body...)
+}
+
+func TestACommitIsKnown(t *testing.T) {
+	startup := binary.BigEndian.AppendUint32(nil, 8)
+	startup = append(startup, 0, 3, 0, 0)
+	sent := slices.Concat(startup, message('P', "s1", "commit", ""), message('P', "s2", "select 'commit'", ""), message('B', "", "s2"))
+	for name, test := range map[string]struct {
+		then []byte
+		want bool
+	}{
+		"a prepared commit":       {message('B', "", "s1"), true},
+		"a simple commit":         {message('Q', "commit"), true},
+		"another statement":       {message('B', "", "s2"), false},
+		"a statement of its name": {message('P', "s3", "commit", ""), false},
+	} {
+		for size := range len(sent) + len(test.then) {
+			w := &commitWatch{statements: map[string]string{}}
+			all := slices.Concat(sent, test.then)
+			found := w.commits(all[:size+1])
+			found = w.commits(all[size+1:]) || found
+			if found != test.want {
+				t.Errorf("%s, in pieces of %d bytes and the rest: %t, want %t", name, size+1, found, test.want)
+			}
+		}
+	}
+}
+
+func TestEveryScenario(t *testing.T) {
+	ids := map[string]bool{}
+	for _, s := range scenarios {
+		if ids[s.id] {
+			t.Errorf("%s is there twice", s.id)
+		}
+		ids[s.id] = true
+		if s.name == "" || s.alone == nil && s.nemesis == nil && s.id != "F-00" && s.need != (need{}) {
+			t.Errorf("%s needs faults and has none", s.id)
+		}
+		if s.nemesis != nil && s.need.faults == 0 && s.id != "F-60" && s.id != "F-62" {
+			t.Errorf("%s proves nothing: it does not say how many faults it needs", s.id)
+		}
+	}
+	for _, chosen := range shortSelection {
+		id, db, _ := strings.Cut(chosen, " ")
+		if !ids[id] || len(choose(id, db, false, false)) == 0 {
+			t.Errorf("the short form names %q, which is not there", chosen)
+		}
+	}
+}
+
+func TestAFaultThatCannotBeInjectedIsToldApart(t *testing.T) {
+	if !isNotHere(errors.Join(errors.New("x"), notHere("no loop device"))) || isNotHere(errors.New("x")) {
+		t.Error("notHere is not known again")
+	}
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		torture := &torture{rig: &rig{luck: newLuck(1)}}
+		begun, calls := time.Now(), 0
+		if err := torture.every(ctx, time.Second, 2*time.Second, func() error { calls++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took != time.Minute || calls < 30 || calls > 60 {
+			t.Errorf("%d calls in %s, want 30 to 60 in a minute", calls, took)
+		}
+	})
+}
+
+func TestOutputKeepsTheBeginningAndTheEnd(t *testing.T) {
+	o := &output{bell: make(chan struct{}, 1)}
+	_, _ = o.Write([]byte("address   127.0.0.1:77\n"))
+	_, _ = o.Write(bytes.Repeat([]byte("noise\n"), keptOutput))
+	_, _ = o.Write([]byte("the end\n"))
+	if got := o.find(listening); got != "127.0.0.1:77" {
+		t.Errorf("address = %q", got)
+	}
+	if got := o.tail(); !strings.HasSuffix(got, "the end") || len(got) > 100 {
+		t.Errorf("tail = %q", got)
+	}
+}
