@@ -123,6 +123,17 @@ func TestWhatIsOpenEndsWithItsKeyOnEveryServer(t *testing.T) {
 					}
 				}
 			}()
+			many := fine(c.workflows().AwaitWorkflows(ctx))(t)
+			if err := many.Send(&kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: nobody}, {Seq: 2, RunId: run}}}); err != nil {
+				t.Fatal(err)
+			}
+			fine(many.Recv())(t)
+			last := make(chan error, 1)
+			ended["waits at "+name] = last
+			go func() {
+				_, err := many.Recv()
+				last <- err
+			}()
 			waits := make(chan error, 1)
 			ended["a long poll at "+name] = waits
 			go func() {

@@ -55,6 +55,7 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"ListWorkflows": &kagziv1.ListWorkflowsRequest{Page: page, Tags: map[string]string{"k": "v"}, WorkflowTypes: []string{"t"}, TaskQueues: []string{"q"},
 			Statuses: []kagziv1.WorkflowStatus{1}, CreatedAfter: timestamppb.Now(), CreatedBefore: timestamppb.Now()},
 		"WaitWorkflow":       &kagziv1.WaitWorkflowRequest{RunId: at.run, Wait: durationpb.New(0)},
+		"AwaitWorkflows":     &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: nobody}}},
 		"WatchWorkflow":      &kagziv1.WatchWorkflowRequest{RunId: at.run},
 		"CancelWorkflow":     &kagziv1.CancelWorkflowRequest{RunId: nobody},
 		"TerminateWorkflow":  &kagziv1.TerminateWorkflowRequest{RunId: nobody},
@@ -138,6 +139,10 @@ func tolerated(method, path string) bool {
 		return path != "error.code" && path != "error.retry_after_ms"
 	case method == "BulkWorkflows" && strings.HasPrefix(path, "filter.page."):
 		return true // it is ignored
+	case strings.HasSuffix(path, "traceparent"):
+		return true // it is a hint: what is not fit to be kept is dropped
+	case method == "AwaitWorkflows" && path == "forget":
+		return true // that there is no such wait is fine
 	case method == "HealthCheck":
 		return true // an unknown service is NOT_FOUND, as grpc.health has it
 	}
@@ -336,7 +341,7 @@ func emptyOf(d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// call makes one call of any method and returns the error of its first answer; in a batch, of its first result.
+// call makes one call of any method and returns the error of its first answer; where an answer is about many, of the first of them.
 func (s *Server) call(ctx context.Context, method protoreflect.MethodDescriptor, path string, request proto.Message) error {
 	answer := emptyOf(method.Output())
 	if !method.IsStreamingServer() && !method.IsStreamingClient() {
@@ -361,5 +366,15 @@ func (s *Server) call(ctx context.Context, method protoreflect.MethodDescriptor,
 	if err := stream.SendMsg(request); err == nil {
 		_ = stream.CloseSend()
 	}
-	return stream.RecvMsg(answer)
+	if err := stream.RecvMsg(answer); err != nil {
+		return err
+	}
+	if ends, ok := answer.(*kagziv1.AwaitWorkflowsResponse); ok && ends.Ended[0].Refusal != nil {
+		with, err := status.New(codes.Code(ends.Ended[0].StatusCode), ends.Ended[0].Refusal.Message).WithDetails(ends.Ended[0].Refusal)
+		if err != nil {
+			return err
+		}
+		return with.Err()
+	}
+	return nil
 }

@@ -212,7 +212,7 @@ func TestANewSessionOfAWorkerReplacesTheOld(t *testing.T) {
 func TestRunsThatAHeartbeatDoesNotNameGoToOthers(t *testing.T) {
 	var o Options
 	o.Server.HeartbeatInterval = 300 * time.Millisecond
-	o.Server.WorkerLease = time.Second
+	o.Server.WorkerLease = 2 * time.Second
 	eachServer(t, o, func(t *testing.T, s *Server) {
 		w := s.session(t)
 		w.grant(2)
