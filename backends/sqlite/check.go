@@ -15,6 +15,9 @@ import (
 //go:embed sql/check_integrity.sql
 var checkIntegritySQL string
 
+//go:embed sql/check_page.sql
+var checkPageSQL string
+
 //go:embed sql/check_references.sql
 var checkReferencesSQL string
 
@@ -87,8 +90,11 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 		return nil, err
 	}
 	defer c.exec(ctx, &rollbackSQL)
-	var findings []engine.Finding
-	err := c.query(ctx, &checkIntegritySQL, func(r *row) error {
+	findings, err := c.brokenPages(ctx)
+	if err != nil || len(findings) > 0 { // what else there is to find stands on those pages
+		return findings, err
+	}
+	err = c.query(ctx, &checkIntegritySQL, func(r *row) error {
 		if line := r.text(); line != "ok" {
 			findings = append(findings, engine.Finding{Subject: "file", Text: line})
 		}
@@ -122,5 +128,27 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 		}
 		return nil
 	})
+	return findings, err
+}
+
+// maxBrokenPages is how many of them are named.
+const maxBrokenPages = 100
+
+// brokenPages reads every page, those that nothing is on included.
+func (c *conn) brokenPages(ctx context.Context) (findings []engine.Finding, err error) {
+	var pages int64
+	counting := "pragma page_count"
+	err = c.query(ctx, &counting, func(r *row) error {
+		pages = r.num()
+		return nil
+	})
+	for number := int64(1); err == nil && number <= pages && len(findings) < maxBrokenPages; number++ {
+		err = c.query(ctx, &checkPageSQL, func(*row) error { return nil }, num("page", number))
+		if code(err) == sqlite3.SQLITE_CORRUPT {
+			findings = append(findings, engine.Finding{Subject: fmt.Sprintf("page %d", number),
+				Text: "it is not what was written there: it was damaged, or another program has written to the file"})
+			err = nil
+		}
+	}
 	return findings, err
 }

@@ -44,6 +44,10 @@ func connect(dsn string) (*conn, error) {
 		h.close()
 		return nil, err
 	}
+	if err := h.keepFree(checksumBytes); err != nil {
+		h.close()
+		return nil, err
+	}
 	for _, setting := range named.Query()["pragma"] {
 		if err := h.script("pragma " + setting); err != nil {
 			h.close()

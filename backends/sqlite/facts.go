@@ -54,6 +54,7 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	if !s.looking() {
 		d.Facts = append(d.Facts,
 			engine.Fact{Name: "durability", Value: s.durability},
+			engine.Fact{Name: "page checksums", Value: checkedText(s.checked)},
 			engine.Fact{Name: "last checkpoint", Value: sinceStart(s.folded.Load())},
 			engine.Fact{Name: "page cache of the writer", Value: bytesText(s.cached.Load())},
 			engine.Fact{Name: "writes waiting", Value: fmt.Sprint(len(s.writer.calls))},
@@ -110,4 +111,11 @@ func bytesText(n int64) string {
 		}
 	}
 	return fmt.Sprintf("%.1f TiB", size/(1<<10))
+}
+
+func checkedText(checked bool) string {
+	if checked {
+		return "on"
+	}
+	return "off: `kagzi db migrate` adds them"
 }

@@ -31,6 +31,9 @@ func (e *libError) Error() string { return fmt.Sprintf("%s (%d)", e.text, e.code
 
 // openHandle opens the file that a URI names. It makes a file that is not there, unless the URI says otherwise.
 func openHandle(uri string) (*handle, error) {
+	if err := register(); err != nil {
+		return nil, err
+	}
 	h := &handle{tls: libc.NewTLS()}
 	name, err := libc.CString(uri)
 	if err != nil {
@@ -38,9 +41,15 @@ func openHandle(uri string) (*handle, error) {
 		return nil, err
 	}
 	defer libc.Xfree(h.tls, name)
+	vfs, err := libc.CString(checkedVFS)
+	if err != nil {
+		h.tls.Close()
+		return nil, err
+	}
+	defer libc.Xfree(h.tls, vfs)
 	place := h.tls.Alloc(8)
 	flags := int32(lib.SQLITE_OPEN_READWRITE | lib.SQLITE_OPEN_CREATE | lib.SQLITE_OPEN_NOMUTEX | lib.SQLITE_OPEN_URI | lib.SQLITE_OPEN_EXRESCODE)
-	code := lib.Xsqlite3_open_v2(h.tls, name, place, flags, 0)
+	code := lib.Xsqlite3_open_v2(h.tls, name, place, flags, vfs)
 	h.db = *(*uintptr)(memory(place))
 	h.tls.Free(8)
 	if err := h.check(code); err != nil {
@@ -86,6 +95,9 @@ func (h *handle) check(code int32) error {
 	if h.db != 0 && lib.Xsqlite3_extended_errcode(h.tls, h.db) == code {
 		if more := libc.GoString(lib.Xsqlite3_errmsg(h.tls, h.db)); more != text {
 			text += ": " + more
+		}
+		if page, err := h.control(controlBroken, 0); code&0xff == lib.SQLITE_CORRUPT && err == nil && page > 0 {
+			text += fmt.Sprintf(": page %d is not what was written there", page)
 		}
 	}
 	return &libError{int(code), text}
@@ -148,15 +160,36 @@ func (h *handle) status(which int32, reset bool) (int, error) {
 
 // keepLog has the write-ahead log stay when the last connection is closed.
 func (h *handle) keepLog() error {
+	_, err := h.control(lib.SQLITE_FCNTL_PERSIST_WAL, 1)
+	return err
+}
+
+// keepFree has so many bytes at the end of each page kept free, in a file that is yet to be made and in what vacuum makes of another.
+func (h *handle) keepFree(bytes int32) error {
+	_, err := h.control(lib.SQLITE_FCNTL_RESERVE_BYTES, bytes)
+	return err
+}
+
+// checked says that the pages of the file have checksums.
+func (h *handle) checked() (bool, error) {
+	checked, err := h.control(controlChecked, 0)
+	return checked != 0, err
+}
+
+// control tells the file something and returns what it says to that.
+func (h *handle) control(operation, value int32) (int32, error) {
 	main, err := libc.CString("main")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer libc.Xfree(h.tls, main)
-	on := h.tls.Alloc(4)
+	place := h.tls.Alloc(4)
 	defer h.tls.Free(4)
-	*(*int32)(memory(on)) = 1
-	return h.check(lib.Xsqlite3_file_control(h.tls, h.db, main, lib.SQLITE_FCNTL_PERSIST_WAL, on))
+	*(*int32)(memory(place)) = value
+	if code := lib.Xsqlite3_file_control(h.tls, h.db, main, operation, place); code != lib.SQLITE_OK {
+		return 0, &libError{int(code), "control of a file"}
+	}
+	return *(*int32)(memory(place)), nil
 }
 
 // copying is a copy of one database into another, at work.

@@ -108,7 +108,7 @@ func look(path string, c *conn) (*conn, error) {
 		mode += "&readonly_shm=1"
 	case copied:
 		settings = append([]string{"locking_mode(exclusive)"}, settings...)
-		mode += "&vfs=" + lockless
+		mode += "&vfs=" + checkedLocklessVFS
 	}
 	if c, err = connect(dsn(path, settings...) + mode); err != nil {
 		return nil, err

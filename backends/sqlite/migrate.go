@@ -82,9 +82,9 @@ func newerSchema(number, newest int) error {
 	return fmt.Errorf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)
 }
 
-// Migrate brings the database up to date. No server may be at work on it.
+// Migrate brings the database up to date, with checksums on its pages. No server may be at work on it.
 func Migrate(ctx context.Context, path string) error {
-	s, err := Open(ctx, path, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)})
+	s, err := openUpTo(ctx, path, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)}, anySize)
 	if err != nil {
 		return err
 	}

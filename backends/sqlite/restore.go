@@ -148,7 +148,7 @@ func (r *restoring) prepare(ctx context.Context, beside string) (err error) {
 	if err := r.copyBackup(ctx); err != nil {
 		return err
 	}
-	s, err := Open(ctx, r.next, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)})
+	s, err := openUpTo(ctx, r.next, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)}, anySize)
 	if err != nil {
 		return err
 	}
@@ -231,12 +231,7 @@ func (r *restoring) retire(ctx context.Context) error {
 func foldAway(ctx context.Context, path string) error {
 	c, err := connect(dsn(path, "busy_timeout(1000)", "synchronous(full)"))
 	if err == nil {
-		err = c.query(ctx, &checkpointTruncateSQL, func(r *row) error {
-			if r.num() != 0 {
-				return errors.New("another process has the database open; end it first")
-			}
-			return nil
-		})
+		err = c.fold(ctx)
 		if closing := c.close(); err == nil {
 			err = closing
 		}

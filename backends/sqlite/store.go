@@ -27,6 +27,8 @@ const (
 	maxLooks     = 10 // at a file that others open and close meanwhile, for one answer
 	// minVersion is the first SQLite in which a checkpoint beside a write cannot corrupt the file.
 	minVersion = 3_051_003
+	// unsafeSynchronous names the setting that has commits not synced.
+	unsafeSynchronous = "KAGZI_UNSAFE_SYNCHRONOUS"
 )
 
 // Store is an open database. Its methods are those of engine.Store.
@@ -38,6 +40,7 @@ type Store struct {
 	schema  int
 	// durability is what the writer's connection promises about the disk; empty for looking only.
 	durability string
+	checked    bool // the pages of the file have checksums; not known for looking only
 
 	room    room
 	footing footing
@@ -66,6 +69,11 @@ var (
 // Open opens the database file at path, which comes into being if it is not there, in a directory that does so too. The path
 // stays locked against other processes until Close. With o.ReadOnly it is opened for looking only, see looking.go.
 func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error) {
+	return openUpTo(ctx, path, o, maxRenewedAtStart)
+}
+
+// openUpTo is Open; a file of that size at most is written anew when it has no checksums.
+func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest int64) (*Store, error) {
 	s := &Store{
 		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), readers: make(chan *conn, readerCount),
 		closed: make(chan struct{}), fatal: make(chan struct{}),
@@ -76,7 +84,7 @@ func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error
 		}
 		return s, nil
 	}
-	if err := s.open(ctx, path, o); err != nil {
+	if err := s.open(ctx, path, o, largest); err != nil {
 		if s.lock != nil {
 			s.lock.release()
 		}
@@ -89,7 +97,7 @@ func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error
 	return s, nil
 }
 
-func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions) (err error) {
+func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, largest int64) (err error) {
 	if s.path, err = prepareFile(path); err != nil {
 		return err
 	}
@@ -104,6 +112,9 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions) (er
 		return refusedToOpen(s.path, err)
 	}
 	s.version, s.schema, err = prepareSchema(ctx, c, s.path, o)
+	if err == nil && !o.KeepSchema {
+		c, err = s.withChecksums(ctx, c, largest)
+	}
 	if err == nil {
 		s.durability, err = durabilityOf(ctx, c)
 	}
@@ -117,7 +128,9 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions) (er
 		s.footing, err = stand(s.path)
 	}
 	if err != nil {
-		c.close()
+		if c != nil {
+			c.close()
+		}
 		return refusedToOpen(s.path, err)
 	}
 	return nil
@@ -135,7 +148,7 @@ func refusedToOpen(path string, err error) error {
 // from its first statement on.
 func connectWriter(path string, log *slog.Logger) (*conn, error) {
 	synchronous := "full"
-	if level := os.Getenv("KAGZI_UNSAFE_SYNCHRONOUS"); level == "normal" {
+	if level := os.Getenv(unsafeSynchronous); level == "normal" {
 		log.Warn("KAGZI_UNSAFE_SYNCHRONOUS=normal is set: A POWER CUT WILL LOSE ACKNOWLEDGED WRITES; it is for measurements only")
 		synchronous = level
 	} else if level != "" {

@@ -1,0 +1,562 @@
+package sqlite
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite" // another program that reads and writes the file: it knows nothing of checksums
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+const pageBytes = 4096
+
+// pagesOf is a database that was closed, page by page.
+func pagesOf(t *testing.T, path string) [][]byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil || len(content)%pageBytes != 0 {
+		t.Fatalf("read %d bytes (%v), want whole pages", len(content), err)
+	}
+	var pages [][]byte
+	for at := 0; at < len(content); at += pageBytes {
+		pages = append(pages, content[at:at+pageBytes])
+	}
+	return pages
+}
+
+// closedOne is a closed database with rows in most tables, and what it holds.
+func closedOne(t *testing.T) (path, rows string) {
+	t.Helper()
+	s := busy(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return s.path, rowsAt(t, s.path)
+}
+
+// foreign runs a script on a file as another program does.
+func foreign(t *testing.T, path, script string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec(script); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isDamage says that what came of a file is that damage was noticed.
+func isDamage(err error) bool {
+	failure := fatal(err, true)
+	return failure != nil && failure.ExitCode() == 71
+}
+
+// answer is the rows of the file as a reader has them, through tables and indexes, or why there are none.
+func answer(t *testing.T, path string) (string, error) {
+	t.Helper()
+	c, err := connectReader(path)
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
+	var tables []string
+	list := "select name from sqlite_schema where type = 'table' order by name"
+	err = c.query(t.Context(), &list, func(r *row) error {
+		tables = append(tables, r.text())
+		return nil
+	})
+	var rows strings.Builder
+	for _, table := range tables {
+		if err != nil {
+			return "", err
+		}
+		all := "select * from " + table
+		err = c.query(t.Context(), &all, func(r *row) error {
+			rows.WriteString(table)
+			for range r.columns {
+				fmt.Fprintf(&rows, " %v", r.take())
+			}
+			rows.WriteString("\n")
+			return nil
+		})
+	}
+	return rows.String(), err
+}
+
+func rowsAt(t *testing.T, path string) string {
+	t.Helper()
+	rows, err := answer(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func write0600(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryPageOfANewDatabaseHoldsItsChecksum(t *testing.T) {
+	path, _ := closedOne(t)
+	for i, page := range pagesOf(t, path) {
+		if !holds(page, uint32(i+1)) {
+			t.Errorf("page %d does not hold", i+1)
+		}
+		if holds(page, uint32(i+2)) {
+			t.Errorf("page %d holds in the place of page %d", i+1, i+2)
+		}
+	}
+}
+
+func TestAPageOfZerosHoldsInNoPlace(t *testing.T) {
+	for size := leastPage; size <= maxPage; size *= 2 {
+		// The sum that a page of zeros is to have is zero, which only the number of this page makes it.
+		inverse := uint64(1)
+		for range 6 {
+			inverse *= 2 - 0x9e3779b97f4a7c15*inverse
+		}
+		if number := checksum(make([]byte, size), 0) * inverse; number>>32 == 0 {
+			t.Errorf("an empty page of %d bytes holds in the place of page %d", size, number)
+		}
+	}
+}
+
+func TestAChecksumLeavesTheSumOfTheLogAsItIs(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		page := make([]byte, pageBytes)
+		for i := range page {
+			page[i] = byte(random.Uint32())
+		}
+		from := logSums{random.Uint32(), random.Uint32()}
+		before := from.of(order, page)
+		putChecksum(page, 17, order)
+		if after := from.of(order, page); after != before || !holds(page, 17) {
+			t.Errorf("the sum of the log was %v and is %v; the page holds: %t", before, after, holds(page, 17))
+		}
+	}
+}
+
+// TestDamageInAnyPageIsNoticedOrHarmless spoils each page of a database in each way.
+func TestDamageInAnyPageIsNoticedOrHarmless(t *testing.T) {
+	path, rows := closedOne(t)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := len(content) / pageBytes
+	page := func(content []byte, i int) []byte { return content[i*pageBytes : (i+1)*pageBytes] }
+	random := rand.New(rand.NewPCG(3, 4))
+	spoilt := filepath.Join(t.TempDir(), "kagzi.db")
+	noticed := map[string]int{}
+	for name, spoil := range map[string]func(content []byte, i int) []byte{
+		"a bit turned": func(content []byte, i int) []byte {
+			page(content, i)[random.IntN(pageBytes)] ^= 1 << random.IntN(8)
+			return content
+		},
+		"a bit of the header turned": func(content []byte, i int) []byte {
+			page(content, i)[random.IntN(headerBytes)] ^= 1 << random.IntN(8)
+			return content
+		},
+		"said to have no checksums": func(content []byte, i int) []byte {
+			content[reservedAt] = 0
+			page(content, i)[random.IntN(pageBytes)] ^= 1
+			return content
+		},
+		"emptied": func(content []byte, i int) []byte {
+			clear(page(content, i))
+			return content
+		},
+		"a sector emptied": func(content []byte, i int) []byte {
+			clear(page(content, i)[512*random.IntN(8):][:512])
+			return content
+		},
+		"in another's place": func(content []byte, i int) []byte {
+			copy(page(content, i), page(content, (i+1)%pages))
+			return content
+		},
+		"cut off": func(content []byte, i int) []byte { return content[:i*pageBytes+random.IntN(pageBytes)] },
+	} {
+		for i := range pages {
+			before := bytes.Clone(content)
+			after := spoil(bytes.Clone(content), i)
+			if len(after) == 0 || bytes.Equal(before, after) {
+				continue // an empty file is a new database
+			}
+			write0600(t, spoilt, after)
+			got, err := answer(t, spoilt)
+			switch {
+			case err != nil && !isDamage(err):
+				t.Errorf("page %d %s: %v, want damage", i+1, name, err)
+			case err != nil:
+				noticed[name]++
+			case got != rows:
+				t.Errorf("page %d %s: a wrong answer without a word", i+1, name)
+			}
+			findings, err := Check(t.Context(), spoilt)
+			if err == nil && len(findings) == 0 && !inBalance(content, after) {
+				t.Errorf("page %d %s: the check finds nothing", i+1, name)
+			}
+		}
+		if noticed[name] == 0 {
+			t.Errorf("%s: never noticed by who reads all rows", name)
+		}
+	}
+}
+
+// inBalance says that two contents differ in the balance of a page only, which nothing stands in.
+func inBalance(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] && i%pageBytes < pageBytes-8 {
+			return false
+		}
+	}
+	return true
+}
+
+func TestADamagedPageEndsTheServer(t *testing.T) {
+	path, _ := closedOne(t)
+	pages := pagesOf(t, path)
+	for i := 1; i < len(pages); i++ {
+		pages[i][pageBytes/2] ^= 1
+	}
+	write0600(t, path, bytes.Join(pages, nil))
+	s, err := Open(t.Context(), path, engine.OpenOptions{})
+	if err == nil {
+		defer s.Close()
+		_, _, err = s.ListRuns(t.Context(), engine.RunFilter{Namespace: "default"}, engine.Page{Limit: 10})
+		if err == nil {
+			t.Fatal("runs were listed off damaged pages")
+		}
+		<-s.Fatal()
+		err = s.Failure()
+	}
+	if !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") || !strings.Contains(err.Error(), "kagzi db restore") {
+		t.Errorf("failure = %v, want the page, exit code 71 and what to do", err)
+	}
+}
+
+// crashed is a database whose process died, with its commits in the log.
+func crashed(t *testing.T) (path, rows string) {
+	t.Helper()
+	s := busy(t)
+	for range 4 {
+		if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return copyOf(t, s.path, "", "-wal"), rowsAt(t, s.path)
+}
+
+// framesOf is where each frame of a log begins.
+func framesOf(log []byte) (starts []int) {
+	for at := logHeaderBytes; at+frameHeaderBytes+pageBytes <= len(log); at += frameHeaderBytes + pageBytes {
+		starts = append(starts, at)
+	}
+	return starts
+}
+
+func TestDamageInAnyFrameOfTheLogIsNoticed(t *testing.T) {
+	path, rows := crashed(t)
+	log, err := os.ReadFile(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answer(t, copyOf(t, path, "", "-wal")); err != nil || got != rows {
+		t.Fatalf("the log as it was left is not recovered: %v", err)
+	}
+	starts := framesOf(log)
+	last := len(starts) - 1 // frames of the last commit, which cannot be told from one cut short
+	for last > 0 && !frame(log[starts[last-1]:]).commits() {
+		last--
+	}
+	spoilt := func(change func([]byte)) error {
+		changed := bytes.Clone(log)
+		change(changed)
+		file := copyOf(t, path, "")
+		write0600(t, file+"-wal", changed)
+		got, err := answer(t, file)
+		if err == nil && got == rows {
+			return errors.New("nothing was noticed, and nothing is wrong")
+		}
+		return err
+	}
+	within := []int{2, 9, 17, frameHeaderBytes + 1000} // the number of the page, the salt, the sum, the page
+	for i, start := range starts[:last-1] {            // one more commit is needed behind the damage
+		at := within[i%len(within)]
+		if err := spoilt(func(log []byte) { log[start+at] ^= 4 }); !isDamage(err) {
+			t.Errorf("frame %d of %d, byte %d: %v, want damage", i+1, len(starts), at, err)
+		}
+	}
+	for at := range logHeaderBytes {
+		if err := spoilt(func(log []byte) { log[at] ^= 4 }); !isDamage(err) {
+			t.Errorf("byte %d of the header: %v, want damage", at, err)
+		}
+	}
+	if err := spoilt(func(log []byte) { clear(log[:pageBytes]) }); !isDamage(err) {
+		t.Errorf("an empty beginning: %v, want damage", err)
+	}
+}
+
+func TestACommitThatACrashCutShortIsNoDamage(t *testing.T) {
+	path, _ := crashed(t)
+	log, err := os.ReadFile(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts := framesOf(log)
+	for name, cut := range map[string][]byte{
+		"in its last frame":  log[:starts[len(starts)-1]+2000],
+		"in its header":      log[:starts[len(starts)-1]+10],
+		"to the header":      log[:logHeaderBytes],
+		"a hole in the last": append(bytes.Clone(log[:starts[len(starts)-1]]), make([]byte, frameHeaderBytes+pageBytes)...),
+		"what an older log left behind": append(bytes.Clone(log), func() []byte {
+			left := bytes.Clone(log[logHeaderBytes:])
+			for _, start := range framesOf(log) {
+				left[start-logHeaderBytes+9] ^= 0xff
+			}
+			return left
+		}()...),
+	} {
+		file := copyOf(t, path, "")
+		write0600(t, file+"-wal", cut)
+		if _, err := answer(t, file); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAFrameThatIsDamagedAtWorkIsNoticed(t *testing.T) {
+	s := busy(t)
+	log, err := os.OpenFile(s.path+"-wal", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	content, err := os.ReadFile(s.path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, start := range framesOf(content) {
+		if _, err := log.WriteAt([]byte{content[start+1000] ^ 1}, int64(start+1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := answer(t, s.path); !isDamage(err) {
+		t.Errorf("rows off damaged frames: %v, want damage", err)
+	}
+}
+
+func TestAFrameOfAnotherPageIsNoticed(t *testing.T) {
+	s := busy(t)
+	content, err := os.ReadFile(s.path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(s.path+"-wal", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	starts := framesOf(content)
+	for i, start := range starts {
+		other := starts[(i+1)%len(starts)] // a page of another number, as a rule
+		if _, err := log.WriteAt(content[other+frameHeaderBytes:][:pageBytes], int64(start+frameHeaderBytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := answer(t, s.path); !isDamage(err) {
+		t.Errorf("rows off frames that were mixed up: %v, want damage", err)
+	}
+}
+
+// unchecked makes of a database one as older versions have made it, by another program.
+func unchecked(t *testing.T, path string) string {
+	t.Helper()
+	old := filepath.Join(t.TempDir(), "kagzi.db")
+	foreign(t, old, "pragma journal_mode = wal; "+scriptOf(t, path))
+	if page := pagesOf(t, old)[0]; hasRoom(page) {
+		t.Fatal("the other program made a file with room for checksums")
+	}
+	return old
+}
+
+// scriptOf makes a database of the rows of another.
+func scriptOf(t *testing.T, path string) string {
+	t.Helper()
+	script, _ := schemaOf(migrationsOf(t), len(migrationsOf(t)))
+	return fmt.Sprintf("begin; %s %s; pragma application_id = %d; pragma user_version = %d; commit", script, rowsOf(t, path), applicationID, len(migrationsOf(t)))
+}
+
+func TestAFileWithoutChecksumsGetsThemAtTheStart(t *testing.T) {
+	path, rows := closedOne(t)
+	old := unchecked(t, path)
+	s := openAt(t, old)
+	if s.Close(); !s.checked {
+		t.Fatal("the file has no checksums")
+	}
+	for i, page := range pagesOf(t, old) {
+		if !holds(page, uint32(i+1)) {
+			t.Errorf("page %d does not hold", i+1)
+		}
+	}
+	if got := rowsAt(t, old); got != rows {
+		t.Errorf("rows = %s, want %s", got, rows)
+	}
+	if left := names(t, filepath.Dir(old)); len(left) != 2 {
+		t.Errorf("beside the file are %v, want the lock only", left)
+	}
+}
+
+func TestALargeFileWithoutChecksumsIsServedAsItIsAndSaysSo(t *testing.T) {
+	path, rows := closedOne(t)
+	old := unchecked(t, path)
+	var log bytes.Buffer
+	s, err := openUpTo(t.Context(), old, engine.OpenOptions{Log: slog.New(slog.NewTextHandler(&log, nil))}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Describe(t.Context())
+	if err != nil || !strings.Contains(fmt.Sprint(d.Facts), "off: `kagzi db migrate` adds them") {
+		t.Errorf("facts = %v (%v), want that checksums are off", d.Facts, err)
+	}
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		t.Error(err)
+	}
+	backup := backupOfStore(t, s)
+	s.Close()
+	if !strings.Contains(log.String(), "kagzi db migrate") {
+		t.Errorf("log = %s, want what to do", log.String())
+	}
+	if findings, err := Check(t.Context(), backup.File); err != nil || len(findings) > 0 {
+		t.Errorf("the backup of a file without checksums: %v (%v)", findings, err)
+	}
+	if err := Migrate(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	if !hasRoom(pagesOf(t, old)[0]) || len(rowsAt(t, old)) <= len(rows) {
+		t.Error("the file has no checksums after `kagzi db migrate`")
+	}
+}
+
+func TestAFileWithoutChecksumsIsLookedAtAsItIs(t *testing.T) {
+	path, _ := closedOne(t)
+	old := unchecked(t, path)
+	before := contents(t, filepath.Dir(old))
+	expectRuns(t, lookingAt(t, old), 6)
+	if after := contents(t, filepath.Dir(old)); after != before {
+		t.Errorf("it was\n%swhich is now\n%s", before, after)
+	}
+}
+
+func TestALookerGoesOnWhileAFileGetsItsChecksums(t *testing.T) {
+	path, _ := closedOne(t)
+	old := unchecked(t, path)
+	looker := lookingAt(t, old)
+	expectRuns(t, looker, 6)
+	s := openAt(t, old)
+	expectRuns(t, looker, 6)
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		t.Fatal(err)
+	}
+	expectRuns(t, looker, 7)
+	s.Close()
+	expectRuns(t, looker, 7)
+}
+
+func TestBackupsCarryTheChecksums(t *testing.T) {
+	s := busy(t)
+	for i, page := range pagesOf(t, backupOfStore(t, s).File) {
+		if !holds(page, uint32(i+1)) {
+			t.Errorf("page %d does not hold", i+1)
+		}
+	}
+}
+
+func TestAnotherProgramMayReadAndFoldTheLog(t *testing.T) {
+	path, rows := crashed(t)
+	foreign(t, path, "select count(*) from runs") // which recovers the log, and folds it into the file when it ends
+	if log, err := beside(path + "-wal"); err != nil || log != nil {
+		t.Fatalf("the log is %v (%v), want it folded", log, err)
+	}
+	if got, err := answer(t, path); err != nil || got != rows {
+		t.Errorf("after another program has folded the log: %v", err)
+	}
+}
+
+func TestWhatAnotherProgramWritesBesideAServerIsTakenUp(t *testing.T) {
+	s := busy(t)
+	foreign(t, s.path, "insert into namespaces (namespace, id, created_at, updated_at) values ('hand', x'00', 1, 1)")
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsAt(t, s.path)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answer(t, s.path); err != nil || got != rows || !strings.Contains(got, "hand") {
+		t.Errorf("after another program wrote: %v", err)
+	}
+	for i, page := range pagesOf(t, s.path) {
+		if !holds(page, uint32(i+1)) {
+			t.Errorf("page %d does not hold", i+1)
+		}
+	}
+}
+
+func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
+	path, _ := closedOne(t)
+	foreign(t, path, "update namespaces set display_name = 'mended'")
+	findings, err := Check(t.Context(), path)
+	if err != nil || len(findings) == 0 || !strings.Contains(findings[0].Text, "another program") {
+		t.Fatalf("findings = %v (%v), want the pages that the other program wrote", findings, err)
+	}
+	if _, err := Open(t.Context(), path, engine.OpenOptions{}); !isDamage(err) {
+		t.Errorf("a server starts on it: %v", err)
+	}
+	kept, findings, err := Accept(t.Context(), path)
+	if err != nil || len(findings) > 0 {
+		t.Fatalf("accepted: %v (%v)", findings, err)
+	}
+	if findings, err := Check(t.Context(), path); err != nil || len(findings) > 0 {
+		t.Errorf("findings after it was accepted = %v (%v)", findings, err)
+	}
+	if got, err := answer(t, path); err != nil || !strings.Contains(got, "mended") {
+		t.Errorf("rows after it was accepted: %v", err)
+	}
+	if findings, err := Check(t.Context(), kept); err != nil || len(findings) == 0 {
+		t.Errorf("the file that was kept has findings %v (%v), want them as before", findings, err)
+	}
+}
+
+func TestWhatContradictsItselfIsNotAccepted(t *testing.T) {
+	path, _ := closedOne(t)
+	foreign(t, path, "delete from payloads")
+	before := contents(t, filepath.Dir(path))
+	if _, findings, err := Accept(t.Context(), path); err != nil || len(findings) == 0 {
+		t.Errorf("findings = %v (%v), want runs without payloads", findings, err)
+	}
+	if after := contents(t, filepath.Dir(path)); after != before {
+		t.Errorf("it was\n%swhich is now\n%s", before, after)
+	}
+}
