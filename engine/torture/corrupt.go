@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -49,7 +50,7 @@ func corrupt(ctx context.Context, o options) (*report, error) {
 			return nil, err
 		}
 	}
-	line.Note = fmt.Sprintf("; %d harmless, %d refused at the start, %d noticed later, %d wrong, %d panics or hangs",
+	line.Note = fmt.Sprintf("; %d harmless, %d refused at the start, %d noticed later, %d wrong, %d panics, hangs or no word of what to do",
 		counts[harmless], counts[refusedStart], counts[noticed], counts[wrong], counts[broken])
 	r := &report{lines: []check.Line{line}}
 	if counts[refusedStart]+counts[noticed] == 0 {
@@ -66,8 +67,11 @@ const (
 	refusedStart fate = "refused"
 	noticed      fate = "noticed"
 	wrong        fate = "a wrong answer"
-	broken       fate = "a panic or a hang"
+	broken       fate = "a panic, a hang or no word of what to do"
 )
+
+// exitDamaged is what a server ends with whose file is damaged.
+const exitDamaged = 71
 
 // soundFile makes a file with some hundred ended runs.
 func soundFile(ctx context.Context, o options) (string, []check.Run, error) {
@@ -95,7 +99,7 @@ func soundFile(ctx context.Context, o options) (string, []check.Run, error) {
 	return r.sqliteFile(), d.Runs, err
 }
 
-// damage makes a copy in which bits are turned, pages are empty, or the end is missing.
+// damage makes a copy in which bits are turned, pages are empty or in each other's place, or the end is missing.
 func damage(sound, dir string, luck *rand.Rand) (what string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -105,7 +109,7 @@ func damage(sound, dir string, luck *rand.Rand) (what string, err error) {
 		return "", err
 	}
 	const page = 4096
-	switch luck.IntN(3) {
+	switch luck.IntN(4) {
 	case 0:
 		n := 1 + luck.IntN(64)
 		for range n {
@@ -120,8 +124,17 @@ func damage(sound, dir string, luck *rand.Rand) (what string, err error) {
 		}
 		what = fmt.Sprintf("%d pages empty", n)
 	case 2:
-		data = data[:luck.IntN(len(data))]
+		data = data[:1+luck.IntN(len(data)-1)] // a file of nothing is a new database
 		what = fmt.Sprintf("cut to %d bytes", len(data))
+	case 3:
+		pages := len(data) / page
+		one := luck.IntN(pages)
+		other := (one + 1 + luck.IntN(pages-1)) % pages
+		a, b := data[one*page:][:page], data[other*page:][:page]
+		moved := bytes.Clone(a)
+		copy(a, b)
+		copy(b, moved)
+		what = fmt.Sprintf("pages %d and %d exchanged", one+1, other+1)
 	}
 	return what, os.WriteFile(filepath.Join(dir, "kagzi.db"), data, 0o600)
 }
@@ -150,6 +163,9 @@ func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string
 		}
 		if err != nil && !strings.Contains(err.Error(), "NotFound") {
 			came = noticed
+			if s.current().ended() {
+				break
+			}
 			continue
 		}
 		w := answer.GetWorkflow()
@@ -184,8 +200,8 @@ func notServed(r *rig, err error) (fate, string, error) {
 	if !life.ended() {
 		return broken, "it neither serves nor ends", nil
 	}
-	if code := life.exit(); code <= 0 || code == 2 || strings.Contains(life.out.tail(), "goroutine ") {
-		return broken, fmt.Sprintf("%s: %s", life.cmd.ProcessState, life.out.tail()), nil
+	if code := life.exit(); code != exitDamaged || !strings.Contains(life.out.tail(), "kagzi db restore") {
+		return broken, fmt.Sprintf("%s, want exit code %d and what to do: %s", life.cmd.ProcessState, exitDamaged, life.out.tail()), nil
 	}
 	if err != nil {
 		return refusedStart, "", nil
