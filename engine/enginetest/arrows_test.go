@@ -46,7 +46,7 @@ var arrows = []arrow{
 	{"proto", []string{"proto/kagzi/v1"}, "holds the directive that makes it"},
 	{"backends/storetest", []string{"engine"}, "the contract as tests is written against the contract"},
 	{"backends/postgres/pgtest", nil, "a database for tests"},
-	{"engine/torture", []string{"engine/torture/...", "proto/kagzi/v1", "sdk", "sdk/profile", "sdk/internal/seam"}, "a tool that tortures servers from outside; what it holds them to is written without them"},
+	{"engine/torture", []string{"engine/torture/...", "engine/simulate/overlay", "proto/kagzi/v1", "sdk", "sdk/profile", "sdk/internal/seam"}, "a tool that tortures servers from outside; what it holds them to is written without them"},
 	{"engine/simulate", []string{"engine", "engine/...", "proto/kagzi/v1", "sdk", "sdk/profile", "sdk/internal/seam"}, "server, client and worker against each other, for tests"},
 	{"engine/simulate/memory", []string{"engine", "engine/ledger"}, "a store like the backends, for tests"},
 	{"engine/simulate/overlay", nil, "how code is changed for one build"},

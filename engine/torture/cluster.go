@@ -25,6 +25,7 @@ type cluster struct {
 	bin, dir string
 	owner    *syscall.Credential
 	flags    []string
+	clock    *databaseClock // nil: that of the machine
 	life     *process
 }
 
@@ -34,16 +35,12 @@ func (c *cluster) socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432")
 // data is the directory of its files.
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// newCluster makes a cluster in a directory and starts it.
-func newCluster(ctx context.Context, dir string, flags ...string) (*cluster, error) {
-	c, err := emptyCluster(dir, flags...)
-	if err != nil {
-		return nil, err
-	}
+// create makes the cluster's files and starts it.
+func (c *cluster) create(ctx context.Context) error {
 	if err := c.tool(ctx, "initdb", "-D", c.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-instructions"); err != nil {
-		return nil, err
+		return err
 	}
-	return c, c.start(ctx)
+	return c.start(ctx)
 }
 
 // standby makes a second cluster that follows this one.
@@ -58,6 +55,7 @@ func (c *cluster) standby(ctx context.Context, dir string, flags ...string) (*cl
 	return s, s.start(ctx)
 }
 
+// emptyCluster is a cluster of which there is only its directory.
 func emptyCluster(dir string, flags ...string) (*cluster, error) {
 	bin, err := serverPrograms()
 	if err != nil {
@@ -98,6 +96,9 @@ func (c *cluster) start(ctx context.Context) error {
 	for {
 		cmd := exec.Command(filepath.Join(c.bin, "postgres"), args...)
 		c.own(cmd)
+		if c.clock != nil {
+			cmd.Env = append(cmd.Env, c.clock.env()...)
+		}
 		var err error
 		if c.life, err = spawn(cmd, filepath.Join(c.dir, "log")); err != nil {
 			return err

@@ -22,7 +22,8 @@ func one(ctx context.Context, o options, change func(s *shape)) (*rig, error) {
 	if change != nil {
 		change(&s)
 	}
-	return newRig(ctx, o.program, o.dir, dbSQLite, o.seed, s)
+	o.db = dbSQLite
+	return newRig(ctx, o, s)
 }
 
 // shareFile is F-47: a second server on the file of the first, by several names of it.
@@ -40,7 +41,7 @@ func shareFile(ctx context.Context, o options) (*report, error) {
 	result := &report{}
 	for _, path := range []string{file, symbolic, hard} {
 		f := figure{name: "a second server on " + filepath.Base(path), limit: "ends within 2 s, and says who has the file", hard: true}
-		second := &server{rig: r, name: "second", door: r.servers[0].door}
+		second := &server{rig: r, name: "second", program: r.program, door: r.servers[0].door}
 		second.env = []string{"KAGZI_DB_URL=sqlite:" + path}
 		begun := time.Now()
 		life, err := spawn(second.command(), filepath.Join(o.dir, "second.log"))

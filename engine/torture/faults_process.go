@@ -28,10 +28,13 @@ func killWorkers(ctx context.Context, t *torture) error {
 }
 
 // alias is the worker's current life as it calls itself in the history.
-func (w *worker) alias() string {
+func (w *worker) alias() string { return w.name + "." + strconv.Itoa(w.number()) }
+
+// number is that of the worker's current life, from 1.
+func (w *worker) number() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.name + "." + strconv.Itoa(w.lives)
+	return w.lives
 }
 
 // brief is so many seconds, less when the whole takes less than the matrix has it.
@@ -162,19 +165,6 @@ func (t *torture) ends(name string, p *process) bool {
 		t.rig.report("%s: %v", name, err)
 	}
 	return true
-}
-
-// freezeWorkers is F-10: a worker that has stood still finds its leases lost, and nothing that it still sends counts.
-func freezeWorkers(ctx context.Context, t *torture) error {
-	lease := t.rig.shape.Lease
-	return t.every(ctx, t.brief(1), t.brief(3), func() error {
-		w := t.worker()
-		life := w.current()
-		t.rig.fault(faultOnWorker+w.alias(), func() bool { return life.signal(syscall.SIGSTOP) })
-		t.pause(context.WithoutCancel(ctx), lease+time.Second, 3*lease)
-		life.signal(syscall.SIGCONT)
-		return nil
-	})
 }
 
 // freezeServers is F-11.

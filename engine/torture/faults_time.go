@@ -11,12 +11,6 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// noClock is F-60 and F-62.
-func noClock(context.Context, *torture) error {
-	return notHere("a Go program reads the clock without the C library and without a system call, so that only the whole machine's clock " +
-		"could be set; the simulation moves clocks instead")
-}
-
 // manySchedules creates a share of a thousand schedules that fire each second.
 func manySchedules(ctx context.Context, t *torture) error {
 	for i := range max(10, int(100*t.options.scale)) {

@@ -35,7 +35,7 @@ var scenarios = []scenario{
 	{id: "F-10", name: "workers stand still and come back", pass: "no late write counts", nemesis: freezeWorkers,
 		// Long steps, so that the run is still at work under the next lease when its last holder comes back.
 		mix: mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Longest: 2500, Nap: 1000}, rate: 0.5,
-		figures: []func(*torture) figure{takeover}, need: need{faults: 1, takeovers: 3, late: 1}},
+		figures: []func(*torture) figure{takeover, lateWrites}, need: need{faults: 1, takeovers: 3, late: 3}},
 	{id: "F-11", name: "servers stand still and come back", nemesis: freezeServers, figures: []func(*torture) figure{clientErrors}, need: need{faults: 1}},
 	{id: "F-12", name: "Postgres stands still and comes back", on: []string{dbPostgres}, nemesis: freezePostgres, need: need{faults: 1}},
 	{id: "F-13", name: "the network between workers and server goes silent", pass: "runs are handed out again within lease + second look + 1 s",
@@ -93,8 +93,16 @@ var scenarios = []scenario{
 	{id: "F-48", name: "the file is damaged", on: []string{dbSQLite}, pass: "no wrong result in 500 copies", alone: corrupt},
 	{id: "F-49", name: "the file is taken away under a server", on: []string{dbSQLite}, alone: loseFile},
 	{id: "F-53", name: "permissions of files", on: []string{dbSQLite}, alone: permissions},
-	{id: "F-60", name: "the server's clock jumps", on: []string{dbSQLite}, nemesis: noClock},
-	{id: "F-62", name: "the servers' clocks differ", on: []string{dbPostgres}, nemesis: noClock},
+	{id: "F-60", name: "the server's clock is set", on: []string{dbSQLite}, pass: "no lease is lost, no tick fires twice, no sleep ends early", nemesis: setServerClock,
+		shape: calmLeases(func(s *shape) { s.Clocks = true }), catchUp: caughtUp, readings: 2 * time.Second,
+		figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 9}},
+	{id: "F-61", name: "the clock of Postgres is set", on: []string{dbPostgres}, pass: "no lease is lost, no tick fires twice", nemesis: setDatabaseClock,
+		// A server asks for the time once a minute, and has to have heard of each.
+		shape: calmLeases(func(s *shape) { s.DatabaseClock = true }), catchUp: caughtUp, least: 210 * time.Second, readings: 75 * time.Second,
+		figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 3}},
+	{id: "F-62", name: "the servers' clocks differ", on: []string{dbPostgres}, pass: "the clock of Postgres counts: no lease is lost, no sleep ends early",
+		nemesis: skewServerClocks, shape: calmLeases(func(s *shape) { s.Servers, s.Clocks = 3, true }),
+		figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 6}},
 	{id: "F-63", name: "many servers fire many schedules", on: []string{dbPostgres}, pass: "each tick once, while servers are killed", rate: 0.2,
 		shape: func(s *shape) { s.Servers, s.Slots = 8, 32 }, prepare: manySchedules, nemesis: killServers, need: need{faults: 2}},
 	{id: "F-64", name: "an hour of downtime", pass: "100 ticks are caught up with, the others are counted", catchUp: caughtUp,
@@ -104,6 +112,10 @@ var scenarios = []scenario{
 		figures: []func(*torture) figure{quietWhilePaused}, need: need{faults: 5}},
 	{id: "F-68", name: "sleeping runs while servers are killed", pass: "none wakes early", mix: mix{Naps: 1, Longest: 20, Nap: 3000},
 		nemesis: killServers, need: need{faults: 2}},
+	{id: "H-02", name: "servers become the next version, the first first", on: []string{dbPostgres}, pass: "two versions share the database",
+		nemesis: rollingUpgrade(false), shape: func(s *shape) { s.Previous = true }, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
+	{id: "H-02-reverse", name: "servers become the next version, the last first", on: []string{dbPostgres}, pass: "two versions share the database",
+		nemesis: rollingUpgrade(true), shape: func(s *shape) { s.Previous = true }, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
 	{id: "L-01", name: "idle workers", alone: idleWorkers, pass: "10,000 of them within 600 MiB and 10 % of a core, and back within a minute"},
 	{id: "L-02", name: "ended, due and sleeping runs in their hundred thousands", alone: fullStore, pass: "a run is handed out within 20 ms (p99)"},
 	{id: "L-03", name: "a burst of starts", alone: burst, pass: "no error, and the burst drains"},
@@ -112,4 +124,12 @@ var scenarios = []scenario{
 		nemesis: watchMemory, figures: []func(*torture) figure{noLeaseLost, memory(512)}, need: need{faults: 1}},
 	{id: "L-09", name: "three times more than the workers can do", pass: "starts acknowledged within 5 s, no heartbeat lost", rate: 6,
 		shape: func(s *shape) { s.Slots = 2 }, nemesis: overload, figures: []func(*torture) figure{noLeaseLost, clientErrors}, need: need{faults: 1}},
+}
+
+// calmLeases are leases that a busy machine does not lose, so that whatever loses one is the fault.
+func calmLeases(change func(s *shape)) func(s *shape) {
+	return func(s *shape) {
+		s.Lease, s.Heartbeat = 12*time.Second, 3*time.Second
+		change(s)
+	}
 }

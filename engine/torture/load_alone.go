@@ -20,7 +20,7 @@ import (
 // stand is a rig of one server for a measurement, with a client.
 func stand(ctx context.Context, o options) (*rig, *kagzi.Client, error) {
 	s := shape{Servers: 1, Lease: 30 * time.Second, Heartbeat: 10 * time.Second}
-	r, err := newRig(ctx, o.program, o.dir, o.db, o.seed, s)
+	r, err := newRig(ctx, o, s)
 	if err != nil {
 		return r, nil, err
 	}

@@ -81,8 +81,9 @@ func command(ctx context.Context, args []string) int {
 		o.scale, o.duration = min(o.scale, shortScale), min(o.duration, shortDuration)
 	}
 	base, err := baseDirectory(*keep)
-	if err == nil && o.program == "" {
-		o.program, err = build(ctx, base)
+	if o.base = base; err == nil && o.program == "" {
+		o.program = filepath.Join(base, "kagzi")
+		err = build(ctx, ".", o.program)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "torture: %v\n", err)
@@ -202,12 +203,13 @@ func baseDirectory(keep string) (string, error) {
 	return path, os.MkdirAll(path, 0o755)
 }
 
-// build makes the server's binary, with failpoints.
-func build(ctx context.Context, base string) (string, error) {
-	path := filepath.Join(base, "kagzi")
-	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "failpoint", "-o", path, "github.com/kagzi/kagzi").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the server: %w: %s", err, out)
+// build makes the server's binary out of the module at root, with failpoints.
+func build(ctx context.Context, root, path string, flags ...string) error {
+	args := slices.Concat([]string{"build", "-tags", "failpoint", "-o", path}, flags, []string{"github.com/kagzi/kagzi"})
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the server: %w: %s", err, out)
 	}
-	return path, nil
+	return nil
 }

@@ -26,9 +26,11 @@ type rig struct {
 	program string // the server's binary
 	dir     string
 	seed    uint64
-	shape   shape
-	log     *history.Log // of the nemesis
-	luck    *luck
+
+	previous string // that of the version before, with which the servers begin; empty: they do not
+	shape    shape
+	log      *history.Log // of the nemesis
+	luck     *luck
 
 	cluster *cluster // nil with SQLite
 	spare   *cluster // a standby, while there is one
@@ -55,6 +57,9 @@ type shape struct {
 	ClusterDir              string   // of Postgres; empty means one of the rig's own
 	Bouncer                 bool     // PgBouncer in front of Postgres
 	Spin                    int      // goroutines of each worker that only take time
+	Previous                bool     // the servers are of the version before, until a scenario changes that
+	Clocks                  bool     // the wall clock of each server can be set
+	DatabaseClock           bool     // and that of Postgres
 }
 
 // luck is a source of random numbers that many may draw from.
@@ -80,8 +85,10 @@ func (l *luck) between(from, to time.Duration) time.Duration {
 type server struct {
 	rig      *rig
 	name     string
-	door     *proxy // for clients and workers
-	database *proxy // to Postgres; nil with SQLite
+	program  string     // its binary
+	door     *proxy     // for clients and workers
+	database *proxy     // to Postgres; nil with SQLite
+	clock    *wallClock // nil: that of the machine
 
 	mu     sync.Mutex
 	life   *process
@@ -104,10 +111,19 @@ type worker struct {
 }
 
 // newRig starts everything.
-func newRig(ctx context.Context, program, dir, db string, seed uint64, s shape) (*rig, error) {
-	r := &rig{program: program, dir: dir, seed: seed, shape: s, log: history.NewLog("nemesis"),
-		luck: newLuck(seed)}
-	if err := r.openDatabase(ctx, db); err != nil {
+func newRig(ctx context.Context, o options, s shape) (*rig, error) {
+	r := &rig{program: o.program, dir: o.dir, seed: o.seed, shape: s, log: history.NewLog("nemesis"), luck: newLuck(o.seed)}
+	var err error
+	if s.Clocks {
+		r.program, err = o.withClock(ctx)
+	}
+	if err == nil && s.Previous {
+		r.previous, err = o.withPrevious(ctx)
+	}
+	if err != nil {
+		return r, err
+	}
+	if err := r.openDatabase(ctx, o.db); err != nil {
 		return r, err
 	}
 	for i := range s.Servers {
@@ -142,7 +158,15 @@ func (r *rig) openDatabase(ctx context.Context, db string) (err error) {
 		return os.MkdirAll(r.shape.DataDir, 0o700)
 	case dbPostgres:
 		dir := cmp.Or(r.shape.ClusterDir, filepath.Join(r.dir, "pg"))
-		if r.cluster, err = newCluster(ctx, dir, r.shape.Cluster...); err != nil || !r.shape.Bouncer {
+		if r.cluster, err = emptyCluster(dir, r.shape.Cluster...); err != nil {
+			return err
+		}
+		if r.shape.DatabaseClock {
+			if r.cluster.clock, err = newDatabaseClock(filepath.Join(dir, "clock")); err != nil {
+				return err
+			}
+		}
+		if err = r.cluster.create(ctx); err != nil || !r.shape.Bouncer {
 			return err
 		}
 		return r.startBouncer(ctx)
@@ -171,10 +195,15 @@ func (r *rig) url() string {
 }
 
 func (r *rig) addServer(name string) (*server, error) {
-	s := &server{rig: r, name: name, wrap: r.shape.Wrap}
+	s := &server{rig: r, name: name, program: cmp.Or(r.previous, r.program), wrap: r.shape.Wrap}
 	var err error
 	if s.door, err = newProxy("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
+	}
+	if r.shape.Clocks {
+		if s.clock, err = newWallClock(filepath.Join(r.dir, name+".clock")); err != nil {
+			return nil, err
+		}
 	}
 	if r.cluster != nil {
 		if s.database, err = newProxy("unix", cmp.Or(r.bounce, r.cluster.socket())); err != nil {
@@ -198,12 +227,15 @@ var listening = regexp.MustCompile(`address +(127\.0\.0\.1:[1-9][0-9]*)`)
 // command is a server on this place's database.
 func (s *server) command(flags ...string) *exec.Cmd {
 	r := s.rig
-	args := slices.Concat(s.wrap, []string{r.program, "server", "--listen", "127.0.0.1:0", "--http", "off", "--config", "off",
+	args := slices.Concat(s.wrap, []string{s.program, "server", "--listen", "127.0.0.1:0", "--http", "off", "--config", "off",
 		"--data-dir", filepath.Join(r.dir, s.name), "--worker-lease", r.shape.Lease.String(), "--heartbeat-interval", r.shape.Heartbeat.String(),
 		"--coordinator-interval", "1s", "--drain-timeout", "10s", "--log-format", "json"}, r.shape.ServerFlags, flags)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "KAGZI_DB_URL="+s.url())
 	cmd.Env = append(append(cmd.Env, r.shape.ServerEnv...), s.env...)
+	if s.clock != nil {
+		cmd.Env = append(cmd.Env, clockVariable+"="+s.clock.path)
+	}
 	return cmd
 }
 
@@ -414,6 +446,11 @@ func (r *rig) close() {
 	}
 	for _, p := range r.proxies() {
 		p.close()
+	}
+	for _, s := range r.servers {
+		if s.clock != nil {
+			s.clock.close()
+		}
 	}
 }
 

@@ -15,18 +15,20 @@ type scenario struct {
 	pass     string   // what is to come out, beside no violation
 	on       []string // kinds of databases; nil means all
 
-	mix     mix            // the standard one when zero
-	rate    float64        // of starts, to the standard one; 0 is 1
-	settle  time.Duration  // how long all may take to end after the last fault; 0 is settleLimit
-	catchUp int            // missed ticks that the schedules catch up with; 0 is all
-	shape   func(s *shape) // changes the usual one
-	prepare func(ctx context.Context, t *torture) error
-	nemesis func(ctx context.Context, t *torture) error // until ctx ends
-	figures []func(t *torture) figure
-	need    need // without which it proves nothing
-	lossy   bool // acknowledged writes may be lost here
-	control bool // acknowledged writes must be lost here: it shows that the fault bites
-	disk    diskMaker
+	mix      mix            // the standard one when zero
+	rate     float64        // of starts, to the standard one; 0 is 1
+	settle   time.Duration  // how long all may take to end after the last fault; 0 is settleLimit
+	least    time.Duration  // of its faults, whatever was asked for: what it is about does not fit into less
+	catchUp  int            // missed ticks that the schedules catch up with; 0 is all
+	shape    func(s *shape) // changes the usual one
+	prepare  func(ctx context.Context, t *torture) error
+	nemesis  func(ctx context.Context, t *torture) error // until ctx ends
+	figures  []func(t *torture) figure
+	need     need          // without which it proves nothing
+	readings time.Duration // how old a reading of a clock that was set may be when a server goes by it
+	lossy    bool          // acknowledged writes may be lost here
+	control  bool          // acknowledged writes must be lost here: it shows that the fault bites
+	disk     diskMaker
 
 	alone func(ctx context.Context, o options) (*report, error) // a scenario that is no load under faults
 }

@@ -24,6 +24,7 @@ import (
 // options say how much is tried.
 type options struct {
 	program  string
+	base     string // directory of all that is built
 	dir      string // of this one torture
 	db       string // sqlite, postgres or a URL
 	seed     uint64
@@ -44,8 +45,9 @@ type torture struct {
 	calm, faulty, healed int64 // when the load began, the faults began, and the last damage was taken away
 	over                 int64 // when the load ended
 	pauses               []pausing
-	peak, left           int64 // bytes of SQLite's log: at the end of the faults, at the end of all
-	memory               int   // MiB: the most that a server took
+	settings             []setting // of the clock that the servers go by
+	peak, left           int64     // bytes of SQLite's log: at the end of the faults, at the end of all
+	memory               int       // MiB: the most that a server took
 	events               []history.Event
 	dump                 check.Dump
 }
@@ -75,6 +77,7 @@ func run(ctx context.Context, s scenario, o options) (*report, error) {
 	if s.alone != nil {
 		return s.alone(ctx, o)
 	}
+	o.duration = max(o.duration, s.least)
 	t := &torture{scenario: s, options: o, replays: history.NewLog("replayer")}
 	shape := shape{Servers: 1, Workers: 4, Slots: 8, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}
 	if o.db != dbSQLite {
@@ -98,7 +101,7 @@ func run(ctx context.Context, s scenario, o options) (*report, error) {
 		shape.ClusterDir = filepath.Join(made.dir, "pg")
 	}
 	var err error
-	t.rig, err = newRig(ctx, o.program, o.dir, o.db, o.seed, shape)
+	t.rig, err = newRig(ctx, o, shape)
 	defer t.rig.close()
 	if err != nil {
 		return nil, err
@@ -294,6 +297,7 @@ func (t *torture) judge(ctx context.Context) (*report, error) {
 	for _, c := range t.load.clients {
 		events = append(events, c.log.Events()...)
 	}
+	t.byTheirClock(events)
 	t.events = events
 	if err := history.Write(filepath.Join(t.options.dir, "history.jsonl"), events); err != nil {
 		return nil, err

@@ -9,11 +9,16 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/simulate/overlay"
+	"github.com/kagzi/kagzi/engine/torture/history"
 )
 
 func TestErrand(t *testing.T) {
@@ -156,7 +161,7 @@ func TestEveryScenario(t *testing.T) {
 		if s.name == "" || s.alone == nil && s.nemesis == nil && s.id != "F-00" && s.need != (need{}) {
 			t.Errorf("%s needs faults and has none", s.id)
 		}
-		if s.nemesis != nil && s.need.faults == 0 && s.id != "F-60" && s.id != "F-62" {
+		if s.nemesis != nil && s.need.faults == 0 {
 			t.Errorf("%s proves nothing: it does not say how many faults it needs", s.id)
 		}
 	}
@@ -199,5 +204,73 @@ func TestOutputKeepsTheBeginningAndTheEnd(t *testing.T) {
 	}
 	if got := o.tail(); !strings.HasSuffix(got, "the end") || len(got) > 100 {
 		t.Errorf("tail = %q", got)
+	}
+}
+
+func TestWhatAFrozenWorkerWasAboutToReport(t *testing.T) {
+	tell := func(op history.Op, run, step string) history.Event {
+		return history.Event{Op: op, Run: run, Token: "t-" + run, Step: step, Value: run + "." + step}
+	}
+	events := []history.Event{
+		tell(history.CodeBegins, "a", "s0"), tell(history.Complete, "a", "s0"), tell(history.CodeBegins, "a", "s1"), // in the middle of s1
+		tell(history.CodeBegins, "b", "s0"), tell(history.Fail, "b", "s0"),
+		tell(history.CodeBegins, "c", "s0"), tell(history.Release, "c", ""),
+		tell(history.CodeBegins, "d", "s0"), tell(history.End, "d", ""),
+	}
+	got := unreported(events)
+	want := history.Event{Op: history.Complete, Run: "a", Token: "t-a", Step: "s1", Value: `"a.s1"`}
+	if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+		t.Errorf("unreported = %+v, want %+v alone", got, want)
+	}
+}
+
+func TestFurthest(t *testing.T) {
+	settings := []setting{{0, 0}, {100, -time.Hour}, {200, time.Hour}, {300, 0}}
+	for _, test := range []struct {
+		at   int64
+		want time.Duration
+	}{
+		{50, 0},
+		{110, 0},          // a reading of before 100 may still count
+		{150, -time.Hour}, // not any more
+		{200, time.Hour},  // as soon as it is set
+		{310, time.Hour},  // as at 110
+		{330, 0},
+	} {
+		if got := furthest(settings, test.at, 20); got != test.want {
+			t.Errorf("furthest at %d = %s, want %s", test.at, got, test.want)
+		}
+	}
+	if got := furthest(nil, 5, 20); got != 0 {
+		t.Errorf("furthest of a clock that nobody set = %s", got)
+	}
+}
+
+func TestTheClockPatchFitsThisGo(t *testing.T) {
+	_, edits, err := overlay.Parse(clockPatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := overlay.Write(t.TempDir(), strings.TrimSpace(string(root)), edits); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAClientThatIsToCancelDoesNotListen(t *testing.T) {
+	at := func(op history.Op, seconds int64) history.Event {
+		return history.Event{Op: op, Run: "r", Outcome: history.OK, Status: "COMPLETED", Invoked: seconds * 1e9, Returned: seconds * 1e9}
+	}
+	waited := &torture{events: []history.Event{at(history.End, 1), at(history.Observe, 3)}}
+	if f := heard(waited); !strings.Contains(f.got, "longest 2s") {
+		t.Errorf("of a client that waited: %s", f)
+	}
+	cancelled := at(history.Cancel, 20)
+	cancelled.Outcome = history.Refused
+	if f := heard(&torture{events: []history.Event{at(history.End, 1), cancelled, at(history.Observe, 20)}}); f.got != "nobody waited" {
+		t.Errorf("of one that came to cancel: %s", f)
 	}
 }
