@@ -19,7 +19,8 @@ type Workers interface {
 	// Heartbeat notes that the worker lives, in one row, and says which of the leases that it names it does not hold. With
 	// Whole, leases of the worker that it does not name, claimed at least NameWithin before Now, are freed: due at once, no
 	// loss counted. A worker that is unknown or OFFLINE is WorkerNotFound, and nothing changes. Repeating it adds the deltas
-	// again.
+	// again. The last heartbeat is Now; where Now is before the one before, because the clock was set back, it is a microsecond
+	// after that one, so that whoever looks sees that the worker lives.
 	Heartbeat(ctx context.Context, p HeartbeatParams) (Beat, error)
 	// DrainWorker makes an ONLINE worker DRAINING and rings it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound.
 	DrainWorker(ctx context.Context, workerID string, now time.Time) error

@@ -37,6 +37,26 @@ var lostCases = []testCase{
 		s.must(err, "OfflineWorker with the newest heartbeat")
 		equal(s, "freed", freed, 1)
 	}},
+	{"a heartbeat counts although the clock was set back", func(s *stage) {
+		l := s.held()
+		heard, before := s.workerState("w1").LastHeartbeatAt, s.now
+		s.now = s.now.Add(-time.Hour)
+		for range 2 {
+			s.heartbeat("w1")
+			after := s.workerState("w1").LastHeartbeatAt
+			if !after.After(heard) {
+				s.Fatalf("last heartbeat = %s after a heartbeat, want later than the one before, %s", clock(after), clock(heard))
+			}
+			freed, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
+			s.must(err, "OfflineWorker")
+			equal(s, "freed", freed, 0)
+			heard = after
+		}
+		s.complete(l, "pay", "paid")
+		s.now = before.Add(time.Minute)
+		s.heartbeat("w1")
+		s.sameTime("last heartbeat", s.workerState("w1").LastHeartbeatAt, s.now)
+	}},
 	{"the delay grows from the second loss on, and the tenth in a row fails the run", func(s *stage) {
 		l := s.held()
 		for n := 1; n < engine.MaxLeaseLosses; n++ {

@@ -266,7 +266,9 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 		if p.Stats != nil {
 			w.Stats = *p.Stats
 		}
-		if p.Now.After(w.LastHeartbeatAt) {
+		if p.Now.Before(w.LastHeartbeatAt) { // the clock was set back
+			w.LastHeartbeatAt = w.LastHeartbeatAt.Add(time.Microsecond)
+		} else {
 			w.LastHeartbeatAt = p.Now
 		}
 		put(t, t.db.workers, w.ID, &w)
