@@ -94,8 +94,9 @@ var scenarios = []scenario{
 	{id: "F-49", name: "the file is taken away under a server", on: []string{dbSQLite}, alone: loseFile},
 	{id: "F-53", name: "permissions of files", on: []string{dbSQLite}, alone: permissions},
 	{id: "F-60", name: "the server's clock is set", on: []string{dbSQLite}, pass: "no lease is lost, no tick fires twice, no sleep ends early", nemesis: setServerClock,
-		shape: calmLeases(func(s *shape) { s.Clocks = true }), catchUp: caughtUp, readings: 2 * time.Second,
-		figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 9}},
+		// Each time lasts for longer than a worker may be silent: a lease, a heartbeat and a second.
+		shape: func(s *shape) { s.Clocks, s.Lease, s.Heartbeat = true, 4*time.Second, time.Second }, least: 72 * time.Second, catchUp: caughtUp,
+		readings: 2 * time.Second, figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 9}},
 	{id: "F-61", name: "the clock of Postgres is set", on: []string{dbPostgres}, pass: "no lease is lost, no tick fires twice", nemesis: setDatabaseClock,
 		// A server asks for the time once a minute, and has to have heard of each.
 		shape: calmLeases(func(s *shape) { s.DatabaseClock = true }), catchUp: caughtUp, least: 210 * time.Second, readings: 75 * time.Second,

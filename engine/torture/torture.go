@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/kagzi/kagzi/engine/torture/check"
 	"github.com/kagzi/kagzi/engine/torture/history"
@@ -257,6 +259,9 @@ func (t *torture) retire(ctx context.Context, s *kagzi.Schedule) error {
 	limit := time.Now().Add(settleLimit)
 	for {
 		d, err := s.Describe(ctx)
+		if status.Code(err) == codes.NotFound && (t.scenario.lossy || t.scenario.control) {
+			return nil // it is among what was lost
+		}
 		if err == nil && (d.NextFireAt.After(time.Now()) || time.Now().After(limit)) {
 			return s.Pause(ctx, "over")
 		}

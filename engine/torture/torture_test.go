@@ -274,3 +274,27 @@ func TestAClientThatIsToCancelDoesNotListen(t *testing.T) {
 		t.Errorf("of one that came to cancel: %s", f)
 	}
 }
+
+func TestALostLeaseIsSeen(t *testing.T) {
+	at := func(op history.Op, token string, seconds int64) history.Event {
+		return history.Event{Op: op, Run: "r", Token: token, Outcome: history.OK, Invoked: seconds * 1e9, Returned: seconds * 1e9}
+	}
+	late := at(history.Complete, "a", 3)
+	late.Outcome, late.Code, late.Status = history.Refused, "LEASE_LOST", "RUNNING"
+	cancelled := late
+	cancelled.Status = "CANCELLED"
+	for name, test := range map[string]struct {
+		events []history.Event
+		want   string
+	}{
+		"given back":          {[]history.Event{at(history.Claim, "a", 1), at(history.Park, "a", 2), at(history.Claim, "b", 3)}, "0"},
+		"handed to another":   {[]history.Event{at(history.Claim, "a", 1), at(history.Complete, "a", 2), at(history.Claim, "b", 3)}, "1"},
+		"a write was refused": {[]history.Event{at(history.Claim, "a", 1), late}, "1"},
+		"both, of one lease":  {[]history.Event{at(history.Claim, "a", 1), at(history.Claim, "b", 2), late}, "1"},
+		"the run was ended":   {[]history.Event{at(history.Claim, "a", 1), cancelled}, "0"},
+	} {
+		if f := noLeaseLost(&torture{events: test.events}); f.got != test.want {
+			t.Errorf("%s: %s leases lost, want %s", name, f.got, test.want)
+		}
+	}
+}

@@ -242,6 +242,36 @@ func TestAnOperationWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+func TestAResultThatWasLostMayBeAnother(t *testing.T) {
+	for lossy, want := range map[bool]int{true: 0, false: 2} {
+		s := &story{Case: Case{Lossy: lossy}}
+		s.Dump.Steps = []Step{{Run: "r", Name: "s0", Status: Completed, Latest: true, Output: "second"}}
+		s.tell(history.Event{Op: history.Claim, Run: "r", Token: "1", Steps: map[string]string{"s0": "first"}})
+		s.tell(history.Event{Op: history.Claim, Run: "r", Token: "2", Steps: map[string]string{"s0": "second"}})
+		if l := index(&s.Case).resultsNeverChange(); len(l.Violations) != want {
+			t.Errorf("lossy %t: violations = %v, want %d", lossy, l.Violations, want)
+		}
+	}
+}
+
+func TestManyUnansweredRepetitionsAreDecided(t *testing.T) {
+	s := &story{}
+	s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+	for n := range 120 { // of two kinds, so that their order among each other counts
+		e := history.Event{Op: history.Cancel, Run: "run-d"}
+		if n%2 == 0 {
+			e = history.Event{Op: history.Complete, Run: "run-d", Step: "s0", Token: "7", Value: "v"}
+		}
+		told := s.tell(e)
+		told.Outcome, told.Returned = history.Unknown, 0
+	}
+	s.tell(history.Event{Op: history.Observe, Run: "run-d", Status: "CANCELLED"})
+	if l := index(&s.Case).linearizable(); len(l.Violations) > 0 {
+		t.Errorf("violations = %.300v, want none", l.Violations)
+	}
+}
+
 func TestALineShowsNoControlCharacters(t *testing.T) {
 	l := Line{ID: "I1", Of: "things"}
 	l.violate("\x1b[2J")

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -40,12 +41,25 @@ func (i *indexed) linearizable() Line {
 	return l
 }
 
+// operationsOf are a run's operations. Of those that were sent again and again without an answer only the first is there: what the others may have
+// done, it may have done at the same time, and to try them all in every order would take for ever.
 func operationsOf(events []history.Event) []porcupine.Operation {
+	type deed struct {
+		op                 history.Op
+		token, step, value string
+	}
 	var operations []porcupine.Operation
-	procs := map[string]int{}
+	procs, open := map[string]int{}, map[deed]bool{}
+	events = slices.SortedStableFunc(slices.Values(events), func(a, b history.Event) int { return cmp.Compare(a.Invoked, b.Invoked) })
 	for _, e := range events {
 		if e.Op == history.CodeBegins || e.Op == history.Fault {
 			continue
+		}
+		if d := (deed{e.Op, e.Token, e.Step, e.Value}); e.Outcome == history.Unknown {
+			if open[d] {
+				continue
+			}
+			open[d] = true
 		}
 		if _, ok := procs[e.Proc]; !ok {
 			procs[e.Proc] = len(procs)
