@@ -12,7 +12,6 @@ import (
 func desk(b *books) *session {
 	w := &session{server: door(b), worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
 		held: map[engine.ID]holding{}, lines: map[string]line{}}
-	w.out.ready = make(chan struct{}, 1)
 	return w
 }
 

@@ -21,7 +21,7 @@ func (c countedHandshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.A
 		return conn, info, err
 	}
 	c.open.Add(1)
-	return &countedConn{Conn: conn, open: c.open}, info, nil
+	return small(&countedConn{Conn: conn, open: c.open}), info, nil
 }
 
 func (c countedHandshake) Clone() credentials.TransportCredentials {

@@ -78,6 +78,9 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	visit, leave := s.visit(guarded.ctx)
 	defer leave()
 	guarded.ctx = visit
+	if method.rule.ends {
+		return visitError(visit, handler(server, guarded))
+	}
 	return carry(visit, func() error { return handler(server, guarded) })
 }
 

@@ -219,7 +219,6 @@ func TestOperationsOfARun(t *testing.T) {
 				w := &session{server: &Server{store: l, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{}},
 					worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
 					held: map[engine.ID]holding{}, lines: map[string]line{}}
-				w.out.ready = make(chan struct{}, 1)
 				w.seat = dispatch.New(l, nil).Sit(dispatch.Request{Worker: &w.worker})
 				story.tell(t, w, l)
 				w.close()

@@ -7,14 +7,19 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// outbox is what waits to be sent in a session. One goroutine sends, so that nobody who answers an operation waits for the network.
+// outbox is what waits to be sent in a session. Whoever puts something into an empty one sends until it is empty again, so that an answer
+// leaves from the goroutine that has it, and a session with nothing to say has no goroutine for that.
 // Its length is bounded by the credit and by maxUnanswered.
 type outbox struct {
-	ready chan struct{} // capacity one
+	stream func(*kagziv1.SessionResponse) error // sends one message; nil: all stays here
+	room   <-chan struct{}                      // of the session, which has a place less for each answer sent
 
 	mu       sync.Mutex
 	messages []outgoing
-	closed   bool
+	spare    []outgoing    // empty, for the next messages
+	sending  bool          // somebody is to call send, or has
+	closed   bool          // nothing that comes now is sent
+	quiet    chan struct{} // closed when nobody sends any more; nil: nobody waits for that
 }
 
 // outgoing is one message; of a task, with its lease.
@@ -24,54 +29,91 @@ type outgoing struct {
 	answered bool // it answers an operation, whose room is free when it has been sent
 }
 
-func (o *outbox) push(m outgoing) {
+// maxSpare bounds the room that is kept for the next messages.
+const maxSpare = 16
+
+// put says whether the caller has to call send, when it holds no lock.
+func (o *outbox) put(messages ...outgoing) (send bool) {
 	o.mu.Lock()
-	o.messages = append(o.messages, m)
-	o.mu.Unlock()
-	ring(o.ready)
+	defer o.mu.Unlock()
+	if o.messages == nil {
+		o.messages, o.spare = o.spare, nil
+	}
+	o.messages = append(o.messages, messages...)
+	if o.sending || o.closed || o.stream == nil {
+		return false
+	}
+	o.sending = true
+	return true
 }
 
-// close has send end when everything is sent.
-func (o *outbox) close() {
-	o.mu.Lock()
-	o.closed = true
-	o.mu.Unlock()
-	ring(o.ready)
+// push is put for callers that must not wait for the network.
+func (o *outbox) push(m outgoing, broken func(error)) {
+	if o.put(m) {
+		go o.send(broken)
+	}
 }
 
-// send sends until the outbox is closed and empty, or the stream breaks; what was not sent stays in it.
-func (o *outbox) send(stream kagziv1.WorkerService_SessionServer, room <-chan struct{}) error {
-	for range o.ready {
-		for {
-			o.mu.Lock()
-			batch, closed := o.messages, o.closed
-			o.messages = nil
-			o.mu.Unlock()
-			if len(batch) == 0 {
-				if closed {
-					return nil
-				}
-				break
+// send sends until the outbox is empty. When the stream breaks it tells broken; what was not sent stays here, and nothing is sent any more.
+func (o *outbox) send(broken func(error)) {
+	for batch := o.next(nil); len(batch) > 0; batch = o.next(batch) {
+		for i, m := range batch {
+			if err := o.stream(m.message); err != nil {
+				o.giveUp(batch[i:])
+				broken(err)
+				return
 			}
-			for i, m := range batch {
-				if err := stream.Send(m.message); err != nil {
-					o.mu.Lock()
-					o.messages = append(batch[i:], o.messages...)
-					o.mu.Unlock()
-					return err
-				}
-				if m.answered {
-					<-room
-				}
+			if m.answered {
+				<-o.room
 			}
 		}
 	}
-	return nil
 }
 
-// rest is what was never sent.
-func (o *outbox) rest() []outgoing {
+// next is what is to be sent after the messages of sent; nothing: the caller sends no longer.
+func (o *outbox) next(sent []outgoing) []outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if cap(sent) <= maxSpare {
+		clear(sent)
+		o.spare = sent[:0]
+	}
+	batch := o.messages
+	o.messages = nil
+	if len(batch) == 0 {
+		o.rest()
+	}
+	return batch
+}
+
+// giveUp keeps what could not be sent.
+func (o *outbox) giveUp(unsent []outgoing) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.messages, o.closed = append(unsent, o.messages...), true
+	o.rest()
+}
+
+// rest needs o.mu.
+func (o *outbox) rest() {
+	o.sending = false
+	if o.quiet != nil {
+		close(o.quiet)
+		o.quiet = nil
+	}
+}
+
+// close waits until everything is sent, or the stream broke, and returns what was never sent.
+func (o *outbox) close() []outgoing {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	if o.sending {
+		quiet := make(chan struct{})
+		o.quiet = quiet
+		o.mu.Unlock()
+		<-quiet
+		o.mu.Lock()
+	}
 	return o.messages
 }

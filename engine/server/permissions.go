@@ -14,6 +14,7 @@ type rule struct {
 	redact  bool  // payloads are taken out of the answer to a viewer
 	changes bool  // a refusal goes to the audit log
 	waits   bool  // a unary call that may wait for long: it ends with its key
+	ends    bool  // a stream whose handler ends with its key also when it is stuck in sending or receiving
 }
 
 // roles is a set of them.
@@ -78,8 +79,8 @@ var permissions = map[string]rule{
 	"/kagzi.v1.WorkflowService/ListSignals":             {roles: readers, scope: ofNamespace, redact: true},
 
 	// What is about a run carries the lease token of whoever was handed it, too.
-	"/kagzi.v1.WorkerService/Register":         {roles: workers, scope: whereRead, changes: true}, // register
-	"/kagzi.v1.WorkerService/Session":          {roles: workers, scope: whereRead, changes: true}, // register, of the hello; the rest is that worker's
+	"/kagzi.v1.WorkerService/Register":         {roles: workers, scope: whereRead, changes: true},             // register
+	"/kagzi.v1.WorkerService/Session":          {roles: workers, scope: whereRead, changes: true, ends: true}, // register, of the hello; the rest is that worker's
 	"/kagzi.v1.WorkerService/Heartbeat":        {roles: workers, scope: ofLiveWorker},
 	"/kagzi.v1.WorkerService/Deregister":       {roles: workers, scope: ofLiveWorker},
 	"/kagzi.v1.WorkerService/PollTask":         {roles: workers, scope: ofNamespace, waits: true}, // and poller, of the worker

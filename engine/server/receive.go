@@ -10,27 +10,28 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// receive reads operations until the stream ends. Those of one run are carried out in their order, everything else at once.
-func (w *session) receive(ctx context.Context, stream kagziv1.WorkerService_SessionServer) {
-	// Operations go on when the stream breaks: what has come in counts, and the worker learns so when it repeats it.
-	// What came with the stream's own call (its trace context) is not about them.
-	carry := metadata.NewIncomingContext(context.WithoutCancel(ctx), metadata.MD{})
-	for {
-		request, err := stream.Recv()
-		if err != nil {
-			w.end(err)
-			return
-		}
-		select {
-		case w.room <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		f := w.enter(request)
-		if f == nil {
-			return
-		}
-		go w.carryOut(carry, f)
+// operationsOf is the context of a session's operations. They go on when the stream breaks: what has come in counts, and the worker learns so
+// when it repeats it. What came with the stream's own call (its trace context) is not about them.
+func operationsOf(ctx context.Context) context.Context {
+	return metadata.NewIncomingContext(context.WithoutCancel(ctx), metadata.MD{})
+}
+
+// receive reads one operation, has the next one received, and carries its own out. Those of one run are carried out in their order,
+// everything else at once. Each operation has a goroutine, and the stack that it grew ends with it: one that waits is small.
+func (w *session) receive(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer) {
+	request, err := stream.Recv()
+	if err != nil {
+		w.end(err)
+		return
+	}
+	select {
+	case w.room <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	if f := w.enter(request); f != nil {
+		go w.receive(ctx, operations, stream)
+		w.carryOut(operations, f)
 	}
 }
 
@@ -96,29 +97,36 @@ func (w *session) carryOut(ctx context.Context, f *flight) {
 	w.answer(f, answer)
 }
 
-// answer queues the answer to an operation, and those to later ones of its run that have waited for it.
+// answer sends the answer to an operation, and those to later ones of its run that have waited for it.
 func (w *session) answer(f *flight, answer *kagziv1.SessionResponse) {
+	if w.queue(f, answer) {
+		w.out.send(w.end)
+	}
+}
+
+// queue says whether the caller is to send what is in the outbox.
+func (w *session) queue(f *flight, answer *kagziv1.SessionResponse) (send bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if f.run == "" {
-		w.out.push(outgoing{message: answer, answered: true})
-		return
+		return w.out.put(outgoing{message: answer, answered: true})
 	}
 	f.answer = answer
 	l := w.lines[f.run]
 	for len(l) > 0 && l[0].answer != nil {
-		w.out.push(outgoing{message: l[0].answer, answered: true})
+		send = w.out.put(outgoing{message: l[0].answer, answered: true}) || send
 		l = l[1:]
 	}
 	if len(l) > 0 {
 		w.lines[f.run] = l
-		return
+		return send
 	}
 	delete(w.lines, f.run)
 	if w.recheck {
 		w.recheck = false
 		ring(w.bell)
 	}
+	return send
 }
 
 // runOfOperation is the run that an operation is about; empty for the others.

@@ -44,69 +44,81 @@ type holding struct {
 }
 
 // Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a newer one of the same worker.
+//
+// There may be many thousands that have nothing to do, so this goroutine stays small: what needs a deep stack, or may be stuck, is carried out
+// in others that end.
 func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
-	hello, err := stream.Recv()
-	if err != nil {
+	var worker engine.Worker
+	var seq int64
+	if err := carry(ctx, func() (err error) { worker, seq, err = s.greet(ctx, stream); return err }); err != nil {
 		return err
 	}
-	w, err := s.greet(ctx, hello, end)
-	if err != nil {
+	var w *session
+	if err := carry(context.WithoutCancel(ctx), func() error { w = s.welcome(worker, seq, stream, end); return nil }); err != nil {
 		return err
 	}
 	s.sessions.add(w)
 	defer s.sessions.remove(w)
+	go w.receive(ctx, operationsOf(ctx), stream)
 
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
-		if err := w.out.send(stream, w.room); err != nil {
-			end(err)
-		}
-	}()
-	go w.receive(ctx, stream)
-	err = w.serve(ctx)
+	err := w.serve(ctx)
 	w.close()
-	w.calls.Wait()
-	w.out.close()
-	<-sent
-	w.returnUnsent()
+	if over := carry(ctx, w.finish); over != nil {
+		return over
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 		return nil // the worker hung up
 	}
 	return err
 }
 
-// greet reads the hello, makes the worker known and welcomes it.
-func (s *Server) greet(ctx context.Context, hello *kagziv1.SessionRequest, end context.CancelCauseFunc) (*session, error) {
+// finish lets what is under way come to its end and be answered.
+func (w *session) finish() error {
+	w.calls.Wait()
+	w.returnUnsent(w.out.close())
+	return nil
+}
+
+// greet reads the hello, makes the worker known, and returns it with the number that the answer is to have.
+func (s *Server) greet(ctx context.Context, stream kagziv1.WorkerService_SessionServer) (engine.Worker, int64, error) {
+	hello, err := stream.Recv()
+	if err != nil {
+		return engine.Worker{}, 0, err
+	}
 	request := hello.GetHello()
 	if request == nil {
-		return nil, engine.Invalid("hello", "must be the first operation of a session")
+		return engine.Worker{}, 0, engine.Invalid("hello", "must be the first operation of a session")
 	}
 	if hello.Seq < 0 {
-		return nil, engine.Invalid("seq", "must not be negative, got %d", hello.Seq)
+		return engine.Worker{}, 0, engine.Invalid("seq", "must not be negative, got %d", hello.Seq)
 	}
 	worker, err := s.register(ctx, request)
-	if err != nil {
-		return nil, err
-	}
+	return worker, hello.Seq, err
+}
+
+// welcome makes the session of a worker that is known, and answers its hello.
+func (s *Server) welcome(worker engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer, end context.CancelCauseFunc) *session {
 	w := &session{
 		server: s, worker: worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
 		held: map[engine.ID]holding{}, lines: map[string]line{},
 	}
-	w.out.ready = make(chan struct{}, 1)
+	w.out.stream, w.out.room = stream.Send, w.room
 	w.seat = s.dispatcher.Sit(dispatch.Request{
 		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.unseat,
 	})
-	w.out.push(outgoing{message: &kagziv1.SessionResponse{
-		Seq: hello.Seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(&worker)},
+	w.say(outgoing{message: &kagziv1.SessionResponse{
+		Seq: seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(&worker)},
 	}})
 	if worker.Status == engine.WorkerDraining {
 		ring(w.bell)
 	}
-	return w, nil
+	return w
 }
+
+// say queues a message and does not wait for the network.
+func (w *session) say(m outgoing) { w.out.push(m, w.end) }
 
 // unseat notes that the dispatcher gave the place away, which is right only for a worker that is not ONLINE.
 func (w *session) unseat() {
@@ -135,10 +147,10 @@ func (w *session) deliver(t engine.Task) bool {
 	if _, busy := w.lines[t.Run.ID.String()]; held && !busy {
 		// Lost and claimed anew before the bell was answered: what the worker still does under the old lease is to stop. Where an
 		// operation is under way, its answer says so.
-		w.out.push(w.stop(t.Run.ID, old.token, engine.RunRunning))
+		w.say(w.stop(t.Run.ID, old.token, engine.RunRunning))
 	}
 	w.held[t.Run.ID] = holding{token: t.Lease.Token, grace: t.Run.GraceUntil}
-	w.out.push(outgoing{lease: t.Lease, message: &kagziv1.SessionResponse{
+	w.say(outgoing{lease: t.Lease, message: &kagziv1.SessionResponse{
 		Event: &kagziv1.SessionResponse_Task{Task: w.server.taskTo(&t)},
 	}})
 	return true
@@ -146,8 +158,8 @@ func (w *session) deliver(t engine.Task) bool {
 
 // returnUnsent hands back the runs that never left this server. Where the stream broke after that, nobody can know; those the
 // worker does not name in its next heartbeat.
-func (w *session) returnUnsent() {
-	for _, o := range w.out.rest() {
+func (w *session) returnUnsent(unsent []outgoing) {
+	for _, o := range unsent {
 		if !o.lease.Token.IsZero() {
 			w.server.handBack(context.Background(), o.lease)
 		}
@@ -209,7 +221,7 @@ func (w *session) look(ctx context.Context) error {
 			delete(before, h.Lease.RunID)
 		}
 		if w.toldNow(h) {
-			w.out.push(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: cancellingTo(h)}}})
+			w.say(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: cancellingTo(h)}}})
 		}
 	}
 	for id, token := range before {
@@ -266,7 +278,7 @@ func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Tok
 	if run, err := w.server.store.GetRun(ctx, w.worker.Namespace, id); err == nil {
 		status = run.Status
 	}
-	w.out.push(w.stop(id, token, status))
+	w.say(w.stop(id, token, status))
 }
 
 // stop is the word to the worker that a lease is over.
@@ -285,7 +297,7 @@ func (w *session) drain() {
 	w.draining = true
 	w.mu.Unlock()
 	if !told {
-		w.out.push(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}}})
+		w.say(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}}})
 	}
 }
 
