@@ -58,7 +58,7 @@ var viewSettings = append([]setting{
 var setSessionSQL string
 
 // parseURL reads the address; its errors name no password.
-func parseURL(url string) (*pgxpool.Config, error) {
+func parseURL(url string) (*address, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, engine.Invalid("db", "is not a valid postgres:// address")
@@ -70,31 +70,32 @@ func parseURL(url string) (*pgxpool.Config, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 5 * time.Second
 	}
-	return config, nil
+	a := &address{Config: config}
+	mode := poolMode(c.RuntimeParams[poolModeName])
+	delete(c.RuntimeParams, poolModeName) // which is for us, and not the server's
+	return a, a.setMode(mode)
 }
 
-func newPool(ctx context.Context, base *pgxpool.Config, settings []setting, size int32) (*pgxpool.Pool, error) {
+func newPool(ctx context.Context, base *address, settings []setting, size int32) (*pgxpool.Pool, error) {
 	config := base.Copy()
 	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
 	config.MaxConnLifetime = time.Hour
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.HealthCheckPeriod = time.Minute
 	config.PingTimeout = 2 * time.Second
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return applySettings(ctx, conn, settings) }
+	if !base.pooled() {
+		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return applySettings(ctx, conn, settings) }
+	}
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
 func applySettings(ctx context.Context, conn *pgx.Conn, settings []setting) error {
-	names, values := make([]string, len(settings)), make([]string, len(settings))
-	for i, s := range settings {
-		names[i], values[i] = s.name, s.value
-	}
-	_, err := conn.Exec(ctx, setSessionSQL, pgx.StrictNamedArgs{"names": names, "values": values})
+	_, err := conn.Exec(ctx, setSessionSQL, settingArgs(settings))
 	return err
 }
 
 // describeDatabase is host/database, for people.
-func describeDatabase(config *pgxpool.Config) string {
+func describeDatabase(config *address) string {
 	c := config.ConnConfig
 	host := c.Host
 	if !strings.HasPrefix(host, "/") && c.Port != 5432 {
@@ -104,8 +105,8 @@ func describeDatabase(config *pgxpool.Config) string {
 }
 
 // prepare waits for the database, refuses one that would lose acknowledged writes, and brings its schema up to date.
-func prepare(ctx context.Context, config *pgxpool.Config, o engine.OpenOptions) error {
-	conn, err := connect(ctx, config.ConnConfig, o)
+func prepare(ctx context.Context, config *address, o engine.OpenOptions) error {
+	conn, err := connect(ctx, config, o)
 	if err != nil {
 		return err
 	}
@@ -123,10 +124,10 @@ func prepare(ctx context.Context, config *pgxpool.Config, o engine.OpenOptions) 
 }
 
 // connect tries until the database is up. What will not pass by waiting, such as a wrong password, ends it at once.
-func connect(ctx context.Context, config *pgx.ConnConfig, o engine.OpenOptions) (*pgx.Conn, error) {
+func connect(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, error) {
 	deadline := time.Now().Add(openPatience)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		conn, err := pgx.ConnectConfig(ctx, config.Copy())
+		conn, err := config.dial(ctx)
 		if err == nil {
 			return conn, nil
 		}
@@ -150,6 +151,9 @@ func connect(ctx context.Context, config *pgx.ConnConfig, o engine.OpenOptions) 
 
 // refusal is why the database turned us away for good, nil when it may let us in later.
 func refusal(err error) error {
+	if err := refusedParameter(err); err != nil {
+		return err
+	}
 	switch state := sqlState(err); {
 	case strings.HasPrefix(state, "28"):
 		return errors.New("the database refuses this user or password")

@@ -19,7 +19,7 @@ import (
 // End is a database as one end of a copy (package move). Statements about its rows are made of what the catalog says.
 type End struct {
 	place    string
-	config   *pgx.ConnConfig
+	config   *address
 	control  *pgx.Conn
 	reader   *pgx.Conn         // in a transaction, or nil: yet to begin one
 	identity map[string]string // table to its column whose values the database counts
@@ -39,8 +39,8 @@ func OpenEnd(ctx context.Context, address string) (*End, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &End{config: config.ConnConfig, place: "postgres://" + describeDatabase(config), identity: map[string]string{}}
-	if path := e.config.RuntimeParams["search_path"]; path != "" {
+	e := &End{config: config, place: "postgres://" + describeDatabase(config), identity: map[string]string{}}
+	if path := e.config.ConnConfig.RuntimeParams["search_path"]; path != "" {
 		e.place += "?" + url.Values{"search_path": {path}}.Encode()
 	}
 	if e.control, err = e.connect(ctx); err != nil {
@@ -57,12 +57,16 @@ func OpenEnd(ctx context.Context, address string) (*End, error) {
 }
 
 func (e *End) connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, e.config.Copy())
+	conn, err := e.config.dial(ctx)
 	if err != nil {
 		if final := refusal(err); final != nil {
 			return nil, final
 		}
 		return nil, translate("connect to the database", err)
+	}
+	if e.config.pooled() {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, errors.New("a pooler stands before the database, and copies and backups need sessions of their own: give the address of the database itself, or pool_mode=session if the pooler leaves sessions whole")
 	}
 	if err := applySettings(ctx, conn, copySettings); err != nil {
 		conn.Close(context.WithoutCancel(ctx))

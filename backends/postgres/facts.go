@@ -31,7 +31,7 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 		{Name: "durability", Value: fmt.Sprintf("synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
 		{Name: "connections to write", Value: writing},
 		{Name: "connections to read", Value: reading},
-		{Name: "notifications", Value: listenText(listening, since)},
+		{Name: "notifications", Value: s.listenText(listening, since)},
 		{Name: "clock offset", Value: s.clock.text()},
 	}
 	if restored != "" {
@@ -44,8 +44,11 @@ func poolText(p *pgxpool.Stat) string {
 	return fmt.Sprintf("%d busy, %d idle, at most %d", p.AcquiredConns(), p.IdleConns(), p.MaxConns())
 }
 
-func listenText(listening bool, since time.Time) string {
-	if listening {
+func (s *Store) listenText(listening bool, since time.Time) string {
+	switch {
+	case s.pooled:
+		return fmt.Sprintf("not heard behind a pooler, looking every %s", pollEvery)
+	case listening:
 		return "listening since " + moment(since)
 	}
 	return fmt.Sprintf("not listening since %s, looking every %s", moment(since), pollEvery)

@@ -33,7 +33,7 @@ const (
 type bell struct {
 	log    *slog.Logger
 	pool   *pgxpool.Pool
-	config *pgx.ConnConfig
+	config *address
 	sender string // tells our own notifications
 	local  listeners
 
@@ -54,7 +54,7 @@ type bell struct {
 	group  sync.WaitGroup
 }
 
-func newBell(log *slog.Logger, pool *pgxpool.Pool, config *pgx.ConnConfig) *bell {
+func newBell(log *slog.Logger, pool *pgxpool.Pool, config *address) *bell {
 	var id [6]byte
 	rand.Read(id[:])
 	b := &bell{
@@ -89,20 +89,29 @@ func (b *bell) mode() string {
 	return "polling"
 }
 
-// start listens, if the database lets it, and keeps trying if not.
+// start listens, if the database lets it, and keeps trying if not. Behind a pooler it does not try.
 func (b *bell) start(ctx context.Context) error {
 	if err := b.pool.QueryRow(ctx, listenPlaceSQL).Scan(&b.place); err != nil {
 		return translate("find the schema", err)
 	}
 	b.channel = fmt.Sprintf("kagzi_%d", b.place)
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b.cancel = cancel
+	b.group.Go(func() { b.flushRings(running) })
+	if b.config.pooled() {
+		b.log.Info("a pooler stands before the database, so notifications are not heard; looking every second instead")
+		b.group.Go(func() {
+			for running.Err() == nil {
+				b.pollFor(running, pollEvery)
+			}
+		})
+		return nil
+	}
 	conn, err := b.listen(ctx)
 	if err != nil {
 		b.log.Warn("notifications do not work; looking every second instead", "error", translate("listen", err))
 	}
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	b.cancel = cancel
 	b.group.Go(func() { b.keepListening(running, conn) })
-	b.group.Go(func() { b.flushRings(running) })
 	return nil
 }
 
@@ -209,7 +218,7 @@ var holdListenerSQL string
 
 // listen opens the connection that listens, and proves that notifications come through.
 func (b *bell) listen(ctx context.Context) (*pgx.Conn, error) {
-	config := b.config.Copy()
+	config := b.config.ConnConfig.Copy()
 	config.OnNotification = nil
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -311,7 +320,7 @@ func (b *bell) hear(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// pollFor waits, and rings RingAll now and then meanwhile, for nobody else will.
+// pollFor waits, and rings RingAll every second meanwhile and in the end, for nobody else will.
 func (b *bell) pollFor(ctx context.Context, wait time.Duration) {
 	for wait > 0 {
 		step := min(wait, pollEvery)
@@ -320,8 +329,7 @@ func (b *bell) pollFor(ctx context.Context, wait time.Duration) {
 			return
 		case <-time.After(step):
 		}
-		if wait -= step; wait > 0 {
-			b.local.ring([]engine.Ring{{Kind: engine.RingAll}})
-		}
+		wait -= step
+		b.local.ring([]engine.Ring{{Kind: engine.RingAll}})
 	}
 }

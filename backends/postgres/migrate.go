@@ -215,7 +215,7 @@ func withConnection(ctx context.Context, url string, do func(conn *pgx.Conn) err
 	if err != nil {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	conn, err := config.dial(ctx)
 	if err != nil {
 		if final := refusal(err); final != nil {
 			return final

@@ -27,6 +27,8 @@ type Store struct {
 
 	commits engine.CommitTally
 
+	pooled bool // sessions of the database are shared, see pooler.go
+
 	database   string // host/database, for people
 	schema     int
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
@@ -50,6 +52,9 @@ var (
 
 // Open connects to the database of a postgres:// URL, waiting up to half a minute for one that is still starting, and migrates it
 // unless o.KeepSchema is set. The schema that the URL's search_path names is used. o.ReadOnly is refused.
+//
+// A pooler in transaction mode is noticed, unless the URL's pool_mode says what there is: "transaction", or "session" for one that leaves
+// sessions whole. Behind the former other servers' writes are seen within a second, for notifications do not come through.
 func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error) {
 	if o.ReadOnly {
 		return nil, engine.Invalid("db", "a Postgres database cannot be opened for looking only; look at its running server with `kagzi tui --address HOST:PORT`")
@@ -64,7 +69,7 @@ func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error)
 	if err := prepare(ctx, config, o); err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, database: describeDatabase(config), fatal: make(chan struct{})}
+	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
 	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
 		return nil, translate("open the database", err)
 	}
@@ -81,7 +86,7 @@ func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error)
 }
 
 // begin reads the clock and starts what runs in the background.
-func (s *Store) begin(ctx context.Context, config *pgxpool.Config) error {
+func (s *Store) begin(ctx context.Context, config *address) error {
 	s.clock.measure = func(ctx context.Context) (now time.Time, err error) {
 		err = s.pool.QueryRow(ctx, readClockSQL).Scan(timeOf(&now))
 		return now, err
@@ -94,7 +99,7 @@ func (s *Store) begin(ctx context.Context, config *pgxpool.Config) error {
 		return err
 	}
 	s.schema = newest
-	s.bell = newBell(s.log, s.pool, config.ConnConfig)
+	s.bell = newBell(s.log, s.pool, config)
 	if err := s.bell.start(ctx); err != nil {
 		return err
 	}

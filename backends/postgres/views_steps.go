@@ -74,7 +74,7 @@ func (s *Store) History(ctx context.Context, p engine.HistoryParams) (steps []en
 		if err := s.exists(ctx, p.Namespace, p.RunID); err != nil {
 			return err
 		}
-		batch := &pgx.Batch{}
+		batch := s.newBatch()
 		queueHistory(batch, p.RunID, p.From, p.Bytes, &steps, &next)
 		return s.pool.SendBatch(ctx, batch).Close()
 	})

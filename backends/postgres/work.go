@@ -118,7 +118,7 @@ func (c *claim) use(found look) {
 func (c *claim) lookOnce(ctx context.Context) (look, error) {
 	for attempt := 1; ; attempt++ {
 		var found look
-		batch := &pgx.Batch{}
+		batch := c.store.newBatch()
 		c.queue(batch, &found)
 		engine.Failpoint("postgres.before_commit")
 		err := c.store.pool.SendBatch(ctx, batch).Close()
@@ -216,14 +216,15 @@ func (c *claim) hand(task *engine.Task) {
 
 // histories reads what the runs have recorded so far, after their claim: nobody else writes about them now.
 func (c *claim) histories(ctx context.Context) error {
-	batch := &pgx.Batch{}
+	batch := c.store.newBatch()
+	queued := batch.Len()
 	for i := range c.out.Tasks {
 		task := &c.out.Tasks[i]
 		if task.Run.Steps > 0 {
 			queueHistory(batch, task.Run.ID, 0, c.p.HistoryBytes, &task.History, &task.NextSequence)
 		}
 	}
-	if batch.Len() == 0 {
+	if batch.Len() == queued {
 		return nil
 	}
 	if err := c.store.pool.SendBatch(ctx, batch).Close(); err != nil {

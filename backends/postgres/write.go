@@ -66,6 +66,7 @@ func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error)
 	defer conn.Release() // closes the connection when the transaction is open still
 	t := &tx{ctx: ctx, store: s, conn: conn, batch: &pgx.Batch{}}
 	t.batch.Queue("begin")
+	s.queueSettings(t.batch)
 	err = t.lockKeys(keys)
 	if err == nil {
 		err = do(t)
@@ -333,7 +334,7 @@ func (w *writer) answer(group []*call) {
 func (s *Store) writeGroup(group []*call) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	batch, answers := &pgx.Batch{}, &groupAnswers{}
+	batch, answers := s.newBatch(), &groupAnswers{}
 	queueLocks(batch, group)
 	queueSteps(batch, answers, group)
 	queueFinishes(batch, answers, group)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"net/url"
 	"os"
 	"strings"
@@ -35,6 +36,49 @@ func URL(t T) string {
 func DurableURL(t T) string {
 	t.Helper()
 	return fresh(t, &durable)
+}
+
+// PooledURL is the address of a fresh, empty database behind PgBouncer in transaction mode, and direct that of the database itself. Where
+// PgBouncer is not installed, or the server is a given one, the test is skipped.
+func PooledURL(t T) (pooled, direct string) {
+	t.Helper()
+	server, err := fast.start()
+	if err == nil && fast.given {
+		err = errors.New("a pooler is put before a private server only")
+	}
+	if err == nil {
+		err = pooler.start(server)
+	}
+	if err != nil {
+		if s, ok := t.(interface{ Skipf(string, ...any) }); ok {
+			s.Skipf("NO POOLER, NOT TESTED: %v (install pgbouncer)", err)
+		}
+		t.Fatalf("no pooler: %v", err)
+	}
+	name := "kagzi_test_" + randomHex()
+	if err := administer(server, `create database `+name); err != nil {
+		t.Fatalf("a database for the test: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := administer(server, `drop database `+name+` with (force)`); err != nil {
+			t.Fatalf("drop the database of the test: %v", err)
+		}
+	})
+	return pooler.url.JoinPath("..", name).String(), server.JoinPath("..", name).String()
+}
+
+var pooler lazyPooler
+
+// lazyPooler is PgBouncer, started when the first test asks for it.
+type lazyPooler struct {
+	once sync.Once
+	url  *url.URL
+	err  error
+}
+
+func (p *lazyPooler) start(server *url.URL) error {
+	p.once.Do(func() { p.url, p.err = startPooler(server) })
+	return p.err
 }
 
 var (

@@ -11,3 +11,8 @@ import (
 func startServer(bool) (*url.URL, error) {
 	return nil, errors.New("a private server is started on Unix only")
 }
+
+// startPooler likewise.
+func startPooler(*url.URL) (*url.URL, error) {
+	return nil, errors.New("a pooler is started on Unix only")
+}

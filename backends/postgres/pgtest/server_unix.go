@@ -21,17 +21,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keeper runs the server and takes it down, with its directory, when standard input ends: when this process is gone.
+// keeper runs a server and takes it down, with its directory, when standard input ends: when this process is gone.
 const keeper = `
-"$1/postgres" -D "$2/data" -k "$2" -c listen_addresses= $3 >"$2/log" 2>&1 &
+dir=$1
+shift
+"$@" >"$dir/log" 2>&1 &
 server=$!
 ( while kill -0 $server 2>/dev/null; do sleep 1; done; kill $$ 2>/dev/null ) >/dev/null 2>&1 &
-trap 'rm -rf "$2"; exit 0' TERM
+trap 'rm -rf "$dir"; exit 0' TERM
 cat >/dev/null
 trap - TERM
 kill -QUIT $server
 wait $server
-rm -rf "$2"
+rm -rf "$dir"
 `
 
 const settings = "-c max_connections=300 -c shared_buffers=256MB -c max_wal_size=2GB -c logging_collector=off"
@@ -66,7 +68,8 @@ func startServer(durable bool) (*url.URL, error) {
 	if !durable {
 		flags += " -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
 	}
-	died, err := serve(bin, dir, flags, owner)
+	command := append([]string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses="}, strings.Fields(flags)...)
+	died, err := serve(dir, owner, command)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -74,13 +77,54 @@ func startServer(durable bool) (*url.URL, error) {
 	return u, await(u, died)
 }
 
-// serve starts the keeper; died is closed when it has ended.
-func serve(bin, dir, flags string, owner *syscall.Credential) (died <-chan struct{}, err error) {
+// startPooler puts PgBouncer before a private server, in transaction mode.
+func startPooler(server *url.URL) (*url.URL, error) {
+	path, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		return nil, errors.New("PgBouncer is not installed")
+	}
+	dir, err := os.MkdirTemp("", "kagzi-pooler-")
+	if err != nil {
+		return nil, err
+	}
+	owner, err := ownDirectory(dir)
+	if err == nil {
+		config := fmt.Sprintf(poolerConfig, server.Query().Get("host"), dir)
+		err = os.WriteFile(filepath.Join(dir, "pgbouncer.ini"), []byte(config), 0o644)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	died, err := serve(dir, owner, []string{path, filepath.Join(dir, "pgbouncer.ini")})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	u := socketURL(dir)
+	return u, await(u, died)
+}
+
+// poolerConfig has everybody be the user whom the line of the databases names. A pool is smaller than what a store opens, so that sessions
+// do change hands.
+const poolerConfig = `[databases]
+* = host=%s user=postgres
+[pgbouncer]
+listen_addr =
+unix_socket_dir = %s
+listen_port = 5432
+auth_type = any
+pool_mode = transaction
+max_client_conn = 1000
+default_pool_size = 6
+max_db_connections = 6
+`
+
+// serve starts the keeper of a command; died is closed when it has ended.
+func serve(dir string, owner *syscall.Credential, command []string) (died <-chan struct{}, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("/bin/sh", "-c", keeper, "keeper", bin, dir, flags)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", keeper, "keeper", dir}, command...)...)
 	cmd.Stdin = read
 	prepare(cmd, dir, owner)
 	// A group of its own: Ctrl-C at the tests must not kill the keeper before it has tidied up.
