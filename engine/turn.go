@@ -59,6 +59,14 @@ func (t *Turn) Stands() error {
 	return nil
 }
 
+// Behind is the turn that this one builds on; nil when on none, or when it has come to its End. A nil Turn builds on none.
+func (t *Turn) Behind() *Turn {
+	if t == nil {
+		return nil
+	}
+	return t.before.Load()
+}
+
 // Settle notes what the write has come to, for those behind it. The store calls it each time that it has carried the write out or has had to
 // give it up; the last word counts. A nil Turn settles nothing.
 func (t *Turn) Settle(err error) {

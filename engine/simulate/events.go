@@ -117,7 +117,7 @@ func (w *world) killServer(index int, luck *rand.Rand) bool {
 }
 
 func (w *world) startServer(index int) {
-	s := serve(index, w.db, w.traffic, w.network.listen(index))
+	s := serve(index, w.beside, w.traffic, w.network.listen(index))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.servers[index] = s

@@ -141,6 +141,12 @@ func NewPlan(seed uint64) Plan {
 	return p.plan
 }
 
+// alone is the plan for a database that has one server at a time.
+func (p Plan) alone() Plan {
+	p.Servers, p.Events = 1, onServer0(p.Events)
+	return p
+}
+
 func (p *planner) chance(x float64) bool { return p.Float64() < x }
 
 // upTo is a length in whole milliseconds, short ones more often.

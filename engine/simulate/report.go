@@ -24,6 +24,7 @@ var invariants = map[int]string{
 	12: "a request has one answer and one run",
 	13: "runs, leases and steps fit together",
 	15: "a concurrency key is held by no more than its limit",
+	16: "the store on disk answers as the one in memory does, and holds the same rows",
 }
 
 // Violation is one sentence that did not hold.

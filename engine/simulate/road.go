@@ -15,7 +15,7 @@ import (
 // traffic has the calls of all servers wait until everything else in the bubble waits too, and then lets luck that follows from the seed
 // decide which of them are committed next. So the order of events is the seed's, as far as the calls are.
 type traffic struct {
-	db     *memory.Database
+	beside *beside
 	plan   *Plan
 	luck   *rand.Rand
 	fates  map[string]map[int]Fault // by verb and number
@@ -39,9 +39,9 @@ type ride struct {
 	done   chan struct{}
 }
 
-func newTraffic(db *memory.Database, plan *Plan, report *Report) *traffic {
+func newTraffic(b *beside, plan *Plan, report *Report) *traffic {
 	t := &traffic{
-		db: db, plan: plan, luck: rand.New(rand.NewPCG(plan.Seed, 1)), fates: map[string]map[int]Fault{}, come: make(chan struct{}, 1),
+		beside: b, plan: plan, luck: rand.New(rand.NewPCG(plan.Seed, 1)), fates: map[string]map[int]Fault{}, come: make(chan struct{}, 1),
 		calls: map[string]int{}, report: report,
 	}
 	for _, f := range plan.Faults {
@@ -186,7 +186,7 @@ func (t *traffic) commit(group []*ride) {
 		calls[i] = r.Call
 		lost = lost || r.fate.Fate == "lose"
 	}
-	t.db.Commit(calls...)
+	t.beside.commit(calls...)
 	for _, r := range group {
 		r.err = r.Err
 		if lost {
@@ -213,7 +213,7 @@ func (t *traffic) crash(s *server, luck *rand.Rand) {
 	t.mu.Unlock()
 	for _, r := range its {
 		if luck.IntN(2) == 0 {
-			t.db.Commit(r.Call)
+			t.beside.commit(r.Call)
 		} else {
 			r.Turn.Settle(errFailed)
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/kagzi/kagzi/engine/coordinator"
 	"github.com/kagzi/kagzi/engine/dispatch"
 	doorway "github.com/kagzi/kagzi/engine/server"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 )
 
 const (
@@ -27,7 +26,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // server is one life of a server process: what a restart makes is another.
 type server struct {
 	index int
-	store *memory.Store
+	store *served
 	stop  context.CancelFunc
 	group sync.WaitGroup
 	dead  atomic.Bool
@@ -36,10 +35,10 @@ type server struct {
 func (s *server) isDead() bool { return s.dead.Load() }
 
 // serve starts the parts of a server, as package daemon does.
-func serve(index int, db *memory.Database, t *traffic, l *bufconn.Listener) *server {
+func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{index: index, stop: stop}
-	s.store = db.Open(t.road(s))
+	s.store = &served{Store: b.memory.Open(t.road(s)), beside: b}
 	dispatcher := dispatch.New(s.store, quiet)
 	door := doorway.New(s.store, dispatcher, doorway.Options{
 		Log: quiet, HeartbeatInterval: heartbeat, WorkerLease: lease, DrainTimeout: time.Second, Trusted: true,
@@ -70,6 +69,7 @@ func (s *server) die(t *traffic, n *network, hosts []*host, luck *rand.Rand) {
 		h.cut(func(c *line) bool { return c.server == s.index })
 	}
 	t.crash(s, luck)
+	t.beside.restart()
 }
 
 // close has the parts come to their end, and waits for them.

@@ -16,7 +16,7 @@ func Shrink(plan Plan, limit int, broken func(Plan) bool) (Plan, int) {
 		for i := range s.plan.Starts {
 			without(s, func(p *Plan) *[]Act { return &p.Starts[i].Program.Acts })
 		}
-		s.try(func(p *Plan) { p.Servers, p.Events = 1, onServer0(p.Events) })
+		s.try(func(p *Plan) { *p = p.alone() })
 		s.try(func(p *Plan) { p.Group = 1 })
 		s.try(func(p *Plan) { p.Early = false })
 		s.try(func(p *Plan) { p.Endings = false })

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 	"testing/cryptotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/engine"
 )
 
 var (
@@ -23,12 +27,37 @@ var (
 	file   = flag.String("simulate.plan", "", "a file with a plan, as a failure leaves it, that is tried in the place of seeds")
 	exact  = flag.Bool("simulate.exact", false, "one seed after the other, with fixed luck; for the command replay")
 	shrink = flag.Int("simulate.shrink", 150, "how many plans are tried to find a smaller one that fails")
+	store  = flag.String("simulate.store", "memory", "sqlite: hold the database in memory against SQLite, call by call")
 )
 
 // simulate carries a plan out in a bubble of its own.
 func simulate(t *testing.T, plan Plan) (report *Report) {
-	synctest.Test(t, func(*testing.T) { report = Run(plan, *traced) })
+	var open func() engine.Store
+	if *store == "sqlite" {
+		plan = plan.alone()
+		dir, err := os.MkdirTemp(fastDir(), "kagzi-simulate-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		open = func() engine.Store {
+			s, err := sqlite.Open(context.Background(), filepath.Join(dir, "kagzi.db"), engine.OpenOptions{})
+			if err != nil {
+				panic("simulate: " + err.Error())
+			}
+			return s
+		}
+	}
+	synctest.Test(t, func(*testing.T) { report = Run(plan, *traced, open) })
 	return report
+}
+
+// fastDir is where files are kept in memory, if there is such a place: what the disk does is not the question here.
+func fastDir() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return "/dev/shm"
+	}
+	return ""
 }
 
 // TestSimulation keeps every promise with every seed. The first that does not is shrunk, and printed.

@@ -4,8 +4,11 @@
 // are committed; then everything heals, has to come to its end, and is held against the promises (watch.go, final.go).
 //
 // Exact is what a seed plans and which of the calls that wait is next. Not the simulation's are the choices of Go's runtime, between ready
-// cases of a select, timers that are due together and the keys of a map, and the luck of ids and jitter. Command replay fixes these too: one
-// seed in one process has the same history each time, nearly always. Report.Trace tells whether two histories were the same.
+// cases of a select, timers that are due together and the keys of a map, and the luck of ids and jitter. Command replay fixes these too: there one
+// seed has the same history each time. Report.Trace tells whether two histories were the same.
+//
+// The same calls may be given to a store on a disk as well, with its servers' deaths, and then every answer and in the end every row is held
+// against those in memory (beside.go).
 package simulate
 
 import (
@@ -17,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/simulate/memory"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -33,6 +37,7 @@ type world struct {
 	report  *Report
 	began   time.Time
 	db      *memory.Database
+	beside  *beside
 	watch   *watch
 	traffic *traffic
 	network *network
@@ -57,8 +62,9 @@ type client struct {
 	sdk  *kagzi.Client
 }
 
-// Run carries a plan out. It has to be called in a bubble of testing/synctest, by the only goroutine there.
-func Run(plan Plan, trace bool) *Report {
+// Run carries a plan out. It has to be called in a bubble of testing/synctest, by the only goroutine there. open, unless nil, opens the store
+// that is held against the database in memory, again each time that the plan's only server has been killed.
+func Run(plan Plan, trace bool, open func() engine.Store) *Report {
 	report := &Report{Counts: map[string]int{}}
 	w := &world{plan: &plan, report: report, began: time.Now(), network: &network{}, healed: make(chan struct{}), bodies: map[int]chan int{}}
 	w.watch = newWatch(report, trace)
@@ -69,7 +75,8 @@ func Run(plan Plan, trace bool) *Report {
 		}
 	}
 	w.db = memory.New(memory.Options{Keep: keep, Endings: plan.Endings, Watch: w.watch.heed})
-	w.traffic = newTraffic(w.db, &plan, report)
+	w.beside = newBeside(open, w.db, report)
+	w.traffic = newTraffic(w.beside, &plan, report)
 	stop := make(chan struct{})
 	var director sync.WaitGroup
 	director.Go(func() { w.traffic.direct(stop) })
@@ -78,13 +85,14 @@ func Run(plan Plan, trace bool) *Report {
 	w.close()
 	close(stop)
 	director.Wait()
+	w.beside.end()
 	return report
 }
 
 func (w *world) open() {
 	w.network.listeners = make([]*bufconn.Listener, w.plan.Servers)
 	for i := range w.plan.Servers {
-		w.servers = append(w.servers, serve(i, w.db, w.traffic, w.network.listen(i)))
+		w.servers = append(w.servers, serve(i, w.beside, w.traffic, w.network.listen(i)))
 	}
 	for range w.plan.Clients {
 		w.clients = append(w.clients, w.connect())

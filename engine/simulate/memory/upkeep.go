@@ -16,6 +16,17 @@ type swept struct {
 	next time.Time
 }
 
+// Answers is what the method of engine.Store returns for the call, besides its error.
+func (c *Call) Answers() []any {
+	switch a := c.Answer.(type) {
+	case struct{}:
+		return nil
+	case swept:
+		return []any{a.n, a.next}
+	}
+	return []any{c.Answer}
+}
+
 func sweep[P any](do func(ledger.Tx, P) (int, time.Time, error)) func(ledger.Tx, P) (swept, error) {
 	return func(t ledger.Tx, p P) (out swept, err error) {
 		out.n, out.next, err = do(t, p)

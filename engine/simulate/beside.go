@@ -1,0 +1,210 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/simulate/memory"
+)
+
+// beside is a store with a disk that is given every write which the database in memory is given, in the same order and the same groups, and
+// has to answer the same and hold the same rows in the end. It rings for the server, which restarts on what the disk has when it is killed.
+// The zero value is none.
+type beside struct {
+	open   func() engine.Store
+	report *Report
+	memory *memory.Database
+
+	mu    sync.Mutex // a group is carried out by both before the next is by either
+	store engine.Store
+}
+
+func newBeside(open func() engine.Store, db *memory.Database, r *Report) *beside {
+	if open == nil {
+		return &beside{memory: db}
+	}
+	return &beside{open: open, report: r, memory: db, store: open()}
+}
+
+// commit carries calls out, which share a commit in memory, and beside it may.
+func (b *beside) commit(calls ...*memory.Call) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.store == nil {
+		b.memory.Commit(calls...)
+		return
+	}
+	turns := turnsOf(calls)
+	b.memory.Commit(calls...)
+	var group sync.WaitGroup
+	for i, c := range calls {
+		if c.Write {
+			group.Go(func() { b.repeat(c, turns[i]) })
+			<-turns[i].Placed() // the next comes after it
+		}
+	}
+	group.Wait()
+}
+
+// turnsOf is turns of their own for calls, which stand behind what the calls stand behind. What that has come to is known by now, unless it is in
+// the group itself.
+func turnsOf(calls []*memory.Call) []*engine.Turn {
+	own := map[*engine.Turn]*engine.Turn{}
+	turns := make([]*engine.Turn, len(calls))
+	for i, c := range calls {
+		before := own[c.Turn.Behind()]
+		if before == nil {
+			before = engine.NewTurn(nil)
+			before.Settle(c.Turn.Stands())
+		}
+		turns[i] = engine.NewTurn(before)
+		if c.Turn != nil {
+			own[c.Turn] = turns[i]
+		}
+	}
+	return turns
+}
+
+// repeat makes a call that was carried out in memory.
+func (b *beside) repeat(c *memory.Call, turn *engine.Turn) {
+	defer turn.Place()
+	in := []reflect.Value{reflect.ValueOf(engine.WithTurn(context.Background(), turn)), reflect.ValueOf(c.Params)}
+	if c.Verb == "DrainWorker" {
+		in = append(in, reflect.ValueOf(time.Now()))
+	}
+	out := reflect.ValueOf(b.store).MethodByName(c.Verb).Call(in)
+	var got []any
+	for _, v := range out[:len(out)-1] {
+		got = append(got, v.Interface())
+	}
+	err, _ := out[len(out)-1].Interface().(error)
+	b.same(c.Verb+"'s error", c.Err, err)
+	if c.Err == nil && err == nil {
+		b.same(c.Verb+"'s answer", c.Answers(), got)
+	}
+}
+
+// alike has nothing and an empty list be the same, and of errors wants the text alone.
+var alike = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }),
+	cmp.Exporter(func(reflect.Type) bool { return true }),
+}
+
+func (b *beside) same(what string, inMemory, onDisk any) {
+	b.report.note("compared: " + what)
+	if diff := cmp.Diff(inMemory, onDisk, alike); diff != "" {
+		b.report.check(16, false, "%s differs, from memory (-) to disk (+):\n%s", what, diff)
+	}
+}
+
+// restart is what a server finds that was killed: all that was committed, and nothing that the process only remembered.
+func (b *beside) restart() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.store != nil {
+		b.close()
+		b.store = b.open()
+	}
+}
+
+func (b *beside) close() {
+	if err := b.store.Close(); err != nil {
+		b.report.check(16, false, "the store does not close: %v", err)
+	}
+}
+
+// end compares all rows, and closes the store.
+func (b *beside) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.store == nil {
+		return
+	}
+	plain := b.memory.Open(nil)
+	defer plain.Close()
+	for _, r := range b.memory.Runs() {
+		b.same("run", runOf(plain, r.ID), runOf(b.store, r.ID))
+	}
+	b.same("the rest", restOf(plain), restOf(b.store))
+	b.close()
+	b.store = nil
+}
+
+// everything is a page that holds all that there is in a simulation.
+var everything = engine.Page{Limit: engine.MaxPage, Count: true}
+
+// runOf is all that a store says of a run.
+func runOf(s engine.Store, id engine.ID) (all []any) {
+	ctx := context.Background()
+	add := func(parts ...any) { all = append(all, parts...) }
+	run, err := s.GetRun(ctx, namespace, id)
+	add(run, err)
+	steps, _, err := s.ListSteps(ctx, namespace, id, "", everything)
+	add(steps, err)
+	signals, _, err := s.ListSignals(ctx, namespace, id, everything)
+	add(signals, err)
+	return all
+}
+
+// restOf is what else there is.
+func restOf(s engine.Store) (all []any) {
+	ctx := context.Background()
+	add := func(parts ...any) { all = append(all, parts...) }
+	runs, info, err := s.ListRuns(ctx, engine.RunFilter{Namespace: namespace}, everything)
+	add(len(runs), info, err)
+	schedules, _, err := s.ListSchedules(ctx, engine.ScheduleFilter{Namespace: namespace}, everything)
+	add(schedules, err)
+	workers, _, err := s.ListWorkers(ctx, engine.WorkerFilter{}, everything)
+	add(workers, err)
+	namespaces, _, err := s.ListNamespaces(ctx, everything)
+	add(namespaces, err)
+	audit, _, err := s.ListAudit(ctx, engine.AuditFilter{Namespace: namespace}, everything)
+	add(audit, err)
+	return all
+}
+
+// served is a server's way to the database in memory. The store beside it, if there is one, rings for it.
+type served struct {
+	*memory.Store
+	beside *beside
+
+	mu   sync.Mutex // one rings at a time
+	ring func(engine.Ring)
+}
+
+// Listen is that of the store which was opened last.
+func (s *served) Listen(ctx context.Context, ring func(engine.Ring)) error {
+	s.beside.mu.Lock()
+	store := s.beside.store
+	s.beside.mu.Unlock()
+	if store == nil {
+		return s.Store.Listen(ctx, ring)
+	}
+	s.mu.Lock()
+	s.ring = ring
+	s.mu.Unlock()
+	return store.Listen(ctx, func(r engine.Ring) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		ring(r)
+	})
+}
+
+// Gap has the server hear RingAll, as after a gap in listening.
+func (s *served) Gap() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ring == nil {
+		s.Store.Gap()
+	} else {
+		s.ring(engine.Ring{Kind: engine.RingAll})
+	}
+}
