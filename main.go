@@ -31,7 +31,7 @@ func run(args []string) int {
 	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
 
 	v := versionOf(version, debug.ReadBuildInfo)
-	b := daemon.Backends{Open: backends.Open, Migrate: backends.Migrate, Status: backends.Status, Check: backends.Check}
+	b := daemon.Backends{Open: backends.Open, Migrate: backends.Migrate, Status: backends.Status, Check: backends.Check, Accept: backends.Accept}
 	b.Copy, b.Release = backends.Copy, backends.Release
 	b.Holder, b.Backup, b.Receive, b.Verify, b.Restore = backends.Holder, backends.Backup, backends.Receive, backends.Verify, backends.Restore
 	fetcher := cli.NewBackupClient(v)

@@ -3,6 +3,7 @@ package backends
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -65,6 +66,19 @@ func Check(ctx context.Context, url string) ([]engine.Finding, error) {
 		return sqlite.Check(ctx, path)
 	}
 	return postgres.Check(ctx, url)
+}
+
+// Accept takes what another program wrote to an SQLite file for right, unless it contradicts itself, and returns where the file that was there is
+// kept. Postgres looks after its pages itself.
+func Accept(ctx context.Context, url string) (kept string, findings []engine.Finding, err error) {
+	path, err := parse(url)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case path != "":
+		return sqlite.Accept(ctx, path)
+	}
+	return "", nil, errors.New("there is nothing to accept in a Postgres database: what other programs write there is as good as what kagzi does")
 }
 
 // parse is the path of an SQLite database, empty for a Postgres one. The message names the scheme only: a URL may hold a

@@ -33,6 +33,8 @@ type Backends struct {
 	Migrate func(ctx context.Context, url string) error
 	Status  func(ctx context.Context, url string) (engine.SchemaStatus, error)
 	Check   func(ctx context.Context, url string) ([]engine.Finding, error)
+	// Accept takes what another program wrote to the database for right, unless there are findings, and returns where it keeps what was there.
+	Accept func(ctx context.Context, url string) (kept string, findings []engine.Finding, err error)
 	// Copy moves a database to another one; Release gives such a copy up, with force also one that ended.
 	Copy    func(ctx context.Context, p engine.CopyParams) (engine.CopyReport, error)
 	Release func(ctx context.Context, url string, force bool) error

@@ -31,13 +31,7 @@ func newDatabase(b Backends) *cobra.Command {
 			}
 			return status(ctx, b, url, w)
 		}),
-		databaseCommand("check", "Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding", func(ctx context.Context, c Config, w io.Writer) error {
-			url, _, err := c.database()
-			if err != nil {
-				return err
-			}
-			return check(ctx, b, url, w)
-		}),
+		newCheck(b),
 		newBackup(b), newRestore(b),
 		newDatabaseCopy(b),
 	)
@@ -97,19 +91,62 @@ func printStatus(w io.Writer, s engine.SchemaStatus) error {
 	return err
 }
 
+func newCheck(b Backends) *cobra.Command {
+	var accept bool
+	cmd := databaseCommand("check", "Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding", func(ctx context.Context, c Config, w io.Writer) error {
+		if accept {
+			url, err := c.privateDatabase()
+			if err != nil {
+				return err
+			}
+			return acceptDatabase(ctx, b, url, w)
+		}
+		url, _, err := c.database()
+		if err != nil {
+			return err
+		}
+		return check(ctx, b, url, w)
+	})
+	cmd.Long = `Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding. A server may be at work.
+
+Each page of an SQLite file ends with a checksum, which shows damage that SQLite itself does not see. Other programs may read the file, such as
+sqlite3; pages that they write have no checksum and count as damaged. After a repair with such a program --accept takes all pages as they are,
+damaged ones included, if nothing else is wrong: it writes the file anew and keeps the one that was there. No server may run on it then.
+A backup is better, if there is one: kagzi db restore.`
+	cmd.Flags().BoolVar(&accept, "accept", false, "take what another program wrote to an SQLite file for right, if nothing else is wrong")
+	return cmd
+}
+
+func acceptDatabase(ctx context.Context, b Backends, url string, w io.Writer) error {
+	kept, findings, err := b.Accept(ctx, url)
+	if err != nil {
+		return err
+	}
+	if len(findings) > 0 {
+		return printFindings(w, findings)
+	}
+	_, err = fmt.Fprintf(w, "accepted\nthe file that was there is kept as %s\n", plain(kept))
+	return err
+}
+
 func check(ctx context.Context, b Backends, url string, w io.Writer) error {
 	findings, err := b.Check(ctx, url)
 	if err != nil {
 		return err
 	}
+	if len(findings) > 0 {
+		return printFindings(w, findings)
+	}
+	_, err = fmt.Fprintln(w, "sound")
+	return err
+}
+
+// printFindings is the error that there are some.
+func printFindings(w io.Writer, findings []engine.Finding) error {
 	for _, f := range findings {
 		if _, err := fmt.Fprintf(w, "%s: %s\n", plain(f.Subject), plain(f.Text)); err != nil {
 			return err
 		}
 	}
-	if len(findings) > 0 {
-		return fmt.Errorf("the database is not sound (findings: %d)", len(findings))
-	}
-	_, err = fmt.Fprintln(w, "sound")
-	return err
+	return fmt.Errorf("the database is not sound (findings: %d)", len(findings))
 }
