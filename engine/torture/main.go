@@ -147,15 +147,19 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// tortureAll carries out one attempt after the other; the worst of them tells the exit code.
+// tortureAll carries out one attempt after the other, and ends with a table of all; the worst of them tells the exit code.
 func tortureAll(ctx context.Context, base string, attempts []attempt, o options) int {
 	counts := map[int]int{}
+	var rows []string
 	for _, a := range attempts {
 		if ctx.Err() != nil {
 			break
 		}
-		counts[tortureOne(ctx, base, a, o)]++
+		r := tortureOne(ctx, base, a, o)
+		counts[r.code]++
+		rows = append(rows, r.row())
 	}
+	fmt.Printf("\n%s\n%s\n\n", tableHead, strings.Join(rows, "\n"))
 	fmt.Printf("%d held, %d violated, %d proved nothing, %d cannot be tried here, of %d; seed %d\n",
 		counts[exitHeld], counts[exitViolated], counts[exitVacuous], counts[exitNotHere], len(attempts), o.seed)
 	switch {
@@ -169,23 +173,25 @@ func tortureAll(ctx context.Context, base string, attempts []attempt, o options)
 	return exitHeld
 }
 
-func tortureOne(ctx context.Context, base string, a attempt, o options) int {
+func tortureOne(ctx context.Context, base string, a attempt, o options) result {
+	begun := time.Now()
+	failed := func(code int, err error) result {
+		fmt.Printf("%s %s on %s, seed %d: %s: %v\n", a.scenario.id, a.scenario.name, withoutURL(a.db), o.seed, verdicts[code], err)
+		return result{attempt: a, seed: o.seed, took: time.Since(begun), code: code, why: err.Error()}
+	}
 	o.db, o.dir = a.db, tortured(base, a.scenario, a.db)
 	if err := os.MkdirAll(o.dir, 0o755); err != nil { // Postgres has a directory in it, and another user
-		fmt.Printf("%s: %v\n", a.scenario.id, err)
-		return exitVacuous
+		return failed(exitVacuous, err)
 	}
-	begun := time.Now()
 	r, err := run(ctx, a.scenario, o)
 	switch {
 	case isNotHere(err):
-		fmt.Printf("%s %s on %s: NOT TRIED, %v\n", a.scenario.id, a.scenario.name, withoutURL(a.db), err)
-		return exitNotHere
+		return failed(exitNotHere, err)
 	case err != nil:
-		fmt.Printf("%s %s on %s, seed %d: NOT CARRIED OUT: %v\n", a.scenario.id, a.scenario.name, withoutURL(a.db), o.seed, err)
-		return exitVacuous
+		return failed(exitVacuous, fmt.Errorf("not carried out: %w", err))
 	}
-	return r.print(a.scenario, o, time.Since(begun))
+	took := time.Since(begun)
+	return result{attempt: a, seed: o.seed, took: took, code: r.print(a.scenario, o, took), report: r}
 }
 
 func baseDirectory(keep string) (string, error) {

@@ -56,6 +56,7 @@ type torture struct {
 
 // report is what came of a scenario.
 type report struct {
+	scope   string // how much was held to the promises
 	lines   []check.Line
 	figures []figure
 	vacuous []string // why it proves nothing
@@ -315,7 +316,7 @@ func (t *torture) judge(ctx context.Context) (*report, error) {
 		expected[request.(string)] = want.(check.Wanted)
 		return true
 	})
-	r := &report{trouble: t.rig.trouble}
+	r := &report{scope: t.scope(), trouble: t.rig.trouble}
 	r.lines = check.Invariants(&check.Case{Events: events, Dump: t.dump, Expected: expected, Ended: true, Lossy: t.scenario.lossy})
 	r.figures = append(r.figures, recovery(t), backAgain(t), heard(t))
 	for _, f := range t.scenario.figures {

@@ -298,3 +298,19 @@ func TestALostLeaseIsSeen(t *testing.T) {
 		}
 	}
 }
+
+func TestARowOfTheTable(t *testing.T) {
+	a := attempt{scenario{id: "F-99", name: "a fault"}, "postgres://someone:secret@host/db"}
+	r := result{attempt: a, seed: 7, took: 20 * time.Second, code: exitViolated, report: &report{
+		scope: "3 faults", trouble: []string{"x"},
+		figures: []figure{{name: "speed", got: "1 | 2", limit: "3"}, {name: "size", got: "4", ok: true}},
+	}}
+	want := `| F-99 a fault | a given database | 7 | 20s | 3 faults; 1 violations; missed: speed: 1 \| 2 (pass: 3); size: 4 | VIOLATED |`
+	if got := r.row(); got != want {
+		t.Errorf("row = %s\nwant  %s", got, want)
+	}
+	r = result{attempt: a, seed: 7, code: exitNotHere, why: "no\nstrace"}
+	if got, want := r.row(), `| F-99 a fault | a given database | 7 | 0s | no strace | NOT TRIED |`; got != want {
+		t.Errorf("row = %s\nwant  %s", got, want)
+	}
+}
