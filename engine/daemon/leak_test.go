@@ -1,0 +1,128 @@
+package daemon
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+var (
+	cycles = flag.Int("daemon.cycles", 5, "how often TestServersLeaveNothingBehind starts and stops a server")
+	waits  = flag.Int("daemon.waits", 1000, "how many waits TestCancelledWaitsLeaveNothingBehind gives up")
+)
+
+// openFiles is how many file descriptors the process has open; 0 where it cannot be known.
+func openFiles() int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(entries)
+}
+
+// slackFiles is by how many descriptors two counts may differ: the runtime opens some of its own when it first needs them.
+const slackFiles = 5
+
+func TestServersLeaveNothingBehind(t *testing.T) {
+	c := testConfig(t)
+	once := func() {
+		t.Helper()
+		s := serve(t, c, embedded(nil))
+		if err := healthOf(t, s.Address); err != nil {
+			t.Fatal(err)
+		}
+		s.stop()
+		if err := <-s.done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	once() // what is made once and stays
+	before, ignored := openFiles(), goleak.IgnoreCurrent()
+	for range *cycles {
+		once()
+	}
+	if err := goleak.Find(ignored); err != nil {
+		t.Errorf("after %d servers: %v", *cycles, err)
+	}
+	if after := openFiles(); after > before+slackFiles {
+		t.Errorf("after %d servers %d files are open, want %d", *cycles, after, before)
+	}
+}
+
+func TestCancelledWaitsLeaveNothingBehind(t *testing.T) {
+	s := serve(t, testConfig(t), embedded(nil))
+	conn, err := grpc.NewClient(s.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := kagziv1.NewWorkflowServiceClient(conn)
+	started, err := client.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "nobodys", TaskQueue: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A wait is under way when something came of it: what the run is like, or that another run, waited for behind it, does not exist.
+	giveUp := func(n int) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if n%2 == 0 {
+			stream, err := client.WatchWorkflow(ctx, &kagziv1.WatchWorkflowRequest{RunId: started.RunId})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		}
+		stream, err := client.AwaitWorkflows(ctx)
+		if err != nil {
+			return err
+		}
+		err = stream.Send(&kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
+			{Seq: 1, RunId: started.RunId}, {Seq: 2, RunId: engine.NewID(time.Now()).String()},
+		}})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	some := func(n int) {
+		t.Helper()
+		const callers = 50
+		var group sync.WaitGroup
+		failures := make(chan error, callers)
+		for caller := range callers {
+			group.Go(func() {
+				for i := caller; i < n; i += callers {
+					if err := giveUp(i); err != nil {
+						failures <- fmt.Errorf("wait %d: %w", i, err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		close(failures)
+		for err := range failures {
+			t.Fatal(err)
+		}
+	}
+	some(100) // what is made once and stays
+	before, ignored := openFiles(), goleak.IgnoreCurrent()
+	some(*waits)
+	if err := goleak.Find(ignored); err != nil {
+		t.Errorf("after %d waits: %v", *waits, err)
+	}
+	if after := openFiles(); after > before+slackFiles {
+		t.Errorf("after %d waits %d files are open, want %d", *waits, after, before)
+	}
+}
