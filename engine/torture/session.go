@@ -90,7 +90,7 @@ func (s *session) RecvMsg(m any) error {
 
 // handed notes a claim: it happened at some time after the session was opened, and the history in it was true then.
 func (w *witness) handed(t *kagziv1.Task, opened int64) {
-	e := history.Event{Op: history.Claim, Run: t.RunId, Token: t.LeaseToken, Steps: map[string]string{}}
+	e := history.Event{Op: history.Claim, Run: t.RunId, Token: t.LeaseToken, Steps: map[string]string{}, Part: t.NextHistoryToken != ""}
 	now := time.Now()
 	var last time.Time
 	for _, step := range t.History {

@@ -254,6 +254,30 @@ func TestAResultThatWasLostMayBeAnother(t *testing.T) {
 	}
 }
 
+func TestAClaimMayTellAPartOfTheSteps(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		part  bool
+		steps map[string]string
+		want  int
+	}{
+		{"a part, and said to be one", true, map[string]string{"s1": "v1"}, 0},
+		{"a part, as if it were all", false, map[string]string{"s1": "v1"}, 1},
+		{"a part that is not true", true, map[string]string{"s1": "v0"}, 1},
+		{"all", false, map[string]string{"s0": "v0", "s1": "v1"}, 0},
+	} {
+		s := &story{}
+		s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+		s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+		s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "s0", Token: "7", Value: "v0"})
+		s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "s1", Token: "7", Value: "v1"})
+		s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "8", Steps: test.steps, Part: test.part})
+		if l := index(&s.Case).linearizable(); len(l.Violations) != test.want {
+			t.Errorf("%s: violations = %v, want %d", test.name, l.Violations, test.want)
+		}
+	}
+}
+
 func TestManyUnansweredRepetitionsAreDecided(t *testing.T) {
 	s := &story{}
 	s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})

@@ -56,6 +56,7 @@ type Event struct {
 	Held    bool   `json:"held,omitempty"`   // the operation keeps the lease although it parks
 
 	Steps map[string]string `json:"steps,omitempty"` // of a claim: the completed steps that ran code, with their values
+	Part  bool              `json:"part,omitempty"`  // of a claim: there are more steps, which the worker has to ask for
 	Early int64             `json:"early,omitempty"` // of a claim: nanoseconds that its last sleep ended early; negative when late
 	Woken bool              `json:"woken,omitempty"` // of a claim: a sleep has just ended
 }
