@@ -54,7 +54,7 @@ func NewClient(options ClientOptions) (*Client, error) {
 		return nil, err
 	}
 	options.Address, options.Namespace, options.APIKey, options.TLS = to.address, to.namespace, to.apiKey, to.tls
-	conn, err := dial(options.Address, options.APIKey, options.TLS, options.DialOptions)
+	conn, err := dial(options.Address, options.APIKey, options.TLS, append([]grpc.DialOption{soon}, options.DialOptions...))
 	if err != nil {
 		return nil, err
 	}

@@ -28,24 +28,28 @@ const (
 	connWindow   = 8 << 20
 )
 
-// unaryRetries makes gRPC itself repeat calls that found no server. Every call of the services named is safe to
-// repeat: reads, and changes that name an id. AwaitWorkflows is left out: what was sent on a stream that broke would be kept for it, and the
-// client knows what to send. The throttle keeps a herd of clients from storming a server that is ill.
-const unaryRetries = `{
+// streamRetries makes gRPC itself repeat streams that found no server; see patience for all other calls. AwaitWorkflows is left out: what was
+// sent on a stream that broke would be kept for it, and the client knows what to send.
+const streamRetries = `{
 	"methodConfig": [{
 		"name": [
-			{"service": "kagzi.v1.WorkflowService"}, {"service": "kagzi.v1.WorkflowScheduleService"},
-			{"service": "kagzi.v1.WorkerService", "method": "GetHistory"}, {"service": "kagzi.v1.AdminService", "method": "ListSteps"}
+			{"service": "kagzi.v1.WorkflowService", "method": "ExportWorkflow"},
+			{"service": "kagzi.v1.WorkflowService", "method": "ImportWorkflow"},
+			{"service": "kagzi.v1.WorkflowService", "method": "WatchWorkflow"}
 		],
 		"retryPolicy": {
 			"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "3s", "backoffMultiplier": 2.0,
 			"retryableStatusCodes": ["UNAVAILABLE"]
 		}
-	}, {
-		"name": [{"service": "kagzi.v1.WorkflowService", "method": "AwaitWorkflows"}]
 	}],
 	"retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}
 }`
+
+// soon is how a client connects again: people wait for it. Workers, of which there may be thousands, take their time.
+var soon = grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff:           grpcbackoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, Jitter: 0.3, MaxDelay: 750 * time.Millisecond},
+	MinConnectTimeout: 10 * time.Second,
+})
 
 // NoProfile in place of a profile's name leaves the environment and kagzi.toml unread: what the options leave open is the default, as for
 // a test that has a server of its own.
@@ -92,7 +96,8 @@ func dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage), grpc.MaxRetryRPCBufferSize(maxMessage)),
-		grpc.WithDefaultServiceConfig(unaryRetries),
+		grpc.WithDefaultServiceConfig(streamRetries),
+		grpc.WithChainUnaryInterceptor(new(patience).unary),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           grpcbackoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 2, Jitter: 0.5, MaxDelay: 5 * time.Second},
 			MinConnectTimeout: 10 * time.Second,
