@@ -62,6 +62,33 @@ func TestARunContinuesAsNewByTheSDK(t *testing.T) {
 	})
 }
 
+func TestSignalsThatARunHasNotTakenGoToTheNext(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx, c := within(t, time.Minute), s.client(t)
+		run := fine(kagzi.Start(ctx, c, "inbox", "", kagzi.StartOptions{}))(t)
+		for _, item := range []string{"a", "b", "c"} { // all before the first run takes one
+			if err := kagzi.Signal(ctx, run, "item", item, kagzi.SignalOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "inbox", func(ctx kagzi.Context, taken string) (string, error) {
+				item, err := kagzi.WaitSignal[string](ctx, "item", 0)
+				if err != nil {
+					return "", err
+				}
+				if taken += item; len(taken) < 3 {
+					return kagzi.ContinueAsNew[string](ctx, taken)
+				}
+				return taken, nil
+			})
+		})
+		if got := fine(kagzi.Result[string](ctx, run))(t); got != "abc" {
+			t.Errorf("three runs took %q of the signals, want all in their order", got)
+		}
+	})
+}
+
 func TestARunContinuesAsNewInOneCommit(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
