@@ -131,7 +131,7 @@ func hotStatements(t *testing.T) map[string]planned {
 		"offer_values": []string{""}, "now": now}
 	key := args{"namespace": "default", "workflow_type": "order", "concurrency_key": "k"}
 	hots := map[string]planned{
-		"claim": {claimSQL, merge(meet, args{"workers": []string{"w1"}, "tokens": id, "limited_types": []string{"order"},
+		"claim": {claimSQL, merge(meet, args{"workers": []string{"w1"}, "grantees": []string{"w1"}, "tokens": id, "limited_types": []string{"order"},
 			"type_limits": []int64{5}, "queue_limit": int64(9), "heads": int64(10), "starved_since": now})},
 		"claim_chosen":   {claimChosenSQL, args{"run_ids": id, "workers": []string{"w1"}, "tokens": id, "now": now}},
 		"lock_runs":      {lockRunsSQL, runs},

@@ -65,7 +65,11 @@ func (c *claim) take(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		asked := len(workersOf(c.grants))
 		c.use(found)
+		if len(found.online) < asked {
+			continue // without the grants of those who are gone
+		}
 		missed := !found.keyed && found.candidates > len(found.tasks)
 		if found.keyed && len(c.grants) > 0 {
 			passed, err := c.pass(ctx)
@@ -148,14 +152,14 @@ func (c *claim) queue(batch *pgx.Batch, found *look) {
 	if c.limited() {
 		batch.Queue(lockKeysSQL, args{"keys": []int64{limitKey(p.Namespace, p.Queue)}})
 	}
-	workers, tokens := grantArrays(c.grants)
+	grantees, tokens := grantArrays(c.grants)
 	var limited []string
 	var limits []int64
 	for kind, limit := range p.TypeLimits {
 		limited, limits = append(limited, kind), append(limits, int64(max(limit, 0)))
 	}
 	a := merge(c.meeting(), args{
-		"workers": workers, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
+		"workers": workersOf(c.grants), "grantees": grantees, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
 		"heads": int64(len(c.grants) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
 	})
 	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
@@ -179,6 +183,13 @@ func grantArrays(grants []engine.Grant) (workers []string, tokens [][16]byte) {
 		workers[i], tokens[i] = g.WorkerID, g.Token
 	}
 	return workers, tokens
+}
+
+// workersOf is whom the grants are of, each once.
+func workersOf(grants []engine.Grant) []string {
+	workers, _ := grantArrays(grants)
+	slices.Sort(workers)
+	return slices.Compact(workers)
 }
 
 // limitKey stands for a queue in advisory locks. Two queues that share one by chance wait for each other, no more.

@@ -1,16 +1,13 @@
 -- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is taken off meanwhile, then
 -- the runs, which are looked at again; what a rival holds is left to him. The first with a concurrency key, and what comes after it, is
--- left to a closer look. Where nothing is due nothing is locked, and nothing written. The first five columns say what there was, and when the
--- next run becomes due if that matters, in one row at least; the others are a run that was claimed, null when none was.
+-- left to a closer look. Where nothing is due nothing is locked, and nothing written; nor where one of the workers is not ONLINE, so that the
+-- grants are taken as they stand: the next look goes without his. The first five columns say what there was, and when the next run becomes
+-- due if that matters, in one row at least; the others are a run that was claimed, null when none was.
 --
 -- The commit does not wait for the disk. A claim that the database loses in a crash has done no harm: the run is due as it was, nothing was
 -- recorded under the token, for whatever is recorded later takes the claim to the disk with it, and the token is refused from then on.
 with online as materialized (
     select worker_id from workers where worker_id = any(@workers::text[]) and status = 1
-), offered as (
-    select g.worker_id, g.token, row_number() over (order by g.place) as place
-    from unnest(@workers::text[], @tokens::uuid[]) with ordinality as g (worker_id, token, place)
-    join online o on o.worker_id = g.worker_id
 ), meeting as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
@@ -44,7 +41,7 @@ with online as materialized (
     left join type_room t on t.workflow_type = r.workflow_type
     where t.room is null or r.place_in_type <= t.room
     order by place
-    limit least((select count(*) from offered), case when @queue_limit > 0 then greatest(0, @queue_limit - (
+    limit least(cardinality(@tokens::uuid[]), case when @queue_limit > 0 then greatest(0, @queue_limit - (
         select count(*) from leases l where l.namespace = @namespace and l.task_queue = @task_queue)) end)
 ), free as materialized (
     select run_id, place from candidates
@@ -54,22 +51,16 @@ with online as materialized (
     where worker_id = any(@workers::text[]) and status = 1 and (select count(*) from free) > 0
     order by worker_id
     for key share
-), granted as materialized ( -- arrays, for a join by places would look at all of them for each run
-    select array_agg(o.worker_id order by o.place) as workers, array_agg(o.token order by o.place) as tokens
-    from offered o
-    join working w on w.worker_id = o.worker_id
 ), locked as materialized (
     select r.run_id, c.place
     from free c
     join runs r on r.run_id = c.run_id
-    where (select count(*) from working) > 0 and r.status + 0 in (1, 3) and r.available_at <= @now
+    where (select count(*) from working) = cardinality(@workers::text[]) and r.status + 0 in (1, 3) and r.available_at <= @now
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
-    select l.run_id, g.workers[l.place] as worker_id, g.tokens[l.place] as token, l.place
+    select run_id, (@grantees::text[])[place] as worker_id, (@tokens::uuid[])[place] as token, place
     from (select run_id, row_number() over (order by place) as place from locked) l
-    cross join granted g
-    where l.place <= cardinality(g.tokens)
 ), claimed as (
     update runs r
     set status = 2, available_at = null, waiting_for = '', worker_id = t.worker_id, started_at = coalesce(r.started_at, @now)
@@ -95,7 +86,7 @@ with online as materialized (
 select
     array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
     exists (select from candidates where keyed),
-    case when (select count(*) from offered) > (select count(*) from taken) then (
+    case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
         select min(h.available_at)
         from meeting m
         cross join lateral (
