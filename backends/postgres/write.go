@@ -19,7 +19,7 @@ const (
 	maxGroups     = 4        // at a time
 	maxGroup      = 512      // calls in one commit
 	maxGroupBytes = 8 << 20  // of payloads in one commit, about
-	besideWeight  = 32       // of calls that wait, for each group under way, before another begins
+	besideWeight  = 64       // of calls that wait, for each group under way, before another begins
 	bytesOfWeight = 16 << 10 // of payloads that weigh as much as a call
 )
 
