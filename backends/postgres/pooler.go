@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -97,6 +98,10 @@ var setLocalText string
 
 var setLocalSQL = hot(setLocalText)
 
+// localSettings are the writing pool's, for one transaction. The time of a statement that is sent whole begins before its arguments are there,
+// and a pooler passes on megabytes slowly.
+var localSettings = append(slices.Clone(writeSettings), setting{"statement_timeout", "10s"})
+
 // newBatch is for statements of one transaction, with the parameters that the writing pool's sessions would have.
 func (s *Store) newBatch() *pgx.Batch {
 	batch := &pgx.Batch{}
@@ -107,7 +112,7 @@ func (s *Store) newBatch() *pgx.Batch {
 // queueSettings is for a transaction that has just begun.
 func (s *Store) queueSettings(batch *pgx.Batch) {
 	if s.pooled {
-		batch.Queue(setLocalSQL.text, setLocalSQL.bind(settingArgs(writeSettings))...)
+		batch.Queue(setLocalSQL.text, setLocalSQL.bind(settingArgs(localSettings))...)
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 )
 
 func TestStoreBehindAPooler(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the whole suite once more")
+	}
 	storetest.Run(t, func(tb testing.TB) engine.Store {
 		pooled, direct := pgtest.PooledURL(tb)
 		tb.Cleanup(func() {
