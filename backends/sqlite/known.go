@@ -15,6 +15,7 @@ type known struct {
 	namespaces map[string]bool // that are there; false: disabled
 	lanes      map[laneKey]int64
 	queues     map[queueKey][]lane
+	requests   bool // some start was answered with an earlier run for its request
 }
 
 type queueKey struct{ namespace, queue string }
@@ -42,6 +43,9 @@ var knownNamespacesSQL string
 //go:embed sql/list_lanes.sql
 var listLanesSQL string
 
+//go:embed sql/any_request.sql
+var anyRequestSQL string
+
 func (k *known) load(t *tx) error {
 	t.tally = tally{leases: map[engine.ID]*counted{}}
 	t.fresh = map[engine.ID]*engine.Run{}
@@ -59,6 +63,9 @@ func (k *known) load(t *tx) error {
 		key := laneKey{queueKey{r.text(), r.text()}, r.text(), r.text(), int(r.num())}
 		return k.add(key, id)
 	})
+	if err == nil {
+		k.requests, err = t.found(&anyRequestSQL, func(*row) error { return nil })
+	}
 	k.stale = err != nil
 	return err
 }

@@ -73,6 +73,9 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64) (made bool, err e
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
 	}
+	if hindered, err := t.hindered(p); err != nil || hindered {
+		return false, err
+	}
 	requirements := encodeMap(p.Requirements)
 	lane, err := t.lane(&p.Run, requirements)
 	if err != nil {
@@ -87,6 +90,22 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64) (made bool, err e
 		return false, err
 	}
 	return true, t.insertInput(&p.Run)
+}
+
+// hindered says that what no unique index tells stands against the run: its request was answered with an earlier run, or one that has ended
+// had its external id. A statement that asked this while it inserts would set each row aside first, which costs more than most starts do.
+func (t *tx) hindered(p *engine.StartRun) (hindered bool, err error) {
+	if p.RequestID != "" && t.known.requests {
+		earlier, err := t.Requested(p.Namespace, p.RequestID)
+		if err != nil || !earlier.IsZero() {
+			return true, err
+		}
+	}
+	if p.ExternalID == "" || p.Reuse != engine.ReuseNever {
+		return false, nil
+	}
+	return t.found(&getExternalSQL, func(*row) error { return nil },
+		text("namespace", p.Namespace), text("external_id", p.ExternalID), flag("never", true))
 }
 
 // insertInput makes the rows that stand beside every run.
@@ -112,7 +131,7 @@ func insertRunArgs(p *engine.StartRun, lane int64, requirements string, bytes in
 		text("requirements", requirements), text("on_failure_workflow", p.OnFailureWorkflow), text("on_failure_queue", p.OnFailureQueue),
 		text("concurrency_key", p.ConcurrencyKey), num("concurrency_limit", p.ConcurrencyLimit),
 		idArg("parent_run_id", p.ParentRunID), idArg("parent_step_id", p.ParentStepID), text("traceparent", p.Traceparent),
-		flag("tied", p.Tied()), flag("never", p.Reuse == engine.ReuseNever),
+		flag("tied", p.Tied()),
 	}
 }
 

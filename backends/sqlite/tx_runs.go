@@ -108,6 +108,7 @@ func (t *tx) Requested(namespace, requestID string) (engine.ID, error) {
 var insertRequestSQL string
 
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
+	t.known.requests = true
 	_, err := t.exec(&insertRequestSQL, text("namespace", start.Namespace), text("request_id", start.RequestID), idArg("run_id", answer),
 		text("task_queue", start.Queue), text("workflow_type", start.Type), text("external_id", start.ExternalID),
 		blob("input", start.Input.Data), text("input_meta", encodeMap(start.Input.Metadata)))

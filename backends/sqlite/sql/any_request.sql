@@ -1,0 +1,2 @@
+-- Whether any start was answered with an earlier run for its request. No row: none was.
+select 1 from requests limit 1
