@@ -38,6 +38,7 @@ func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, e
 	if _, err := t.direct(&deleteLeaseSQL, idArg("run_id", id)); err != nil {
 		return false, err
 	}
+	t.known.leased(queueKey{lease.namespace, lease.queue}, lease.kind, -1)
 	t.ringSlot(lease.namespace, lease.queue)
 	t.ringEnd(id, &engine.Ending{Namespace: lease.namespace, Status: engine.RunCompleted, Output: p.Output, FinishedAt: now})
 	if lease.steps > 0 && !lease.plain {

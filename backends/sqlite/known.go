@@ -9,13 +9,14 @@ import (
 )
 
 // known is what the writer remembers of the rows that nearly every call needs and that hardly ever change: the namespaces
-// and the lanes. Only the writer makes them, so what it remembers is all there is.
+// and the lanes, and how many leases a queue has. Only the writer makes them, so what it remembers is all there is.
 type known struct {
 	stale      bool            // a transaction was rolled back, and with it perhaps what is remembered
 	namespaces map[string]bool // that are there; false: disabled
 	lanes      map[laneKey]int64
 	queues     map[queueKey][]lane
-	requests   bool // some start was answered with an earlier run for its request
+	running    map[queueKey]map[string]int // leases by workflow type; nil: nobody has asked yet
+	requests   bool                        // some start was answered with an earlier run for its request
 }
 
 type queueKey struct{ namespace, queue string }
@@ -115,4 +116,38 @@ func (t *tx) lane(run *engine.Run, requirements string) (int64, error) {
 		return 0, err
 	}
 	return id, t.known.add(key, id)
+}
+
+//go:embed sql/count_leases.sql
+var countLeasesSQL string
+
+// running is how many leases a queue has, by workflow type.
+func (t *tx) running(q queueKey) (map[string]int, error) {
+	if t.known.running == nil {
+		counts := map[queueKey]map[string]int{}
+		err := t.query(&countLeasesSQL, func(r *row) error {
+			q, kind := queueKey{r.text(), r.text()}, r.text()
+			if counts[q] == nil {
+				counts[q] = map[string]int{}
+			}
+			counts[q][kind] = int(r.num())
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		t.known.running = counts
+	}
+	return t.known.running[q], nil
+}
+
+// leased notes that there are so many leases more of a queue and a type: fewer, when they have ended.
+func (k *known) leased(q queueKey, kind string, more int) {
+	if k.running == nil {
+		return
+	}
+	if k.running[q] == nil {
+		k.running[q] = map[string]int{}
+	}
+	k.running[q][kind] += more
 }

@@ -20,6 +20,7 @@ type counted struct {
 	token      engine.Token
 	namespace  string
 	queue      string
+	kind       string
 	worker     string
 	steps      int64
 	bytes      int64
@@ -38,7 +39,7 @@ func (t *tx) lease(l engine.Lease) (*counted, error) {
 	if c == nil {
 		c = &counted{run: l.RunID}
 		found, err := t.found(&getLeaseSQL, func(r *row) error {
-			c.token, c.namespace, c.queue, c.worker = r.token(), r.text(), r.text(), r.text()
+			c.token, c.namespace, c.queue, c.kind, c.worker = r.token(), r.text(), r.text(), r.text(), r.text()
 			c.steps, c.bytes, c.tied, c.progressed = r.num(), r.num(), r.flag(), r.flag()
 			return nil
 		}, idArg("run_id", l.RunID))
@@ -56,7 +57,7 @@ func (t *tx) lease(l engine.Lease) (*counted, error) {
 // claimed remembers a lease that was just made, of a run that nothing was reported about so far.
 func (t *tally) claimed(run *engine.Run, token engine.Token) {
 	t.leases[run.ID] = &counted{
-		run: run.ID, token: token, namespace: run.Namespace, queue: run.Queue, worker: run.WorkerID, bytes: run.Bytes,
+		run: run.ID, token: token, namespace: run.Namespace, queue: run.Queue, kind: run.Type, worker: run.WorkerID, bytes: run.Bytes,
 		tied: run.Tied(), plain: true,
 	}
 }

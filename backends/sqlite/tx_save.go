@@ -54,9 +54,11 @@ func (t *tx) SaveRun(r *ledger.Run) error {
 			return err
 		}
 	case r.WasHeld:
-		if _, err := t.exec(&deleteLeaseSQL, idArg("run_id", r.ID)); err != nil {
+		ended, err := t.exec(&deleteLeaseSQL, idArg("run_id", r.ID))
+		if err != nil {
 			return err
 		}
+		t.known.leased(queueKey{r.Namespace, r.Queue}, r.Type, -int(ended))
 	}
 	m := movingOf(r)
 	if before, ok := t.seen[r.ID]; ok && held && before == m {

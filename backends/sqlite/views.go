@@ -89,7 +89,7 @@ func runsBy(condition string) ways {
 
 var (
 	listRuns      = runsBy("")
-	listOpenRuns  = runsBy("\n  and r.status <= 3")
+	listOpenRuns  = runsBy("\n  and r.finished_at is null")
 	listBadRuns   = runsBy("\n  and r.status > 4 and r.status = @status") // that ended badly in one way
 	listChildren  = runsBy("\n  and r.parent_run_id = @parent_run_id")
 	listScheduled = runsBy("\n  and r.schedule_id <> '' and r.schedule_id = @schedule_id")

@@ -234,15 +234,15 @@ func (c *claim) limited(kind string, freeOf map[string]int) (bool, error) {
 	return freeOf[kind] <= 0, nil
 }
 
-//go:embed sql/count_leases.sql
-var countLeasesSQL string
-
 // running counts the RUNNING runs of the queue, of one type or, when that is empty, of all.
 func (c *claim) running(kind string) (n int, err error) {
-	err = c.query(&countLeasesSQL, func(r *row) error {
-		n = int(r.num())
-		return nil
-	}, text("namespace", c.p.Namespace), text("task_queue", c.p.Queue), text("workflow_type", kind))
+	kinds, err := c.tx.running(queueKey{c.p.Namespace, c.p.Queue})
+	if kind != "" {
+		return kinds[kind], err
+	}
+	for _, count := range kinds {
+		n += count
+	}
 	return n, err
 }
 
@@ -268,6 +268,7 @@ func (c *claim) take(run *candidate) (bool, error) {
 		}
 	}
 	c.ringRun(run.id)
+	c.known.leased(queueKey{c.p.Namespace, c.p.Queue}, run.lane.kind, 1)
 	got := taken{id: run.id, fresh: c.fresh[run.id]}
 	c.taken = append(c.taken, got)
 	if got.fresh == nil {

@@ -1,4 +1,4 @@
--- How many runs of a queue, or of one type in it, are RUNNING. Always one row.
-select count(*)
+-- How many runs are RUNNING, by queue and type, for the writer to remember. No row: none is.
+select namespace, task_queue, workflow_type, count(*)
 from leases
-where namespace = @namespace and task_queue = @task_queue and (@workflow_type = '' or workflow_type = @workflow_type)
+group by namespace, task_queue, workflow_type
