@@ -1,0 +1,6 @@
+//go:build race
+
+package storetest
+
+// raced is true: the race detector watches.
+const raced = true
