@@ -13,7 +13,11 @@ import (
 
 // TestRuns_agree_with_the_server_after_anything moves around at random while runs start, change and go, and compares at every rest.
 func TestRuns_agree_with_the_server_after_anything(t *testing.T) {
-	for range 5 {
+	seeds := 5
+	if testing.Short() {
+		seeds = 1
+	}
+	for range seeds {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 0))

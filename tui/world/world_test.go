@@ -110,6 +110,9 @@ func everything(t *testing.T, w *World) []proto.Message {
 }
 
 func TestTwoWorldsOfOneSeedAreEqualAfterTheSameScript(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all of it is one goroutine's: the race detector, for which the short run is, finds nothing in it")
+	}
 	a, b := New(seed, begin), New(seed, begin)
 	script(t, a)
 	script(t, b)
@@ -130,6 +133,9 @@ func TestTwoWorldsOfOneSeedAreEqualAfterTheSameScript(t *testing.T) {
 }
 
 func TestAWorldHasItsPiecesInPlaceAtItsBeginning(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all of it is one goroutine's: the race detector, for which the short run is, finds nothing in it")
+	}
 	for _, at := range []time.Time{begin, begin.Add(7 * time.Hour), time.Date(2027, 3, 28, 0, 59, 59, 0, time.UTC)} {
 		for seed := uint64(1); seed <= 5; seed++ {
 			t.Logf("seed %d, begin %s", seed, at)
@@ -181,6 +187,9 @@ func checkPieces(t *testing.T, w *World) {
 }
 
 func TestWhatAWorldHoldsIsConsistentAtAnyTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all of it is one goroutine's: the race detector, for which the short run is, finds nothing in it")
+	}
 	w := New(seed, begin)
 	for range 3 * 120 {
 		w.Advance(30*time.Second + 7*time.Millisecond)
