@@ -33,18 +33,33 @@ import (
 // Any bytes may come to any method. They are answered or refused, never with INTERNAL; who is refused is told why in words that are fit
 // for a terminal and, for a bad field, which; and what was refused has changed nothing that can be read.
 
-var randomCalls = flag.Int("fuzz.calls", 600, "how many calls TestRandomCalls… makes; KAGZI_TEST_SEED replays a seed")
+var randomCalls = flag.Int("fuzz.calls", 600, "how many calls TestRandomCalls… makes, of each method as many; KAGZI_TEST_SEED replays a seed")
 
-// FuzzAPI looks for a call that breaks it. A method goes by its name; any other text stands for one of them.
+var onlyMethod = flag.String("fuzz.method", "", "the one method that FuzzAPI calls, by its name (all)")
+
+// FuzzAPI looks for a call that breaks it. A method goes by its name; any other text stands for one of them. -fuzz.method keeps to one, so that each
+// can be given its time:
 //
 //	go test ./engine/enginetest -run '^$' -fuzz FuzzAPI -fuzztime 10m
+//	go test ./engine/enginetest -run '^$' -fuzz FuzzAPI -fuzztime 10m -fuzz.method Session
 func FuzzAPI(f *testing.F) {
 	target := newTarget(f)
+	if *onlyMethod != "" {
+		if target.methods[*onlyMethod] == nil {
+			f.Fatalf("there is no method %q, want one of %v", *onlyMethod, target.names)
+		}
+		target.names = []string{*onlyMethod}
+	}
 	for _, name := range target.names {
 		f.Add(name, []byte{})
 		f.Add(name, []byte{0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	}
-	f.Fuzz(func(t *testing.T, method string, script []byte) { target.try(t, method, script) })
+	f.Fuzz(func(t *testing.T, method string, script []byte) {
+		if *onlyMethod != "" {
+			method = *onlyMethod
+		}
+		target.try(t, method, script)
+	})
 }
 
 func TestRandomCallsAreAnsweredOrRefusedWithoutATrace(t *testing.T) {
@@ -60,14 +75,18 @@ func TestRandomCallsAreAnsweredOrRefusedWithoutATrace(t *testing.T) {
 		for j := range script {
 			script[j] = byte(random.Uint32())
 		}
-		target.try(t, target.names[random.IntN(len(target.names))], script)
+		target.try(t, target.names[i%len(target.names)], script)
 		if t.Failed() {
 			t.Fatalf("KAGZI_TEST_SEED=%d, call %d", seed, i+1)
 		}
 	}
-	t.Logf("%d calls: %d answered, %d refused", *randomCalls, target.answered, target.refused)
-	if target.answered < *randomCalls/10 || target.refused < *randomCalls/10 {
-		t.Errorf("of %d calls %d were answered and %d refused: they no longer reach what they are for", *randomCalls, target.answered, target.refused)
+	answered, refused := 0, 0
+	for _, name := range target.names {
+		t.Logf("%-28s %6d answered %6d refused", name, target.answered[name], target.refused[name])
+		answered, refused = answered+target.answered[name], refused+target.refused[name]
+	}
+	if answered < *randomCalls/10 || refused < *randomCalls/10 {
+		t.Errorf("of %d calls %d were answered and %d refused: they no longer reach what they are for", *randomCalls, answered, refused)
 	}
 }
 
@@ -80,7 +99,7 @@ type target struct {
 	at      inputStage
 	state   string // as it stood; empty: the stage is to be set anew
 
-	answered, refused int
+	answered, refused map[string]int // calls, by method
 }
 
 func newTarget(tb testing.TB) *target {
@@ -89,9 +108,12 @@ func newTarget(tb testing.TB) *target {
 	o := patient
 	o.Server.Log, o.Coordinator.Log = slog.New(defects), slog.New(defects)
 	o.Server.PollTimeout = time.Millisecond
+	o.Server.HeartbeatInterval = 24 * time.Hour // nobody is taken for lost, however long this goes on
 	o.Wrap = func(s engine.Store) engine.Store { return still{s, s.Now()} }
 	s := New(tb, openStore(tb, freshURL(tb, "sqlite")), o)
-	c := &target{s: s.lock(tb), defects: defects, methods: map[string]protoreflect.MethodDescriptor{}}
+	c := &target{
+		s: s.lock(tb), defects: defects, methods: map[string]protoreflect.MethodDescriptor{}, answered: map[string]int{}, refused: map[string]int{},
+	}
 	eachMethod(func(name string, method protoreflect.MethodDescriptor, _ string) {
 		c.methods[name], c.names = method, append(c.names, name)
 	})
@@ -234,9 +256,9 @@ func (c *target) try(t *testing.T, name string, script []byte) {
 	err := c.call(t, method, messages)
 	code := status.Code(err)
 	if err == nil {
-		c.answered++
+		c.answered[name]++
 	} else {
-		c.refused++
+		c.refused[name]++
 	}
 	c.check(t, name, err)
 	// What a session has begun, or a poll whose caller went away, may end after the answer.
