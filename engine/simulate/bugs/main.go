@@ -44,7 +44,7 @@ type bug struct {
 
 // outcome is what a test said to a mistake.
 type outcome struct {
-	verdict string // "caught", "SURVIVED", "DOES NOT APPLY", "DOES NOT BUILD"
+	verdict string // "caught", "SURVIVED", "UNCLEAR" (something ended the test, but no assertion), "DOES NOT APPLY", "DOES NOT BUILD"
 	by      string // the first test that failed, or the seed
 	took    time.Duration
 	output  string
@@ -187,7 +187,9 @@ func try(root, dir string, b bug) (o outcome) {
 	case len(b.edits) == 0:
 		o.verdict = "FALSE ALARM"
 	default:
-		o.verdict, o.by = "caught", witness(o.output)
+		if o.verdict, o.by = "caught", witness(o.output); o.by == "" {
+			o.verdict = "UNCLEAR"
+		}
 	}
 	return o
 }
