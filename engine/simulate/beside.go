@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,8 @@ type beside struct {
 
 	mu    sync.Mutex // a group is carried out by both before the next is by either
 	store engine.Store
+
+	differs atomic.Bool // what follows from the first difference is not looked at
 }
 
 func newBeside(open func() engine.Store, db *memory.Database, r *Report) *beside {
@@ -99,8 +102,12 @@ var alike = cmp.Options{
 }
 
 func (b *beside) same(what string, inMemory, onDisk any) {
+	if b.differs.Load() {
+		return
+	}
 	b.report.note("compared: " + what)
 	if diff := cmp.Diff(inMemory, onDisk, alike); diff != "" {
+		b.differs.Store(true)
 		b.report.check(16, false, "%s differs, from memory (-) to disk (+):\n%s", what, diff)
 	}
 }

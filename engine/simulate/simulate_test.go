@@ -17,6 +17,7 @@ import (
 
 	"github.com/kagzi/kagzi/backends/sqlite"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/simulate/memory"
 )
 
 var (
@@ -143,6 +144,11 @@ func explain(t *testing.T, plan Plan) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if *store != "memory" { // command replay has none but memory
+		t.Logf("again:   go test ./engine/simulate -run TestSimulation -simulate.store=%s -simulate.from=%d -simulate.seeds=1 -simulate.trace -v\n"+
+			"smaller (of %d plans): the same with -simulate.plan=%s\n%s", *store, plan.Seed, tried, path, text)
+		return
+	}
 	t.Logf("again:   go test ./engine/simulate -run TestSimulation -simulate.from=%d -simulate.seeds=1 -simulate.trace -v\n"+
 		"the same each time: go run ./engine/simulate/replay -seed %d -trace\n"+
 		"smaller (of %d plans): go run ./engine/simulate/replay -plan %s -trace\n%s", plan.Seed, plan.Seed, tried, path, text)
@@ -183,4 +189,36 @@ func TestLostCommits(t *testing.T) {
 		}
 	}
 	t.Error("50 databases have lost their last commits, and nobody noticed")
+}
+
+// forgetful acknowledges timers and does not set them.
+type forgetful struct{ engine.Store }
+
+func (forgetful) Sleep(context.Context, engine.SleepParams) error { return nil }
+
+// TestAStoreThatForgetsIsFoundOut is the control of -simulate.store: a store that differs from the one in memory has to be found out, and one that
+// does not must not be.
+func TestAStoreThatForgetsIsFoundOut(t *testing.T) {
+	found := false
+	for seed := range uint64(6) {
+		for _, forgets := range []bool{false, true} {
+			var report *Report
+			db := memory.New(memory.Options{})
+			synctest.Test(t, func(*testing.T) {
+				report = Run(NewPlan(seed).alone(), false, func() engine.Store {
+					if forgets {
+						return forgetful{db.Open(nil)}
+					}
+					return db.Open(nil)
+				})
+			})
+			found = found || forgets && slices.Contains(report.Broken(), 16)
+			if !forgets && len(report.Violations) > 0 {
+				t.Errorf("seed %d, beside a store that is the same: %s", seed, report.Violations[0])
+			}
+		}
+	}
+	if !found {
+		t.Error("a store that sets no timers was never found out")
+	}
 }
