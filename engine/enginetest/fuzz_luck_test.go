@@ -72,6 +72,7 @@ func (f *forge) messages(method protoreflect.MethodDescriptor) [][]byte {
 		first[0] = &kagziv1.BackupRequest{}
 	}
 	how := f.n(8)
+	f.aim(first[0])
 	if how == 7 {
 		return [][]byte{f.some(255)}
 	}
@@ -93,6 +94,20 @@ func (f *forge) messages(method protoreflect.MethodDescriptor) [][]byte {
 		}
 	}
 	return all
+}
+
+// aim has a request be about what is there where the good ones of other tests are about nobody so as to change nothing.
+func (f *forge) aim(request proto.Message) {
+	m := request.ProtoReflect()
+	for name, id := range map[protoreflect.Name]string{"run_id": f.at.run, "schedule_id": f.at.schedule, "worker_id": f.at.worker, "step_id": f.at.step} {
+		field := m.Descriptor().Fields().ByName(name)
+		if field == nil || field.Kind() != protoreflect.StringKind || field.IsList() {
+			continue
+		}
+		if is := m.Get(field).String(); is == nobody || is == "nobody" {
+			m.Set(field, protoreflect.ValueOfString(id))
+		}
+	}
 }
 
 // field adds a field to a message; where there is one already, the wire has it that the last one counts.

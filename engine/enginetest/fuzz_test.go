@@ -201,7 +201,11 @@ func (c *target) read(t testing.TB) string {
 	add(steps, err)
 	signals, _, err := store.ListSignals(ctx, "default", run, engine.Page{Limit: 100})
 	add(signals, err)
-	add(store.GetSchedule(ctx, "default", c.at.schedule))
+	schedule, err := store.GetSchedule(ctx, "default", c.at.schedule)
+	if errors.Is(err, engine.ErrNotFound) { // it was deleted
+		err = nil
+	}
+	add(schedule, err)
 	add(store.GetWorker(ctx, c.at.worker))
 	add(store.HeldBy(ctx, c.at.worker))
 	add(store.Stats(ctx, "", c.s.Store.Now()))
