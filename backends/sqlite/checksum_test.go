@@ -210,6 +210,9 @@ func TestDamageInAnyPageIsNoticedOrHarmless(t *testing.T) {
 			case got != rows:
 				t.Errorf("page %d %s: a wrong answer without a word", i+1, name)
 			}
+			if err != nil {
+				continue
+			}
 			findings, err := Check(t.Context(), spoilt)
 			if err == nil && len(findings) == 0 && !inBalance(content, after) {
 				t.Errorf("page %d %s: the check finds nothing", i+1, name)
@@ -362,8 +365,8 @@ func TestAFrameThatIsDamagedAtWorkIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := answer(t, s.path); !isDamage(err) {
-		t.Errorf("rows off damaged frames: %v, want damage", err)
+	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") {
+		t.Errorf("rows off damaged frames: %v, want the page that is damaged", err)
 	}
 }
 
@@ -385,8 +388,8 @@ func TestAFrameOfAnotherPageIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := answer(t, s.path); !isDamage(err) {
-		t.Errorf("rows off frames that were mixed up: %v, want damage", err)
+	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") {
+		t.Errorf("rows off frames that were mixed up: %v, want the page that is damaged", err)
 	}
 }
 
@@ -552,11 +555,19 @@ func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
 func TestWhatContradictsItselfIsNotAccepted(t *testing.T) {
 	path, _ := closedOne(t)
 	foreign(t, path, "delete from payloads")
-	before := contents(t, filepath.Dir(path))
+	before := pagesOf(t, path)
 	if _, findings, err := Accept(t.Context(), path); err != nil || len(findings) == 0 {
 		t.Errorf("findings = %v (%v), want runs without payloads", findings, err)
 	}
-	if after := contents(t, filepath.Dir(path)); after != before {
-		t.Errorf("it was\n%swhich is now\n%s", before, after)
+	if !bytes.Equal(bytes.Join(before, nil), bytes.Join(pagesOf(t, path), nil)) || len(names(t, filepath.Dir(path))) != 2 {
+		t.Error("the file has changed, or something was left beside it")
+	}
+}
+
+func BenchmarkChecksumOfAPage(b *testing.B) {
+	page := make([]byte, pageBytes)
+	b.SetBytes(pageBytes)
+	for b.Loop() {
+		putChecksum(page, 17, binary.LittleEndian)
 	}
 }
