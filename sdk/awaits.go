@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 )
 
@@ -18,6 +20,8 @@ const (
 	maxAwaiting = 10_000           // waits that a server holds for one stream
 	awaitsIdle  = 10 * time.Second // that a stream stays without a wait
 	awaitsTries = 3                // after so many, the pause before the next does not grow: a wait that comes meanwhile has to wait for it
+
+	maxAwaitsHerd = 100 * time.Millisecond // within which the clients of a restarted server open their streams again
 )
 
 // awaits is the waits of a client for the ends of runs. One stream carries them all, another those for which it has no room. It is opened for
@@ -182,15 +186,44 @@ func (s *awaitStream) run() {
 			return
 		}
 		failures++
-		delay := backoff(min(failures, awaitsTries))
-		log.Warn("waiting for runs: no server", "error", err, "next_attempt_in", delay.Round(time.Millisecond))
-		pause := time.NewTimer(delay)
-		select {
-		case <-pause.C:
-		case <-s.quit:
-		case <-s.of.ctx.Done():
+		if s.connected() {
+			delay := backoff(min(failures, awaitsTries))
+			log.Warn("waiting for runs: refused", "error", err, "next_attempt_in", delay.Round(time.Millisecond))
+			s.pause(delay)
+			continue
 		}
-		pause.Stop()
+		log.Warn("waiting for runs: no server; they go on when it is back", "error", err)
+		s.awaitConnection()
+		s.pause(rand.N(maxAwaitsHerd))
+		failures = 0
+	}
+}
+
+// connected says that the stream broke, or was refused, although its connection stands.
+func (s *awaitStream) connected() bool { return s.of.c.conn.GetState() == connectivity.Ready }
+
+// awaitConnection returns when the connection stands again, which gRPC sees to, or nobody waits any more.
+func (s *awaitStream) awaitConnection() {
+	ctx, cancel := context.WithCancel(s.of.ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	awaitConnection(ctx, s.of.c.conn)
+}
+
+// pause returns earlier when nobody waits any more.
+func (s *awaitStream) pause(delay time.Duration) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.quit:
+	case <-s.of.ctx.Done():
 	}
 }
 

@@ -134,6 +134,23 @@ func TestAwaits(t *testing.T) {
 			equal(t, all(), []string{"out of a", "out of b"})
 		})
 	})
+	t.Run("it is open again soon after the server is back, however often it went away", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			all := results(t.Context(), c, "a")
+			d.took()
+			for range 10 {
+				d.leave(true)
+				d.cut()
+				time.Sleep(5 * time.Second)
+				equal(t, len(d.took()), 0)
+				d.leave(false)
+				time.Sleep(time.Second + maxAwaitsHerd)
+				equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
+			}
+			d.ends(goodRun("a"))
+			equal(t, all(), []string{"out of a"})
+		})
+	})
 	t.Run("it is closed when there has been no wait for a while, and opened for the next", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.ends(goodRun("a"))

@@ -18,10 +18,10 @@ const (
 	helloTimeout        = 15 * time.Second
 	defaultHeartbeat    = 10 * time.Second
 	defaultLease        = 30 * time.Second
-	maxReconnectBackoff = 30 * time.Second
+	maxReconnectBackoff = 60 * time.Second
 )
 
-// backoff is the delay before the n-th attempt in a row: 1, 2, 4 .. 30 s, with full jitter so that
+// backoff is the delay before the n-th attempt in a row: 1, 2, 4 .. 60 s, with full jitter so that
 // the workers of a restarted server do not come all at once.
 func backoff(n int) time.Duration {
 	return rand.N(min(time.Second<<min(n-1, 10), maxReconnectBackoff)) + time.Millisecond

@@ -32,6 +32,7 @@ type desk struct {
 	starts map[string]int // by request id
 	traces map[string]string
 	conns  []net.Conn
+	away   bool // nobody can connect
 
 	held    chan struct{}                        // each call of a start takes one; nil: none has to
 	inCall  func(ctx context.Context, runs int)  // is told of each call of starts
@@ -61,9 +62,12 @@ func withDesk(t *testing.T, story func(t *testing.T, d *desk, c *Client)) {
 		go func() { _ = server.Serve(d.listener) }()
 		c, err := NewClient(ClientOptions{Profile: NoProfile, Address: "passthrough:///desk", Logger: slog.New(slog.DiscardHandler), DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				conn, err := d.listener.DialContext(ctx)
 				d.mu.Lock()
 				defer d.mu.Unlock()
+				if d.away {
+					return nil, errCut
+				}
+				conn, err := d.listener.DialContext(ctx)
 				d.conns = append(d.conns, conn)
 				return conn, err
 			})}})
@@ -101,6 +105,13 @@ func (d *desk) cut() {
 	for _, conn := range d.conns {
 		_ = conn.Close()
 	}
+}
+
+// leave has nobody connect, or lets them.
+func (d *desk) leave(away bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.away = away
 }
 
 func (d *desk) startOne(r *kagziv1.StartWorkflowRequest, trace string) (*kagziv1.StartWorkflowResponse, error) {
