@@ -83,9 +83,13 @@ func chapters() []chapter {
 var crowded = []string{"store", "step", "key", "schedule", "many api keys", "limits", "bell", "turn", "race"}
 
 // Run checks that the stores that open makes keep the contract. Each case gets a store of its own; open registers the
-// closing of it with tb.Cleanup. With -short the race detector sees only the chapters in which there is something for it.
-func Run(t *testing.T, open func(tb testing.TB) engine.Store) {
+// closing of it with tb.Cleanup. Of names, if any are given, only those chapters are tried. With -short the race detector sees only the
+// chapters in which there is something for it.
+func Run(t *testing.T, open func(tb testing.TB) engine.Store, names ...string) {
 	for _, c := range chapters() {
+		if len(names) > 0 && !slices.Contains(names, c.name) {
+			continue
+		}
 		if raced && testing.Short() && !slices.Contains(crowded, c.name) {
 			continue
 		}
