@@ -1,0 +1,138 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// upgradesKilled is how many upgrades of the same database H-01 kills.
+const upgradesKilled = 20
+
+// killUpgrades is H-01. Servers of the version before are killed under load. What they leave is upgraded again and again from the start, by all
+// servers of the next version at once, which are killed at some moment of it; another start has to go on from there, to a sound database. The
+// load goes on with the last of them.
+func killUpgrades(ctx context.Context, t *torture) error {
+	if !t.pause(ctx, t.brief(6), t.brief(8)) {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	for _, s := range t.rig.servers {
+		s.kill()
+		s.program = t.rig.program
+	}
+	left := filepath.Join(t.rig.dir, "left")
+	if err := t.rig.keepDatabase(ctx, left); err != nil {
+		return err
+	}
+	whole, err := t.upgrade(ctx) // how long it takes when nobody kills it
+	if err != nil {
+		return err
+	}
+	for n := range upgradesKilled {
+		if err := t.rig.putDatabase(ctx, left); err != nil {
+			return err
+		}
+		at := t.rig.luck.between(whole/10, whole)
+		t.rig.fault(fmt.Sprintf("upgrade %d is killed after %s", n+1, at.Round(time.Millisecond)), func() (hit bool) {
+			hit, err = t.killedUpgrade(at)
+			return hit
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := t.upgrade(ctx); err != nil {
+			return err
+		}
+		if _, err := dump(ctx, t.rig.program, t.rig.dir, t.rig.url(), nil); err != nil { // which has the database checked
+			return fmt.Errorf("after upgrade %d was killed: %w", n+1, err)
+		}
+	}
+	for _, s := range t.rig.servers {
+		if err := s.start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upgrade starts the servers all at once, and kills them when they serve.
+func (t *torture) upgrade(ctx context.Context) (took time.Duration, err error) {
+	var group sync.WaitGroup
+	failed := make([]error, len(t.rig.servers))
+	begun := time.Now()
+	for n, s := range t.rig.servers {
+		group.Go(func() { failed[n] = s.start(ctx) })
+	}
+	group.Wait()
+	took = time.Since(begun)
+	for n, s := range t.rig.servers {
+		if failed[n] != nil {
+			return 0, failed[n]
+		}
+		s.kill()
+	}
+	return took, nil
+}
+
+// killedUpgrade starts the servers all at once and kills them after a time, whatever they have done.
+func (t *torture) killedUpgrade(after time.Duration) (hit bool, err error) {
+	for _, s := range t.rig.servers {
+		life, err := spawn(s.command(), filepath.Join(t.rig.dir, s.name+".log"))
+		if err != nil {
+			return hit, err
+		}
+		defer func() { hit = life.kill() || hit }()
+	}
+	time.Sleep(after)
+	return false, nil
+}
+
+// keepDatabase copies the database, which no server has, to another place.
+func (r *rig) keepDatabase(ctx context.Context, to string) error {
+	return r.whileShut(ctx, func() error { return copyTree(ctx, r.databaseDir(), to) })
+}
+
+// putDatabase puts a kept database in the place of the one that is there.
+func (r *rig) putDatabase(ctx context.Context, from string) error {
+	return r.whileShut(ctx, func() error {
+		if err := os.RemoveAll(r.databaseDir()); err != nil {
+			return err
+		}
+		return copyTree(ctx, from, r.databaseDir())
+	})
+}
+
+// databaseDir is where the files of the database are.
+func (r *rig) databaseDir() string {
+	if r.cluster != nil {
+		return r.cluster.data()
+	}
+	return r.shape.DataDir
+}
+
+// whileShut does something while no process has the files of the database.
+func (r *rig) whileShut(ctx context.Context, do func() error) error {
+	if r.cluster == nil {
+		return do()
+	}
+	r.cluster.shut(syscall.SIGINT)
+	if err := do(); err != nil {
+		return err
+	}
+	return r.cluster.start(ctx)
+}
+
+func copyTree(ctx context.Context, from, to string) error {
+	if out, err := exec.CommandContext(ctx, "cp", "-a", from, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("cp: %w: %s", err, out)
+	}
+	return nil
+}
