@@ -224,6 +224,16 @@ func TestDamageInAnyPageIsNoticedOrHarmless(t *testing.T) {
 	}
 }
 
+func TestAFileThatSaysToHaveNoChecksumsIsNotBelievedWhereItHas(t *testing.T) {
+	path, _ := closedOne(t)
+	pages := pagesOf(t, path)
+	pages[0][reservedAt] = 0
+	write0600(t, path, bytes.Join(pages, nil))
+	if _, err := answer(t, path); !isDamage(err) || !strings.Contains(err.Error(), "page 1 is not what was written there") {
+		t.Errorf("rows of a file whose first page is damaged: %v, want that page", err)
+	}
+}
+
 // inBalance says that two contents differ in the balance of a page only, which nothing stands in.
 func inBalance(a, b []byte) bool {
 	if len(a) != len(b) {
