@@ -234,6 +234,43 @@ func TestAFileThatSaysToHaveNoChecksumsIsNotBelievedWhereItHas(t *testing.T) {
 	}
 }
 
+// large is a closed database of values that fill several pages each.
+func large(t *testing.T, sizes ...int) (path, rows string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "kagzi.db")
+	script := "pragma journal_mode = wal; create table large (n integer primary key, value blob);"
+	for _, size := range sizes {
+		script += fmt.Sprintf("insert into large (value) values (zeroblob(%d));", size)
+	}
+	behindItsBack(t, path, script)
+	return path, rowsAt(t, path)
+}
+
+func TestValuesOfEverySizeAreRead(t *testing.T) {
+	var sizes []int
+	for size := 3000; size < 13000; size += 4 { // the last page of each is filled differently
+		sizes = append(sizes, size)
+	}
+	_, rows := large(t, sizes...)
+	if n := strings.Count(rows, "\n"); n != len(sizes) {
+		t.Errorf("rows = %d, want %d", n, len(sizes))
+	}
+}
+
+func TestDamageInALargeValueIsNoticed(t *testing.T) {
+	path, _ := large(t, 100_000)
+	pages := pagesOf(t, path)
+	spoilt := filepath.Join(t.TempDir(), "kagzi.db")
+	for i := range pages {
+		pages[i][1000] ^= 1
+		write0600(t, spoilt, bytes.Join(pages, nil))
+		if _, err := answer(t, spoilt); !isDamage(err) {
+			t.Errorf("page %d of %d: %v, want damage", i+1, len(pages), err)
+		}
+		pages[i][1000] ^= 1
+	}
+}
+
 // inBalance says that two contents differ in the balance of a page only, which nothing stands in.
 func inBalance(a, b []byte) bool {
 	if len(a) != len(b) {

@@ -477,8 +477,10 @@ func sectorSize(tls *libc.TLS, at uintptr) int32 {
 	return function[func(*libc.TLS, uintptr) int32](system(at).FxSectorSize)(tls, at+behind)
 }
 
+// deviceCharacteristics leaves out that parts of pages may be read, as SQLite does of large values past its cache: a checksum is of a whole page.
 func deviceCharacteristics(tls *libc.TLS, at uintptr) int32 {
-	return function[func(*libc.TLS, uintptr) int32](system(at).FxDeviceCharacteristics)(tls, at+behind)
+	of := function[func(*libc.TLS, uintptr) int32](system(at).FxDeviceCharacteristics)(tls, at+behind)
+	return of &^ lib.SQLITE_IOCAP_SUBPAGE_READ
 }
 
 func mapIndex(tls *libc.TLS, at uintptr, region, size, extend int32, to uintptr) int32 {
