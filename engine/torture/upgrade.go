@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -51,8 +50,8 @@ func killUpgrades(ctx context.Context, t *torture) error {
 		if _, err := t.upgrade(ctx); err != nil {
 			return err
 		}
-		if _, err := dump(ctx, t.rig.program, t.rig.dir, t.rig.url(), nil); err != nil { // which has the database checked
-			return fmt.Errorf("after upgrade %d was killed: %w", n+1, err)
+		if err := t.soundNow(ctx); err != nil {
+			return err
 		}
 	}
 	for _, s := range t.rig.servers {
@@ -63,36 +62,47 @@ func killUpgrades(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// upgrade starts the servers all at once, and kills them when they serve.
+// upgrade starts the servers all at once, and kills them when they serve. Nobody reaches them, as what they would acknowledge is not to stay.
 func (t *torture) upgrade(ctx context.Context) (took time.Duration, err error) {
-	var group sync.WaitGroup
-	failed := make([]error, len(t.rig.servers))
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	lives, err := t.spawnServers()
+	defer killAll(lives)
 	begun := time.Now()
-	for n, s := range t.rig.servers {
-		group.Go(func() { failed[n] = s.start(ctx) })
-	}
-	group.Wait()
-	took = time.Since(begun)
-	for n, s := range t.rig.servers {
-		if failed[n] != nil {
-			return 0, failed[n]
+	for _, life := range lives {
+		if err == nil {
+			_, err = life.await(ctx, listening)
 		}
-		s.kill()
 	}
-	return took, nil
+	return time.Since(begun), err
 }
 
 // killedUpgrade starts the servers all at once and kills them after a time, whatever they have done.
 func (t *torture) killedUpgrade(after time.Duration) (hit bool, err error) {
+	lives, err := t.spawnServers()
+	if err == nil {
+		time.Sleep(after)
+	}
+	return killAll(lives), err
+}
+
+// spawnServers starts a process for each server, beside those that clients and workers know.
+func (t *torture) spawnServers() (lives []*process, err error) {
 	for _, s := range t.rig.servers {
 		life, err := spawn(s.command(), filepath.Join(t.rig.dir, s.name+".log"))
 		if err != nil {
-			return hit, err
+			return lives, err
 		}
-		defer func() { hit = life.kill() || hit }()
+		lives = append(lives, life)
 	}
-	time.Sleep(after)
-	return false, nil
+	return lives, nil
+}
+
+func killAll(lives []*process) (hit bool) {
+	for _, life := range lives {
+		hit = life.kill() || hit
+	}
+	return hit
 }
 
 // keepDatabase copies the database, which no server has, to another place.
