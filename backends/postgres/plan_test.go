@@ -74,6 +74,33 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 	}
 }
 
+// An index of what is open is empty most of the time, and reading all of it costs nothing then. A claim keeps its plan while sleepers gather there.
+func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *testing.T) {
+	url := pgtest.URL(t)
+	s := openAt(t, url)
+	fill(t, s, 1000, 0, time.Now())
+	for _, statement := range []string{
+		`insert into steps (step_id, run_id, name, kind, status, attempt, sequence, token, worker_id, created_at)
+		 select gen_random_uuid(), run_id, 'pay', 1, 3, 1, 1, run_id, 'w1', 0 from runs`,
+		"analyze steps",
+	} {
+		if _, err := s.pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := planConnection(t, url)
+	hots := hotStatements(t)
+	for _, name := range []string{"claim", "claim_chosen"} {
+		plan := explain(t, conn, name, hots[name])
+		for _, index := range []string{"steps_open", "steps_awaited", "steps_pkey"} {
+			_, after, found := strings.Cut(plan, "Index Scan using "+index)
+			if lines := strings.SplitN(after, "\n", 3); !found || len(lines) < 2 || !strings.Contains(lines[1], "Index Cond") {
+				t.Errorf("%s does not look into %s for single rows\n%s", name, index, plan)
+			}
+		}
+	}
+}
+
 // inOrder are those that walk along an index, as far as they are asked to.
 var inOrder = map[string]bool{"list_expiring": true, "list_timed_out": true, "due_schedules": true}
 

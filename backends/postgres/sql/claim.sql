@@ -4,6 +4,9 @@
 -- grants are taken as they stand: the next look goes without his. The first five columns say what there was, and when the next run becomes
 -- due if that matters, in one row at least; the others are a run that was claimed, null when none was.
 --
+-- What runs wait for is looked up run by run, in an index whatever the statistics say, and not at all for a run without steps. What was found
+-- is looked at again when it is changed, for a rival may have ended it.
+--
 -- The commit does not wait for the disk. A claim that the database loses in a crash has done no harm: the run is due as it was, nothing was
 -- recorded under the token, for whatever is recorded later takes the claim to the disk with it, and the token is refused from then on.
 with online as materialized (
@@ -71,17 +74,29 @@ with online as materialized (
     insert into leases (
         run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied, concurrency_key)
     select run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes, tied, concurrency_key from claimed
+), waiting as materialized (
+    select w.step_id, w.elapsed
+    from claimed c
+    cross join lateral (
+        (select step_id, true as elapsed from steps s
+         where s.run_id = c.run_id and s.status in (1, 2) and s.status = 2 and s.kind in (2, 100) and s.wake_at <= @now
+         offset 0)
+        union all
+        (select step_id, false from steps s
+         where s.run_id = c.run_id and s.awaited <> 0
+           and not (s.status = 2 and s.kind in (2, 100) and coalesce(s.wake_at <= @now, false))
+         offset 0)
+    ) w
+    where c.steps > 0
 ), woken as (
     update steps s
-    set status = 3, finished_at = s.wake_at, timed_out = s.kind = 100, awaited = 0
-    from claimed c
-    where s.run_id = c.run_id and c.steps > 0 and s.status in (1, 2) and s.status = 2 and s.kind in (2, 100) and s.wake_at <= @now
-), informed as (
-    update steps s
-    set awaited = 0
-    from claimed c
-    where s.run_id = c.run_id and c.steps > 0 and s.awaited <> 0
-      and not (s.status = 2 and s.kind in (2, 100) and coalesce(s.wake_at <= @now, false))
+    set status = case when w.elapsed then 3 else s.status end,
+        finished_at = case when w.elapsed then s.wake_at else s.finished_at end,
+        timed_out = case when w.elapsed then s.kind = 100 else s.timed_out end,
+        awaited = 0
+    from waiting w
+    where s.step_id = w.step_id
+      and case when w.elapsed then s.status = 2 and s.kind in (2, 100) and s.wake_at <= @now else s.awaited <> 0 end
 )
 select
     array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
