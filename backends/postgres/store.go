@@ -129,6 +129,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 
+	s.writer.close()
 	s.background.Wait()
 	s.clock.wait()
 	s.bell.close()

@@ -132,10 +132,13 @@ type writer struct {
 	weight  int // of those that wait for a group
 	under   int // groups under way
 	busy    map[engine.ID]struct{}
+
+	idle   int          // of those who carry groups out
+	groups chan []*call // to these, with room for all of them; closed when there will be no more
 }
 
 func newWriter(s *Store) *writer {
-	return &writer{store: s, busy: map[engine.ID]struct{}{}}
+	return &writer{store: s, busy: map[engine.ID]struct{}{}, groups: make(chan []*call, maxGroups)}
 }
 
 // together carries a call out with others, or else, by do, in a transaction of its own. answer is what a group has to say.
@@ -201,15 +204,40 @@ func (w *writer) letGo(c *call, err error) {
 
 // advance begins what can begin. The caller has locked the writer.
 func (w *writer) advance() {
-	for len(w.waiting) > 0 {
-		group := w.take(w.full())
-		if len(group) == 0 {
-			return
+	for group := w.next(); len(group) > 0; group = w.next() {
+		if w.idle > 0 {
+			w.idle--
+			w.groups <- group
+		} else {
+			w.store.background.Go(func() { w.carry(group) })
 		}
-		w.under++
-		w.store.background.Go(func() { w.carryOut(group) })
 	}
 }
+
+// next is a group that is to begin now; empty when none is. The caller has locked the writer.
+func (w *writer) next() []*call {
+	if len(w.waiting) == 0 {
+		return nil
+	}
+	group := w.take(w.full())
+	if len(group) > 0 {
+		w.under++
+	}
+	return group
+}
+
+// carry carries out a group, and what comes after it. Whoever does so stays, for it takes longer to grow the stack that a batch needs than to
+// send the batch.
+func (w *writer) carry(group []*call) {
+	for more := true; more; group, more = <-w.groups {
+		for len(group) > 0 {
+			group = w.carryOut(group)
+		}
+	}
+}
+
+// close lets those go who carry groups out. No call waits any more, and none will come.
+func (w *writer) close() { close(w.groups) }
 
 // full says that no group is to begin now beside those that are under way.
 func (w *writer) full() bool {
@@ -300,8 +328,8 @@ func (p places) add(c *call) {
 	}
 }
 
-// carryOut writes a group, and has what waited for it go on.
-func (w *writer) carryOut(group []*call) {
+// carryOut writes a group, has what waited for it go on, and returns a group that is to be carried out next, if there is one.
+func (w *writer) carryOut(group []*call) []*call {
 	w.store.writeGroup(group)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -310,7 +338,13 @@ func (w *writer) carryOut(group []*call) {
 	}
 	w.answer(group)
 	w.under--
-	w.advance()
+	own := w.next()
+	if len(own) > 0 {
+		w.advance()
+	} else {
+		w.idle++
+	}
+	return own
 }
 
 // answer ends the calls of a group that was written. Those that did not happen stand first in line again, in their order.
