@@ -35,6 +35,8 @@ type Ring struct {
 	Namespace string
 	Name      string
 	ID        ID
+	// Taken may come with RingQueue: all runs that it is rung for were claimed in the commit that made them, so that whoever claims finds none.
+	Taken bool
 	// Ending comes with RingEnd where the store that committed knows it without a look and the listener is in its process; otherwise nil:
 	// whoever wants to know how the run ended looks. It is shared: nobody changes it.
 	Ending *Ending

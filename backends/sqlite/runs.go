@@ -61,7 +61,7 @@ func (t *tx) start(p *engine.StartRun) (engine.Started, error) {
 		return t.startAgain(p)
 	}
 	t.remember(p)
-	t.ringQueue(p.Namespace, p.Queue)
+	t.ringStarted(&p.Run)
 	if !p.DeadlineAt.IsZero() {
 		t.Ring(engine.Ring{Kind: engine.RingTimer})
 	}

@@ -121,7 +121,7 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	if err == nil {
 		s.room.path = filepath.Dir(s.path)
 		s.writer = &writer{store: s, calls: make(chan *call, maxGroup), done: make(chan struct{})}
-		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, seen: map[engine.ID]moving{}}
+		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, seen: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
 		err = s.writer.tx.known.load(&s.writer.tx)
 	}
 	if err == nil {

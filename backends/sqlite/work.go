@@ -268,6 +268,7 @@ func (c *claim) take(run *candidate) (bool, error) {
 		}
 	}
 	c.ringRun(run.id)
+	delete(c.unclaimed, run.id)
 	c.known.leased(queueKey{c.p.Namespace, c.p.Queue}, run.lane.kind, 1)
 	got := taken{id: run.id, fresh: c.fresh[run.id]}
 	c.taken = append(c.taken, got)

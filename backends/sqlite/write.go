@@ -62,7 +62,9 @@ type tx struct {
 	fresh map[engine.ID]*engine.Run // started lately and as they were then
 	seen  map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
 	rings []engine.Ring
-	wrote bool // the current call has changed something
+	// unclaimed are the runs that were started in this transaction and not claimed in it, with their queues.
+	unclaimed map[engine.ID]queueKey
+	wrote     bool // the current call has changed something
 }
 
 func (t *tx) exec(text *string, args ...arg) (int64, error) {
@@ -107,8 +109,32 @@ func (t *tx) ringEnd(id engine.ID, ending *engine.Ending) {
 	t.Ring(engine.Ring{Kind: engine.RingEnd, ID: id, Ending: ending})
 }
 
-func (t *tx) ringQueue(namespace, queue string) {
-	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
+// ringStarted rings for a run that was just started, as though it were taken: left finds out.
+func (t *tx) ringStarted(run *engine.Run) {
+	t.unclaimed[run.ID] = queueKey{run.Namespace, run.Queue}
+	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: run.Namespace, Name: run.Queue, Taken: true})
+}
+
+// left takes the rings of the transaction. Those for runs that were started and are there to be claimed say so.
+func (t *tx) left() []engine.Ring {
+	var waiting map[queueKey]bool
+	if len(t.unclaimed) > 0 {
+		waiting = make(map[queueKey]bool, 1)
+	}
+	for _, q := range t.unclaimed {
+		waiting[q] = true
+	}
+	for i := range t.rings {
+		r := &t.rings[i]
+		r.Taken = r.Taken && !waiting[queueKey{r.Namespace, r.Name}]
+	}
+	return t.rings
+}
+
+// silence forgets the rings of the transaction.
+func (t *tx) silence() {
+	t.rings = t.rings[:0]
+	clear(t.unclaimed)
 }
 
 func (t *tx) ringSlot(namespace, queue string) {
@@ -224,8 +250,8 @@ func (w *writer) carryOut(open bool) {
 		close(c.done)
 	}
 	clear(w.group)
-	w.store.bell.ring(w.tx.rings)
-	w.tx.rings = w.tx.rings[:0]
+	w.store.bell.ring(w.tx.left())
+	w.tx.silence()
 }
 
 // failed answers a group that could not be made durable.
@@ -240,7 +266,7 @@ func (w *writer) failed(err error) {
 		c.err = explain(c.verb, err)
 		c.turn.Settle(c.err)
 	}
-	w.tx.rings = w.tx.rings[:0]
+	w.tx.silence()
 }
 
 //go:embed sql/begin.sql
@@ -310,7 +336,7 @@ func (w *writer) commit(open bool) (alone bool, err error) {
 // there is nothing to roll back, and that error says nothing.
 func (w *writer) rollback(why error) error {
 	w.tx.conn.exec(w.tx.ctx, &rollbackSQL)
-	w.tx.rings = w.tx.rings[:0]
+	w.tx.silence()
 	w.tx.known.stale = true
 	return why
 }

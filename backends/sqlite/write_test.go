@@ -123,7 +123,7 @@ func TestACallThatFailsAfterItHasWrittenFailsAlone(t *testing.T) {
 	for name, want := range wants {
 		go func() {
 			_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
-				tx.ringQueue("default", name)
+				tx.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: name})
 				return struct{}{}, errors.Join(insertNamespace(tx, name), want)
 			})
 			answers <- answer{name, err}

@@ -95,6 +95,9 @@ func (d *Dispatcher) Ring(r engine.Ring) {
 			t.rung(r)
 		}
 	case engine.RingQueue, engine.RingSlot:
+		if r.Taken {
+			return
+		}
 		for _, t := range d.lines[queueKey{r.Namespace, r.Name}] {
 			t.rung(r)
 		}

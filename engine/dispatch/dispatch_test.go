@@ -42,6 +42,18 @@ func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
 	})
 }
 
+func TestNobodyAsksForRunsThatAreTaken(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.sit("w", []string{"q"}).Grant(1)
+		synctest.Wait()
+		r.store.claimed()
+		r.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q", Taken: true})
+		wantClaims(t, r, "when the runs of a ring are taken", 0)
+		r.ring(engine.RingQueue, "q")
+		wantClaims(t, r, "when they are not", 1)
+	})
+}
+
 func TestNobodyAsksTheStoreWithoutCredit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
