@@ -102,7 +102,7 @@ type file struct {
 	checked   int32  // of a database: 1: its pages have checksums
 	unchecked int32  // of a database: 1: they are not looked at
 	broken    uint32 // of a database: the page that did not hold
-	_         uint32
+	named     int32  // of a log: 1: its name is durable, and syncData does for the rest
 }
 
 const (
@@ -453,8 +453,18 @@ func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
 	return function[func(*libc.TLS, uintptr, int64) int32](system(at).FxTruncate)(tls, at+behind, size)
 }
 
+// syncFile has a log's data made durable without what the system keeps of a file besides, as its times, which the library would have it write
+// at each commit. The first time is the library's affair, for then the log's name is made durable as well.
 func syncFile(tls *libc.TLS, at uintptr, flags int32) int32 {
-	return function[func(*libc.TLS, uintptr, int32) int32](system(at).FxSync)(tls, at+behind, flags)
+	f := fileAt(at)
+	if f.named != 0 {
+		return syncData(at + behind)
+	}
+	code := function[func(*libc.TLS, uintptr, int32) int32](system(at).FxSync)(tls, at+behind, flags)
+	if syncsData && f.database != 0 && code == lib.SQLITE_OK {
+		f.named = 1
+	}
+	return code
 }
 
 func sizeFile(tls *libc.TLS, at, size uintptr) int32 {
