@@ -21,6 +21,13 @@ import (
 
 const pageBytes = 4096
 
+// wholeOnly leaves a test out of the short run.
+func wholeOnly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all of it is one goroutine's: the race detector, for which the short run is, finds nothing in it")
+	}
+}
+
 // pagesOf is a database that was closed, page by page.
 func pagesOf(t *testing.T, path string) [][]byte {
 	t.Helper()
@@ -156,6 +163,7 @@ func TestAChecksumLeavesTheSumOfTheLogAsItIs(t *testing.T) {
 
 // TestDamageInAnyPageIsNoticedOrHarmless spoils each page of a database in each way.
 func TestDamageInAnyPageIsNoticedOrHarmless(t *testing.T) {
+	wholeOnly(t)
 	path, rows := closedOne(t)
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -247,6 +255,7 @@ func large(t *testing.T, sizes ...int) (path, rows string) {
 }
 
 func TestValuesOfEverySizeAreRead(t *testing.T) {
+	wholeOnly(t)
 	var sizes []int
 	for size := 3000; size < 13000; size += 4 { // the last page of each is filled differently
 		sizes = append(sizes, size)
@@ -258,6 +267,7 @@ func TestValuesOfEverySizeAreRead(t *testing.T) {
 }
 
 func TestDamageInALargeValueIsNoticed(t *testing.T) {
+	wholeOnly(t)
 	path, _ := large(t, 100_000)
 	pages := pagesOf(t, path)
 	spoilt := filepath.Join(t.TempDir(), "kagzi.db")
@@ -327,6 +337,7 @@ func framesOf(log []byte) (starts []int) {
 }
 
 func TestDamageInAnyFrameOfTheLogIsNoticed(t *testing.T) {
+	wholeOnly(t)
 	path, rows := crashed(t)
 	log, err := os.ReadFile(path + "-wal")
 	if err != nil {
@@ -369,6 +380,7 @@ func TestDamageInAnyFrameOfTheLogIsNoticed(t *testing.T) {
 }
 
 func TestACommitThatACrashCutShortIsNoDamage(t *testing.T) {
+	wholeOnly(t)
 	path, _ := crashed(t)
 	log, err := os.ReadFile(path + "-wal")
 	if err != nil {
