@@ -46,8 +46,7 @@ func Explain(c Circumstances, now time.Time) Explanation {
 	case r.Paused:
 		e = explainPause(&c, now)
 	case r.Gated:
-		e = Explanation{Blocker: BlockedByKey, Since: r.HeldAt, Summary: fmt.Sprintf("waits for a slot of concurrency key %s: %s of it may run at a time",
-			r.ConcurrencyKey, count(r.ConcurrencyLimit, "run", "runs"))}
+		e = explainKey(&c, r.HeldAt)
 		e.add("%s, and %s ahead of this one in line", running(c.RunningOfKey), isAre(c.AheadInLine, "run"))
 	case r.AvailableAt.IsZero() || r.AvailableAt.After(now):
 		e = explainWait(&c, now)
@@ -134,6 +133,12 @@ func explainPause(c *Circumstances, now time.Time) Explanation {
 	}
 	e.add("`kagzi workflow resume %s` gives it back to the workers", c.Run.ID)
 	return e
+}
+
+// explainKey is about a run whose concurrency key has no slot free.
+func explainKey(c *Circumstances, since time.Time) Explanation {
+	return Explanation{Blocker: BlockedByKey, Since: since, Summary: fmt.Sprintf("waits for a slot of concurrency key %s: %s of it may run at a time",
+		c.Run.ConcurrencyKey, count(c.Run.ConcurrencyLimit, "run", "runs"))}
 }
 
 // explainWait is about a run that time or an event makes due.
@@ -235,6 +240,10 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 		for _, w := range fitting {
 			e.add("%s", business(c, w))
 		}
+	case r.ConcurrencyKey != "" && c.RunningOfKey >= r.ConcurrencyLimit:
+		// No claim has met it yet: the next one puts it in line.
+		e = explainKey(c, r.AvailableAt)
+		e.add("%s", running(c.RunningOfKey))
 	default:
 		e.Blocker = BlockedByNothing
 		e.Summary = fmt.Sprintf("due for %s, and about to be handed to one of %s", brief(now.Sub(r.AvailableAt)), count(len(fitting), "worker", "workers"))

@@ -69,6 +69,12 @@ func TestExplain(t *testing.T) {
 			c.Run.Gated, c.Run.HeldAt, c.Run.AvailableAt = true, at(-time.Minute), time.Time{}
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.AheadInLine = "customer-1", 2, 2, 1
 		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey, at(-time.Minute), time.Time{}, "2 runs are running, and 1 run is ahead"},
+		{"key that no claim has met", func(c *Circumstances) {
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey = "customer-1", 2, 2
+		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey, at(-90 * time.Second), time.Time{}, "2 runs are running"},
+		{"key with a slot", func(c *Circumstances) {
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey = "customer-1", 2, 1
+		}, "due for 1 min 30 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-90 * time.Second), time.Time{}, ""},
 		{"start ahead", func(c *Circumstances) { c.Run.AvailableAt = at(time.Hour) },
 			"is to start in 1 h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
 		{"namespace disabled", func(c *Circumstances) { c.NamespaceEnabled = false },
