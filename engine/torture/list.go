@@ -12,7 +12,8 @@ const (
 
 // shortSelection is what --short tries, on which databases.
 var shortSelection = []string{
-	"F-01 postgres", "F-02 postgres", "F-03 sqlite", "F-04 sqlite", "F-06 sqlite", "F-14 postgres", "F-29 postgres", "F-40 sqlite", "F-44 sqlite", "F-53 sqlite",
+	"F-01 postgres", "F-02 postgres", "F-03 sqlite", "F-04 sqlite", "F-06 sqlite", "F-14 postgres", "F-29 postgres",
+	"F-40 sqlite", "F-40-control sqlite", "F-44 sqlite", "F-53 sqlite",
 }
 
 // scenarios are the rows of the matrix.
@@ -78,7 +79,7 @@ var scenarios = []scenario{
 		figures: []func(*torture) figure{restart}, need: need{faults: 2}},
 	{id: "F-40-control", name: "the power is cut while commits are not synced", on: []string{dbSQLite}, pass: "acknowledged writes are lost: the cut bites",
 		disk: onLoop(512), nemesis: powerCuts, shape: func(s *shape) { s.ServerEnv = []string{"KAGZI_UNSAFE_SYNCHRONOUS=normal"} },
-		control: true, need: need{faults: 2}},
+		settle: 20 * time.Second, control: true, need: need{faults: 2}},
 	{id: "F-43", name: "the disk is full", on: []string{dbSQLite}, pass: "what is begun may end, and it passes without a restart",
 		disk: inMemory(500), nemesis: fillDisk, need: need{faults: 2}},
 	{id: "F-44", name: "syncs and writes fail", on: []string{dbSQLite}, pass: "the server stops with exit code 70, nothing is acknowledged after",

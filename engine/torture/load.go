@@ -167,24 +167,31 @@ func (c *client) cancel(ctx context.Context, run *kagzi.Run) {
 
 // awaitEnd waits for the run's end and looks at it twice.
 func (c *client) awaitEnd(ctx context.Context, run *kagzi.Run) bool {
-	if _, err := run.Wait(ctx); err != nil {
-		return false
-	}
+	_, err := run.Wait(ctx)
+	return err == nil && c.lookTwice(ctx, run.ID())
+}
+
+// lookTwice reads the run until it has had two answers. One that is not there any more was lost: no other answer will come, and the history
+// has what the run was.
+func (c *client) lookTwice(ctx context.Context, id string) bool {
 	for looks := 0; looks < 2; {
 		if ctx.Err() != nil {
 			return false
 		}
-		if c.observe(ctx, run.ID()) {
+		switch err := c.observe(ctx, id); {
+		case err == nil:
 			looks++
-			continue
+		case status.Code(err) == codes.NotFound:
+			return false
+		default:
+			breathe(ctx)
 		}
-		breathe(ctx)
 	}
 	return true
 }
 
 // observe reads the run as it stands.
-func (c *client) observe(ctx context.Context, id string) bool {
+func (c *client) observe(ctx context.Context, id string) error {
 	event := c.log.Begin(history.Event{Op: history.Observe, Run: id})
 	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -199,7 +206,7 @@ func (c *client) observe(ctx context.Context, id string) bool {
 		}
 	}
 	c.log.Finish(event)
-	return err == nil
+	return err
 }
 
 // outcome is what an error of a call tells of its effect.

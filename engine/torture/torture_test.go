@@ -17,8 +17,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/kagzi/kagzi/engine/simulate/overlay"
 	"github.com/kagzi/kagzi/engine/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
 func TestErrand(t *testing.T) {
@@ -312,5 +318,39 @@ func TestARowOfTheTable(t *testing.T) {
 	r = result{attempt: a, seed: 7, code: exitNotHere, why: "no\nstrace"}
 	if got, want := r.row(), `| F-99 a fault | a given database | 7 | 0s | no strace | NOT TRIED |`; got != want {
 		t.Errorf("row = %s\nwant  %s", got, want)
+	}
+}
+
+// lossy answers that no run is there.
+type lossy struct {
+	kagziv1.UnimplementedWorkflowServiceServer
+}
+
+func (lossy) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
+	return nil, status.Error(codes.NotFound, "no such run")
+}
+
+func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	kagziv1.RegisterWorkflowServiceServer(server, lossy{})
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sdk.Close() })
+	c := &client{sdk, history.NewLog("client")}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if c.lookTwice(ctx, "r") || ctx.Err() != nil {
+		t.Errorf("a client went on asking for a run that was lost (%v)", ctx.Err())
+	}
+	if events := c.log.Events(); len(events) != 1 || events[0].Outcome != history.Refused {
+		t.Errorf("history = %+v, want one answer: that it is not there", events)
 	}
 }
