@@ -114,6 +114,11 @@ type worker struct {
 func newRig(ctx context.Context, o options, s shape) (*rig, error) {
 	r := &rig{program: o.program, dir: o.dir, seed: o.seed, shape: s, log: history.NewLog("nemesis"), luck: newLuck(o.seed)}
 	var err error
+	if len(s.Wrap) > 0 {
+		if _, err := exec.LookPath(s.Wrap[0]); err != nil {
+			return r, notHere("%s is not installed", s.Wrap[0])
+		}
+	}
 	if s.Clocks {
 		r.program, err = o.withClock(ctx)
 	}
