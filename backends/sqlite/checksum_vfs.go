@@ -103,6 +103,9 @@ type file struct {
 	unchecked int32  // of a database: 1: they are not looked at
 	broken    uint32 // of a database: the page that did not hold
 	named     int32  // of a log: 1: its name is durable, and syncData does for the rest
+	begun     int32  // of a log: 1: its header was written, and no frame may be before that is durable
+	later     int32  // of a log: 1: whoever commits sees to the sync
+	owed      int32  // of a log: 1: and has to
 }
 
 const (
@@ -393,6 +396,7 @@ func writeFile(tls *libc.TLS, at, from uintptr, n int32, offset int64) int32 {
 	case f.database == 0:
 	case n == logHeaderBytes && offset == 0:
 		f.setOrder(bytesAt(from, n))
+		f.begun = 1
 	case n == frameHeaderBytes:
 		f.framed, f.number = offset, frame(bytesAt(from, n)).number()
 	case isPageSize(n) && isPageInLog(n, offset):
@@ -454,15 +458,21 @@ func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
 }
 
 // syncFile has a log's data made durable without what the system keeps of a file besides, as its times, which the library would have it write
-// at each commit. The first time is the library's affair, for then the log's name is made durable as well.
+// at each commit. The first time is the library's affair, for then the log's name is made durable as well. The sync that ends a commit may be
+// left to the writer, which is at work on the next one meanwhile.
 func syncFile(tls *libc.TLS, at uintptr, flags int32) int32 {
 	f := fileAt(at)
-	if f.named != 0 {
+	switch {
+	case f.named != 0 && f.later != 0 && f.begun == 0:
+		f.owed = 1
+		return lib.SQLITE_OK
+	case f.named != 0:
+		f.begun = 0
 		return syncData(at + behind)
 	}
 	code := function[func(*libc.TLS, uintptr, int32) int32](system(at).FxSync)(tls, at+behind, flags)
 	if syncsData && f.database != 0 && code == lib.SQLITE_OK {
-		f.named = 1
+		f.named, f.begun = 1, 0
 	}
 	return code
 }

@@ -158,6 +158,14 @@ func (h *handle) status(which int32, reset bool) (int, error) {
 	return int(*(*int32)(memory(places))), h.check(code)
 }
 
+// logPlace is where the write-ahead log's file is, once there is a log.
+func (h *handle) logPlace() (uintptr, error) {
+	place := h.tls.Alloc(8)
+	defer h.tls.Free(8)
+	err := h.check(lib.Xsqlite3_file_control(h.tls, h.db, 0, lib.SQLITE_FCNTL_JOURNAL_POINTER, place))
+	return *(*uintptr)(memory(place)), err
+}
+
 // keepLog has the write-ahead log stay when the last connection is closed.
 func (h *handle) keepLog() error {
 	_, err := h.control(lib.SQLITE_FCNTL_PERSIST_WAL, 1)

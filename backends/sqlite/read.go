@@ -76,7 +76,12 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 		return out, true, nil
 	}
 	moved = s.looking() && err != nil && !isRefusal(err) && ctx.Err() == nil
-	if sound = err == nil || isRefusal(err); err != nil {
+	if sound = err == nil || isRefusal(err); sound {
+		if unsynced := s.seenIsDurable(ctx, verb); unsynced != nil {
+			return out, false, unsynced
+		}
+	}
+	if err != nil {
 		return out, moved, s.failedRead(verb, err)
 	}
 	return value, false, nil

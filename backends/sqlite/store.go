@@ -1,7 +1,8 @@
 // Package sqlite keeps runs, steps and workers in one SQLite file. It fills engine.Store, whose comments are the contract; the
 // statements are in sql/, one a file, beside their twins of the Postgres backend.
 //
-// One goroutine writes: it carries out all calls that wait in one transaction and commits once (write.go). Reads go to a small
+// One goroutine writes: it carries out all calls that wait in one transaction and commits once (write.go); another makes that durable
+// and answers, while the next transaction is at work (syncer.go). Reads go to a small
 // pool of connections that cannot write, each method on one snapshot. A lock on a file beside the database keeps a second
 // process out, since the bell and the writer know of this one only.
 package sqlite
@@ -46,8 +47,10 @@ type Store struct {
 	footing footing
 	bell    bell
 	writer  *writer // nil: for looking only
-	loads   loads
-	readers chan *conn // nil: yet to be connected
+	// unsynced is the commit that a snapshot may show and that is not durable yet.
+	unsynced atomic.Pointer[commit]
+	loads    loads
+	readers  chan *conn // nil: yet to be connected
 
 	closing sync.RWMutex  // held for reading while a call is handed to the writer
 	closed  chan struct{} // closed by Close, once
@@ -94,6 +97,7 @@ func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest in
 		s.readers <- nil
 	}
 	go s.writer.run()
+	go s.writer.syncer.run()
 	return s, nil
 }
 
@@ -120,9 +124,15 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	}
 	if err == nil {
 		s.room.path = filepath.Dir(s.path)
-		s.writer = &writer{store: s, calls: make(chan *call, maxGroup), done: make(chan struct{})}
+		s.writer = newWriter(s)
 		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, seen: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
 		err = s.writer.tx.known.load(&s.writer.tx)
+	}
+	if err == nil {
+		// A server that a sync has failed ends, and nobody knows what of its log is on the disk although it can be read. In the file it is.
+		if err = s.writer.truncate(); isFull(err) {
+			err = nil
+		}
 	}
 	if err == nil {
 		s.footing, err = stand(s.path)

@@ -309,3 +309,21 @@ func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
 		t.Error("it says that it is healthy")
 	}
 }
+
+func TestWhatTheLogHoldsIsFoldedIntoTheFileAtTheStart(t *testing.T) {
+	s := fresh(t)
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		t.Fatal(err)
+	}
+	left := copyOf(t, s.path, "", "-wal") // as by a server that was killed
+	if fileSize(t, left+"-wal") == 0 {
+		t.Fatal("the log is empty after a write")
+	}
+	again := openAt(t, left)
+	if size := fileSize(t, left+"-wal"); size != 0 {
+		t.Errorf("the log has %d bytes after the start, want 0", size)
+	}
+	if page, _, err := again.ListRuns(t.Context(), engine.RunFilter{Namespace: "default"}, engine.Page{Limit: 10}); err != nil || len(page) != 1 {
+		t.Errorf("runs after the start = %v, %v, want one", page, err)
+	}
+}

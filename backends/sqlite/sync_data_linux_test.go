@@ -26,7 +26,11 @@ func TestALogIsSyncedByItsDataOnceItsNameIsDurable(t *testing.T) {
 	s := fresh(t)
 	named := func() (named int32) {
 		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (none struct{}, err error) {
-			named = logOf(tx.conn.handle).named
+			at, err := tx.conn.logPlace()
+			if err != nil {
+				return none, err
+			}
+			named = fileAt(at).named
 			return none, insertNamespace(tx, engine.NewID(time.Now()).String())
 		})
 		if err != nil {
@@ -41,14 +45,6 @@ func TestALogIsSyncedByItsDataOnceItsNameIsDurable(t *testing.T) {
 	}
 }
 
-// logOf is the log of a connection's database.
-func logOf(h *handle) *file {
-	place := h.tls.Alloc(8)
-	defer h.tls.Free(8)
-	lib.Xsqlite3_file_control(h.tls, h.db, 0, lib.SQLITE_FCNTL_JOURNAL_POINTER, place)
-	return fileAt(*(*uintptr)(memory(place)))
-}
-
 // pipe is a file descriptor that cannot be synced.
 func pipe(t *testing.T) int32 {
 	r, w, err := os.Pipe()
@@ -57,4 +53,27 @@ func pipe(t *testing.T) int32 {
 	}
 	t.Cleanup(func() { r.Close(); w.Close() })
 	return int32(w.Fd())
+}
+
+func TestASyncIsLeftToTheWriterButForThatOfALogsHeader(t *testing.T) {
+	type placed struct {
+		file   file
+		system lib.TunixFile
+	}
+	for _, test := range []struct {
+		name         string
+		begun, later int32
+		code, owed   int32
+	}{
+		{"at a commit", 0, 1, lib.SQLITE_OK, 1},
+		{"of the header, before the frames of that commit", 1, 1, lib.SQLITE_IOERR_FSYNC, 0},
+		{"at a checkpoint", 0, 0, lib.SQLITE_IOERR_FSYNC, 0},
+	} {
+		p := &placed{file{named: 1, begun: test.begun, later: test.later}, lib.TunixFile{Fh: -1}} // a real sync fails
+		code := syncFile(nil, uintptr(unsafe.Pointer(p)), lib.SQLITE_SYNC_NORMAL)
+		if code != test.code || p.file.owed != test.owed || p.file.begun != 0 {
+			t.Errorf("sync %s = %d, owed %d, header to be synced %d; want %d, %d, 0", test.name, code, p.file.owed, p.file.begun, test.code, test.owed)
+		}
+		runtime.KeepAlive(p)
+	}
 }

@@ -26,14 +26,20 @@ const (
 // Should one fail after it has written, the whole transaction is rolled back and each call is carried out again in one of
 // its own: a call must therefore have no effect outside its transaction.
 type writer struct {
-	store *Store
-	calls chan *call
-	done  chan struct{}
-	tx    tx
-	group []*call
-	size  int   // of the group's payloads, about
-	next  *call // begins the next group, because it did not fit in; nil: none does
-	log   int   // pages that the log has grown by since the last checkpoint
+	store  *Store
+	calls  chan *call
+	done   chan struct{}
+	syncer *syncer
+	tx     tx
+	group  []*call
+	size   int     // of the group's payloads, about
+	next   *call   // begins the next group, because it did not fit in; nil: none does
+	before *commit // that the syncer is at; nil: none
+	log    int     // pages that the log has grown by since the last checkpoint
+}
+
+func newWriter(s *Store) *writer {
+	return &writer{store: s, calls: make(chan *call, maxGroup), done: make(chan struct{}), syncer: newSyncer(s)}
 }
 
 // call is one write that waits for its commit.
@@ -51,6 +57,12 @@ func (c *call) carryOut(t *tx) {
 	if c.err = c.turn.Stands(); c.err == nil {
 		c.err = c.do(t)
 	}
+	c.turn.Settle(c.err)
+}
+
+// fail answers that what was carried out cannot be made durable.
+func (c *call) fail(why error) {
+	c.err = explain(c.verb, why)
 	c.turn.Settle(c.err)
 }
 
@@ -193,6 +205,10 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 // acknowledged.
 func (w *writer) run() {
 	defer close(w.done)
+	defer func() {
+		close(w.syncer.commits)
+		<-w.syncer.done
+	}()
 	for {
 		first := w.next
 		if w.next = nil; first == nil {
@@ -201,7 +217,7 @@ func (w *writer) run() {
 				return
 			}
 		}
-		runtime.Gosched() // who is about to call joins this commit; where nobody is, this costs nothing
+		runtime.Gosched() // who is about to call joins this commit, and the sync before it begins; where there is neither, this costs nothing
 		w.group, w.size = append(w.group[:0], first), first.size
 		w.gather()
 		w.carryOut(true)
@@ -214,16 +230,10 @@ func (w *writer) gather() (more bool) {
 	for w.next == nil && len(w.group) < maxGroup {
 		select {
 		case c, open := <-w.calls:
-			switch {
-			case !open:
+			if !open {
 				return more
-			case w.size+c.size > maxGroupBytes:
-				w.next = c
-			default:
-				w.size += c.size
-				w.group = append(w.group, c)
-				more = true
 			}
+			more = w.join(c) || more
 		default:
 			return more
 		}
@@ -231,27 +241,74 @@ func (w *writer) gather() (more bool) {
 	return more
 }
 
-// carryOut commits the group, as a whole if possible, answers and rings. The group is open when those who come meanwhile may join it.
+// join adds the call to the group if it fits in.
+func (w *writer) join(c *call) bool {
+	if w.size+c.size > maxGroupBytes {
+		w.next = c
+		return false
+	}
+	w.size += c.size
+	w.group = append(w.group, c)
+	return true
+}
+
+// more adds the calls that wait to the group, and says whether there were any. It waits for some as long as the commit before is not durable,
+// since this one cannot be written earlier.
+func (w *writer) more() bool {
+	for !w.gather() {
+		if w.before == nil || w.next != nil || len(w.group) >= maxGroup {
+			return false
+		}
+		select {
+		case c, open := <-w.calls:
+			if open {
+				return w.join(c)
+			}
+			<-w.before.durable
+			return false
+		case <-w.before.durable:
+			w.before = nil
+		}
+	}
+	return true
+}
+
+// await returns when the commit before is durable, or why there is not to be another.
+func (w *writer) await() error {
+	if w.before != nil {
+		<-w.before.durable
+		w.before = nil
+	}
+	return w.store.Failure()
+}
+
+// carryOut commits the group, as a whole if possible, and has it answered. The group is open when those who come meanwhile may join it.
 func (w *writer) carryOut(open bool) {
-	switch alone, err := w.commit(open); {
+	c, alone, err := w.commit(open)
+	switch {
 	case alone:
 		for _, c := range slices.Clone(w.group) {
 			w.group = append(w.group[:0], c)
 			w.carryOut(false)
 		}
-		return
 	case err != nil:
+		_ = w.await() // or it would say later that all is well
 		w.failed(err)
+	case c.log == 0:
+		w.handOver(c)
+		w.syncer.finish(c) // it is at nothing else
 	default:
-		w.store.trouble.Store(nil)
-		w.store.commits.Add(len(w.group))
+		w.handOver(c)
+		w.before = c
+		w.syncer.commits <- c
 	}
-	for _, c := range w.group {
-		close(c.done)
-	}
-	clear(w.group)
-	w.store.bell.ring(w.tx.left())
-	w.tx.silence()
+}
+
+// handOver gives the commit the calls and rings that it answers with.
+func (w *writer) handOver(c *commit) {
+	c.calls, c.rings = w.group, w.tx.left()
+	w.group, w.tx.rings = nil, nil
+	clear(w.tx.unclaimed)
 }
 
 // failed answers a group that could not be made durable.
@@ -263,8 +320,8 @@ func (w *writer) failed(err error) {
 		w.store.trouble.Store(&why)
 	}
 	for _, c := range w.group {
-		c.err = explain(c.verb, err)
-		c.turn.Settle(c.err)
+		c.fail(err)
+		close(c.done)
 	}
 	w.tx.silence()
 }
@@ -278,58 +335,80 @@ var commitSQL string
 //go:embed sql/rollback.sql
 var rollbackSQL string
 
-// commit carries the calls out and makes them durable. alone says that a call failed after it had written and that nothing of
+// commit carries the calls out and ends the transaction, which may have to be made durable still. alone says that a call failed after it had written and that nothing of
 // the group has happened; the calls are then to be carried out one by one. An error means likewise that nothing has
 // happened, or that nobody will find it. A call that was refused has its err.
-func (w *writer) commit(open bool) (alone bool, err error) {
+func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	t := &w.tx
 	if failure := w.store.failure.Load(); failure != nil {
-		return false, failure
+		return nil, false, failure
 	}
 	if _, err := t.conn.exec(t.ctx, &beginSQL); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if t.known.stale {
 		if err := t.known.load(t); err != nil {
-			return false, w.rollback(err)
+			return nil, false, w.rollback(err)
 		}
 	}
-	for i := 0; i < len(w.group) || open && w.gather(); i++ {
+	for i := 0; i < len(w.group) || open && w.more(); i++ {
 		if i > 0 {
 			engine.Failpoint("sqlite.mid_group")
 		}
-		c := w.group[i]
+		call := w.group[i]
 		rings := len(t.rings)
 		t.wrote = false
 		clear(t.seen)
-		if c.carryOut(t); c.err == nil {
+		if call.carryOut(t); call.err == nil {
 			continue
 		}
 		t.rings = t.rings[:rings]
-		if !t.wrote && isRefusal(c.err) {
+		if !t.wrote && isRefusal(call.err) {
 			continue
 		}
-		failure := w.rollback(c.err)
+		failure := w.rollback(call.err)
 		if len(w.group) > 1 && fatal(failure, false) == nil {
-			return true, nil
+			return nil, true, nil
 		}
-		if isRefusal(c.err) { // it undid what it had written
-			return false, nil
+		if err := w.await(); err != nil {
+			return nil, false, err
 		}
-		return false, failure
+		if isRefusal(call.err) { // it undid what it had written
+			return newCommit(), false, nil
+		}
+		return nil, false, failure
 	}
 	if err := t.settle(); err != nil {
-		return false, w.rollback(err)
+		return nil, false, w.rollback(err)
+	}
+	if err := w.await(); err != nil {
+		return nil, false, w.rollback(err)
 	}
 	engine.Failpoint("sqlite.before_commit")
-	if _, err := t.conn.exec(t.ctx, &commitSQL); err != nil {
-		return false, w.rollback(err)
+	c = newCommit()
+	w.store.unsynced.Store(c)
+	if c.log, err = w.end(); err != nil {
+		w.store.unsynced.Store(nil)
+		close(c.durable)
+		return nil, false, w.rollback(err)
 	}
-	engine.Failpoint("sqlite.after_commit")
-	if failure := w.store.pulledAway(); failure != nil {
-		return false, failure
+	return c, false, nil
+}
+
+// end commits the transaction. It returns the system's file of the log if that is yet to be synced.
+func (w *writer) end() (log uintptr, err error) {
+	t := &w.tx
+	at, err := t.conn.logPlace()
+	if err != nil {
+		return 0, err
 	}
-	return false, nil
+	f := fileAt(at)
+	f.later, f.owed = 1, 0
+	_, err = t.conn.exec(t.ctx, &commitSQL)
+	if f.later = 0; f.owed == 0 {
+		return 0, err
+	}
+	return at + behind, err
 }
 
 // rollback undoes the transaction, and returns why. SQLite may have done so by itself, as it does when the disk is full; then
@@ -358,6 +437,9 @@ func (w *writer) checkpoint() {
 		return
 	}
 	if w.log += pages; w.log < checkpointPages {
+		return
+	}
+	if w.await() != nil {
 		return
 	}
 	w.log = 0

@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// syncer is the goroutine that makes commits durable and answers their calls. Meanwhile the writer carries out the calls of the next
+// transaction, so that neither the disk nor the processor waits for the other. There is one commit at a time that is not durable: the next is
+// not written before it is.
+//
+// Other connections see such a commit. Who has read waits for it before the answer, for what was read may not be there after a power cut.
+type syncer struct {
+	store   *Store
+	commits chan *commit
+	done    chan struct{}
+	sync    func(log uintptr) int32
+}
+
+// commit is a group of calls whose transaction has been committed, and that are answered once that is durable.
+type commit struct {
+	calls   []*call
+	rings   []engine.Ring
+	log     uintptr       // the system's file of the log, whose sync is owed; 0: it is durable
+	durable chan struct{} // closed when it is, or when it failed
+	failure *FatalError   // to be read once that is closed
+}
+
+func newSyncer(s *Store) *syncer {
+	return &syncer{store: s, commits: make(chan *commit), done: make(chan struct{}), sync: syncData}
+}
+
+func newCommit() *commit { return &commit{durable: make(chan struct{})} }
+
+// run ends when commits is closed.
+func (s *syncer) run() {
+	defer close(s.done)
+	for c := range s.commits {
+		s.finish(c)
+	}
+}
+
+// finish makes the commit durable, answers and rings. A sync that failed is not tried again: what was not written then may count as
+// written now. So nothing is acknowledged any more.
+func (s *syncer) finish(c *commit) {
+	if c.log != 0 && s.sync(c.log) != lib.SQLITE_OK {
+		c.failure = &FatalError{cause: &libError{lib.SQLITE_IOERR_FSYNC, "sync of the log"}}
+	} else {
+		engine.Failpoint("sqlite.after_commit")
+		c.failure = s.store.pulledAway()
+	}
+	if c.failure != nil {
+		s.store.die(c.failure)
+		for _, call := range c.calls {
+			call.fail(c.failure)
+		}
+		c.rings = nil
+	} else {
+		s.store.trouble.Store(nil)
+		s.store.commits.Add(len(c.calls))
+		s.store.unsynced.Store(nil)
+	}
+	close(c.durable)
+	for _, call := range c.calls {
+		close(call.done)
+	}
+	s.store.bell.ring(c.rings)
+}
+
+// seenIsDurable waits until all is durable that a snapshot taken before may have shown.
+func (s *Store) seenIsDurable(ctx context.Context, verb string) error {
+	c := s.unsynced.Load()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.durable:
+	case <-ctx.Done():
+		return explain(verb, ctx.Err())
+	}
+	if c.failure != nil {
+		return explain(verb, c.failure)
+	}
+	return nil
+}

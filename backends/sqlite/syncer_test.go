@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	lib "modernc.org/sqlite/lib"
+)
+
+// syncing is a store whose next sync of the log says that it is at work and ends when it is told to, with the code it is told.
+func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan int32) {
+	t.Helper()
+	if !syncsData {
+		t.Skip("NOT RUN: syncs are not left to another goroutine on this system")
+	}
+	s = openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	insert(t, s, "first") // whose sync is the library's
+	begun, end = make(chan struct{}), make(chan int32)
+	s.writer.syncer.sync = func(log uintptr) int32 {
+		begun <- struct{}{}
+		if code := <-end; code != lib.SQLITE_OK {
+			return code
+		}
+		return syncData(log)
+	}
+	return s, begun, end
+}
+
+func insert(t *testing.T, s *Store, name string) {
+	t.Helper()
+	if err := <-inserting(s, name, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inserting has a namespace written, and atWork closed while it is.
+func inserting(s *Store, name string, atWork chan struct{}) <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		_, err := write(context.Background(), s, "insert", 0, func(tx *tx) (none struct{}, err error) {
+			if atWork != nil {
+				close(atWork)
+			}
+			return none, insertNamespace(tx, name)
+		})
+		answer <- err
+	}()
+	return answer
+}
+
+func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
+	s, begun, end := syncing(t)
+	first := inserting(s, "a", nil)
+	<-begun
+	atWork := make(chan struct{})
+	second := inserting(s, "b", atWork)
+	<-atWork
+	select {
+	case err := <-first:
+		t.Fatalf("answer before the sync: %v", err)
+	case err := <-second:
+		t.Fatalf("answer before any sync: %v", err)
+	default:
+	}
+	end <- lib.SQLITE_OK
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	<-begun
+	select {
+	case err := <-second:
+		t.Fatalf("answer before its own sync: %v", err)
+	default:
+	}
+	end <- lib.SQLITE_OK
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhoHasReadWhatIsNotDurableWaitsForTheSync(t *testing.T) {
+	s, begun, end := syncing(t)
+	answer := inserting(s, "a", nil)
+	<-begun
+	ctx, giveUp := context.WithCancel(t.Context())
+	n, err := read(ctx, s, "count", func(r session) (n int, err error) {
+		err = r.query(&knownNamespacesSQL, func(*row) error {
+			n++
+			return nil
+		})
+		giveUp()
+		return n, err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("read of a commit that is not durable = %d, %v, want it to wait", n, err)
+	}
+	end <- lib.SQLITE_OK
+	if err := <-answer; err != nil {
+		t.Fatal(err)
+	}
+	if n := namespaces(t, s); n != 2 {
+		t.Errorf("after the sync %d namespaces are seen, want first and a", n)
+	}
+}
+
+func TestASyncThatFailsIsTheEndOfAnswers(t *testing.T) {
+	s, begun, end := syncing(t)
+	first := inserting(s, "a", nil)
+	<-begun
+	atWork := make(chan struct{})
+	second := inserting(s, "b", atWork)
+	<-atWork
+	reading := make(chan error, 1)
+	seen := make(chan struct{})
+	go func() {
+		_, err := read(context.Background(), s, "look", func(session) (none struct{}, err error) {
+			close(seen)
+			return none, nil
+		})
+		reading <- err
+	}()
+	<-seen
+	end <- lib.SQLITE_IOERR_FSYNC
+	for who, answer := range map[string]<-chan error{"the write": first, "the next write": second, "who has read it": reading} {
+		if err := <-answer; !errors.Is(err, errUnavailable) {
+			t.Errorf("answer to %s = %v, want %v", who, err, errUnavailable)
+		}
+	}
+	<-s.Fatal()
+	if failure, ok := errors.AsType[*FatalError](s.Failure()); !ok || failure.ExitCode() != 70 {
+		t.Errorf("failure = %v, want a disk that failed", s.Failure())
+	}
+	if err := <-inserting(s, "c", nil); !errors.Is(err, errUnavailable) {
+		t.Errorf("a later write = %v, want %v", err, errUnavailable)
+	}
+	if _, err := read(t.Context(), s, "look", func(session) (none struct{}, err error) { return none, nil }); !errors.Is(err, errUnavailable) {
+		t.Errorf("a later read = %v, want %v", err, errUnavailable)
+	}
+	s.Close()
+	again := openAt(t, s.path)
+	if n := namespaces(t, again); n > 2 { // a may be there: its sync failed, not its write
+		t.Errorf("%d namespaces after the start, want no more than first and a", n)
+	}
+}
+
+func TestAStoreIsClosedOnceItsLastCommitIsDurable(t *testing.T) {
+	s, begun, end := syncing(t)
+	answer := inserting(s, "a", nil)
+	<-begun
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	<-s.closed
+	select {
+	case err := <-closed:
+		t.Fatalf("closed before the sync: %v", err)
+	default:
+	}
+	end <- lib.SQLITE_OK
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
