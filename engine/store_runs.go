@@ -21,6 +21,10 @@ type Runs interface {
 	// Only runs of OriginUser are found by their external id. In a namespace that is disabled each start is refused with
 	// NamespaceDisabled, unless it repeats a RequestID. Starts of one call are applied in their order, so two of them may share
 	// an external id.
+	//
+	// Where ctx has Takers, a new run that is due may be claimed by one of them in the same commit, if that is what a Claim with
+	// the taker's Grant, Now and Types right after the commit would have done: of all that is due for it in the queue this run
+	// comes first, and it has no ConcurrencyKey. Its queue is rung as Taken then, and the run is rung.
 	StartRuns(ctx context.Context, starts []StartRun) ([]Started, error)
 	// CancelRun without a Grace ends a PENDING, RUNNING or SLEEPING run as CANCELLED, with EndedByFailure as its error, ends
 	// its lease and rings its worker and its run. A run that is CANCELLED already is fine again (Changed false); one that ended

@@ -133,7 +133,9 @@ func (b *bell) ring(rings []engine.Ring) {
 	}
 	b.mu.Lock()
 	for _, r := range rings {
-		r.Ending = nil
+		if r.Ending = nil; r.Taken {
+			r.Name, r.Taken = "", false // no queue: nobody there need claim, only hear of the namespace
+		}
 		if len(b.pending) <= maxKeys {
 			b.pending[r] = struct{}{}
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // StartRuns makes runs, in one commit.
-func (s *Store) StartRuns(_ context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
@@ -20,7 +20,7 @@ func (s *Store) StartRuns(_ context.Context, starts []engine.StartRun) ([]engine
 	if len(starts) == 0 {
 		return nil, nil
 	}
-	c := &startCall{starts: slices.Clone(starts), lanes: make([]int64, len(starts))}
+	c := &startCall{starts: slices.Clone(starts), lanes: make([]int64, len(starts)), takers: engine.TakersOf(ctx)}
 	if err := s.prepareStarts(c); err != nil {
 		return nil, err
 	}
@@ -37,6 +37,7 @@ func (s *Store) StartRuns(_ context.Context, starts []engine.StartRun) ([]engine
 type startCall struct {
 	starts  []engine.StartRun
 	lanes   []int64
+	takers  engine.Takers // nil: nobody is to have them at once
 	answers []engine.Started
 }
 
@@ -64,26 +65,32 @@ var insertRunSQL = hot(insertRunText)
 // queueStarts adds the group's starts to the batch. A call that shares a request or an external id with an earlier one of the
 // group goes alone, so that the two keep their order.
 func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
-	var columns startColumns
+	var calls []*call
 	byRun := map[engine.ID]*call{}
 	taken := map[[3]string]bool{}
-	for i, c := range group {
-		if c.start == nil || !c.start.independent(taken) {
-			continue
+	for _, c := range group {
+		if c.start != nil && c.start.independent(taken) {
+			calls = append(calls, c)
+			byRun[c.start.starts[0].ID] = c
 		}
-		columns.add(i, c.start)
-		byRun[c.start.starts[0].ID] = c
 	}
-	if len(byRun) == 0 {
+	if len(calls) == 0 {
 		return
+	}
+	answers.hands = handsFor(calls)
+	columns := startColumns{hands: answers.hands}
+	for i, c := range calls {
+		columns.add(i, c.start)
 	}
 	batch.Queue(insertRunSQL.text, insertRunSQL.bind(columns.args())...).Query(func(rows pgx.Rows) error {
 		var id engine.ID
-		_, err := pgx.ForEachRow(rows, []any{idOf(&id)}, func() error {
+		var taken bool
+		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &taken}, func() error {
+			answers.hands.took(id, taken)
 			if c := byRun[id]; c != nil {
 				c.start.allMade()
 				answers.settle(c)
-				answers.rings = append(answers.rings, c.start.rings()...)
+				answers.started = append(answers.started, c.start)
 			}
 			return nil
 		})
@@ -114,11 +121,16 @@ func (c *startCall) allMade() {
 	}
 }
 
-func (c *startCall) rings() []engine.Ring {
-	var rings []engine.Ring
+// rings is what the starts are to ring, when these have what they were given of the runs.
+func (c *startCall) rings(h *hands) []engine.Ring {
+	var rings, runs []engine.Ring
 	timer := false
 	for i := range c.starts {
-		ring := engine.Ring{Kind: engine.RingQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue}
+		taken := h.has(c.starts[i].ID)
+		if taken {
+			runs = append(runs, engine.Ring{Kind: engine.RingRun, ID: c.starts[i].ID})
+		}
+		ring := engine.Ring{Kind: engine.RingQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue, Taken: taken}
 		if len(rings) == 0 || rings[len(rings)-1] != ring {
 			rings = append(rings, ring)
 		}
@@ -127,7 +139,7 @@ func (c *startCall) rings() []engine.Ring {
 	if timer {
 		rings = append(rings, engine.Ring{Kind: engine.RingTimer})
 	}
-	return rings
+	return append(rings, runs...)
 }
 
 // alone looks closer at each start, in order, in one transaction. A rival who takes an id between the look and the insert has it

@@ -4,8 +4,10 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// startColumns is the arrays of insert_run.sql, one element a run. lookedAt says that nothing hinders them.
+// startColumns is the arrays of insert_run.sql, one element a run. lookedAt says that nothing hinders them; hands are those who are to be given
+// some of them.
 type startColumns struct {
+	hands                                                         *hands
 	lookedAt                                                      bool
 	calls, priorities, concurrencyLimits, parentCloses, origins   []int32
 	runIDs, parentRunIDs, parentStepIDs, tagRunIDs                [][16]byte
@@ -18,6 +20,9 @@ type startColumns struct {
 	lanes, bytes, createdAt, availableAt, deadlineAt, scheduledAt []int64
 	startToClose, heartbeat, execution                            []int64
 	inputs                                                        [][]byte
+	workers                                                       []string
+	tokens                                                        [][16]byte
+	meetings                                                      []int32
 }
 
 func (c *startColumns) add(number int, call *startCall) {
@@ -61,6 +66,10 @@ func (c *startColumns) add(number int, call *startCall) {
 		c.tied = append(c.tied, r.Tied())
 		c.inputs = append(c.inputs, dataOrNull(r.Input.Data))
 		c.inputMetas = append(c.inputMetas, mapText(r.Input.Metadata))
+		worker, token, meeting := c.hands.columns(r.ID)
+		c.workers = append(c.workers, worker)
+		c.tokens = append(c.tokens, token)
+		c.meetings = append(c.meetings, meeting)
 		for key, value := range r.Tags {
 			c.tagRunIDs = append(c.tagRunIDs, r.ID)
 			c.tagKeys = append(c.tagKeys, key)
@@ -70,7 +79,7 @@ func (c *startColumns) add(number int, call *startCall) {
 }
 
 func (c *startColumns) args() args {
-	return args{
+	return merge(c.hands.meet(), args{
 		"looked_at": c.lookedAt, "calls": c.calls, "run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs,
 		"request_ids": c.requestIDs, "never": c.never, "lane_ids": c.lanes, "task_queues": c.queues, "workflow_types": c.types,
 		"versions": c.versions, "priorities": c.priorities, "bytes": c.bytes, "created_at": c.createdAt,
@@ -82,5 +91,6 @@ func (c *startColumns) args() args {
 		"schedule_ids": c.scheduleIDs, "failed_run_ids": c.failedRunIDs, "retried_from": c.retriedFrom,
 		"continued_from": c.continuedFrom, "tied": c.tied, "traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
 		"tag_run_ids": c.tagRunIDs, "tag_keys": c.tagKeys, "tag_values": c.tagValues,
-	}
+		"worker_ids": c.workers, "tokens": c.tokens, "meetings": c.meetings,
+	})
 }

@@ -381,13 +381,19 @@ func (s *Store) writeGroup(group []*call) {
 		for _, c := range answers.settled {
 			c.settled = true
 		}
+		answers.hands.settle(true, nil)
+		for _, c := range answers.started {
+			answers.rings = append(answers.rings, c.rings(answers.hands)...)
+		}
 		s.bell.ring(answers.rings)
 		return
 	}
 	if alone(err) {
+		answers.hands.settle(false, nil)
 		return // nobody is settled
 	}
 	err = translate("write", err)
+	answers.hands.settle(false, err)
 	for _, c := range group {
 		c.err = err
 	}
@@ -397,6 +403,8 @@ func (s *Store) writeGroup(group []*call) {
 type groupAnswers struct {
 	settled []*call
 	rings   []engine.Ring
+	started []*startCall
+	hands   *hands // to whom runs are given that were started
 }
 
 func (a *groupAnswers) settle(c *call) {

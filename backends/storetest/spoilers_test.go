@@ -49,8 +49,37 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"prune leaves live runs alone", func(s engine.Store) engine.Store { return prunesTheLiving{s} }, []string{"upkeep"}},
 	{"timeouts are swept", func(s engine.Store) engine.Store { return neverTimesOut{s} }, []string{"upkeep"}},
 	{"what stands in a line keeps its order", func(s engine.Store) engine.Store { return placesEarly{s} }, []string{"turn"}},
+	{"what is given was claimed", func(s engine.Store) engine.Store { return givesUnclaimed{s} }, []string{"taker"}},
+	{"who waits hears what came of it", func(s engine.Store) engine.Store { return takesAndForgets{s} }, []string{"taker"}},
 	{"the model notices a run handed out twice", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"model"}},
 }...)
+
+// givesUnclaimed gives runs to those who wait for them, and leaves them for others as well.
+type givesUnclaimed struct{ engine.Store }
+
+func (g givesUnclaimed) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	started, err := g.Store.StartRuns(engine.WithTakers(ctx, nil), starts)
+	takers := engine.TakersOf(ctx)
+	if err != nil || takers == nil {
+		return started, err
+	}
+	for i := range starts {
+		if k := takers.Take(&starts[i]); k != nil {
+			k.Give(engine.Task{Run: starts[i].Run, Lease: engine.Lease{Namespace: starts[i].Namespace, RunID: starts[i].ID, Token: k.Grant().Token}})
+		}
+	}
+	return started, nil
+}
+
+// takesAndForgets takes credit, and gives nothing for it.
+type takesAndForgets struct{ engine.Store }
+
+func (g takesAndForgets) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	if takers := engine.TakersOf(ctx); takers != nil {
+		takers.Take(&starts[0])
+	}
+	return g.Store.StartRuns(ctx, starts)
+}
 
 // placesEarly has what comes after a write begin, whatever becomes of it.
 type placesEarly struct{ engine.Store }

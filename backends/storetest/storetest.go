@@ -47,6 +47,7 @@ func chapters() []chapter {
 		{"store", storeCases},
 		{"start", startCases},
 		{"claim", claimCases},
+		{"taker", takerCases},
 		{"step", stepCases},
 		{"sleep", sleepCases},
 		{"retry", retryCases},
@@ -80,7 +81,7 @@ func chapters() []chapter {
 }
 
 // crowded are the chapters in which several goroutines call a store at once.
-var crowded = []string{"store", "step", "key", "schedule", "many api keys", "limits", "bell", "turn", "race"}
+var crowded = []string{"store", "taker", "step", "key", "schedule", "many api keys", "limits", "bell", "turn", "race"}
 
 // Run checks that the stores that open makes keep the contract. Each case gets a store of its own; open registers the
 // closing of it with tb.Cleanup. Of names, if any are given, only those chapters are tried. With -short the race detector sees only the

@@ -33,6 +33,7 @@ type Dispatcher struct {
 	mu     sync.Mutex
 	tables map[string]*table
 	lines  map[queueKey][]*table // the tables of each queue
+	asked  int                   // how often somebody took a grant: whom the next is asked of first goes round
 	ctx    context.Context       // of Run; nil before it
 	closed bool
 	group  sync.WaitGroup
@@ -109,10 +110,10 @@ type Request struct {
 	Worker *engine.Worker // its id, namespace, offers and limits
 	Queues []string
 	Types  []string
-	// Deliver is called with each task, from the table's goroutine; it must not block. False means that the worker is gone: the run
-	// is released. A call may be under way while the seat is left, so the function must know by itself when nobody listens.
+	// Deliver is called with each task, from any goroutine; it must not block. False means that the worker is gone: the run is
+	// released. A call may be under way while the seat is left, so the function must know by itself when nobody listens.
 	Deliver func(engine.Task) bool
-	// Refused is called, likewise, when the store says that the worker is not ONLINE; the seat gets nothing any more.
+	// Refused is called, likewise without blocking, when the store says that the worker is not ONLINE; the seat gets nothing any more.
 	Refused func()
 }
 

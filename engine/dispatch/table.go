@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,9 @@ type table struct {
 	dispatcher *Dispatcher
 	key        string
 	namespace  string
+	types      []string
+	offers     []engine.Offer
+	limited    bool               // by a limit of the queue or of a type
 	cancel     context.CancelFunc // under dispatcher.mu
 	bell       chan struct{}      // capacity one
 
@@ -33,7 +37,7 @@ type table struct {
 	looked time.Time // when a heartbeat last made it look
 	again  time.Time // after a failed claim: not before
 
-	// doubtful are the grants of claims of which nobody knows whether they counted, by token with their worker. Only run uses it.
+	// doubtful are the grants of claims of which nobody knows whether they counted, by token with their worker.
 	doubtful map[engine.Token]string
 }
 
@@ -41,12 +45,16 @@ type table struct {
 type line struct {
 	name    string
 	dirty   bool      // something may be due there: rung, or the last claim found as much as it could take
+	claimed bool      // a claim from it is under way
 	limited bool      // the last claim was stopped by a limit: look when a slot is free
 	due     time.Time // when the next run will be due, as the last claim said; zero: none known
 }
 
 func newTable(d *Dispatcher, key string, r Request) *table {
-	t := &table{dispatcher: d, key: key, namespace: r.Worker.Namespace, bell: make(chan struct{}, 1)}
+	t := &table{
+		dispatcher: d, key: key, namespace: r.Worker.Namespace, types: r.Types, offers: r.Worker.Offers(),
+		limited: r.Worker.QueueLimit > 0 || len(r.Worker.TypeLimits) > 0, bell: make(chan struct{}, 1),
+	}
 	for _, q := range r.Queues {
 		t.queues = append(t.queues, &line{name: q, dirty: true})
 	}
@@ -188,7 +196,7 @@ func (t *table) serve(ctx context.Context) {
 		t.settle(ctx, q, seats, grants, claimed)
 		if err != nil {
 			t.leaveDirty(q, retryAfter)
-			t.doubt(grants)
+			t.doubt(grants...)
 			t.dispatcher.log.Warn("claim failed; trying again", "namespace", t.namespace, "queue", q.name, "error", err)
 			return
 		}
@@ -196,7 +204,9 @@ func (t *table) serve(ctx context.Context) {
 }
 
 // doubt remembers the grants of a claim that failed: its answer may be all that was lost.
-func (t *table) doubt(grants []engine.Grant) {
+func (t *table) doubt(grants ...engine.Grant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.doubtful == nil {
 		t.doubtful = map[engine.Token]string{}
 	}
@@ -207,17 +217,18 @@ func (t *table) doubt(grants []engine.Grant) {
 
 // resolve hands back the runs that a claim in doubt took after all; nobody was given them. False: not now, the store does not answer.
 func (t *table) resolve(ctx context.Context) bool {
-	if len(t.doubtful) == 0 {
-		return true
-	}
 	t.mu.Lock()
 	early := time.Now().Before(t.again)
+	doubtful := maps.Clone(t.doubtful)
 	t.mu.Unlock()
+	if len(doubtful) == 0 {
+		return true
+	}
 	if early {
 		return false
 	}
 	asked := map[string]bool{}
-	for _, worker := range t.doubtful {
+	for _, worker := range doubtful {
 		if asked[worker] {
 			continue
 		}
@@ -230,12 +241,16 @@ func (t *table) resolve(ctx context.Context) bool {
 			return false
 		}
 		for _, h := range held {
-			if _, mine := t.doubtful[h.Lease.Token]; mine {
+			if _, mine := doubtful[h.Lease.Token]; mine {
 				t.release(ctx, h.Lease)
 			}
 		}
 	}
-	t.doubtful = nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for token := range doubtful {
+		delete(t.doubtful, token)
+	}
 	return true
 }
 
@@ -243,7 +258,7 @@ func (t *table) resolve(ctx context.Context) bool {
 func (t *table) leaveDirty(q *line, pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	q.dirty = true
+	q.dirty, q.claimed = true, false
 	if pause > 0 {
 		t.again = time.Now().Add(pause)
 	}
@@ -259,7 +274,7 @@ func (t *table) nextQueue() *line {
 	now := t.dispatcher.store.Now()
 	for _, q := range t.queues {
 		if q.dirty || !q.due.IsZero() && !q.due.After(now) {
-			q.dirty, q.limited, q.due = false, false, time.Time{}
+			q.dirty, q.claimed, q.limited, q.due = false, true, false, time.Time{}
 			return q
 		}
 	}
@@ -318,7 +333,7 @@ func (t *table) settle(ctx context.Context, q *line, seats []*Seat, grants []eng
 			s.credit++
 		}
 	}
-	q.limited = q.limited || claimed.Limited
+	q.claimed, q.limited = false, q.limited || claimed.Limited
 	q.due = claimed.NextDue
 	// As many as could be taken, so there may be more; and where some grants did not count, nothing is known.
 	q.dirty = q.dirty || len(claimed.Tasks) == len(grants) || len(claimed.Offline) > 0

@@ -70,10 +70,10 @@ func (s *Server) refusedTo(err error) *kagziv1.StartWorkflowsResponse_Result {
 	return &kagziv1.StartWorkflowsResponse_Result{Error: detail, StatusCode: int32(code)}
 }
 
-// startRuns remembers what it starts: whoever starts a run mostly waits for it.
+// startRuns remembers what it starts, for whoever starts a run mostly waits for it; and workers that wait here may have the runs at once.
 func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	s.fresh.add(starts)
-	started, err := s.store.StartRuns(s.ringEarly(ctx, starts), starts)
+	started, err := s.store.StartRuns(engine.WithTakers(s.ringEarly(ctx, starts), s.dispatcher), starts)
 	for i := range starts {
 		if err != nil || started[i].Err != nil || started[i].RunID != starts[i].ID {
 			s.fresh.drop(starts[i].ID)

@@ -3,6 +3,9 @@
 -- range of one id, in order, because only the index of these ids has that order: with an equality the planner would as soon take another index
 -- of the namespace while the table is small, and keep that plan while it grows. Rows are the runs made. A rival who took an id at the same
 -- moment makes it a unique violation.
+--
+-- A run with a meeting is claimed at once for the grant that comes with it, if its worker is ONLINE and nothing else is due in the lanes of the
+-- meeting, of any requirements. A worker whose row somebody locks is about to go, and is not waited for.
 with starts as (
     select * from unnest(
         @calls::int[], @run_ids::uuid[], @namespaces::text[], @external_ids::text[], @request_ids::text[], @never::bool[], @lane_ids::bigint[],
@@ -12,7 +15,7 @@ with starts as (
         @on_failure_workflows::text[], @on_failure_queues::text[], @concurrency_keys::text[], @concurrency_limits::int[],
         @parent_run_ids::uuid[], @parent_step_ids::uuid[], @parent_closes::int[], @traceparents::text[], @inputs::bytea[], @input_metas::text[],
         @scheduled_at::bigint[], @origins::int[], @schedule_ids::text[], @failed_run_ids::uuid[], @retried_from::uuid[], @continued_from::uuid[],
-        @tied::bool[]
+        @tied::bool[], @worker_ids::text[], @tokens::uuid[], @meetings::int[]
     ) as s (
         call, run_id, namespace, external_id, request_id, never, lane_id,
         task_queue, workflow_type, version, priority, bytes,
@@ -21,7 +24,7 @@ with starts as (
         on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
         parent_run_id, parent_step_id, parent_close, traceparent, input, input_meta,
         scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from,
-        tied
+        tied, worker_id, token, meeting
     )
 ), hindered as materialized (
     select s.call from starts s
@@ -37,8 +40,26 @@ with starts as (
             where r.namespace = s.namespace and r.external_id >= s.external_id and r.external_id <= s.external_id and r.external_id <> ''
               and r.origin = 0 and (s.never or r.status <= 3)
             order by r.external_id limit 1) is not null)
+), taking as materialized (
+    select worker_id from workers where worker_id = any(@takers::text[]) and status = 1 order by worker_id for key share skip locked
+), passed as materialized (
+    select m.meeting
+    from unnest(@met::int[], @met_namespaces::text[], @met_queues::text[], @met_types::text[]) as m (meeting, namespace, task_queue, workflow_type)
+    cross join lateral (
+        select lane_id from lanes
+        where namespace = m.namespace and task_queue = m.task_queue and workflow_type = m.workflow_type
+        offset 0
+    ) l
+    where (select r.run_id from runs r
+           where r.lane_id = l.lane_id and r.status in (1, 3) and r.available_at <= @claimed_at
+           order by r.available_at limit 1) is not null
 ), fresh as materialized (
-    select * from starts s where not exists (select from hindered h where h.call = s.call)
+    select s.*, s.meeting > 0 and exists (select from taking t where t.worker_id = s.worker_id)
+                and not exists (select from passed p where p.meeting = s.meeting) as taken
+    from starts s where not exists (select from hindered h where h.call = s.call)
+), leased as (
+    insert into leases (run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied)
+    select run_id, token, worker_id, namespace, task_queue, workflow_type, @claimed_at, heartbeat_us, 0, bytes, tied from fresh where taken
 ), paid as (
     insert into payloads (run_id, input, input_meta) select run_id, input, input_meta from fresh
 ), tagged as (
@@ -51,13 +72,14 @@ insert into runs (
     run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, status, priority, bytes,
     created_at, available_at, deadline_at, expires_at, retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,
     on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit, parent_run_id, parent_step_id, parent_close, traceparent,
-    scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from, tied
+    scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from, tied, worker_id, started_at
 )
-select run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, 1, priority, bytes,
-       created_at, available_at, nullif(deadline_at, 0), nullif(deadline_at, 0), retry_policy,
+select run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, case when taken then 2 else 1 end, priority, bytes,
+       created_at, case when not taken then available_at end, nullif(deadline_at, 0), nullif(deadline_at, 0), retry_policy,
        start_to_close_us, heartbeat_us, execution_us, tags, requirements,
        on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
        nullif(parent_run_id, '00000000-0000-0000-0000-000000000000'), nullif(parent_step_id, '00000000-0000-0000-0000-000000000000'), parent_close, traceparent,
-       nullif(scheduled_at, 0), origin, schedule_id, nullif(failed_run_id, '00000000-0000-0000-0000-000000000000'), nullif(retried_from, '00000000-0000-0000-0000-000000000000'), nullif(continued_from, '00000000-0000-0000-0000-000000000000'), tied
+       nullif(scheduled_at, 0), origin, schedule_id, nullif(failed_run_id, '00000000-0000-0000-0000-000000000000'), nullif(retried_from, '00000000-0000-0000-0000-000000000000'), nullif(continued_from, '00000000-0000-0000-0000-000000000000'), tied,
+       case when taken then worker_id else '' end, case when taken then @claimed_at end
 from fresh
-returning run_id
+returning run_id, status = 2

@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// hands is who waits to be given runs of a group in the transaction that makes them. A nil one is nobody.
+type hands struct {
+	byRun    map[engine.ID]*hand
+	now      time.Time // of all their claims
+	meetings map[string]int32
+	met      []int32 // and for each, what decides whether something else is due: a queue and one of the types
+	spaces   []string
+	queues   []string
+	types    []string
+}
+
+// hand is one of them, and the run that it may be given.
+type hand struct {
+	taker   engine.Taker
+	start   *engine.StartRun
+	meeting int32 // from 1: the queue and types in which nothing else must be due
+	taken   bool  // so the statement says
+}
+
+// handsFor asks who takes the runs of these calls, in the order in which a claim would hand them out; so where one is left, those of its queue that
+// come after it are not asked for. nil: nobody takes any.
+func handsFor(calls []*call) *hands {
+	type candidate struct {
+		start  *engine.StartRun
+		takers engine.Takers
+	}
+	var candidates []candidate
+	for _, c := range calls {
+		for i := range c.start.starts {
+			if r := &c.start.starts[i]; c.start.takers != nil && !r.AvailableAt.After(r.CreatedAt) {
+				candidates = append(candidates, candidate{r, c.start.takers})
+			}
+		}
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.start.Priority, a.start.Priority), a.start.AvailableAt.Compare(b.start.AvailableAt), bytes.Compare(a.start.ID[:], b.start.ID[:]))
+	})
+	var h *hands
+	closed := map[[2]string]bool{}
+	for _, c := range candidates {
+		queue := [2]string{c.start.Namespace, c.start.Queue}
+		if closed[queue] {
+			continue
+		}
+		var taker engine.Taker
+		if c.start.ConcurrencyKey == "" {
+			taker = c.takers.Take(c.start)
+		}
+		if taker == nil {
+			closed[queue] = true
+			continue
+		}
+		if h == nil {
+			h = &hands{byRun: map[engine.ID]*hand{}, meetings: map[string]int32{}}
+		}
+		h.add(c.start, taker)
+	}
+	return h
+}
+
+func (h *hands) add(start *engine.StartRun, taker engine.Taker) {
+	if now := taker.Now(); now.After(h.now) {
+		h.now = now
+	}
+	key := strings.Join(append([]string{start.Namespace, start.Queue}, taker.Types()...), "\x00")
+	meeting, known := h.meetings[key]
+	if !known {
+		meeting = int32(len(h.meetings) + 1)
+		h.meetings[key] = meeting
+		for _, kind := range taker.Types() {
+			h.met, h.spaces = append(h.met, meeting), append(h.spaces, start.Namespace)
+			h.queues, h.types = append(h.queues, start.Queue), append(h.types, kind)
+		}
+	}
+	h.byRun[start.ID] = &hand{taker: taker, start: start, meeting: meeting}
+}
+
+// columns is what a run's row says of who may take it; zeroes: nobody.
+func (h *hands) columns(run engine.ID) (worker string, token [16]byte, meeting int32) {
+	if h == nil || h.byRun[run] == nil {
+		return "", token, 0
+	}
+	one := h.byRun[run]
+	grant := one.taker.Grant()
+	return grant.WorkerID, grant.Token, one.meeting
+}
+
+// meet is the arguments by which the statement finds out whether they are to have their runs.
+func (h *hands) meet() args {
+	if h == nil {
+		h = &hands{}
+	}
+	var workers []string
+	for _, one := range h.byRun {
+		workers = append(workers, one.taker.Grant().WorkerID)
+	}
+	slices.Sort(workers)
+	return args{
+		"takers": slices.Compact(workers), "claimed_at": microsOrZero(h.now),
+		"met": h.met, "met_namespaces": h.spaces, "met_queues": h.queues, "met_types": h.types,
+	}
+}
+
+// took notes that a run was made, and whether it was claimed in that.
+func (h *hands) took(run engine.ID, taken bool) {
+	if taken {
+		h.byRun[run].taken = true
+	}
+}
+
+// has says that the run was claimed.
+func (h *hands) has(run engine.ID) bool {
+	return h != nil && h.byRun[run] != nil && h.byRun[run].taken
+}
+
+// settle tells all of them what has come of it, once the transaction is over: committed, or not at all, or who knows.
+func (h *hands) settle(committed bool, unknown error) {
+	if h == nil {
+		return
+	}
+	for _, one := range h.byRun {
+		switch {
+		case unknown != nil:
+			one.taker.Doubt(unknown)
+		case committed && one.taken:
+			one.taker.Give(one.task(h.now))
+		default:
+			one.taker.Return()
+		}
+	}
+}
+
+// task is the run as a claim would have read it.
+func (h *hand) task(now time.Time) engine.Task {
+	r, grant := h.start, h.taker.Grant()
+	return engine.Task{
+		ClaimedAt: now,
+		Lease:     engine.Lease{Namespace: r.Namespace, RunID: r.ID, Token: grant.Token},
+		Run: engine.Run{
+			ID: r.ID, Namespace: r.Namespace, ExternalID: r.ExternalID, RequestID: r.RequestID, Queue: r.Queue, Type: r.Type, Version: r.Version,
+			Status: engine.RunRunning, Priority: r.Priority, Attempts: 1, Bytes: r.Bytes, Input: r.Input,
+			CreatedAt: engine.Micros(r.CreatedAt), StartedAt: now, DeadlineAt: engine.Micros(r.DeadlineAt), ScheduledAt: engine.Micros(r.ScheduledAt),
+			WorkerID: grant.WorkerID, RetryPolicy: r.RetryPolicy, Timeouts: r.Timeouts, Tags: r.Tags, Requirements: r.Requirements,
+			OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureQueue,
+			ConcurrencyLimit: r.ConcurrencyLimit, ParentRunID: r.ParentRunID, ParentStepID: r.ParentStepID, ParentClose: r.ParentClose,
+			Traceparent: r.Traceparent, Origin: r.Origin, ScheduleID: r.ScheduleID, FailedRunID: r.FailedRunID,
+			RetriedFrom: r.RetriedFrom, ContinuedFrom: r.ContinuedFrom,
+		},
+	}
+}

@@ -1,0 +1,196 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// starting is a run of a queue that is about to be made.
+func starting(r room, queue string) *engine.StartRun {
+	now := r.store.Now()
+	return &engine.StartRun{Run: engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: queue, Type: "t", CreatedAt: now, AvailableAt: now}}
+}
+
+// task is what a store makes of a run that was taken.
+func task(start *engine.StartRun, k engine.Taker) engine.Task {
+	return engine.Task{Run: start.Run, Lease: engine.Lease{Namespace: start.Namespace, RunID: start.ID, Token: k.Grant().Token}}
+}
+
+// nobodyTakes fails the test if somebody does.
+func nobodyTakes(t *testing.T, r room, why string, start *engine.StartRun) {
+	t.Helper()
+	if k := r.Take(start); k != nil {
+		t.Errorf("%s: %s takes the run", why, k.Grant().WorkerID)
+		k.Return()
+	}
+}
+
+func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		var desks []*desk
+		for i := range 3 {
+			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d.Grant(3)
+			desks = append(desks, d)
+		}
+		synctest.Wait()
+		r.store.claimed()
+		for n := range 9 {
+			for i, d := range desks {
+				if n == 6 && d.given() != 2 {
+					t.Errorf("worker %d got %d of 6 runs, want 2", i, d.given())
+				}
+			}
+			start := starting(r, "q")
+			k := r.Take(start)
+			if k == nil {
+				t.Fatal("nobody takes the run, though there is credit")
+			}
+			if !k.Now().Equal(r.store.Now()) || len(k.Types()) != 1 || k.Grant().Token.IsZero() {
+				t.Errorf("taken at %s of %v under %v", k.Now(), k.Types(), k.Grant().Token)
+			}
+			k.Give(task(start, k))
+		}
+		nobodyTakes(t, r, "the credit is spent", starting(r, "q"))
+		wantClaims(t, r, "for runs that were taken", 0)
+	})
+}
+
+func TestTablesTakeRunsInTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		var desks []*desk
+		for i := range 3 {
+			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"}, func(r *Request) { r.Worker.Labels = map[string]string{"host": fmt.Sprint(i)} })
+			d.Grant(9)
+			desks = append(desks, d)
+		}
+		synctest.Wait()
+		for range 6 {
+			start := starting(r, "q")
+			k := r.Take(start)
+			k.Give(task(start, k))
+		}
+		for i, d := range desks {
+			if d.given() != 2 {
+				t.Errorf("worker %d got %d of 6 runs, want 2", i, d.given())
+			}
+		}
+	})
+}
+
+func TestNobodyTakesWhatAClaimWouldNotGiveHim(t *testing.T) {
+	for why, c := range map[string]struct {
+		sit   func(*Request)
+		start func(*engine.StartRun)
+	}{
+		"another namespace":    {start: func(s *engine.StartRun) { s.Namespace = "other" }},
+		"another queue":        {start: func(s *engine.StartRun) { s.Queue = "p" }},
+		"another type":         {start: func(s *engine.StartRun) { s.Type = "u" }},
+		"a requirement":        {start: func(s *engine.StartRun) { s.Requirements = map[string]string{"gpu": ""} }},
+		"it is not due":        {start: func(s *engine.StartRun) { s.AvailableAt = s.CreatedAt.Add(time.Second) }},
+		"a limit of the queue": {sit: func(r *Request) { r.Worker.QueueLimit = 100 }},
+		"a limit of some type": {sit: func(r *Request) { r.Worker.TypeLimits = map[string]int{"u": 100} }},
+	} {
+		inBubble(t, func(t *testing.T, r room) {
+			var change []func(*Request)
+			if c.sit != nil {
+				change = append(change, c.sit)
+			}
+			d := r.sit("w", []string{"q"}, change...)
+			d.Grant(1)
+			synctest.Wait()
+			start := starting(r, "q")
+			if c.start != nil {
+				c.start(start)
+			}
+			nobodyTakes(t, r, why, start)
+		})
+	}
+}
+
+func TestNobodyTakesARunWhileAQueueThatHePrefersIsLookedAt(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		looked := false
+		r.store.during = func() {
+			looked = true
+			nobodyTakes(t, r, "while the first queue is looked at", starting(r, "second"))
+		}
+		d := r.sit("w", []string{"first", "second"})
+		d.Grant(maxClaim + 1)
+		synctest.Wait()
+		if k := r.Take(starting(r, "second")); !looked || k == nil {
+			t.Errorf("looked: %t, taken afterwards: %t, want both", looked, k != nil)
+		}
+		r.store.add("first", 1, time.Minute)
+		r.ring(engine.RingQueue, "first") // whose answer says when that will be due
+		now := r.store.Now()
+		if d.table.prefers("second", now) || !d.table.prefers("second", now.Add(time.Minute)) || d.table.prefers("first", now.Add(time.Minute)) {
+			t.Error("the first queue comes first when its run is due, and only then")
+		}
+	})
+}
+
+func TestACreditThatNothingCameOfIsThereForAClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		synctest.Wait()
+		k := r.Take(starting(r, "q"))
+		r.store.add("q", 1, 0)
+		r.ring(engine.RingQueue, "q")
+		if d.given() != 0 {
+			t.Fatal("the one credit is used twice")
+		}
+		k.Return()
+		synctest.Wait()
+		if d.given() != 1 {
+			t.Error("a run that waits is not given to the credit that came back")
+		}
+	})
+}
+
+func TestARunThatNobodyTakesAfterAllIsReleased(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		synctest.Wait()
+		start := starting(r, "q")
+		k := r.Take(start)
+		d.Leave()
+		k.Give(task(start, k))
+		synctest.Wait()
+		if released := r.store.handedBack(); len(released) != 1 || released[0] != start.ID {
+			t.Errorf("released %v, want the run %s of who has left", released, start.ID)
+		}
+	})
+}
+
+func TestARunWhoseStartCountedUnheardIsHandedBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		synctest.Wait()
+		start := starting(r, "q")
+		k := r.Take(start)
+		r.store.held["w"] = []engine.Held{{Lease: task(start, k).Lease}} // it has counted
+		k.Doubt(errors.New("gone"))
+		nobodyTakes(t, r, "the store does not answer", starting(r, "q"))
+		synctest.Wait()
+		if released := r.store.handedBack(); len(released) != 0 {
+			t.Fatalf("released %v at once, want nothing before the store answers", released)
+		}
+		time.Sleep(retryAfter + time.Millisecond)
+		synctest.Wait()
+		if released := r.store.handedBack(); len(released) != 1 || released[0] != start.ID {
+			t.Errorf("released %v, want the run %s, which nobody was given", released, start.ID)
+		}
+		if r.Take(starting(r, "q")) == nil {
+			t.Error("the credit did not come back")
+		}
+	})
+}
