@@ -21,6 +21,12 @@ func (t *tx) remember(p *engine.StartRun) {
 	if len(t.fresh) >= maxFresh {
 		clear(t.fresh)
 	}
+	run := stored(p)
+	t.fresh[run.ID] = &run
+}
+
+// stored is a run as its row has it when it was just made.
+func stored(p *engine.StartRun) engine.Run {
 	run := p.Run
 	run.Status, run.Attempts, run.Bytes = engine.RunPending, 1, int64(p.Input.Size())
 	run.CreatedAt, run.AvailableAt, run.DeadlineAt = engine.Micros(run.CreatedAt), engine.Micros(run.AvailableAt), engine.Micros(run.DeadlineAt)
@@ -36,18 +42,17 @@ func (t *tx) remember(p *engine.StartRun) {
 	if len(run.Input.Metadata) == 0 {
 		run.Input.Metadata = nil
 	}
-	t.fresh[run.ID] = &run
+	return run
 }
 
 //go:embed sql/insert_lease.sql
 var insertLeaseSQL string
 
-// leaseFresh makes the lease of a run that is remembered and was just taken.
-func (c *claim) leaseFresh(run *engine.Run, grant engine.Grant, now time.Time) error {
-	delete(c.fresh, run.ID)
+// leaseFresh makes the lease of a run that nothing was reported about yet and that was just taken.
+func (t *tx) leaseFresh(run *engine.Run, grant engine.Grant, now time.Time) error {
 	run.Status, run.WorkerID, run.StartedAt, run.AvailableAt = engine.RunRunning, grant.WorkerID, now, time.Time{}
-	c.tally.claimed(run, grant.Token)
-	_, err := c.direct(&insertLeaseSQL, idArg("run_id", run.ID), tokenArg("token", grant.Token), text("worker_id", grant.WorkerID),
+	t.tally.claimed(run, grant.Token)
+	_, err := t.direct(&insertLeaseSQL, idArg("run_id", run.ID), tokenArg("token", grant.Token), text("worker_id", grant.WorkerID),
 		text("namespace", run.Namespace), text("task_queue", run.Queue), text("workflow_type", run.Type), instant("now", now),
 		length("heartbeat_us", run.Timeouts.Heartbeat), num("bytes", run.Bytes), flag("tied", run.Tied()),
 		text("concurrency_key", run.ConcurrencyKey))

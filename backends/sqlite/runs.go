@@ -18,10 +18,14 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 	for i := range starts {
 		size += starts[i].Input.Size()
 	}
-	return write(ctx, s, "StartRuns", size, func(t *tx) ([]engine.Started, error) {
+	h := hands{takers: engine.TakersOf(ctx)}
+	return writeThen(ctx, s, "StartRuns", size, func(t *tx) ([]engine.Started, error) {
+		if err := h.ask(t, starts); err != nil {
+			return nil, err
+		}
 		answers := make([]engine.Started, len(starts))
 		for i := range starts {
-			answer, err := t.start(&starts[i])
+			answer, err := t.start(&starts[i], h.of(starts[i].ID))
 			if err != nil && !isRefusal(err) {
 				return nil, fmt.Errorf("start %d of %d: %w", i+1, len(starts), err)
 			}
@@ -29,7 +33,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 			answers[i] = answer
 		}
 		return answers, nil
-	})
+	}, h.settle)
 }
 
 //go:embed sql/insert_run.sql
@@ -44,8 +48,9 @@ var insertInputSQL string
 //go:embed sql/insert_tag.sql
 var insertTagSQL string
 
-// start makes the run in one insert if nothing stands against it, and looks closer only if something does.
-func (t *tx) start(p *engine.StartRun) (engine.Started, error) {
+// start makes the run in one insert if nothing stands against it, and looks closer only if something does. taker is who is to be given it; nil:
+// nobody is.
+func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 	if t.known.disabled(p.Namespace) {
 		answer, repeated, err := t.requestedBefore(p)
 		if err == nil && !repeated {
@@ -53,23 +58,27 @@ func (t *tx) start(p *engine.StartRun) (engine.Started, error) {
 		}
 		return answer, err
 	}
-	made, err := t.insertRun(p, 0, int64(p.Input.Size()))
+	made, err := t.insertRun(p, 0, int64(p.Input.Size()), taker)
 	if err != nil {
 		return engine.Started{}, err
 	}
 	if !made {
 		return t.startAgain(p)
 	}
-	t.remember(p)
-	t.ringStarted(&p.Run)
+	if taker != nil {
+		err = t.hand(p, taker)
+	} else {
+		t.remember(p)
+		t.ringStarted(&p.Run)
+	}
 	if !p.DeadlineAt.IsZero() {
 		t.Ring(engine.Ring{Kind: engine.RingTimer})
 	}
-	return engine.Started{RunID: p.ID}, nil
+	return engine.Started{RunID: p.ID}, err
 }
 
-// insertRun makes the run, which has so much on record at its start, unless something stands against it.
-func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64) (made bool, err error) {
+// insertRun makes the run, which has so much on record at its start, unless something stands against it. With a taker it is claimed.
+func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *hand) (made bool, err error) {
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
 	}
@@ -82,6 +91,7 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64) (made bool, err e
 		return false, err
 	}
 	statement, args := &insertRunSQL, insertRunArgs(p, lane, requirements, bytes)
+	args = append(args, taker.columns(p)...)
 	if steps > 0 || related(&p.Run) {
 		statement, args = &insertRelatedRunSQL, append(args, relatedRunArgs(p, steps)...)
 	}
@@ -124,7 +134,7 @@ func insertRunArgs(p *engine.StartRun, lane int64, requirements string, bytes in
 		idArg("run_id", p.ID), text("namespace", p.Namespace), text("external_id", p.ExternalID), text("request_id", p.RequestID),
 		num("lane_id", lane), text("task_queue", p.Queue), text("workflow_type", p.Type), text("version", p.Version),
 		num("priority", p.Priority), num("bytes", bytes), instant("created_at", engine.Micros(p.CreatedAt)),
-		instant("available_at", engine.Micros(p.AvailableAt)), instant("deadline_at", engine.Micros(p.DeadlineAt)),
+		instant("deadline_at", engine.Micros(p.DeadlineAt)),
 		instant("expires_at", engine.Micros(p.DeadlineAt)),
 		text("retry_policy", encodePolicy(p.RetryPolicy)), length("start_to_close_us", p.Timeouts.StartToClose),
 		length("heartbeat_us", p.Timeouts.Heartbeat), length("execution_us", p.Timeouts.Execution), text("tags", encodeMap(p.Tags)),

@@ -84,7 +84,7 @@ func (t *tx) SaveOutput(run engine.ID, output engine.Payload) error {
 }
 
 func (t *tx) InsertRun(start *engine.StartRun) error {
-	made, err := t.insertRun(start, start.Steps, max(start.Bytes, int64(start.Input.Size())))
+	made, err := t.insertRun(start, start.Steps, max(start.Bytes, int64(start.Input.Size())), nil)
 	if err == nil && !made {
 		err = fmt.Errorf("run %s stands in the way of another", start.ID)
 	}

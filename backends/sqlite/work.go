@@ -105,13 +105,11 @@ func (c *claim) online() error {
 	for _, g := range c.p.Grants {
 		online, known := seen[g.WorkerID]
 		if !known {
-			_, err := c.found(&getWorkerStatusSQL, func(r *row) error {
-				online = engine.WorkerStatus(r.num()) == engine.WorkerOnline
-				return nil
-			}, text("worker_id", g.WorkerID))
+			status, err := c.workerStatus(g.WorkerID)
 			if err != nil {
 				return err
 			}
+			online = status == engine.WorkerOnline
 			seen[g.WorkerID] = online
 			if !online {
 				c.out.Offline = append(c.out.Offline, g.WorkerID)
@@ -122,6 +120,15 @@ func (c *claim) online() error {
 		}
 	}
 	return nil
+}
+
+// workerStatus is 0 for a worker that is not known.
+func (t *tx) workerStatus(id string) (status engine.WorkerStatus, err error) {
+	_, err = t.session.found(&getWorkerStatusSQL, func(r *row) error {
+		status = engine.WorkerStatus(r.num())
+		return nil
+	}, text("worker_id", id))
+	return status, err
 }
 
 // meet finds the lanes whose type is asked for and whose requirements the offers meet.
@@ -275,6 +282,7 @@ func (c *claim) take(run *candidate) (bool, error) {
 	if got.fresh == nil {
 		return true, nil
 	}
+	delete(c.fresh, run.id)
 	return true, c.leaseFresh(got.fresh, grant, engine.Micros(c.p.Now))
 }
 

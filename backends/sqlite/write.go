@@ -158,6 +158,11 @@ func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker,
 // write hands do to the writer and waits for the commit. do may be called more than once; a caller that gives up
 // does not stop it.
 func write[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error)) (V, error) {
+	return writeThen(ctx, s, verb, size, do, func(error) {})
+}
+
+// writeThen is write; then is called with what came of it, once, before the caller is answered or after he has given up.
+func writeThen[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error), then func(error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {
 		return none, explain(verb, err)
@@ -172,7 +177,12 @@ func write[V any](ctx context.Context, s *Store, verb string, size int, do func(
 	}
 	select {
 	case <-c.done:
+		then(c.err)
 	case <-ctx.Done():
+		go func() {
+			<-c.done
+			then(c.err)
+		}()
 		return none, explain(verb, ctx.Err())
 	}
 	if c.err != nil {

@@ -44,22 +44,39 @@ func (d *Dispatcher) Take(start *engine.StartRun) engine.Taker {
 	return nil
 }
 
+// Waits says that somebody waits for the run, who is likely to have it from the store that makes it.
+func (d *Dispatcher) Waits(start *engine.StartRun) bool {
+	now := engine.Micros(d.store.Now())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.lines[queueKey{start.Namespace, start.Queue}], func(t *table) bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.nextSeat(start, now) >= 0
+	})
+}
+
 // seatFor takes a credit of the seat that is to be served next, and puts it behind the others; nil when nobody here is to have the run.
 func (t *table) seatFor(start *engine.StartRun, now time.Time) *Seat {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.limited || !slices.Contains(t.types, start.Type) || !engine.Meets(t.offers, start.Requirements) ||
-		time.Now().Before(t.again) || t.prefers(start.Queue, now) {
+	i := t.nextSeat(start, now)
+	if i < 0 {
 		return nil
 	}
-	for i, s := range t.seats {
-		if s.credit > 0 {
-			s.credit--
-			t.seats = append(slices.Delete(t.seats, i, i+1), s)
-			return s
-		}
+	s := t.seats[i]
+	s.credit--
+	t.seats = append(slices.Delete(t.seats, i, i+1), s)
+	return s
+}
+
+// nextSeat is the place of the seat that is to be served next; -1 when nobody here is to have the run. It needs t.mu.
+func (t *table) nextSeat(start *engine.StartRun, now time.Time) int {
+	if t.limited || !slices.Contains(t.types, start.Type) || !engine.Meets(t.offers, start.Requirements) ||
+		time.Now().Before(t.again) || t.prefers(start.Queue, now) {
+		return -1
 	}
-	return nil
+	return slices.IndexFunc(t.seats, func(s *Seat) bool { return s.credit > 0 })
 }
 
 // prefers says that something may be due in a queue that comes before this one. It needs t.mu.

@@ -24,6 +24,9 @@ func task(start *engine.StartRun, k engine.Taker) engine.Task {
 // nobodyTakes fails the test if somebody does.
 func nobodyTakes(t *testing.T, r room, why string, start *engine.StartRun) {
 	t.Helper()
+	if r.Waits(start) {
+		t.Errorf("%s: somebody waits for the run", why)
+	}
 	if k := r.Take(start); k != nil {
 		t.Errorf("%s: %s takes the run", why, k.Grant().WorkerID)
 		k.Return()
@@ -47,6 +50,9 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 				}
 			}
 			start := starting(r, "q")
+			if !r.Waits(start) {
+				t.Error("nobody waits for the run, though there is credit")
+			}
 			k := r.Take(start)
 			if k == nil {
 				t.Fatal("nobody takes the run, though there is credit")

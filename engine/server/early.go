@@ -8,7 +8,8 @@ import (
 
 // ringEarly is ctx for the start of these runs: whoever waits for them claims as soon as the store carries out what it is handed in order
 // and has been handed the start, so that both share a commit. What is claimed reaches a worker after that commit, as ever. The store still
-// rings once they are there, which is what counts where it keeps no order, or where this claim came to nothing.
+// rings once they are there, which is what counts where it keeps no order, or where this claim came to nothing. A run that somebody is likely
+// to be given in the start itself needs no claim.
 func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) context.Context {
 	turn := engine.NewTurn(nil) // nothing stands behind it
 	turn.OnPlace(func() {
@@ -18,8 +19,11 @@ func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) contex
 			if start.AvailableAt.After(start.CreatedAt) || last != nil && last.Queue == start.Queue && last.Namespace == start.Namespace {
 				continue
 			}
-			s.dispatcher.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: start.Namespace, Name: start.Queue})
 			last = start
+			if start.ConcurrencyKey == "" && s.dispatcher.Waits(start) {
+				continue
+			}
+			s.dispatcher.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: start.Namespace, Name: start.Queue})
 		}
 	})
 	return engine.WithTurn(ctx, turn)

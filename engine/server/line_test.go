@@ -265,24 +265,27 @@ func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
 			Deliver: func(engine.Task) bool { return true },
 		}).Grant(1)
 		synctest.Wait() // the first claim has found nothing
-		start := engine.StartRun{Run: engine.Run{ID: lineRun(1), Namespace: "default", Queue: "q", Type: "t"}}
+		start := engine.StartRun{Run: engine.Run{ID: lineRun(1), Namespace: "default", Queue: "q", Type: "t", ConcurrencyKey: "k", ConcurrencyLimit: 9}}
 		if _, err := s.startRuns(t.Context(), []engine.StartRun{start}); err != nil {
 			t.Fatal(err)
 		}
-		later := start
+		later, given := start, start
 		later.ID, later.AvailableAt = lineRun(2), time.Now().Add(time.Hour)
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			s.startRuns(t.Context(), []engine.StartRun{later})
-		}()
-		synctest.Wait()
-		select {
-		case <-over:
-			t.Error("somebody came to claim a run that is not due")
-		default:
+		given.ID, given.ConcurrencyKey = lineRun(3), ""
+		for why, start := range map[string]engine.StartRun{"that is not due": later, "that he may be given in its start": given} {
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				s.startRuns(t.Context(), []engine.StartRun{start})
+			}()
+			synctest.Wait()
+			select {
+			case <-over:
+				t.Errorf("somebody came to claim a run %s", why)
+			default:
+				store.claims <- struct{}{}
+				<-over
+			}
 		}
-		store.claims <- struct{}{}
-		<-over
 	})
 }

@@ -2,11 +2,13 @@
 insert into runs (
     run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, status, priority, bytes,
     created_at, available_at, deadline_at, expires_at, retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,
-    on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit, parent_run_id, parent_step_id, traceparent, tied
+    on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit, parent_run_id, parent_step_id, traceparent, tied,
+    worker_id, started_at
 )
 values (
-    @run_id, @namespace, @external_id, @request_id, @lane_id, @task_queue, @workflow_type, @version, 1, @priority, @bytes,
+    @run_id, @namespace, @external_id, @request_id, @lane_id, @task_queue, @workflow_type, @version, @status, @priority, @bytes,
     @created_at, @available_at, @deadline_at, @expires_at, @retry_policy, @start_to_close_us, @heartbeat_us, @execution_us, @tags, @requirements,
-    @on_failure_workflow, @on_failure_queue, @concurrency_key, @concurrency_limit, @parent_run_id, @parent_step_id, @traceparent, @tied
+    @on_failure_workflow, @on_failure_queue, @concurrency_key, @concurrency_limit, @parent_run_id, @parent_step_id, @traceparent, @tied,
+    @worker_id, @started_at
 )
 on conflict do nothing
