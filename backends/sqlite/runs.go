@@ -19,7 +19,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 		size += starts[i].Input.Size()
 	}
 	h := hands{takers: engine.TakersOf(ctx)}
-	return writeThen(ctx, s, "StartRuns", size, func(t *tx) ([]engine.Started, error) {
+	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, then: h.settle}, func(t *tx) ([]engine.Started, error) {
 		if err := h.ask(t, starts); err != nil {
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 			answers[i] = answer
 		}
 		return answers, nil
-	}, h.settle)
+	})
 }
 
 //go:embed sql/insert_run.sql

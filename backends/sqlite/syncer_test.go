@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/kagzi/kagzi/engine"
 )
 
 // syncing is a store whose next sync of the log says that it is at work and ends when it is told to, with the code it is told.
@@ -163,5 +165,58 @@ func TestAStoreIsClosedOnceItsLastCommitIsDurable(t *testing.T) {
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
+	if !syncsData {
+		t.Skip("NOT RUN: syncs are not left to another goroutine on this system")
+	}
+	s := working(t)
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s), startOf("t", s)}); err != nil {
+		t.Fatal(err)
+	}
+	begun, end := make(chan struct{}, 1), make(chan struct{})
+	s.writer.syncer.sync = func(log uintptr) int32 {
+		begun <- struct{}{}
+		<-end
+		return syncData(log)
+	}
+	claim := func() (engine.Claimed, error) {
+		return s.Claim(context.Background(), engine.ClaimParams{
+			Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w", Token: engine.NewToken()}},
+			HistoryBytes: engine.HistoryBytes, Now: s.Now(),
+		})
+	}
+	claimed, err := claim()
+	if err != nil || len(claimed.Tasks) != 1 {
+		t.Fatalf("claimed %d runs (%v), want 1", len(claimed.Tasks), err)
+	}
+	if _, err := s.GetRun(t.Context(), "default", claimed.Tasks[0].Run.ID); err != nil {
+		t.Errorf("look at what was claimed: %v", err)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.CompleteRun(context.Background(), engine.CompleteRunParams{Lease: claimed.Tasks[0].Lease, Now: s.Now()})
+		answer <- err
+	}()
+	<-begun // what comes next takes the claim to the disk, and claims that come behind it wait for it
+	another := make(chan error, 1)
+	go func() {
+		_, err := claim()
+		another <- err
+	}()
+	select {
+	case err := <-answer:
+		t.Errorf("the end was answered before its sync: %v", err)
+	case err := <-another:
+		t.Errorf("a claim behind a write that is not durable was answered: %v", err)
+	default:
+	}
+	close(end)
+	for _, of := range []chan error{answer, another} {
+		if err := <-of; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -44,12 +44,14 @@ func newWriter(s *Store) *writer {
 
 // call is one write that waits for its commit.
 type call struct {
-	verb string
-	size int // bytes of payloads, about
-	do   func(*tx) error
-	turn *engine.Turn // nil: it stands behind nothing
-	err  error
-	done chan struct{}
+	verb     string
+	size     int         // bytes of payloads, about
+	harmless bool        // a power cut may undo it after the answer
+	then     func(error) // hears what came of it, once, before the caller is answered or after he has given up; nil: nobody does
+	do       func(*tx) error
+	turn     *engine.Turn // nil: it stands behind nothing
+	err      error
+	done     chan struct{}
 }
 
 // carryOut is do, unless the call stands behind one that has failed.
@@ -158,16 +160,16 @@ func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker,
 // write hands do to the writer and waits for the commit. do may be called more than once; a caller that gives up
 // does not stop it.
 func write[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error)) (V, error) {
-	return writeThen(ctx, s, verb, size, do, func(error) {})
+	return writeAs(ctx, s, &call{verb: verb, size: size}, do)
 }
 
-// writeThen is write; then is called with what came of it, once, before the caller is answered or after he has given up.
-func writeThen[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error), then func(error)) (V, error) {
+// writeAs is write for a call that has more to say of itself.
+func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {
-		return none, explain(verb, err)
+		return none, explain(c.verb, err)
 	}
-	c := &call{verb: verb, size: size, turn: engine.TurnOf(ctx), done: make(chan struct{})}
+	c.turn, c.done = engine.TurnOf(ctx), make(chan struct{})
 	c.do = func(t *tx) (err error) {
 		out, err = do(t)
 		return err
@@ -177,18 +179,24 @@ func writeThen[V any](ctx context.Context, s *Store, verb string, size int, do f
 	}
 	select {
 	case <-c.done:
-		then(c.err)
+		c.over()
 	case <-ctx.Done():
 		go func() {
 			<-c.done
-			then(c.err)
+			c.over()
 		}()
-		return none, explain(verb, ctx.Err())
+		return none, explain(c.verb, ctx.Err())
 	}
 	if c.err != nil {
 		return none, c.err
 	}
 	return out, nil
+}
+
+func (c *call) over() {
+	if c.then != nil {
+		c.then(c.err)
+	}
 }
 
 func (s *Store) hand(ctx context.Context, c *call) error {
@@ -405,7 +413,8 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	return c, false, nil
 }
 
-// end commits the transaction. It returns the system's file of the log if that is yet to be synced.
+// end commits the transaction. It returns the system's file of the log if that is yet to be synced: what a power cut may undo goes to the disk
+// with whatever comes next.
 func (w *writer) end() (log uintptr, err error) {
 	t := &w.tx
 	at, err := t.conn.logPlace()
@@ -415,7 +424,7 @@ func (w *writer) end() (log uintptr, err error) {
 	f := fileAt(at)
 	f.later, f.owed = 1, 0
 	_, err = t.conn.exec(t.ctx, &commitSQL)
-	if f.later = 0; f.owed == 0 {
+	if f.later = 0; f.owed == 0 || !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless }) {
 		return 0, err
 	}
 	return at + behind, err
