@@ -182,6 +182,20 @@ func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 		"input": dataOrNull(start.Input.Data), "input_meta": mapText(start.Input.Metadata)})
 }
 
+//go:embed sql/left_request.sql
+var leftRequestSQL string
+
+// LeftRequest is what LeaveRequest has left, nil if nothing.
+func (t *tx) LeftRequest(namespace, requestID string) (*engine.StartRun, error) {
+	start := &engine.StartRun{Run: engine.Run{Namespace: namespace, RequestID: requestID}}
+	found, err := t.found(leftRequestSQL, args{"namespace": namespace, "request_id": requestID},
+		append([]any{&start.Queue, &start.Type, &start.ExternalID}, payloadPlaces(&start.Input)...)...)
+	if err != nil || !found {
+		return nil, err
+	}
+	return start, nil
+}
+
 //go:embed sql/open_retry.sql
 var openRetrySQL string
 

@@ -115,6 +115,18 @@ func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 	return err
 }
 
+//go:embed sql/left_request.sql
+var leftRequestSQL string
+
+func (t *tx) LeftRequest(namespace, requestID string) (start *engine.StartRun, err error) {
+	_, err = t.found(&leftRequestSQL, func(r *row) (err error) {
+		start = &engine.StartRun{Run: engine.Run{Namespace: namespace, RequestID: requestID, Queue: r.text(), Type: r.text(), ExternalID: r.text()}}
+		start.Input, err = readPayload(r)
+		return err
+	}, text("namespace", namespace), text("request_id", requestID))
+	return start, err
+}
+
 //go:embed sql/open_retry.sql
 var openRetrySQL string
 

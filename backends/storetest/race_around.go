@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -32,6 +33,33 @@ var raceAroundCases = []testCase{
 			equal(s, "claims that were given the run", holders, 1)
 			equal(s, "leases", len(s.heldBy("w1"))+len(s.heldBy("w2")), 1)
 			s.cancel(id)
+		}
+	}},
+	{"retries under one request: one counts, and those that ask for the same have its answer", func(s *stage) {
+		run := s.failed("a")
+		for round := range rounds(10) {
+			params := make([]engine.RetryRunParams, racers)
+			for i := range params {
+				params[i] = engine.RetryRunParams{SteerParams: s.steer(run, "once more"), ID: s.id(), RequestID: fmt.Sprint("r", round), Restart: i%2 == 1}
+			}
+			answers := make([]engine.Started, racers)
+			errs := atOnce(racers, func(i int) (err error) {
+				answers[i], err = s.store.RetryRun(s.ctx, params[i])
+				return err
+			})
+			first := slices.IndexFunc(answers, func(a engine.Started) bool { return !a.RunID.IsZero() && !a.Repeated })
+			if first < 0 {
+				s.Fatalf("round %d: no retry was the first: %v, %v", round, answers, errs)
+			}
+			for i, err := range errs {
+				if params[i].Restart != params[first].Restart {
+					s.refused(err, engine.ErrConflict, "RetryRun for something else")
+					continue
+				}
+				s.must(err, "RetryRun")
+				equal(s, "answer", answers[i], engine.Started{RunID: params[first].ID, Repeated: i != first})
+			}
+			s.cancel(params[first].ID)
 		}
 	}},
 	{"a termination against a claim: the run has ended and nobody holds it", func(s *stage) {

@@ -182,7 +182,48 @@ var repairCases = []testCase{
 		s.cancel(first.RunID)
 		again := s.retry(run, by)
 		equal(s, "run", again.RunID, first.RunID)
+		equal(s, "existed", again.Existed, false)
 		equal(s, "repeated", again.Repeated, true)
+	}},
+	{"a request for another retry is a conflict, whatever the first was answered", func(s *stage) {
+		run, other := s.failed("a", "b"), s.failed("a", "b")
+		input, second := text("in"), text("two")
+		asked := []func(*engine.RetryRunParams){
+			func(*engine.RetryRunParams) {},
+			func(p *engine.RetryRunParams) { p.FromStep = "b" },
+			func(p *engine.RetryRunParams) { p.Restart = true },
+			func(p *engine.RetryRunParams) { p.Restart, p.Input = true, &input },
+		}
+		otherwise := []func(*engine.RetryRunParams){
+			func(p *engine.RetryRunParams) { p.RunID = other },
+			func(p *engine.RetryRunParams) { p.FromStep = "a" },
+			func(p *engine.RetryRunParams) { p.Restart = !p.Restart },
+			func(p *engine.RetryRunParams) { p.Input = &second },
+			func(p *engine.RetryRunParams) { p.Input = &engine.Payload{} },
+		}
+		for i, ask := range asked {
+			for _, existed := range []bool{false, true} {
+				under := func(p *engine.RetryRunParams) { p.RequestID = fmt.Sprint(i, existed) }
+				if existed {
+					s.retry(run)
+				}
+				first := s.retry(run, under, ask)
+				equal(s, fmt.Sprintf("existed, of retry %d", i), first.Existed, existed)
+				s.cancel(first.RunID)
+				for n, change := range otherwise {
+					_, err := s.tryRetry(run, under, ask, change)
+					s.refused(err, engine.ErrConflict, fmt.Sprintf("retry %d (an earlier one: %t) with change %d", i, existed, n))
+				}
+				again := s.retry(run, under, ask, func(p *engine.RetryRunParams) { p.Reason = "asked again" })
+				equal(s, fmt.Sprintf("retry %d again", i), again, engine.Started{RunID: first.RunID, Existed: existed, Repeated: true})
+			}
+		}
+	}},
+	{"a start is no repetition of a retry that was answered with an earlier one", func(s *stage) {
+		run := s.failed("a")
+		s.retry(run)
+		s.retry(run, func(p *engine.RetryRunParams) { p.RequestID = "r" })
+		s.refused(s.tryStart(s.newRun(withRequest("r"))).Err, engine.ErrConflict, "a start")
 	}},
 	{"only what has ended badly can be tried again", func(s *stage) {
 		l := s.held()

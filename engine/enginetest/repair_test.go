@@ -273,6 +273,8 @@ func TestRetriesThatAreRepeatedOrRefused(t *testing.T) {
 		if again := fine(retry(func(r *kagziv1.RetryWorkflowRequest) { r.RequestId = "once" }))(t); again.NewRunId != first.NewRunId || again.AlreadyRunning {
 			t.Errorf("the same request again: %v, want the first answer", again)
 		}
+		_, err = retry(func(r *kagziv1.RetryWorkflowRequest) { r.RequestId, r.Restart = "once", true })
+		wantRefused(t, "the same request for something else", err, codes.FailedPrecondition, codeConflict, first.NewRunId)
 		if again := fine(retry(func(*kagziv1.RetryWorkflowRequest) {}))(t); again.NewRunId != first.NewRunId || !again.AlreadyRunning {
 			t.Errorf("another retry while one is active: %v, want that one", again)
 		}

@@ -35,10 +35,8 @@ func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
 	switch {
 	case err != nil:
 		return engine.Started{}, err
-	case !active.IsZero() && p.RequestID != "":
-		return engine.Started{RunID: active, Existed: true}, tx.LeaveRequest(&start, active)
 	case !active.IsZero():
-		return engine.Started{RunID: active, Existed: true}, nil
+		return engine.Started{RunID: active, Existed: true}, b.leaveRetry(&p, active)
 	}
 	if err := b.externalIDFree(run.Namespace, start.ExternalID); err != nil {
 		return engine.Started{}, err
@@ -50,10 +48,34 @@ func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
 	if err := b.startWith(start, steps, signals); err != nil {
 		return engine.Started{}, err
 	}
+	if err := b.leaveRetry(&p, p.ID); err != nil {
+		return engine.Started{}, err
+	}
 	if err := b.audit(p.By, p.AuditID, "RetryWorkflow", onRun(run), p.Reason, retryDetail(&p)); err != nil {
 		return engine.Started{}, err
 	}
 	return engine.Started{RunID: p.ID}, b.close()
+}
+
+// leaveRetry remembers what the retry asked for, and its answer: the new run does not tell from which step it goes on.
+func (b *book) leaveRetry(p *engine.RetryRunParams, answer engine.ID) error {
+	if p.RequestID == "" {
+		return nil
+	}
+	return b.tx.LeaveRequest(retryRequest(p), answer)
+}
+
+// retryRequest stands for what the retry asks for, for LeaveRequest: as it has no type, no start repeats it.
+func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
+	var input *engine.Payload
+	if p.Input != nil {
+		input = &engine.Payload{Data: append([]byte{}, p.Input.Data...)} // nil and empty are the same
+		if len(p.Input.Metadata) > 0 {
+			input.Metadata = p.Input.Metadata
+		}
+	}
+	content := digest([]any{p.RunID, p.FromStep, p.Restart, input})
+	return &engine.StartRun{Run: engine.Run{Namespace: p.Namespace, RequestID: p.RequestID, Input: engine.Payload{Data: []byte(content)}}}
 }
 
 // retriedBefore is the first answer to the request, Repeated if there was one.
@@ -67,6 +89,14 @@ func (b *book) retriedBefore(p *engine.RetryRunParams) (engine.Started, error) {
 		return engine.Started{}, err
 	}
 	if known.RetriedFrom != p.RunID {
+		return engine.Started{}, requestConflict(id)
+	}
+	first, err := b.tx.LeftRequest(p.Namespace, p.RequestID)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	// Servers of before left nothing, or the start that they would have made.
+	if first != nil && first.Type == "" && !first.Input.Equal(retryRequest(p).Input) {
 		return engine.Started{}, requestConflict(id)
 	}
 	return engine.Started{RunID: id, Existed: known.RequestID != p.RequestID, Repeated: true}, nil

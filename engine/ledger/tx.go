@@ -34,8 +34,10 @@ type Tx interface {
 	OpenExternal(namespace, externalID string) (engine.ID, error)
 	// Requested is the run that a request_id has made or was answered with; zero when none.
 	Requested(namespace, requestID string) (engine.ID, error)
-	// LeaveRequest remembers that the start, which made no run, was answered with this one, for its RequestID.
+	// LeaveRequest remembers the start's queue, type, external id and input for its RequestID, and the run that it was answered with: one of
+	// before, or one that does not tell what was asked for. LeftRequest is what was remembered of the request; nil when nothing.
 	LeaveRequest(start *engine.StartRun, answer engine.ID) error
+	LeftRequest(namespace, requestID string) (*engine.StartRun, error)
 	// OpenRetry is the open run that was RetriedFrom this one; zero when none.
 	OpenRetry(run engine.ID) (engine.ID, error)
 	// OpenChildren is the open runs whose parent this is and whose ParentClose is more than CloseAbandon, by id.

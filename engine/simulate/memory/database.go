@@ -65,7 +65,7 @@ type fired struct {
 // name is of something in a namespace.
 type name struct{ namespace, name string }
 
-// request is what a start was answered that made no run.
+// request is what was asked for under a request id, where the run that it was answered with does not tell.
 type request struct {
 	run   engine.ID
 	start *engine.StartRun

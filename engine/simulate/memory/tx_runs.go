@@ -128,6 +128,10 @@ func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 	return nil
 }
 
+func (t *tx) LeftRequest(namespace, requestID string) (*engine.StartRun, error) {
+	return t.db.requests[name{namespace, requestID}].start, nil
+}
+
 func (t *tx) OpenRetry(id engine.ID) (engine.ID, error) {
 	return t.first(func(r *Run) bool { return r.RetriedFrom == id && !r.Status.Ended() }), nil
 }
