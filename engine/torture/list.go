@@ -123,6 +123,8 @@ var scenarios = []scenario{
 		nemesis: rollingUpgrade(false), shape: func(s *shape) { s.Previous = true }, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
 	{id: "H-02-reverse", name: "servers become the next version, the last first", on: []string{dbPostgres}, pass: "two versions share the database",
 		nemesis: rollingUpgrade(true), shape: func(s *shape) { s.Previous = true }, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
+	{id: "H-05", name: "the servers start before Postgres", on: []string{dbPostgres}, pass: "they serve within 10 s of its first answer", least: 45 * time.Second,
+		nemesis: bootFirst, figures: []func(*torture) figure{serveSoon}, need: need{faults: 2}},
 	{id: "L-01", name: "idle workers", alone: idleWorkers, pass: "10,000 of them within 600 MiB and 10 % of a core, and back within a minute"},
 	{id: "L-02", name: "ended, due and sleeping runs in their hundred thousands", alone: fullStore, pass: "a run is handed out within 20 ms (p99)"},
 	{id: "L-03", name: "a burst of starts", alone: burst, pass: "no error, and the burst drains"},

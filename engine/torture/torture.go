@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -47,11 +48,15 @@ type torture struct {
 	calm, faulty, healed int64 // when the load began, the faults began, and the last damage was taken away
 	over                 int64 // when the load ended
 	pauses               []pausing
-	settings             []setting // of the clock that the servers go by
-	peak, left           int64     // bytes of SQLite's log: at the end of the faults, at the end of all
-	memory               int       // MiB: the most that a server took
+	settings             []setting       // of the clock that the servers go by
+	peak, left           int64           // bytes of SQLite's log: at the end of the faults, at the end of all
+	memory               int             // MiB: the most that a server took
+	boots                []time.Duration // how long after Postgres's first answer servers served that were there before it
 	events               []history.Event
 	dump                 check.Dump
+
+	mu     sync.Mutex
+	gaveUp int // servers that ended by themselves because Postgres did not come
 }
 
 // report is what came of a scenario.

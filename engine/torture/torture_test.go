@@ -354,3 +354,16 @@ func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
 		t.Errorf("history = %+v, want one answer: that it is not there", events)
 	}
 }
+
+func TestWhatTheUnitSaysOfServersThatEnd(t *testing.T) {
+	const text = "[Unit]\nStartLimitIntervalSec=0\n[Service]\n# Restart=no\nRestart=on-failure\nRestartSec=2s\nRestartPreventExitStatus=64 71\n"
+	got, err := parseUnit(text)
+	if want := (unit{2 * time.Second, []int{64, 71}}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("unit = %+v (%v), want %+v", got, err, want)
+	}
+	for _, wrong := range []string{"on-failure", "IntervalSec=0", "2s", "64"} {
+		if got, err := parseUnit(strings.Replace(text, wrong, "x", 1)); err == nil {
+			t.Errorf("without %s: %+v, want it refused", wrong, got)
+		}
+	}
+}
