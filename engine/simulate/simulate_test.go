@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	seeds  = flag.Int("simulate.seeds", 60, "how many seeds are tried")
+	seeds  = flag.Int("simulate.seeds", 60, "how many seeds are tried; with -v a line is written every few seconds")
 	from   = flag.Uint64("simulate.from", 1, "the first of them")
 	times  = flag.Int("simulate.times", 1, "how often each is tried")
 	traced = flag.Bool("simulate.trace", false, "write the history of each")
@@ -76,6 +76,8 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	total, began := &Report{}, time.Now()
+	progress := &progress{of: n}
+	stop := progress.tell(os.Stderr)
 	var next atomic.Int64
 	var failed atomic.Bool
 	t.Run("lanes", func(t *testing.T) {
@@ -83,13 +85,16 @@ func TestSimulation(t *testing.T) {
 			t.Run(fmt.Sprint(lane), func(t *testing.T) {
 				t.Parallel()
 				for i := int(next.Add(1) - 1); i < n && !failed.Load(); i = int(next.Add(1) - 1) {
-					if !try(t, plans(i), total) && !failed.Swap(true) {
+					good := try(t, plans(i), total)
+					progress.seed(good)
+					if !good && !failed.Swap(true) {
 						explain(t, plans(i))
 					}
 				}
 			})
 		}
 	})
+	stop()
 	took := time.Since(began)
 	t.Logf("%d seeds in %s, %.0f a second\n%s", n, took.Round(time.Millisecond), float64(n)/took.Seconds(), total)
 	if !t.Failed() && *file == "" && n >= 50 {
