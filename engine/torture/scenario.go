@@ -39,6 +39,7 @@ type need struct {
 	takeovers int // runs that went on under another lease than the one that a fault took
 	late      int // writes that were refused because their lease was lost
 	repeated  int // starts that were asked for again
+	starts    int // acknowledged starts, however late: where the load is the fault, in the place of those in time outside of it
 }
 
 // figure is a number that is to keep within a limit.

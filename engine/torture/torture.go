@@ -352,13 +352,16 @@ func (t *torture) vacuous() []string {
 			why = append(why, fmt.Sprintf(format, args...))
 		}
 	}
-	var faults, hits, late, repeated int
+	var faults, hits, late, repeated, acknowledged int
 	starts := map[string]int{}
 	for _, e := range t.events {
 		switch {
 		case e.Op == history.Start:
 			if starts[e.Request]++; starts[e.Request] == 2 {
 				repeated++
+			}
+			if e.Outcome == history.OK {
+				acknowledged++
 			}
 		case e.Op == history.Fault:
 			faults++
@@ -372,12 +375,13 @@ func (t *torture) vacuous() []string {
 	n := t.scenario.need
 	taken := len(t.takeovers())
 	calmStarts, calmAcks := t.calmStarts()
-	want(calmStarts > 0 && 10*calmAcks >= 8*calmStarts, "%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
+	want(n.starts > 0 || calmStarts > 0 && 10*calmAcks >= 8*calmStarts, "%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
 	want(t.scenario.nemesis == nil || faults > 0 && 20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
 	want(hits >= n.faults, "%d faults did hit, want %d", hits, n.faults)
 	want(taken >= n.takeovers, "%d runs were taken over, want %d", taken, n.takeovers)
 	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
 	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
+	want(acknowledged >= n.starts, "%d starts were acknowledged, want %d", acknowledged, n.starts)
 	return why
 }
 

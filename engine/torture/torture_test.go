@@ -367,3 +367,28 @@ func TestWhatTheUnitSaysOfServersThatEnd(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatProvesNothing(t *testing.T) {
+	start := func(request string, asked, answered int64) history.Event {
+		return history.Event{Op: history.Start, Request: request, Outcome: history.OK, Invoked: asked * 1e9, Returned: answered * 1e9}
+	}
+	fault := history.Event{Op: history.Fault, Outcome: history.OK, Invoked: 10e9, Returned: 11e9}
+	inTime := []history.Event{start("a", 1, 2), start("b", 21, 22), fault}
+	late := []history.Event{start("a", 1, 9), start("b", 21, 29), fault}
+	for name, test := range map[string]struct {
+		events []history.Event
+		need   need
+		want   string
+	}{
+		"in time":                {inTime, need{faults: 1}, ""},
+		"late":                   {late, need{faults: 1}, "0 of 2 starts outside of the faults were acknowledged, want 80 %"},
+		"late under a storm":     {late, need{faults: 1, starts: 2}, ""},
+		"too few under a storm":  {late, need{faults: 1, starts: 3}, "2 starts were acknowledged, want 3"},
+		"more faults are needed": {inTime, need{faults: 2}, "1 faults did hit, want 2"},
+	} {
+		torture := &torture{scenario: scenario{need: test.need, nemesis: powerCuts}, events: test.events, faulty: 10e9, healed: 20e9}
+		if got := strings.Join(torture.vacuous(), "; "); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
