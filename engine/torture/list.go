@@ -131,7 +131,7 @@ var scenarios = []scenario{
 	{id: "L-06", name: "runs for which there is no worker stand in the way", alone: mismatch, pass: "a run is handed out within 50 ms (p99)"},
 	{id: "L-07", name: "payloads of almost 2 MiB", pass: "no lease lost, the server within 512 MiB", rate: 0.2, mix: mix{Longest: 20, Filler: 1900 << 10},
 		shape: func(s *shape) { s.Lease, s.Heartbeat = 30*time.Second, 10*time.Second }, nemesis: watchMemory, figures: []func(*torture) figure{noLeaseLost, memory(512)},
-		need: need{faults: 1, starts: 20}},
+		need: need{faults: 1, starts: 10}},
 	{id: "L-09", name: "three times more than the workers can do", pass: "starts acknowledged within 5 s, no heartbeat lost", rate: 6,
 		shape: func(s *shape) { s.Slots = 2 }, nemesis: overload, figures: []func(*torture) figure{noLeaseLost, clientErrors}, need: need{faults: 1}},
 }

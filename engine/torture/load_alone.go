@@ -134,7 +134,7 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	r.pauseFor(ctx, o.duration)
 	share := float64(processorOf(pid)-used) / float64(time.Since(begun))
 	rss := memoryOf(pid)
-	delays, err := crew.handOut(ctx, client, sampleType, 20)
+	delays, err := crew.handOut(ctx, client, sampleType, 200)
 	if err != nil {
 		return nil, err
 	}
