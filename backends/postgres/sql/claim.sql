@@ -4,13 +4,16 @@
 -- grants are taken as they stand: the next look goes without his. The first five columns say what there was, and when the next run becomes
 -- due if that matters, in one row at least; the others are a run that was claimed, null when none was.
 --
+-- Only a run that waits for a worker has an available_at; so nothing is said of its status, nor of a worker's in a way that an index would know.
+-- Indexes of what is open are empty in a quiet hour: reading all of one looks cheap then, and the plan stays while it fills.
+--
 -- What runs wait for is looked up run by run, in an index whatever the statistics say, and not at all for a run without steps. What was found
 -- is looked at again when it is changed, for a rival may have ended it.
 --
 -- The commit does not wait for the disk. A claim that the database loses in a crash has done no harm: the run is due as it was, nothing was
 -- recorded under the token, for whatever is recorded later takes the claim to the disk with it, and the token is refused from then on.
 with online as materialized (
-    select worker_id from workers where worker_id = any(@workers::text[]) and status = 1
+    select worker_id from workers where worker_id = any(@workers::text[]) and status + 0 = 1
 ), meeting as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
@@ -25,7 +28,7 @@ with online as materialized (
     from meeting m
     cross join lateral (
         select run_id, available_at, concurrency_key <> '' as keyed from runs
-        where lane_id = m.lane_id and status in (1, 3) and available_at <= @now
+        where lane_id = m.lane_id and available_at <= @now
         order by available_at, run_id
         limit @heads
     ) h
@@ -51,14 +54,14 @@ with online as materialized (
     where place < coalesce((select min(place) from candidates where keyed), 9223372036854775807)
 ), working as materialized (
     select worker_id from workers
-    where worker_id = any(@workers::text[]) and status = 1 and (select count(*) from free) > 0
+    where worker_id = any(@workers::text[]) and status + 0 = 1 and (select count(*) from free) > 0
     order by worker_id
     for key share
 ), locked as materialized (
     select r.run_id, c.place
     from free c
     join runs r on r.run_id = c.run_id
-    where (select count(*) from working) = cardinality(@workers::text[]) and r.status + 0 in (1, 3) and r.available_at <= @now
+    where (select count(*) from working) = cardinality(@workers::text[]) and r.status + 0 in (1, 3) and coalesce(r.available_at <= @now, false)
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
@@ -106,7 +109,7 @@ select
         from meeting m
         cross join lateral (
             select available_at from runs
-            where lane_id = m.lane_id and status in (1, 3) and available_at > @now
+            where lane_id = m.lane_id and available_at > @now
             order by available_at
             limit 1
         ) h) end,

@@ -4,7 +4,7 @@ with locked as materialized (
     select r.run_id, c.place
     from unnest(@run_ids::uuid[]) with ordinality as c (run_id, place)
     join runs r on r.run_id = c.run_id
-    where r.status + 0 in (1, 3) and r.available_at <= @now
+    where r.status + 0 in (1, 3) and coalesce(r.available_at <= @now, false)
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (

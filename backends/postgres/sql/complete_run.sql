@@ -1,14 +1,16 @@
 -- The common end of runs, which are locked with their leases. No row for what needs a closer look: a stale token, a run whose end concerns
 -- others or with steps that are still open, an output that is too large, one that stands behind a result which this transaction has not recorded.
+--
+-- Leases are looked up and deleted as in complete_new_step.sql.
 with results as (
     select * from unnest(
         @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @now::bigint[], @behind::uuid[]
     ) as s (run_id, token, namespace, output, output_meta, size, now, behind)
 ), ending as materialized (
-    select r.run_id, r.token, r.output, r.output_meta, r.now, h.task_queue, h.namespace, h.worker_id, h.steps, h.bytes + r.size as bytes, h.progressed
+    select h.at, r.run_id, r.token, r.output, r.output_meta, r.now, h.task_queue, h.namespace, h.worker_id, h.steps, h.bytes + r.size as bytes, h.progressed
     from results r
-    join leases h on h.run_id = r.run_id and h.token = r.token and r.namespace in ('', h.namespace)
-    where not h.tied and h.bytes + r.size <= @max_bytes::bigint
+    cross join lateral (select ctid as at, * from leases where run_id = r.run_id offset 0) h
+    where h.token = r.token and r.namespace in ('', h.namespace) and not h.tied and h.bytes + r.size <= @max_bytes::bigint
       and (h.steps = 0 or not exists (select from steps s where s.run_id = r.run_id and s.status in (1, 2)))
       and (r.behind = '00000000-0000-0000-0000-000000000000'
           or exists (select from steps s where s.step_id = r.behind and s.xmin = pg_current_xact_id()::xid))
@@ -16,7 +18,7 @@ with results as (
     update payloads p set output = e.output, output_meta = e.output_meta
     from ending e where p.run_id = e.run_id and (e.output is not null or e.output_meta <> '')
 ), freed as (
-    delete from leases l using ending e where l.run_id = e.run_id
+    delete from leases l using ending e where l.ctid = e.at
 )
 update runs r
 set status = 4, finished_at = e.now, steps = e.steps, bytes = e.bytes, final_token = e.token,

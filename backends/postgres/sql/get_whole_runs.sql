@@ -1,4 +1,5 @@
--- Runs by their ids, whole, in no order, whatever their namespace. A run that is not there: no row.
+-- Runs by their ids, whole, in no order, whatever their namespace. A run that is not there: no row. Leases are
+-- looked up one by one, however few there were when this was planned.
 select
     r.run_id, r.namespace, r.external_id, r.request_id, r.task_queue, r.workflow_type, r.version, r.status, r.priority, r.attempts, r.failures,
     case when l.progressed then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes), r.error,
@@ -10,5 +11,5 @@ select
     p.input, p.input_meta, p.output, p.output_meta
 from runs r
 join payloads p on p.run_id = r.run_id
-left join leases l on l.run_id = r.run_id
+left join lateral (select progressed, steps, bytes from leases where run_id = r.run_id offset 0) l on true
 where r.run_id = any(@run_ids::uuid[])

@@ -41,7 +41,7 @@ with starts as (
               and r.origin = 0 and (s.never or r.status <= 3)
             order by r.external_id limit 1) is not null)
 ), taking as materialized (
-    select worker_id from workers where worker_id = any(@takers::text[]) and status = 1 order by worker_id for key share skip locked
+    select worker_id from workers where worker_id = any(@takers::text[]) and status + 0 = 1 order by worker_id for key share skip locked
 ), passed as materialized (
     select m.meeting
     from unnest(@met::int[], @met_namespaces::text[], @met_queues::text[], @met_types::text[]) as m (meeting, namespace, task_queue, workflow_type)
@@ -51,7 +51,7 @@ with starts as (
         offset 0
     ) l
     where (select r.run_id from runs r
-           where r.lane_id = l.lane_id and r.status in (1, 3) and r.available_at <= @claimed_at
+           where r.lane_id = l.lane_id and r.available_at <= @claimed_at
            order by r.available_at limit 1) is not null
 ), fresh as materialized (
     select s.*, s.meeting > 0 and exists (select from taking t where t.worker_id = s.worker_id)

@@ -18,7 +18,7 @@ select
 from meeting m
 cross join lateral (
     select run_id, available_at, concurrency_key, concurrency_limit from runs
-    where lane_id = m.lane_id and status in (1, 3) and available_at <= @now
+    where lane_id = m.lane_id and available_at <= @now
     order by available_at, run_id
     limit @heads
 ) h

@@ -1,6 +1,6 @@
 -- Open runs that Kagzi ends by itself, soonest first, not locked. No row: there are none.
 select run_id, expires_at
 from runs
-where expires_at is not null and status <= 3
+where expires_at is not null and finished_at is null
 order by expires_at, run_id
 limit @limit
