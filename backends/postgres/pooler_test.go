@@ -15,7 +15,7 @@ import (
 var allPooled = flag.Bool("postgres.pooled", false, "try every chapter of the contract behind PgBouncer too, which takes some minutes")
 
 // pooledChapters are those whose statements differ from each other most.
-var pooledChapters = []string{"start", "claim", "step", "fence", "turn", "bell"}
+var pooledChapters = []string{"start", "taker", "claim", "step", "fence", "turn", "bell"}
 
 func TestStoreBehindAPooler(t *testing.T) {
 	if testing.Short() {
