@@ -22,9 +22,6 @@ var _ engine.Takers = (*Dispatcher)(nil)
 // Take turns credit of a seat into a grant for a run that is being started. Tables that could take it are asked in turn.
 func (d *Dispatcher) Take(start *engine.StartRun) engine.Taker {
 	now := engine.Micros(d.store.Now())
-	if start.AvailableAt.After(now) {
-		return nil
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx == nil || d.closed {
@@ -72,7 +69,7 @@ func (t *table) seatFor(start *engine.StartRun, now time.Time) *Seat {
 
 // nextSeat is the place of the seat that is to be served next; -1 when nobody here is to have the run. It needs t.mu.
 func (t *table) nextSeat(start *engine.StartRun, now time.Time) int {
-	if t.limited || !slices.Contains(t.types, start.Type) || !engine.Meets(t.offers, start.Requirements) ||
+	if start.AvailableAt.After(now) || t.limited || !slices.Contains(t.types, start.Type) || !engine.Meets(t.offers, start.Requirements) ||
 		time.Now().Before(t.again) || t.prefers(start.Queue, now) {
 		return -1
 	}
