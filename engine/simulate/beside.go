@@ -78,7 +78,8 @@ func turnsOf(calls []*memory.Call) []*engine.Turn {
 // repeat makes a call that was carried out in memory.
 func (b *beside) repeat(c *memory.Call, turn *engine.Turn) {
 	defer turn.Place()
-	in := []reflect.Value{reflect.ValueOf(engine.WithTurn(context.Background(), turn)), reflect.ValueOf(c.Params)}
+	ctx := engine.WithTakers(engine.WithTurn(context.Background(), turn), c.Takers)
+	in := []reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.Params)}
 	if c.Verb == "DrainWorker" {
 		in = append(in, reflect.ValueOf(time.Now()))
 	}

@@ -98,6 +98,7 @@ type Call struct {
 	Params any // as the method of engine.Store has it; nil when it has none
 	Write  bool
 	Turn   *engine.Turn // nil: it stands behind nothing
+	Takers Takers       // of StartRuns, once it was carried out
 	Answer any          // once it was carried out without an error
 	Err    error
 
@@ -110,6 +111,7 @@ func (d *Database) Commit(calls ...*Call) {
 	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}}
 	for _, c := range calls {
 		undo, rings := len(t.undo), len(t.rings)
+		t.call = c
 		if c.Err = c.Turn.Stands(); c.Err == nil {
 			c.Err = c.do(t)
 		}

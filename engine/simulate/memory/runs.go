@@ -10,17 +10,21 @@ import (
 
 // StartRuns makes runs, each of which may be refused alone.
 func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	return write(ctx, s, "StartRuns", starts, func(t *tx) ([]engine.Started, error) {
+	h := hands{takers: engine.TakersOf(ctx)}
+	answers, err := write(ctx, s, "StartRuns", starts, func(t *tx) ([]engine.Started, error) {
+		h.ask(t, starts)
 		answers := make([]engine.Started, len(starts))
 		for i := range starts {
-			answers[i] = t.start(&starts[i])
+			answers[i] = t.start(&starts[i], &h)
 		}
 		return answers, nil
 	})
+	h.settle(err)
+	return answers, err
 }
 
 // start makes the run if nothing stands against it.
-func (t *tx) start(p *engine.StartRun) engine.Started {
+func (t *tx) start(p *engine.StartRun, h *hands) engine.Started {
 	answer, repeated := t.requestedBefore(p)
 	switch {
 	case repeated:
@@ -28,7 +32,7 @@ func (t *tx) start(p *engine.StartRun) engine.Started {
 	case t.disabled(p.Namespace):
 		return engine.Started{Err: engine.NamespaceDisabled(p.Namespace)}
 	case t.insertRun(p):
-		t.ringQueue(p.Namespace, p.Queue)
+		t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: p.Namespace, Name: p.Queue, Taken: h.give(t, p.ID)})
 		if !p.DeadlineAt.IsZero() {
 			t.Ring(engine.Ring{Kind: engine.RingTimer})
 		}

@@ -11,6 +11,7 @@ import (
 // tx is one transaction: the only one at work on its database. What it has changed can be undone, last things first.
 type tx struct {
 	db    *Database
+	call  *Call
 	undo  []func()
 	fresh map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
 	old   map[engine.ID]*Run // and what they were before the call
