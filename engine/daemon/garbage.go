@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// leastGarbage is how much a server lets come together before it collects, in bytes, however little it keeps.
+	leastGarbage = 48 << 20
+	// worthReturning is how much the system is to have back at once.
+	worthReturning = 8 << 20
+	// calm is how long after a collection nothing more has to be collected in a server that is asked for little.
+	calm = 5 * time.Second
+)
+
+// spareCollector has what a server does not need any more collected when there is enough of it. Left to itself Go collects whenever the heap has
+// doubled: a server keeps little and throws much away, and spends a tenth of its time under load on going through that little again and again.
+// After the load the memory goes back to the system. With GOGC in the environment everything is as that says.
+//
+// It returns at once, and ends with ctx.
+func spareCollector(ctx context.Context, quietFor time.Duration) {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	collected := make(chan struct{}, 1)
+	lookOut(ctx, collected)
+	go func() {
+		percent := 100
+		defer func() { debug.SetGCPercent(100) }()
+		quiet := time.NewTimer(quietFor)
+		defer quiet.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-collected:
+				if next := percentFor(measure("/gc/heap/live:bytes")); next != percent {
+					percent = next
+					debug.SetGCPercent(percent)
+				}
+				quiet.Reset(quietFor)
+			case <-quiet.C:
+				unused := measure("/memory/classes/heap/objects:bytes") - measure("/gc/heap/live:bytes") + measure("/memory/classes/heap/free:bytes")
+				if unused > worthReturning {
+					debug.FreeOSMemory()
+				}
+			}
+		}
+	}()
+}
+
+// lookOut tells of every collection.
+func lookOut(ctx context.Context, collected chan<- struct{}) {
+	runtime.AddCleanup(new([64]byte), func(struct{}) {
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case collected <- struct{}{}:
+		default:
+		}
+		lookOut(ctx, collected)
+	}, struct{}{})
+}
+
+// percentFor is by how many percent of what was kept the heap may grow, in steps, since to change it stops everything for a moment.
+func percentFor(live int64) int {
+	percent := 100
+	for percent < 1600 && live*int64(percent)*2 <= leastGarbage*100 {
+		percent *= 2
+	}
+	return percent
+}
+
+// measure is one of the runtime's figures.
+func measure(name string) int64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}

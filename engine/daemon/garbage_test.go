@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestTheHeapMayGrowByAFixedAmountWhileItIsSmall(t *testing.T) {
+	for _, test := range []struct {
+		live    int64
+		percent int
+	}{
+		{0, 1600}, {2 << 20, 1600}, {6 << 20, 800}, {10 << 20, 400}, {12 << 20, 400}, {13 << 20, 200}, {24 << 20, 200}, {25 << 20, 100}, {1 << 40, 100},
+	} {
+		percent := percentFor(test.live)
+		if percent != test.percent {
+			t.Errorf("with %d bytes kept: %d %%, want %d", test.live, percent, test.percent)
+		}
+		if percent > 100 && test.live*int64(percent)/100 > leastGarbage {
+			t.Errorf("with %d bytes kept %d of garbage may come together", test.live, test.live*int64(percent)/100)
+		}
+	}
+}
+
+func TestCollectionsAreRareUnderLoadAndMemoryGoesBackAfterIt(t *testing.T) {
+	if os.Getenv("GOGC") != "" {
+		t.Skip("NOT RUN: GOGC is set")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	spareCollector(ctx, time.Millisecond)
+	for measure("/gc/gogc:percent") == 100 {
+		runtime.GC()
+		if t.Context().Err() != nil {
+			t.Fatal("after collections the heap may grow by no more than it keeps")
+		}
+	}
+	garbage := make([]byte, 4*worthReturning)
+	for i := range garbage {
+		garbage[i] = 1
+	}
+	before := measure("/memory/classes/heap/released:bytes")
+	runtime.KeepAlive(garbage)
+	garbage = nil
+	for measure("/memory/classes/heap/released:bytes")-before < 2*worthReturning {
+		runtime.Gosched()
+		if t.Context().Err() != nil {
+			t.Fatal("the memory stays with the process")
+		}
+	}
+	stop()
+	for measure("/gc/gogc:percent") != 100 {
+		runtime.Gosched()
+	}
+	debug.SetGCPercent(100)
+}
