@@ -32,6 +32,28 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 	}
 }
 
+// askedBy keeps whom a start says that its run may be given to.
+type askedBy struct {
+	stubStore
+	takers engine.Takers
+}
+
+func (a *askedBy) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	a.takers = engine.TakersOf(ctx)
+	return []engine.Started{{RunID: starts[0].ID}}, nil
+}
+
+func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {
+	store := &askedBy{}
+	s, conn := serve(t, store)
+	if _, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	if store.takers != engine.Takers(s.dispatcher) {
+		t.Errorf("the store may ask %v, want the dispatcher", store.takers)
+	}
+}
+
 func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 	const other = "00-1af7651916cd43dd8448eb211c80319c-a7ad6b7169203331-01"
 	start := func(t *testing.T, tracer *tracetest.SpanRecorder) (kept []string) {
