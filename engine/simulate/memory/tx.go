@@ -151,10 +151,6 @@ func (t *tx) Ring(r engine.Ring) {
 
 func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
 
-func (t *tx) ringQueue(namespace, queue string) {
-	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
-}
-
 func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
 
 // tellEndings puts what runs have come to with the rings of their ends.
