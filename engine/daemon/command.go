@@ -67,7 +67,7 @@ setting that names one can be credential:NAME, which systemd hands over by LoadC
 		}
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
-		spareCollector(ctx, calm)
+		spareCollector(ctx, lookEvery)
 		heard, lost, deaf := hangups()
 		defer deaf()
 		r := &reloading{heard: heard, lost: lost, stop: stop, read: read, level: level}

@@ -14,8 +14,9 @@ const (
 	leastGarbage = 48 << 20
 	// worthReturning is how much the system is to have back at once.
 	worthReturning = 8 << 20
-	// calm is how long after a collection nothing more has to be collected in a server that is asked for little.
-	calm = 5 * time.Second
+	// lookEvery is how often a look is taken whether a server still works: where it has asked for less than littleWork bytes since, it does not.
+	lookEvery  = 3 * time.Second
+	littleWork = 1 << 20
 )
 
 // spareCollector has what a server does not need any more collected when there is enough of it. Left to itself Go collects whenever the heap has
@@ -23,7 +24,7 @@ const (
 // After the load the memory goes back to the system. With GOGC in the environment everything is as that says.
 //
 // It returns at once, and ends with ctx.
-func spareCollector(ctx context.Context, quietFor time.Duration) {
+func spareCollector(ctx context.Context, lookEvery time.Duration) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
@@ -32,8 +33,9 @@ func spareCollector(ctx context.Context, quietFor time.Duration) {
 	go func() {
 		percent := 100
 		defer func() { debug.SetGCPercent(100) }()
-		quiet := time.NewTimer(quietFor)
-		defer quiet.Stop()
+		look := time.NewTicker(lookEvery)
+		defer look.Stop()
+		asked := int64(0)
 		for {
 			select {
 			case <-ctx.Done():
@@ -43,15 +45,20 @@ func spareCollector(ctx context.Context, quietFor time.Duration) {
 					percent = next
 					debug.SetGCPercent(percent)
 				}
-				quiet.Reset(quietFor)
-			case <-quiet.C:
-				unused := measure("/memory/classes/heap/objects:bytes") - measure("/gc/heap/live:bytes") + measure("/memory/classes/heap/free:bytes")
-				if unused > worthReturning {
+			case <-look.C:
+				before := asked
+				asked = measure("/gc/heap/allocs:bytes")
+				if asked-before < littleWork && unused() > worthReturning {
 					debug.FreeOSMemory()
 				}
 			}
 		}
 	}()
+}
+
+// unused is what the process has of the system for its heap and does not need, in bytes.
+func unused() int64 {
+	return measure("/memory/classes/heap/objects:bytes") - measure("/gc/heap/live:bytes") + measure("/memory/classes/heap/free:bytes")
 }
 
 // lookOut tells of every collection.
