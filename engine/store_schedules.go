@@ -14,7 +14,8 @@ type Schedules interface {
 	// UpdateSchedule replaces all of a schedule that a person decides about: every field of p.Schedule but its counters,
 	// LastFiredAt, Buffered (which it drops unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is the one that
 	// was read; another one is ErrConflict, unless the schedule stands exactly so already. The revision grows, Broken is
-	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled.
+	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled. Where CronExpr and TimeZone stay, a NextFireAt that
+	// is p.Read, or is over at p.Now, brings back no tick that was decided about since.
 	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. Gone already is ErrNotFound.
 	DeleteSchedule(ctx context.Context, p DeleteScheduleParams) error
@@ -35,7 +36,8 @@ type Schedules interface {
 // ScheduleParams is a schedule as a person wants it.
 type ScheduleParams struct {
 	Schedule Schedule
-	Method   string // for the audit: "PauseWorkflowSchedule", …
+	Read     time.Time // of UpdateSchedule: the NextFireAt that was read with the revision; unset: not known
+	Method   string    // for the audit: "PauseWorkflowSchedule", …
 	Reason   string
 	By       Actor
 	AuditID  ID

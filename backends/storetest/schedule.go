@@ -219,6 +219,19 @@ var scheduleCases = []testCase{
 		s.sameTime("next fire at", got.NextFireAt, plan.NextFireAt.Add(time.Minute))
 		equal(s, "max catchup", got.MaxCatchup, 7)
 	}},
+	{"nor does one whose time is before that tick", func(s *stage) {
+		plan := s.plan(overlapping(engine.OverlapSkip))
+		read, early := s.schedule(plan.ID), s.now
+		s.now = plan.NextFireAt
+		s.fire(s.fireParams(plan.ID, 1))
+		update := engine.ScheduleParams{
+			Schedule: read, Read: read.NextFireAt, Method: "PauseWorkflowSchedule", By: somebody, AuditID: s.id(), Now: early,
+		}
+		update.Schedule.Enabled = false
+		_, err := s.store.UpdateSchedule(s.ctx, update)
+		s.must(err, "UpdateSchedule")
+		s.sameTime("next fire at", s.schedule(plan.ID).NextFireAt, plan.NextFireAt.Add(time.Minute))
+	}},
 	{"a change by a person makes an older decision stale", func(s *stage) {
 		plan := s.plan()
 		p := s.fireParams(plan.ID, 1)

@@ -61,7 +61,7 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	if err != nil {
 		return engine.Schedule{}, err
 	}
-	wanted := revised(s, p.Schedule, b.now)
+	wanted := revised(s, p.Schedule, engine.Micros(p.Read), b.now)
 	if sameSchedule(s, &wanted) {
 		return *s, nil
 	}
@@ -81,9 +81,9 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 }
 
 // revised is the schedule as a person wants it, with what only Kagzi decides about as it is. Ticks that have been decided about since the person
-// looked stay so: nobody asks for one that is over by leaving NextFireAt as it was.
-func revised(s *engine.Schedule, wanted engine.Schedule, now time.Time) engine.Schedule {
-	if !wanted.NextFireAt.After(now) && !wanted.NextFireAt.IsZero() && s.NextFireAt.After(wanted.NextFireAt) &&
+// looked stay so: nobody asks for one by leaving NextFireAt as it was read, whatever the time was then.
+func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) engine.Schedule {
+	if (!wanted.NextFireAt.After(now) || wanted.NextFireAt.Equal(read)) && !wanted.NextFireAt.IsZero() && s.NextFireAt.After(wanted.NextFireAt) &&
 		wanted.CronExpr == s.CronExpr && wanted.TimeZone == s.TimeZone {
 		wanted.NextFireAt = s.NextFireAt
 	}

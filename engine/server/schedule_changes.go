@@ -110,7 +110,7 @@ func (s *Server) changeSchedule(
 			return nil, err
 		}
 		p := s.scheduleParams(ctx, method, reason)
-		p.Schedule = before
+		p.Schedule, p.Read = before, before.NextFireAt
 		if err := change(&p.Schedule); err != nil {
 			return nil, err
 		}
