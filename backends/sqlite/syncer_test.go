@@ -20,10 +20,20 @@ func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan int32) {
 	s = openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
 	insert(t, s, "first") // whose sync is the library's
 	begun, end = make(chan struct{}), make(chan int32)
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) }) // before the store is closed, which waits for its syncs
 	s.writer.syncer.sync = func(log uintptr) int32 {
-		begun <- struct{}{}
-		if code := <-end; code != lib.SQLITE_OK {
-			return code
+		select {
+		case begun <- struct{}{}:
+		case <-over:
+			return syncData(log)
+		}
+		select {
+		case code := <-end:
+			if code != lib.SQLITE_OK {
+				return code
+			}
+		case <-over:
 		}
 		return syncData(log)
 	}
