@@ -17,7 +17,8 @@ func operationsOf(ctx context.Context) context.Context {
 }
 
 // receive reads one operation, has the next one received, and carries its own out. Those of one run are carried out in their order,
-// everything else at once. Each operation has a goroutine, and the stack that it grew ends with it: one that waits is small.
+// everything else at once. While there are others under way the goroutine for the next is one of the crew. Otherwise it is a new one, which is small:
+// it may have long to wait, and there may be many thousands of such sessions.
 func (w *session) receive(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer) {
 	request, err := stream.Recv()
 	if err != nil {
@@ -30,7 +31,11 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 		return
 	}
 	if f := w.enter(request); f != nil {
-		go w.receive(ctx, operations, stream)
+		if len(w.room) > 1 {
+			w.server.crew.do(w.next)
+		} else {
+			go w.next()
+		}
 		w.carryOut(operations, f)
 	}
 }

@@ -92,6 +92,7 @@ type Server struct {
 	hub      hub      // of every change in a namespace
 	doorway  doorway
 	sessions sessions
+	crew     crew // of their operations
 	events   *Events
 	activity activity
 	counters counters
@@ -175,6 +176,7 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	s.events.note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
 	defer s.watchKeys()()
+	defer s.crew.dismiss()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

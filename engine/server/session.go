@@ -24,6 +24,7 @@ type session struct {
 	bell   chan struct{} // rung when the worker may have lost leases, or is to drain
 	end    context.CancelCauseFunc
 	room   chan struct{} // a place for each unanswered operation
+	next   func()        // receives the next operation
 	calls  sync.WaitGroup
 	// refused is what operations that build on others are held against.
 	refused refusals
@@ -61,7 +62,9 @@ func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 	}
 	s.sessions.add(w)
 	defer s.sessions.remove(w)
-	go w.receive(ctx, operationsOf(ctx), stream)
+	operations := operationsOf(ctx)
+	w.next = func() { w.receive(ctx, operations, stream) }
+	go w.next()
 
 	err := w.serve(ctx)
 	w.close()
