@@ -63,6 +63,9 @@ func keepText(keep map[engine.RunStatus]time.Duration) string {
 
 // mapText is a map as compact JSON with sorted keys, nothing for none.
 func mapText[K comparable, V any](m map[K]V) string {
+	if texts, ok := any(m).(map[string]string); ok {
+		return engine.MapText(texts)
+	}
 	if len(m) == 0 {
 		return ""
 	}

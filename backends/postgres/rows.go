@@ -59,6 +59,11 @@ func (c jsonColumn[T]) ScanText(v pgtype.Text) error {
 	if v.String == "" {
 		return nil
 	}
+	if m, ok := any(c.to).(*map[string]string); ok {
+		var err error
+		*m, err = engine.ReadMapText(v.String)
+		return err
+	}
 	return json.Unmarshal([]byte(v.String), c.to)
 }
 

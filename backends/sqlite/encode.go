@@ -21,6 +21,9 @@ func encode(v any) string {
 
 // encodeMap is canonical: the keys are sorted.
 func encodeMap[V any](m map[string]V) string {
+	if texts, ok := any(m).(map[string]string); ok {
+		return engine.MapText(texts)
+	}
 	if len(m) == 0 {
 		return ""
 	}

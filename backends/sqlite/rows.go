@@ -168,7 +168,13 @@ func decode(text string, v any, err *error) {
 	if text == "" || *err != nil {
 		return
 	}
-	if bad := json.Unmarshal([]byte(text), v); bad != nil {
+	var bad error
+	if m, ok := v.(*map[string]string); ok {
+		*m, bad = engine.ReadMapText(text)
+	} else {
+		bad = json.Unmarshal([]byte(text), v)
+	}
+	if bad != nil {
 		*err = fmt.Errorf("a JSON column holds what is none: %w", bad)
 	}
 }
