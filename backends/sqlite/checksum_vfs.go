@@ -34,6 +34,9 @@ const (
 var register = sync.OnceValue(func() error {
 	tls := libc.NewTLS()
 	defer tls.Close()
+	if err := keepCacheShort(tls); err != nil { // before SQLite is first used
+		return err
+	}
 	for name, base := range map[string]string{checkedVFS: "", checkedLocklessVFS: lockless} {
 		if err := registerBefore(tls, name, base); err != nil {
 			return err

@@ -42,6 +42,17 @@ func code(err error) int {
 	return 0
 }
 
+// failedWrite says that the disk failed a write or a sync.
+func failedWrite(err error) bool {
+	if e, ok := errors.AsType[*libError](err); ok {
+		switch e.code {
+		case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE:
+			return true
+		}
+	}
+	return false
+}
+
 func isFull(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 
 // fatal is err as a FatalError when it is one, for a write or, with reading, for a read: a read that failed has lost nothing.

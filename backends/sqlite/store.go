@@ -146,9 +146,9 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	return nil
 }
 
-// refusedToOpen gives damage its exit code and what to do about it.
+// refusedToOpen gives damage, and a disk that fails writes, their exit codes and what to do about it.
 func refusedToOpen(path string, err error) error {
-	if failure := fatal(err, true); failure != nil {
+	if failure := fatal(err, !failedWrite(err)); failure != nil {
 		err = failure
 	}
 	return fmt.Errorf("open the database %s: %w", path, err)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	lib "modernc.org/sqlite/lib"
+
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -36,6 +38,10 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv("KAGZI_TEST_LOOK"); path != "" {
 		fmt.Println(lookAt(path))
 		return
+	}
+	if err := register(); err != nil { // before a test uses SQLite as another program would
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -325,5 +331,21 @@ func TestWhatTheLogHoldsIsFoldedIntoTheFileAtTheStart(t *testing.T) {
 	}
 	if page, _, err := again.ListRuns(t.Context(), engine.RunFilter{Namespace: "default"}, engine.Page{Limit: 10}); err != nil || len(page) != 1 {
 		t.Errorf("runs after the start = %v, %v, want one", page, err)
+	}
+}
+
+func TestADiskThatFailsWritesAtTheStartHasTheExitCodeOfOneThatFailsThemLater(t *testing.T) {
+	for code, want := range map[int]int{
+		lib.SQLITE_IOERR_WRITE: 70, lib.SQLITE_IOERR_FSYNC: 70, lib.SQLITE_IOERR_TRUNCATE: 70, lib.SQLITE_IOERR_DIR_FSYNC: 70,
+		lib.SQLITE_CORRUPT: 71, lib.SQLITE_IOERR_READ: 0, lib.SQLITE_CANTOPEN: 0, lib.SQLITE_FULL: 0,
+	} {
+		got := 0
+		var coded interface{ ExitCode() int }
+		if errors.As(refusedToOpen("any.db", &libError{code, "of a test"}), &coded) {
+			got = coded.ExitCode()
+		}
+		if got != want {
+			t.Errorf("exit code for %d is %d, want %d", code, got, want)
+		}
 	}
 }

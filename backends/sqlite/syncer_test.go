@@ -40,6 +40,16 @@ func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan int32) {
 	return s, begun, end
 }
 
+// synced waits until the sync of the write that is to be answered begins.
+func synced(t *testing.T, begun <-chan struct{}, answer <-chan error) {
+	t.Helper()
+	select {
+	case <-begun:
+	case err := <-answer:
+		t.Fatalf("answer without a sync: %v", err)
+	}
+}
+
 func insert(t *testing.T, s *Store, name string) {
 	t.Helper()
 	if err := <-inserting(s, name, nil); err != nil {
@@ -65,7 +75,7 @@ func inserting(s *Store, name string, atWork chan struct{}) <-chan error {
 func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
 	s, begun, end := syncing(t)
 	first := inserting(s, "a", nil)
-	<-begun
+	synced(t, begun, first)
 	atWork := make(chan struct{})
 	second := inserting(s, "b", atWork)
 	<-atWork
@@ -80,7 +90,7 @@ func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	<-begun
+	synced(t, begun, second)
 	select {
 	case err := <-second:
 		t.Fatalf("answer before its own sync: %v", err)
@@ -95,7 +105,7 @@ func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
 func TestWhoHasReadWhatIsNotDurableWaitsForTheSync(t *testing.T) {
 	s, begun, end := syncing(t)
 	answer := inserting(s, "a", nil)
-	<-begun
+	synced(t, begun, answer)
 	ctx, giveUp := context.WithCancel(t.Context())
 	n, err := read(ctx, s, "count", func(r session) (n int, err error) {
 		err = r.query(&knownNamespacesSQL, func(*row) error {
@@ -120,7 +130,7 @@ func TestWhoHasReadWhatIsNotDurableWaitsForTheSync(t *testing.T) {
 func TestASyncThatFailsIsTheEndOfAnswers(t *testing.T) {
 	s, begun, end := syncing(t)
 	first := inserting(s, "a", nil)
-	<-begun
+	synced(t, begun, first)
 	atWork := make(chan struct{})
 	second := inserting(s, "b", atWork)
 	<-atWork
@@ -160,7 +170,7 @@ func TestASyncThatFailsIsTheEndOfAnswers(t *testing.T) {
 func TestAStoreIsClosedOnceItsLastCommitIsDurable(t *testing.T) {
 	s, begun, end := syncing(t)
 	answer := inserting(s, "a", nil)
-	<-begun
+	synced(t, begun, answer)
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
 	<-s.closed

@@ -1,0 +1,55 @@
+package sqlite
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
+)
+
+func TestThePageCacheForgetsTheNumberThatPagesAreExchangedBy(t *testing.T) {
+	if err := register(); err != nil {
+		t.Fatal(err)
+	}
+	if rekeySystem == nil {
+		t.Fatal("SQLite was used before its page cache could be stood before")
+	}
+	system := rekeySystem
+	t.Cleanup(func() { rekeySystem = system })
+	exchanged := map[uintptr]uint32{} // the highest number that a cache was given
+	rekeySystem = func(tls *libc.TLS, cache, page uintptr, before, after uint32) {
+		exchanged[cache] = max(exchanged[cache], after)
+		system(tls, cache, page, before, after)
+	}
+	c, err := connect(dsn(filepath.Join(t.TempDir(), "any.db"), "journal_mode(wal)", "cache_size(-65536)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.close() })
+	if err := c.script(t.Context(), "create table any (key integer primary key, text text); begin"); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 3000 { // in no order, so that pages are split in the midst of others
+		if err := c.script(t.Context(), fmt.Sprintf("insert or ignore into any values (%d, '%0200d')", random.IntN(1e6), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(exchanged) != 1 {
+		t.Fatalf("pages of %d caches were exchanged, want those of one", len(exchanged))
+	}
+	for cache, highest := range exchanged {
+		if highest != lockByte/4096+1 {
+			t.Errorf("no page had the number of the locks' page, %d, the highest was %d", lockByte/4096+1, highest)
+		}
+		if pages := (*lib.TPCache1)(memory(cache)).FiMaxKey; pages > 3000 {
+			t.Errorf("the cache takes %d for the highest number that it holds", pages)
+		}
+	}
+	if err := c.script(t.Context(), "commit; pragma integrity_check"); err != nil {
+		t.Fatal(err)
+	}
+}
