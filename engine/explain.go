@@ -90,7 +90,7 @@ func explainEnd(r *Run, now time.Time) Explanation {
 		if r.Error != nil {
 			e.Summary += ": " + r.Error.Message
 		}
-		e.add("`kagzi workflow retry %s` runs it again from the step that failed", r.ID)
+		e.add("`kagzi workflow retry %s` runs it again and keeps what its completed steps came to", r.ID)
 	}
 	return e
 }

@@ -34,6 +34,9 @@ func TestExplain(t *testing.T) {
 		{"failed", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error = RunFailed, at(-time.Second), declined
 		}, "failed 1 s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "kagzi workflow retry"},
+		{"terminated, where no step failed", func(c *Circumstances) {
+			c.Run.Status, c.Run.FinishedAt = RunTerminated, at(-time.Second)
+		}, "terminated 1 s ago", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
 		{"running", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.AvailableAt = RunRunning, "w1", time.Time{}
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, Attempt: 2, StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}

@@ -30,8 +30,8 @@ type Views interface {
 	// ListHandlers is the runs that handle a run's failure, and ListRetries those that it was retried as, by ID.
 	ListHandlers(ctx context.Context, namespace string, run ID) ([]Run, error)
 	ListRetries(ctx context.Context, namespace string, run ID) ([]Run, error)
-	// Circumstances is what Explain needs to know of a run, all at one moment. RunNotFound.
-	Circumstances(ctx context.Context, namespace string, run ID) (Circumstances, error)
+	// Circumstances is what Explain needs to know of a run, all at one moment. now decides about its place in a line. RunNotFound.
+	Circumstances(ctx context.Context, namespace string, run ID, now time.Time) (Circumstances, error)
 
 	// GetSchedule goes by id or, when ref is none, by name; ErrNotFound.
 	GetSchedule(ctx context.Context, namespace, ref string) (Schedule, error)
@@ -96,7 +96,8 @@ type Circumstances struct {
 	// RunningInQueue and RunningOfType count leases: of the queue, and of the run's type in it.
 	RunningInQueue int
 	RunningOfType  int
-	// RunningOfKey counts leases of its ConcurrencyKey, and AheadInLine the runs that are Gated by it before this one.
+	// RunningOfKey counts leases of its ConcurrencyKey, and AheadInLine the runs that are Gated by it and that Claim would take before this
+	// one, by HeldAt, if they were due: those held for StarvationAfter or longer, then by priority, then by HeldAt, then by ID.
 	RunningOfKey int
 	AheadInLine  int
 	// LastPause is who paused the run, when and why, if that is known. The store leaves it to its caller, who has ListAudit.

@@ -46,8 +46,8 @@ type HeartbeatParams struct {
 	Completed  int // since the last accepted heartbeat
 	Failed     int
 	Stats      *WorkerStats // nil: as before
-	Held       []Lease
-	Whole      bool // Held names every run that the worker holds
+	Held       []Lease      // each any number of times
+	Whole      bool         // Held names every run that the worker holds
 	NameWithin time.Duration
 	Now        time.Time
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/engine"
@@ -317,5 +318,35 @@ func TestADatabaseIsNotCopiedIntoItself(t *testing.T) {
 			t.Errorf("%s: %v, want a refusal", kind, err)
 		}
 		openStore(t, url)
+	}
+}
+
+func TestABackupIsNotRestoredOverAFileThatWasMoved(t *testing.T) {
+	t.Parallel()
+	from, to := freshURL(t, "sqlite"), freshURL(t, "sqlite")
+	store, err := backends.Open(t.Context(), from, engine.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(start(t, store), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "backup.db")
+	if _, err := backends.Backup(t.Context(), from, file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	restore := engine.RestoreParams{File: file, URL: from, Force: true, Now: time.Now()}
+	if _, err := backends.Restore(t.Context(), restore); !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "was moved to") {
+		t.Errorf("restore: %v, want a refusal that names where the rows are", err)
+	}
+	refuses(t, from, "it was moved")
+	if err := backends.Release(t.Context(), from, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backends.Restore(t.Context(), restore); err != nil {
+		t.Errorf("restore after the release: %v", err)
 	}
 }

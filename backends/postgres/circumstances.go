@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,7 +18,7 @@ var getRunSQL string
 var getCircumstancesSQL string
 
 // Circumstances is one snapshot.
-func (s *Store) Circumstances(ctx context.Context, namespace string, run engine.ID) (c engine.Circumstances, err error) {
+func (s *Store) Circumstances(ctx context.Context, namespace string, run engine.ID, now time.Time) (c engine.Circumstances, err error) {
 	one := args{"run_id": [16]byte(run)}
 	missing := true
 	batch := &pgx.Batch{}
@@ -38,7 +39,7 @@ func (s *Store) Circumstances(ctx context.Context, namespace string, run engine.
 		c.Workers, err = pgx.CollectRows(rows, scanWorker)
 		return err
 	})
-	batch.Queue(getCircumstancesSQL, one).Query(func(rows pgx.Rows) error {
+	batch.Queue(getCircumstancesSQL, merge(one, args{"starved_since": micros(now.Add(-engine.StarvationAfter))})).Query(func(rows pgx.Rows) error {
 		places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.RunningOfKey, &c.AheadInLine}
 		_, err := pgx.ForEachRow(rows, places, func() error { return nil })
 		return err

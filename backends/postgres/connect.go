@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/engine"
@@ -134,13 +135,13 @@ func connect(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.C
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if final := refusal(err); final != nil {
+		if final := config.refusal(err); final != nil {
 			return nil, final
 		}
 		if time.Now().Add(pause).After(deadline) {
-			return nil, translate("connect to the database", err)
+			return nil, config.unreached(err)
 		}
-		o.Log.Warn("the database does not answer yet; trying again", "in", pause)
+		o.Log.Warn("the database does not answer yet; trying again", "database", describeDatabase(config), "why", why(err), "in", pause)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -150,17 +151,45 @@ func connect(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.C
 }
 
 // refusal is why the database turned us away for good, nil when it may let us in later.
-func refusal(err error) error {
+func (a *address) refusal(err error) error {
 	if err := refusedParameter(err); err != nil {
 		return err
 	}
 	switch state := sqlState(err); {
 	case strings.HasPrefix(state, "28"):
-		return errors.New("the database refuses this user or password")
+		return fmt.Errorf("the database %s refuses the user %q or its password", describeDatabase(a), a.ConnConfig.User)
 	case state == "3D000":
-		return errors.New("there is no database of this name on the server")
+		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb %s", describeDatabase(a), a.ConnConfig.Database)
 	}
 	return nil
+}
+
+// unreached is what who named the database learns when no connection to it came about: where it is and why, which no caller of a store is told.
+func (a *address) unreached(err error) error {
+	if final := a.refusal(err); final != nil {
+		return final
+	}
+	return unavailable("the database %s does not answer: %s", describeDatabase(a), why(err))
+}
+
+// why is the reason for which no connection came about, without the address, the user and all else that the driver says around it.
+func why(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return translateState("connect", e).Error()
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		return e.Err.Error()
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return "no answer in time"
+	}
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err.Error()
 }
 
 //go:embed sql/server_settings.sql

@@ -59,10 +59,7 @@ func OpenEnd(ctx context.Context, address string) (*End, error) {
 func (e *End) connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := e.config.dial(ctx)
 	if err != nil {
-		if final := refusal(err); final != nil {
-			return nil, final
-		}
-		return nil, translate("connect to the database", err)
+		return nil, e.config.unreached(err)
 	}
 	if e.config.pooled() {
 		conn.Close(context.WithoutCancel(ctx))

@@ -217,10 +217,7 @@ func withConnection(ctx context.Context, url string, do func(conn *pgx.Conn) err
 	}
 	conn, err := config.dial(ctx)
 	if err != nil {
-		if final := refusal(err); final != nil {
-			return final
-		}
-		return translate("connect to the database", err)
+		return config.unreached(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	return do(conn)

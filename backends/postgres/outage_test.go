@@ -116,7 +116,7 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 	if killed := killBackends(t, admin, name, "%pg_advisory_lock_shared%"); killed != 1 {
 		t.Fatalf("killed %d listening connections, want 1", killed)
 	}
-	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll}) // for nobody is heard
 	for deadline := time.Now().Add(20 * time.Second); s.bell.mode() != "listen"; {
 		if time.Now().After(deadline) {
 			t.Fatalf("notifications = %q, want listen", s.bell.mode())
@@ -125,6 +125,7 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll}) // for what nobody heard since then
 	other := openAt(t, url)
 	start(t, other, 1)
 	awaitRing(t, rings, engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders"})

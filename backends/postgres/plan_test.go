@@ -103,6 +103,24 @@ func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *te
 	}
 }
 
+// A plan that is made when the first worker has come stays when there are thousands.
+func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *testing.T) {
+	url := pgtest.URL(t)
+	s := openAt(t, url)
+	register(t, s, "w1")
+	conn := planConnection(t, url)
+	if _, err := conn.Exec(t.Context(), "vacuum analyze workers"); err != nil {
+		t.Fatal(err)
+	}
+	hots := hotStatements(t)
+	for name, index := range map[string]string{"lock_beating": "workers_pkey", "heartbeats": "workers_pkey", "held_by": "leases_worker"} {
+		plan := explain(t, conn, name, hots[name])
+		if line := wasteful(plan, false); line != "" || !strings.Contains(plan, index) {
+			t.Errorf("%s does not look into %s for single rows: %s\n%s", name, index, line, plan)
+		}
+	}
+}
+
 // inOrder are those that walk along an index, as far as they are asked to.
 var inOrder = map[string]bool{"list_expiring": true, "list_timed_out": true, "due_schedules": true}
 
@@ -148,6 +166,7 @@ var indexOf = map[string]string{
 	"open_of": "runs_schedule_open", "open_retry": "runs_retried", "list_retried": "runs_retried", "next_signal": "signals_waiting",
 	"get_signal": "signals_id", "count_signals": "signals_waiting", "prune_fires": "fires_old", "list_timed_out": "steps_timeout",
 	"requested": "runs_request", "open_external": "runs_external_active", "held_by": "leases_worker",
+	"lock_beating": "workers_pkey", "heartbeats": "workers_pkey",
 }
 
 func hotStatements(t *testing.T) map[string]planned {
@@ -156,6 +175,7 @@ func hotStatements(t *testing.T) map[string]planned {
 	run := args{"run_id": id[0]}
 	runs := args{"run_ids": id}
 	now := time.Now().UnixMicro()
+	workers := []string{"w1", "w2"}
 	meet := args{"namespace": "default", "task_queue": "orders", "types": []string{"order"}, "offer_keys": []string{"gpu"},
 		"offer_values": []string{""}, "now": now}
 	key := args{"namespace": "default", "workflow_type": "order", "concurrency_key": "k"}
@@ -174,9 +194,11 @@ func hotStatements(t *testing.T) map[string]planned {
 		"history":    {historySQL, merge(run, args{"sequence": int64(0), "bytes": int64(1000)})},
 	}
 	for name, a := range map[string]args{
-		"get_run_state": runs, "get_lease": runs, "held_by": {"worker_id": "w1"},
+		"get_run_state": runs, "get_lease": runs, "held_by": {"worker_ids": workers},
 		"list_due": merge(meet, args{"heads": 10, "starved_since": now}), "gate_runs": merge(runs, args{"now": now}),
-		"count_queue": {"namespace": "default", "task_queue": "orders"}, "first_gated": key,
+		"lock_beating": {"worker_ids": workers},
+		"heartbeats":   {"worker_ids": workers, "active": []int64{1, 2}, "completed": []int64{1, 2}, "failed": []int64{1, 2}, "stats": workers, "now": []int64{now, now}},
+		"count_queue":  {"namespace": "default", "task_queue": "orders"}, "first_gated": key,
 		"count_keys":    {"namespace": "default", "types": []string{"order"}, "keys": []string{"k"}},
 		"list_expiring": {"limit": 100}, "list_timed_out": {"limit": 100}, "due_schedules": {"limit": 100},
 		"list_prunable": {"namespace": "default", "status": 4, "before": now, "limit": 100}, "list_retried": runs,

@@ -22,7 +22,8 @@ type Store struct {
 	clock      clock
 	bell       *bell
 	writer     *writer
-	background sync.WaitGroup // what the writer and loads have begun
+	beats      *beats
+	background sync.WaitGroup // what the writer, heartbeats and loads have begun
 	loads      loads
 
 	commits engine.CommitTally
@@ -104,6 +105,7 @@ func (s *Store) begin(ctx context.Context, config *address) error {
 		return err
 	}
 	s.writer = newWriter(s)
+	s.beats = &beats{store: s}
 	return nil
 }
 

@@ -32,6 +32,7 @@ type tx struct {
 	loaded map[engine.ID]*ledger.Run
 	stored map[engine.ID]stored
 	keys   map[int64]bool // whose locks it has
+	calls  int            // that it carries out
 }
 
 var _ ledger.Tx = (*tx)(nil)

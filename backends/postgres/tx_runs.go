@@ -112,21 +112,22 @@ var heldBySQL string
 // heldLease is a lease of a worker, not locked.
 type heldLease struct {
 	engine.Held
+	worker    string
 	claimedAt time.Time
 }
 
 func scanHeld(row pgx.CollectableRow) (h heldLease, err error) {
-	err = row.Scan(idOf(&h.Lease.RunID), tokenOf(&h.Lease.Token), &h.Lease.Namespace, timeOf(&h.claimedAt), timeOf(&h.GraceUntil), &h.CancelReason)
+	err = row.Scan(idOf(&h.Lease.RunID), tokenOf(&h.Lease.Token), &h.Lease.Namespace, &h.worker, timeOf(&h.claimedAt), timeOf(&h.GraceUntil), &h.CancelReason)
 	return h, err
 }
 
-func (t *tx) leasesOf(worker string) ([]heldLease, error) {
-	return collect(t, heldBySQL, args{"worker_id": worker}, scanHeld)
+func (t *tx) leasesOf(workers []string) ([]heldLease, error) {
+	return collect(t, heldBySQL, args{"worker_ids": workers}, scanHeld)
 }
 
 // HeldBy is for a worker that is locked, so that it gets no new leases meanwhile; what it loses until the runs are locked is left out.
 func (t *tx) HeldBy(worker string) ([]engine.ID, error) {
-	leases, err := t.leasesOf(worker)
+	leases, err := t.leasesOf([]string{worker})
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func (s *Store) CurrentLease(ctx context.Context, namespace string, run engine.I
 // HeldBy is what a worker holds.
 func (s *Store) HeldBy(ctx context.Context, workerID string) (held []engine.Held, err error) {
 	err = s.view(ctx, "list a worker's leases", func(ctx context.Context) error {
-		rows, err := s.views.Query(ctx, heldBySQL, args{"worker_id": workerID})
+		rows, err := s.views.Query(ctx, heldBySQL, args{"worker_ids": []string{workerID}})
 		if err != nil {
 			return err
 		}

@@ -106,10 +106,22 @@ func (t *tx) bury(old *engine.Worker, now time.Time) error {
 //go:embed sql/heartbeat.sql
 var heartbeatSQL string
 
-// Heartbeat writes the worker's row and, of leases, touches only those that are to be freed.
+// Heartbeat writes the worker's row, together with others', and looks at its leases. Only when some of these are to be freed, or the row is not
+// there for the taking, does it go alone.
 func (s *Store) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
+	if err := s.enter(); err != nil {
+		return engine.Beat{}, err
+	}
+	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	return write(s, "note a heartbeat", func(t *tx) (engine.Beat, error) { return t.heartbeat(&p) })
+	c := &beatCall{p: &p}
+	if err := s.beats.gather(c); err != nil {
+		return engine.Beat{}, err
+	}
+	if c.settled {
+		return c.beat, nil
+	}
+	return writeEntered(s, "note a heartbeat", func(t *tx) (engine.Beat, error) { return t.heartbeat(&p) })
 }
 
 func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, err error) {
@@ -118,48 +130,57 @@ func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, err error) 
 		"worker_id": p.WorkerID, "active": p.Active, "completed": p.Completed, "failed": p.Failed,
 		"stats": statsText(p.Stats), "now": micros(p.Now),
 	}, []any{numberOf(&beat.Status)}, func() { known = true })
-	leases, err := t.leasesOf(p.WorkerID)
+	leases, err := t.leasesOf([]string{p.WorkerID})
 	if err == nil && !known {
 		err = engine.WorkerNotFound(p.WorkerID)
 	}
 	if err != nil {
 		return beat, err
 	}
-	unnamed := make(map[engine.ID]heldLease, len(leases))
+	return beat, t.freeUnnamed(compare(p, leases, &beat), p)
+}
+
+// compare holds what the worker names against its leases, and returns those that are to be freed, because it holds them without knowing: the
+// answer to its claim was lost.
+func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (unnamed []heldLease) {
+	byRun := make(map[engine.ID]heldLease, len(leases))
 	for _, l := range leases {
-		unnamed[l.Lease.RunID] = l
+		byRun[l.Lease.RunID] = l
 	}
+	named := make(map[engine.ID]bool, len(p.Held))
 	for _, l := range p.Held {
-		held, ok := unnamed[l.RunID]
+		held, ok := byRun[l.RunID]
 		if !ok || held.Lease.Token != l.Token {
 			beat.Lost = append(beat.Lost, l)
 			continue
 		}
-		delete(unnamed, l.RunID)
+		named[l.RunID] = true
 		if !held.GraceUntil.IsZero() {
 			beat.Cancelling = append(beat.Cancelling, engine.Held{Lease: l, GraceUntil: held.GraceUntil, CancelReason: held.CancelReason})
 		}
 	}
-	if !p.Whole {
-		return beat, nil
-	}
-	return beat, t.freeUnnamed(leases, unnamed, p)
-}
-
-// freeUnnamed frees what the worker holds without knowing, because the answer to its claim was lost.
-func (t *tx) freeUnnamed(leases []heldLease, unnamed map[engine.ID]heldLease, p *engine.HeartbeatParams) error {
-	var old []engine.ID
 	for _, l := range leases {
-		if _, ok := unnamed[l.Lease.RunID]; ok && !l.claimedAt.Add(p.NameWithin).After(p.Now) {
-			old = append(old, l.Lease.RunID)
+		if p.Whole && !named[l.Lease.RunID] && !l.claimedAt.Add(p.NameWithin).After(p.Now) {
+			unnamed = append(unnamed, l)
 		}
 	}
-	old, err := t.still(old, func(r *ledger.Run) bool { return r.Current(unnamed[r.ID].Lease) })
-	if err != nil || len(old) == 0 {
+	return unnamed
+}
+
+// freeUnnamed frees these leases of the worker's, unless they are over.
+func (t *tx) freeUnnamed(unnamed []heldLease, p *engine.HeartbeatParams) error {
+	leases := make(map[engine.ID]engine.Lease, len(unnamed))
+	var ids []engine.ID
+	for _, l := range unnamed {
+		leases[l.Lease.RunID] = l.Lease
+		ids = append(ids, l.Lease.RunID)
+	}
+	ids, err := t.still(ids, func(r *ledger.Run) bool { return r.Current(leases[r.ID]) })
+	if err != nil || len(ids) == 0 {
 		return err
 	}
 	t.ringWorker(p.WorkerID)
-	return ledger.FreeRuns(t, old, p.Now)
+	return ledger.FreeRuns(t, ids, p.Now)
 }
 
 // statsText is the statistics as JSON, which knows no number that is none.

@@ -64,7 +64,7 @@ func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error)
 		return err
 	}
 	defer conn.Release() // closes the connection when the transaction is open still
-	t := &tx{ctx: ctx, store: s, conn: conn, batch: &pgx.Batch{}}
+	t := &tx{ctx: ctx, store: s, conn: conn, batch: &pgx.Batch{}, calls: 1}
 	t.batch.Queue("begin")
 	s.queueSettings(t.batch)
 	err = t.lockKeys(keys)
@@ -81,7 +81,7 @@ func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error)
 		return err
 	}
 	engine.Failpoint("postgres.after_commit")
-	s.commits.Add(1)
+	s.commits.Add(t.calls)
 	s.remember(t)
 	s.bell.ring(t.rings)
 	return nil

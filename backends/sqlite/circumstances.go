@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"slices"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -12,7 +13,7 @@ import (
 var getCircumstancesSQL string
 
 // Circumstances is one snapshot.
-func (s *Store) Circumstances(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
+func (s *Store) Circumstances(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
 	return read(ctx, s, "Circumstances", func(r session) (c engine.Circumstances, err error) {
 		c.Run, err = r.oneRun(engine.RunNotFound(run), &getRunSQL, text("namespace", namespace), idArg("run_id", run))
 		if err != nil {
@@ -30,7 +31,7 @@ func (s *Store) Circumstances(ctx context.Context, namespace string, run engine.
 			c.NamespaceEnabled, c.RunningInQueue, c.RunningOfType = r.flag(), int(r.num()), int(r.num())
 			c.RunningOfKey, c.AheadInLine = int(r.num()), int(r.num())
 			return nil
-		}, idArg("run_id", run))
+		}, idArg("run_id", run), instant("starved_since", engine.Micros(now.Add(-engine.StarvationAfter))))
 		return c, err
 	})
 }

@@ -24,6 +24,9 @@ func (r *restoring) compare(ctx context.Context) error {
 	if !r.before {
 		return nil
 	}
+	if err := r.refuseMoved(ctx); err != nil {
+		return err
+	}
 	used, err := r.compareRows(ctx)
 	if err != nil {
 		r.out.Progress = engine.Progress{Unknown: err.Error()}
@@ -33,6 +36,26 @@ func (r *restoring) compare(ctx context.Context) error {
 		return ErrHoldsRows
 	}
 	return nil
+}
+
+// refuseMoved refuses to replace a file whose rows have gone to another database: the runs of the backup would go on here as well. --force does not
+// mean that, for it is asked for wherever there are rows. A file that cannot be read says nothing of it.
+func (r *restoring) refuseMoved(ctx context.Context) (refusal error) {
+	old, err := look(r.target, nil)
+	if err != nil {
+		return nil
+	}
+	defer old.close()
+	if schema, err := schemaNumber(ctx, old); err != nil || schema < schemaOfStandings {
+		return nil
+	}
+	_ = old.query(ctx, &refusingStandingSQL, func(row *row) error {
+		if name, value := row.text(), row.text(); name == engine.StandingMoved {
+			refusal = &engine.Error{Kind: engine.KindPrecondition, Message: "restore: " + engine.ServingRefused(name, value).Error()}
+		}
+		return nil
+	})
+	return refusal
 }
 
 func (r *restoring) compareRows(ctx context.Context) (used bool, err error) {

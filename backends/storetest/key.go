@@ -57,6 +57,32 @@ var keyCases = []testCase{
 		s.sameTime("held at", run.HeldAt, time.Time{})
 		equal(s, "claimed", s.claim("w1").Run.ID, second)
 	}},
+	{"the line for a key is in the order in which its runs are taken", func(s *stage) {
+		preferred := func(p int) func(*engine.StartRun) { return func(r *engine.StartRun) { r.Priority = p } }
+		l := s.held(keyed("k", 1))
+		first := s.start(keyed("k", 1), preferred(-5))
+		s.pass(time.Second)
+		urgent := s.start(keyed("k", 1), preferred(5))
+		last := s.start(keyed("k", 1), preferred(-5))
+		s.start(keyed("other", 1))
+		for range 3 { // a claim that finds a lane held up looks no further in it
+			s.claimWith(s.claimParams("w1"))
+		}
+		line := func(when string, want ...engine.ID) {
+			s.Helper()
+			for ahead, id := range want {
+				c, err := s.store.Circumstances(s.ctx, space, id, s.now)
+				s.must(err, "Circumstances")
+				equal(s, fmt.Sprintf("gated %s, number %d", when, ahead), c.Run.Gated, true)
+				equal(s, fmt.Sprintf("ahead %s of number %d", when, ahead), c.AheadInLine, ahead)
+			}
+		}
+		line("at first", urgent, first, last)
+		s.pass(engine.StarvationAfter - time.Second)
+		line("when the first has waited long", first, urgent, last)
+		s.finish(l, "done")
+		equal(s, "claimed", s.claim("w1").Run.ID, first)
+	}},
 	{"a gated run does not stand in the way of others", func(s *stage) {
 		s.held(keyed("k", 1))
 		for range 20 {

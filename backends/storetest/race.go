@@ -275,6 +275,77 @@ var raceCases = []testCase{
 			s.cancel(l.RunID)
 		}
 	}},
+	{"of many heartbeats at once each says and does what it would alone", func(s *stage) {
+		for range rounds(3) {
+			s.beatAtOnce(s.beatKinds())
+		}
+	}},
+	{"heartbeats of one worker at once all count", func(s *stage) {
+		s.worker("w1")
+		s.worker("w2")
+		now := s.now
+		for _, err := range atOnce(3*racers, func(i int) error {
+			p := engine.HeartbeatParams{WorkerID: "w1", Active: 7, Completed: 1 + i%3, Failed: 1, Now: now.Add(time.Duration(i) * time.Second)}
+			if i%3 == 0 {
+				p.WorkerID = "w2"
+			}
+			_, err := s.store.Heartbeat(s.ctx, p)
+			return err
+		}) {
+			s.must(err, "Heartbeat")
+		}
+		for worker, want := range map[string]int64{"w1": (2 + 3) * racers, "w2": racers} {
+			w := s.workerState(worker)
+			equal(s, "active of "+worker, w.Active, 7)
+			equal(s, "completed of "+worker, w.Completed, want)
+		}
+		equal(s, "failed of w1", s.workerState("w1").Failed, 2*racers)
+	}},
+	{"heartbeats against the ends of leases: who is told nothing holds it still, or is told next time", func(s *stage) {
+		for range rounds(10) {
+			leases := make([]engine.Lease, racers)
+			ends := make([]engine.EndRunParams, racers)
+			for i := range leases {
+				worker := fmt.Sprint("w", i)
+				s.worker(worker)
+				run := s.start()
+				leases[i], ends[i] = s.claim(worker).Lease, s.endParams(run, "")
+			}
+			beat := func(i int) (engine.Beat, error) {
+				return s.store.Heartbeat(s.ctx, engine.HeartbeatParams{WorkerID: fmt.Sprint("w", i), Held: leases[i : i+1], Whole: true, Now: s.now})
+			}
+			beats := make([]engine.Beat, racers)
+			over := make([]bool, racers) // before its heartbeat
+			for _, err := range atOnce(2*racers, func(n int) (err error) {
+				i := n / 2
+				switch {
+				case n%2 == 0 && i%4 == 1: // the end first
+					if _, err = s.store.CancelRun(s.ctx, ends[i]); err == nil {
+						over[i] = true
+						beats[i], err = beat(i)
+					}
+				case n%2 == 0:
+					beats[i], err = beat(i)
+				case i%2 == 0:
+					_, err = s.store.CancelRun(s.ctx, ends[i])
+				}
+				return err
+			}) {
+				s.must(err, "Heartbeat or CancelRun")
+			}
+			for i := range leases {
+				status := s.run(leases[i].RunID).Status
+				told := len(beats[i].Lost) > 0
+				if told && status == engine.RunRunning || over[i] && !told {
+					s.Fatalf("the run is %s, over before the heartbeat: %t, and its worker was told so: %t", status, over[i], told)
+				}
+				later, err := beat(i)
+				s.must(err, "Heartbeat")
+				equal(s, "told by the next heartbeat", len(later.Lost) > 0, status != engine.RunRunning)
+				s.cancelAnyway(leases[i].RunID)
+			}
+		}
+	}},
 	{"a claim against its worker's end leaves no run with a worker that is gone", func(s *stage) {
 		for range rounds(20) {
 			s.worker("w1")

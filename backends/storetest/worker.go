@@ -160,6 +160,13 @@ var workerCases = []testCase{
 		s.complete(kept, "pay", "paid")
 		s.complete(theirs, "pay", "paid")
 	}},
+	{"a lease that a heartbeat names twice is the worker's still", func(s *stage) {
+		l := s.held()
+		s.pass(time.Hour)
+		beat := s.heartbeat("w1", func(p *engine.HeartbeatParams) { p.Held, p.Whole = []engine.Lease{l, l}, true })
+		equal(s, "lost leases", len(beat.Lost), 0)
+		s.complete(l, "pay", "paid")
+	}},
 	{"a lease that a whole heartbeat does not name is freed after NameWithin", func(s *stage) {
 		l := s.held()
 		s.complete(l, "pay", "paid")

@@ -100,7 +100,7 @@ func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWo
 	if err != nil {
 		return nil, err
 	}
-	circumstances, err := s.store.Circumstances(ctx, namespace, id)
+	circumstances, err := s.store.Circumstances(ctx, namespace, id, s.now())
 	if err != nil {
 		return nil, err
 	}

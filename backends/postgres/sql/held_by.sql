@@ -1,6 +1,8 @@
--- What a worker holds, not locked, with what its code is to be told. No row: nothing.
-select l.run_id, l.token, l.namespace, l.claimed_at, r.grace_until, coalesce(r.cancel_reason, '')
-from (select * from leases where worker_id = @worker_id offset 0) l
+-- What workers hold, not locked, with what their code is to be told. No row: nothing. They are looked up one by one, however few leases there
+-- were when this was planned.
+select l.run_id, l.token, l.namespace, l.worker_id, l.claimed_at, r.grace_until, coalesce(r.cancel_reason, '')
+from unnest(@worker_ids::text[]) as w (worker_id)
+cross join lateral (select * from leases where worker_id = w.worker_id offset 0) l
 left join lateral (
     select c.grace_until, c.cancel_reason
     from runs c
