@@ -109,7 +109,7 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 		defer func() {
 			switch p := recover(); {
 			case p != nil:
-				b.e.fail(errorDetail(panicError(p)))
+				b.e.fail(errorDetail(b.e.panicked(p)))
 			case !returned:
 				b.e.fail(errorDetail(&coded{kind: "goexit", text: "a branch of the workflow ended its goroutine (runtime.Goexit)"}))
 			}

@@ -19,6 +19,7 @@ const (
 	defaultHeartbeat    = 10 * time.Second
 	defaultLease        = 30 * time.Second
 	maxReconnectBackoff = 60 * time.Second
+	drainingTries       = 2 // that the backoff counts while the worker drains: it has DrainTimeout to report what it holds
 )
 
 // backoff is the delay before the n-th attempt in a row: 1, 2, 4 .. 60 s, with full jitter so that
@@ -44,7 +45,8 @@ type fatalError struct{ error }
 
 func (e fatalError) Unwrap() error { return e.error }
 
-// serve keeps a session open until ctx ends, or until the server refuses the worker.
+// serve keeps a session open until ctx ends, or until the server refuses the worker. When the worker begins to drain it tries at once, and often from
+// then on: what it holds and cannot report has to be done again by another.
 func (w *Worker) serve(ctx context.Context) error {
 	defer w.lease.stop()
 	for failures := 0; ; {
@@ -63,13 +65,30 @@ func (w *Worker) serve(ctx context.Context) error {
 			failures = 0
 		}
 		failures++
+		leaving := w.leaving
+		if w.isDraining() {
+			leaving, failures = nil, min(failures, drainingTries)
+		}
 		delay := backoff(failures)
 		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "next_attempt_in", delay.Round(time.Millisecond))
-		if !sleep(ctx, delay) {
+		wait := time.NewTimer(delay)
+		select {
+		case <-wait.C:
+		case <-leaving:
+			failures = 0
+		case <-ctx.Done():
+			wait.Stop()
 			return nil
 		}
+		wait.Stop()
 		w.conn.ResetConnectBackoff()
 	}
+}
+
+func (w *Worker) isDraining() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.draining
 }
 
 // keyAdvice says what to do about a refusal that is about the worker's key.

@@ -72,6 +72,10 @@ func (e *endpoint) complete(log *slog.Logger) error {
 	for _, warning := range p.Warnings {
 		log.Warn("settings: " + warning)
 	}
+	// gRPC would look for a name without a port for ever, or knock at port 443. What else it takes for a target is its own affair.
+	if _, port, err := net.SplitHostPort(p.Address); (err != nil || port == "") && !strings.Contains(p.Address, "://") {
+		return fmt.Errorf("kagzi: address %q: want host:port, such as 127.0.0.1:50051", p.Address)
+	}
 	key, err := p.Key()
 	if err != nil {
 		return fmt.Errorf("kagzi: %w", err)

@@ -37,7 +37,7 @@
 //
 // A step that fails is run again by its Retry; meanwhile the run is parked. When it has failed for good, Step
 // returns a *StepError, which the code may handle, for instance by compensating, or return. A run fails when its function returns
-// an error or panics; it is run again only if it was started with a Retry of its own. NonRetryable, RetryAfter and WithType say
+// an error or panics; it is run again only if it was started with a Retry of its own. Panics are in the worker's log, too. NonRetryable, RetryAfter and WithType say
 // more about an error. StartOptions.OnFailure names a workflow that handles the failure of a run, with a WorkflowFailedEvent as its
 // input; GlobalFailureHandler is the type of the one that handles all.
 //

@@ -17,6 +17,7 @@ const partingTimeout = 5 * time.Second
 func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan struct{}) error {
 	w.mu.Lock()
 	w.draining = true
+	close(w.leaving)
 	active := len(w.executions)
 	w.noteEmpty()
 	w.mu.Unlock()

@@ -68,6 +68,45 @@ func TestDrain(t *testing.T) {
 		})
 	})
 
+	t.Run("a worker that has been without its server for long reports what it holds as soon as it is to end, and tries often from then on", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.lease = 24 * time.Hour
+			began, done := make(chan struct{}), make(chan error, 1)
+			var refusals, late int
+			var stopped time.Time
+			away := make(chan struct{})
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				return Step(ctx, "s", func(context.Context) (int, error) { close(began); <-away; return 1, nil })
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { done <- w.Run(ctx) }()
+			f.start("r", "w", "")
+			<-began
+			f.onHello = func(*kagziv1.RegisterRequest) error {
+				refusals++
+				switch {
+				case refusals == 30: // the next attempt is up to a minute away
+					time.AfterFunc(time.Millisecond, func() { stopped = time.Now(); cancel() })
+				case refusals > 30 && late < 8:
+					late++
+				case refusals > 30:
+					return nil
+				}
+				return status.Error(codes.Unavailable, "no")
+			}
+			close(away)
+			f.cut()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(stopped); late != 8 || took > 18*time.Second {
+				t.Errorf("it was refused %d times more, and ended after %s", late, took)
+			}
+			equal(t, slices.Contains(f.operations(), "end r"), true)
+		})
+	})
+
 	t.Run("a worker that never met its server ends when told to", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.Unavailable, "no") }

@@ -96,6 +96,20 @@ func TestEndpoint(t *testing.T) {
 		equal(t, c.options.TLS == own, true)
 	})
 
+	t.Run("an address without a port stops a client, and a worker's Run", func(t *testing.T) {
+		settings(t, "")
+		for _, address := range []string{"localhost", "10.0.0.7", "[::1]", "localhost:", "::1"} {
+			_, err := NewClient(ClientOptions{Address: address})
+			w := NewWorker(WorkerOptions{Address: address})
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+			for _, err := range []error{err, w.Run(t.Context())} {
+				if err == nil || err.Error() != fmt.Sprintf("kagzi: address %q: want host:port, such as 127.0.0.1:50051", address) {
+					t.Errorf("err = %v", err)
+				}
+			}
+		}
+	})
+
 	t.Run("a profile that is not there stops a client, and a worker's Run", func(t *testing.T) {
 		settings(t, prod)
 		_, err := NewClient(ClientOptions{Profile: "test"})

@@ -242,6 +242,22 @@ func panicError(value any) *coded {
 	return &coded{kind: "panic", text: fmt.Sprintf("panic: %v", value), stack: string(debug.Stack())}
 }
 
+// panicked is the error of a step's or a workflow's code that panics, which the log tells of at once: it is most likely a mistake in the code,
+// and else only whoever looks at the run would see it. The stack is recorded with the run.
+func (w *Worker) panicked(value any, where ...any) *coded {
+	err := panicError(value)
+	w.log.Error("panic of the code", append(where, "error", cleanText(err.text, maxErrorText))...)
+	return err
+}
+
+// panicked is that of the run's workflow code. Replays report theirs themselves.
+func (e *execution) panicked(value any) *coded {
+	if e.replay != nil {
+		return panicError(value)
+	}
+	return e.w.panicked(value, "run", e.info.RunID, "type", e.info.WorkflowType)
+}
+
 const (
 	maxErrorText = 16 << 10
 	maxErrorType = 255

@@ -98,7 +98,7 @@ func (e *execution) run(h handler) {
 	)
 	defer func() {
 		if p := recover(); p != nil {
-			err = panicError(p)
+			err = e.panicked(p)
 		} else if !returned {
 			err = &coded{kind: "goexit", text: "the workflow's code ended its goroutine (runtime.Goexit)"}
 		}

@@ -1,8 +1,10 @@
 package kagzi
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -50,6 +52,30 @@ func TestFailures(t *testing.T) {
 		equal(t, tries, 3)
 		equal(t, d.GetType(), "panic")
 		equal(t, d.GetMessage(), "step s: panic: boom")
+	})
+	t.Run("a panic is in the worker's log, with where it was", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			var log bytes.Buffer
+			w := testWorker(f)
+			w.log = slog.New(slog.NewTextHandler(&log, nil))
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, err := Step(ctx, "s", func(context.Context) (int, error) { return explode() }, once)
+				equal(t, err != nil, true)
+				return Go(ctx, func(Context) (int, error) { return explode() }).Wait(ctx)
+			})
+			Handle(w, "v", func(Context, struct{}) (int, error) { panic("ouch\x1b") })
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			f.start("q", "v", "")
+			f.await(t, "q")
+			for _, want := range []string{
+				`msg="panic of the code" step=r/s attempt=1 error="panic: boom"`, `msg="panic of the code" run=r type=w error="panic: boom"`,
+				`msg="panic of the code" run=q type=v error="panic: ouch\x1b"`,
+			} {
+				contains(t, log.String(), want)
+			}
+		})
 	})
 	t.Run("a panic in a branch fails the run", func(t *testing.T) {
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {

@@ -278,7 +278,7 @@ func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done cha
 	ctx, span := w.traceStep(ctx, name)
 	defer func() {
 		if p := recover(); p != nil {
-			r = stepResult{err: panicError(p)}
+			r = stepResult{err: w.panicked(p, "step", IdempotencyKey(ctx), "attempt", Attempt(ctx))}
 		}
 		endStep(ctx, span, r.err)
 		done <- r

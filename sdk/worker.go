@@ -104,6 +104,7 @@ type Worker struct {
 	executions map[string]*execution // by run id
 	draining   bool
 	parting    bool          // goodbye is said: the end of the stream is no loss
+	leaving    chan struct{} // closed when draining begins
 	emptied    chan struct{} // closed when draining and nothing is in hand
 }
 
@@ -122,6 +123,7 @@ func NewWorker(options WorkerOptions) *Worker {
 		drainReq:   make(chan struct{}, 1),
 		unknown:    make(chan struct{}, 1),
 		executions: make(map[string]*execution),
+		leaving:    make(chan struct{}),
 		emptied:    make(chan struct{}),
 	}
 	w.session.bell = make(chan struct{}, 1)

@@ -259,9 +259,9 @@ func (c *counting) ListRetries(ctx context.Context, namespace string, run engine
 	return c.store.ListRetries(ctx, namespace, run)
 }
 
-func (c *counting) Circumstances(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
+func (c *counting) Circumstances(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
 	c.calls.Add(1)
-	return c.store.Circumstances(ctx, namespace, run)
+	return c.store.Circumstances(ctx, namespace, run, now)
 }
 
 func (c *counting) GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error) {
