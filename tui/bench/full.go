@@ -129,10 +129,31 @@ func fill(ctx context.Context, r *rig, wanted int) error {
 	if err := r.stopWorkers(); err != nil {
 		return err
 	}
-	if there, err = ended(ctx, r); err == nil && there < int64(wanted) {
-		err = fmt.Errorf("%d runs have completed, want %d", there, wanted)
+	return counted(ctx, r, wanted)
+}
+
+// countedWithin is how long a server may go on to tell how many runs it had counted before.
+const countedWithin = time.Minute
+
+// counted waits until the server says that so many runs have completed.
+func counted(ctx context.Context, r *rig, wanted int) error {
+	limit := time.NewTimer(countedWithin)
+	defer limit.Stop()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		there, err := ended(ctx, r)
+		if err != nil || there >= int64(wanted) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-limit.C:
+			return fmt.Errorf("%d runs have completed, want %d", there, wanted)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return err
 }
 
 // settled waits for the end of the last of some runs: most of the others have ended then.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
@@ -194,6 +195,9 @@ func runImport(ctx context.Context, c *client, o *importOptions, file io.Reader)
 	ctx, cancel := context.WithCancel(ctx) // a file that cannot be read to its end must not be taken for a whole one
 	defer cancel()
 	answer, err := sendCapsule(ctx, c, o, file)
+	if detailOf(status.Convert(err)).GetMetadata()["field"] == "data" {
+		return &callError{err: err, hint: "want a whole file as kagzi workflow export writes it: " + o.file}
+	}
 	if err != nil {
 		return hintedUncertain(err, "to repeat it without a second run add: --request-id "+o.requestID)
 	}

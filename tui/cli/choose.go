@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -80,8 +81,15 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 		all = append(all, filter.Condition{Field: filter.Tag, Key: k, Op: filter.Equal, Values: []string{v}})
 	}
 	// A bare distance means the past here: nothing was created in the future.
-	add(filter.Created, filter.GreaterOrEqual, "", past(f.since))
-	add(filter.Created, filter.Less, "", past(f.until))
+	for _, bound := range []struct {
+		flag, text string
+		op         filter.Op
+	}{{"since", f.since, filter.GreaterOrEqual}, {"until", f.until, filter.Less}} {
+		if _, err := filter.ParseTime(past(bound.text), time.Time{}); bound.text != "" && err != nil {
+			return nil, usagef("--%s %q: %w", bound.flag, bound.text, err)
+		}
+		add(filter.Created, bound.op, "", past(bound.text))
+	}
 	add(filter.ExternalID, filter.Equal, "", f.externalID)
 	add(filter.Search, filter.Equal, "", f.search)
 	add(filter.Schedule, filter.Equal, "", f.schedule)

@@ -240,8 +240,8 @@ func (c *choiceValue) Type() string   { return strings.Join(c.words, "|") }
 
 func (c *choiceValue) Set(s string) error {
 	for _, word := range c.words {
-		if s == word {
-			*c.value = s
+		if strings.EqualFold(s, word) { // tables show ONLINE for online
+			*c.value = word
 			return nil
 		}
 	}

@@ -105,8 +105,14 @@ func explainCall(e *callError) ([]string, int) {
 			lines = append(lines, "this passes; try again in a moment")
 		}
 	case codes.NotFound:
-		if detail.GetSubject() == "run" && e.namespace != "" {
-			lines = append(lines, fmt.Sprintf("looked in namespace %s; see: kagzi workflow list --namespace %s", e.namespace, e.namespace))
+		if list := listsOf[detail.GetSubject()]; list != "" && e.namespace != "" {
+			lines = append(lines, fmt.Sprintf("looked in namespace %s; see: %s --namespace %s", e.namespace, list, e.namespace))
+		}
+		switch detail.GetSubject() {
+		case "step":
+			lines = append(lines, "which steps a run has: kagzi workflow show")
+		case "worker":
+			lines = append(lines, "which workers there are: kagzi worker list")
 		}
 	case codes.DeadlineExceeded:
 		lines = []string{fmt.Sprintf("no answer from %s in time; a longer limit is --timeout 1m", e.address)}
@@ -124,6 +130,9 @@ func explainCall(e *callError) ([]string, int) {
 	}
 	return lines, code
 }
+
+// listsOf are the commands that list what a namespace has of a thing.
+var listsOf = map[string]string{"run": "kagzi workflow list", "schedule": "kagzi schedule list"}
 
 // callLine is the server's message with what it is about, unless the message says so itself.
 func callLine(s *status.Status, detail *kagziv1.ErrorDetail) string {
@@ -211,9 +220,14 @@ func hintedUncertain(err error, hint string) error {
 	case codes.DeadlineExceeded:
 		return &callError{err: err, hint: hint}
 	case codes.Unavailable:
-		if !strings.Contains(status.Convert(err).Message(), "connection error") { // then it was sent
+		if taken(err) {
 			return &callError{err: err, hint: hint}
 		}
 	}
 	return err
+}
+
+// taken says of a call that is Unavailable that a server was there for it: what gRPC cannot send fails for want of a connection.
+func taken(err error) bool {
+	return !strings.Contains(status.Convert(err).Message(), "connection error")
 }

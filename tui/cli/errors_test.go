@@ -23,20 +23,23 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 		code int
 		want string
 	}{
-		"no server":      {unavailable, ExitUnavailable, "error: no server answers at 127.0.0.1:50051; start one with: kagzi server\n"},
-		"a lost way":     {status.Error(codes.Unavailable, `connection error: desc = "transport: no route to host"`), ExitUnavailable, "  transport: no route to host\n"},
-		"a stop":         {detailed(codes.Unavailable, "the server is stopping; try again", &kagziv1.ErrorDetail{}), ExitUnavailable, "error: the server is stopping; try again\n"},
-		"silence":        {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ExitUnavailable, "error: no answer from 127.0.0.1:50051 in time"},
-		"a missing run":  {notFound("r1"), ExitNotFound, "error: not found (run r1)\n  looked in namespace default;"},
-		"a wrong field":  {detailed(codes.InvalidArgument, "too long", &kagziv1.ErrorDetail{Metadata: map[string]string{"field": "workflow_type"}}), ExitUsage, "error: workflow_type: too long\n"},
-		"an ended run":   {detailed(codes.FailedPrecondition, "run r1 has ended", &kagziv1.ErrorDetail{Subject: "run", SubjectId: "r1", Metadata: map[string]string{"status": "COMPLETED"}}), ExitConflict, "error: run r1 has ended, it is COMPLETED\n"},
-		"a taken name":   {status.Error(codes.AlreadyExists, "taken"), ExitConflict, "error: taken\n"},
-		"no key":         {status.Error(codes.Unauthenticated, "no key"), ExitPermissionDenied, "KAGZI_API_KEY"},
-		"a refused key":  {status.Error(codes.Unauthenticated, "the key is revoked"), ExitPermissionDenied, "error: the key is revoked\n  give a key with --api-key-file"},
-		"a wrong key":    {status.Error(codes.PermissionDenied, "not yours"), ExitPermissionDenied, "error: not yours\n  kagzi doctor says who you are"},
-		"an old server":  {status.Error(codes.Unimplemented, "unknown method"), ExitError, "does not offer this"},
-		"a full disk":    {status.Error(codes.ResourceExhausted, "disk full"), ExitError, "error: disk full\n"},
-		"a server's bug": {status.Error(codes.Internal, "internal error"), ExitError, "error: internal error\n"},
+		"no server":          {unavailable, ExitUnavailable, "error: no server answers at 127.0.0.1:50051; start one with: kagzi server\n"},
+		"a lost way":         {status.Error(codes.Unavailable, `connection error: desc = "transport: no route to host"`), ExitUnavailable, "  transport: no route to host\n"},
+		"a stop":             {detailed(codes.Unavailable, "the server is stopping; try again", &kagziv1.ErrorDetail{}), ExitUnavailable, "error: the server is stopping; try again\n"},
+		"silence":            {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ExitUnavailable, "error: no answer from 127.0.0.1:50051 in time"},
+		"a missing run":      {notFound("r1"), ExitNotFound, "error: not found (run r1)\n  looked in namespace default;"},
+		"a missing schedule": {detailed(codes.NotFound, "no schedule x", &kagziv1.ErrorDetail{Subject: "schedule", SubjectId: "x"}), ExitNotFound, "error: no schedule x\n  looked in namespace default; see: kagzi schedule list --namespace default\n"},
+		"a missing step":     {detailed(codes.NotFound, "no step x", &kagziv1.ErrorDetail{Subject: "step", SubjectId: "x"}), ExitNotFound, "error: no step x\n  which steps a run has: kagzi workflow show\n"},
+		"a missing worker":   {detailed(codes.NotFound, "no worker x", &kagziv1.ErrorDetail{Subject: "worker", SubjectId: "x"}), ExitNotFound, "error: no worker x\n  which workers there are: kagzi worker list\n"},
+		"a wrong field":      {detailed(codes.InvalidArgument, "too long", &kagziv1.ErrorDetail{Metadata: map[string]string{"field": "workflow_type"}}), ExitUsage, "error: workflow_type: too long\n"},
+		"an ended run":       {detailed(codes.FailedPrecondition, "run r1 has ended", &kagziv1.ErrorDetail{Subject: "run", SubjectId: "r1", Metadata: map[string]string{"status": "COMPLETED"}}), ExitConflict, "error: run r1 has ended, it is COMPLETED\n"},
+		"a taken name":       {status.Error(codes.AlreadyExists, "taken"), ExitConflict, "error: taken\n"},
+		"no key":             {status.Error(codes.Unauthenticated, "no key"), ExitPermissionDenied, "KAGZI_API_KEY"},
+		"a refused key":      {status.Error(codes.Unauthenticated, "the key is revoked"), ExitPermissionDenied, "error: the key is revoked\n  give a key with --api-key-file"},
+		"a wrong key":        {status.Error(codes.PermissionDenied, "not yours"), ExitPermissionDenied, "error: not yours\n  kagzi doctor says who you are"},
+		"an old server":      {status.Error(codes.Unimplemented, "unknown method"), ExitError, "does not offer this"},
+		"a full disk":        {status.Error(codes.ResourceExhausted, "disk full"), ExitError, "error: disk full\n"},
+		"a server's bug":     {status.Error(codes.Internal, "internal error"), ExitError, "error: internal error\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, msg := (&session{server: &fake{fail: map[string]error{"ListWorkflows": c.err}}}).want(t, c.code, "wf", "list")
@@ -52,6 +55,22 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			if _, msg := s.want(t, ExitUsage, "wf", verb, "order-17"); !strings.Contains(msg, "add --external") {
 				t.Errorf("%s: stderr %q", verb, msg)
 			}
+		}
+	})
+	t.Run("who drains a worker is not told to register", func(t *testing.T) {
+		gone := detailed(codes.NotFound, "Worker not found or offline; register again", &kagziv1.ErrorDetail{Subject: "worker", SubjectId: "w"})
+		s := &session{server: &fake{fail: map[string]error{"DrainWorker": gone, "ForceOfflineWorker": gone}}}
+		for _, verb := range []string{"drain", "offline"} {
+			if _, msg := s.want(t, ExitNotFound, "worker", verb, "w"); msg != "error: no worker w that is online or draining\n  which workers there are: kagzi worker list\n" {
+				t.Errorf("%s: stderr %q", verb, msg)
+			}
+		}
+	})
+	t.Run("a file that is no capsule is named", func(t *testing.T) {
+		wrong := detailed(codes.InvalidArgument, "data: is not a zip file", &kagziv1.ErrorDetail{Metadata: map[string]string{"field": "data"}})
+		s := &session{stdin: "x", server: &fake{fail: map[string]error{"ImportWorkflow": wrong}}}
+		if _, msg := s.want(t, ExitUsage, "wf", "import", "-"); !strings.Contains(msg, "  want a whole file as kagzi workflow export writes it: -\n") {
+			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("a start that may have happened says how to repeat it", func(t *testing.T) {

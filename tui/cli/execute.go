@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,9 +111,17 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownCommand(cmd, args[0]) // the flag belongs to a command that was mistyped
 	}
 	usage := &usageError{err: err}
+	var number *strconv.NumError
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok && errors.As(err, &number) {
+		usage.err = errors.New(strings.TrimSuffix(err.Error(), number.Error()) + wantedNumber(wrong.GetFlag().Value.Type(), number))
+	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		name := unknown.GetSpecifiedName()
+		if output := cmd.Flags().Lookup("output"); output != nil && slices.Contains(strings.Split(output.Value.Type(), "|"), name) {
+			usage.hint = append(usage.hint, "did you mean: --output "+name)
+			return usage
+		}
 		if near := nearestFlag(cmd, name); near != "" && len(unknown.GetSpecifiedShortnames()) == 0 {
 			usage.hint = append(usage.hint, "did you mean: --"+near)
 			return usage
@@ -118,6 +129,19 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	usage.hint = append(usage.hint, "see: "+cmd.CommandPath()+" --help")
 	return usage
+}
+
+// wantedNumber says what a flag of a type takes, in other words than those of strconv.
+func wantedNumber(kind string, err *strconv.NumError) string {
+	switch {
+	case kind == "bool":
+		return "want true or false"
+	case errors.Is(err, strconv.ErrRange):
+		return "is out of range"
+	case strings.HasPrefix(kind, "float"):
+		return "want a number such as 1.5"
+	}
+	return "want a whole number"
 }
 
 // nearestFlag is the command's flag that a mistyped name most likely meant, or empty.

@@ -93,6 +93,9 @@ func jsonPayload(source string, data []byte) (*kagziv1.Payload, error) {
 
 // checkJSON says where data is not JSON, with a caret under the place.
 func checkJSON(source string, data []byte) error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return usagef("%s is empty; want JSON, such as null or {}", source)
+	}
 	offset := len(data)
 	var reason string
 	switch {

@@ -63,8 +63,10 @@ it is on stderr, and ends with exit code 1 when it could not %s all.
 func (o *manyOptions) parse(args []string, changed func(string) bool) error {
 	o.ids = args
 	switch {
-	case (len(args) == 0) == (strings.TrimSpace(o.query) == ""):
+	case len(args) == 0 && strings.TrimSpace(o.query) == "":
 		return usagef("which runs? want their ids, or a filter with -q")
+	case len(args) > 0 && changed("query"):
+		return usagef("ids and -q are both given; want one")
 	case len(args) > 0 && changed("limit"):
 		return usagef("--limit goes with -q only")
 	case len(args) == 0 && o.external:

@@ -36,7 +36,7 @@ func newNamespaceList(e *env, o *pageFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List namespaces, newest first",
+		Short:   "List namespaces by name",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runNamespaceList(ctx, c, o) })

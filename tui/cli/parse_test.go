@@ -115,7 +115,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow list -o xml":                                       "table, json, jsonl or yaml",
 		"workflow list --limit 0":                                    "at least 1",
 		"workflow list --status DONE":                                "is no status",
-		"workflow list --since tomorrow":                             "want a time",
+		"workflow list --since tomorrow":                             `--since "tomorrow": want a time`,
 		"workflow list --tag x":                                      "key=value",
 		"workflow list -q status=FAILED --status FAILED":             "more than one condition",
 		"workflow show":                                              "usage: kagzi workflow show ID",
@@ -129,7 +129,13 @@ func TestUsage_errors(t *testing.T) {
 		"workflow start a --batch f --wait":                          "--batch",
 		"workflow start a --input-file /nonexistent":                 "no such file",
 		"workflow cancel":                                            "which runs?",
-		"workflow cancel a -q type=b":                                "which runs?",
+		"workflow cancel a -q type=b":                                "want one",
+		"workflow list --json":                                       "did you mean: --output json",
+		"workflow list --limit x":                                    `invalid argument "x" for "--limit" flag: want a whole number`,
+		"workflow start a --priority 99999999999":                    `for "--priority" flag: is out of range`,
+		"workflow start a --retry-coefficient x":                     `for "--retry-coefficient" flag: want a number`,
+		"schedule update daily --enabled=maybe":                      `for "--enabled" flag: want true or false`,
+		"workflow list --until tomorrow":                             `--until "tomorrow": want a time`,
 		"workflow cancel a --limit 3":                                "--limit goes with -q",
 		"workflow cancel -q type=b --limit 0 -y":                     "at least 1",
 		"workflow cancel -q type=b --external -y":                    "external_id",
@@ -199,6 +205,14 @@ func TestUsage_errors(t *testing.T) {
 	}
 }
 
+func TestA_choice_may_be_written_as_tables_show_it(t *testing.T) {
+	s := &session{server: &fake{}}
+	s.want(t, ExitOK, "worker", "list", "--status", "ONLINE", "-o", "JSON")
+	if got := s.server.requests[0].(*kagziv1.ListWorkersRequest).GetStatusFilter(); got != kagziv1.WorkerStatus_WORKER_STATUS_ONLINE {
+		t.Errorf("asked for workers that are %v", got)
+	}
+}
+
 func TestA_wrong_filter_is_shown_with_a_caret(t *testing.T) {
 	_, msg := (&session{}).want(t, ExitUsage, "wf", "list", "-q", "type = \"注\x1b\" and stat = 1")
 	want := "error: -q: position 17: expected a field (status, type, queue, created, tag.KEY, id, external_id, schedule, parent, worker, search), found \"stat\"\n" +
@@ -214,13 +228,17 @@ func TestWrong_JSON_is_shown_with_its_place(t *testing.T) {
 		`{"a":}`:          "line 1, column 6:",
 		"{\n  \"é\" 1\n}": "line 2, column 7:",
 		`{"a":1`:          "line 1, column 7:",
-		``:                "line 1, column 1:",
 		`1 2`:             "line 1, column 3:",
 		"\"\xff\"":        "line 1, column 2: it is not UTF-8",
 	} {
 		_, msg := (&session{}).want(t, ExitUsage, "wf", "start", "a", "--input", input)
 		if !strings.Contains(msg, "--input is not valid JSON at "+want) || !strings.Contains(msg, "^") {
 			t.Errorf("%q: stderr %q, want %q", input, msg, want)
+		}
+	}
+	for _, input := range []string{"", " \n"} {
+		if _, msg := (&session{stdin: input}).want(t, ExitUsage, "wf", "start", "a", "--input", "-"); !strings.Contains(msg, "--input is empty; want JSON") {
+			t.Errorf("%q: stderr %q", input, msg)
 		}
 	}
 	_, msg := (&session{stdin: "[1,"}).want(t, ExitUsage, "wf", "start", "a", "--input-file", "-")

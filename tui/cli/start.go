@@ -47,7 +47,8 @@ With --batch the runs come from a file of JSON lines (- reads them from stdin), 
 StartWorkflowRequest: {"workflow_type":"order","external_id":"o-17","input":{"total":12}}. What a line leaves out is
 taken from TYPE and the flags. Nothing is started unless every line is right.
 
-With --wait the command ends when the run does: exit code 0 completed, 2 failed, 3 timed out, 4 cancelled or terminated.`,
+With --wait the command ends when the run does, and outlasts restarts of the server: exit code 0 completed, 2 failed, 3 timed out,
+4 cancelled or terminated.`,
 		Example: `  kagzi workflow start order --input '{"total": 12}' --external-id order-17
   kagzi workflow start report --delay 2h --tag customer=x --retry-attempts 5 --wait
   kagzi workflow start --batch orders.jsonl --queue orders`,
@@ -119,7 +120,7 @@ func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequ
 		})
 	}
 	c.out.say("started %s as %s, waiting for its end", request.GetWorkflowType(), answer.GetRunId())
-	run, err := c.waitEnd(ctx, answer.GetRunId())
+	run, err := c.waitEnd(ctx, &patience{out: c.out, known: true}, answer.GetRunId())
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func newWait(e *env, o *waitOptions) *cobra.Command {
 		Use:   "wait ID...",
 		Short: "Wait until runs have ended; the exit code says how",
 		Long: `Wait until every named run has ended and print how each ended, in the order of the arguments. A run that continues as new ends with
-the last of its line.
+the last of its line. Outlasts restarts of the server.
 
 Exit code: 0 when all completed; otherwise that of the first that did not: 2 failed, 3 timed out, 4 cancelled or terminated.`,
 		Args:              cobra.MinimumNArgs(1),
@@ -60,10 +60,10 @@ Exit code: 0 when all completed; otherwise that of the first that did not: 2 fai
 }
 
 func runWait(ctx context.Context, c *client, o *waitOptions) error {
-	seq := &sequence{out: c.out}
+	seq, server := &sequence{out: c.out}, &patience{out: c.out}
 	code := ExitOK
 	for _, id := range o.ids {
-		run, err := c.wait(ctx, id, o.external)
+		run, err := c.wait(ctx, server, id, o.external)
 		if err == nil {
 			err = seq.add(c.outcomeLine(run), render.Document(run))
 		}
@@ -82,25 +82,26 @@ func runWait(ctx context.Context, c *client, o *waitOptions) error {
 }
 
 // wait finds a run and follows it to its end.
-func (c *client) wait(ctx context.Context, id string, external bool) (*kagziv1.Workflow, error) {
+func (c *client) wait(ctx context.Context, server *patience, id string, external bool) (*kagziv1.Workflow, error) {
 	if external {
 		run, err := c.find(ctx, id, true)
 		if err != nil {
 			return nil, err
 		}
+		server.answered()
 		id = run.GetRunId()
 	}
-	run, err := c.waitEnd(ctx, id)
+	run, err := c.waitEnd(ctx, server, id)
 	return run, c.externalHint(err)
 }
 
 // longPoll is how long one call waits at the server.
 const longPoll = 30 * time.Second
 
-// waitEnd waits until a run has ended, and of one that continues as new until the last has. Once the server has answered it outlasts
+// waitEnd waits until a run has ended, and of one that continues as new until the last has. Once the server was there it outlasts
 // losing it.
-func (c *client) waitEnd(ctx context.Context, runID string) (*kagziv1.Workflow, error) {
-	patience, followed := patience{out: c.out}, map[string]bool{runID: true}
+func (c *client) waitEnd(ctx context.Context, server *patience, runID string) (*kagziv1.Workflow, error) {
+	followed := map[string]bool{runID: true}
 	for {
 		call, cancel := context.WithTimeout(ctx, longPoll+defaultCallTimeout)
 		answer, err := c.WaitWorkflow(call, &kagziv1.WaitWorkflowRequest{Namespace: c.namespace, RunId: runID, Wait: durationpb.New(longPoll)})
@@ -109,14 +110,14 @@ func (c *client) waitEnd(ctx context.Context, runID string) (*kagziv1.Workflow, 
 		switch {
 		case err == nil && answer.GetFinished() && next != "" && !followed[next]: // a server that answers in circles is not followed
 			runID, followed[next] = next, true
-			patience.answered()
+			server.answered()
 			c.out.say("it goes on as run %s", render.Safe(runID))
 		case err == nil && answer.GetFinished():
 			return answer.GetWorkflow(), nil
 		case err == nil:
-			patience.answered()
+			server.answered()
 		default:
-			if err := patience.after(ctx, err); err != nil {
+			if err := server.after(ctx, err); err != nil {
 				return nil, err
 			}
 		}
@@ -139,10 +140,10 @@ func (c *client) outcomeLine(run *kagziv1.Workflow) string {
 }
 
 // patience outlasts a server that goes away and comes back: it waits 1, 2, 4 .. 15 s between tries, but not when
-// the server was never there.
+// the server was never there. A call that it took and did not answer shows that it was: a wait is such a call for a long time.
 type patience struct {
 	out   *output
-	known bool // the server has answered before
+	known bool // the server has answered before, or taken a call
 	delay time.Duration
 }
 
@@ -154,6 +155,7 @@ func (p *patience) after(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	p.known = p.known || code == codes.Unavailable && taken(err)
 	if !p.known || code != codes.Unavailable && code != codes.DeadlineExceeded {
 		return err
 	}

@@ -83,3 +83,29 @@ func TestWait_outlasts_the_server_and_keeps_to_its_timeout(t *testing.T) {
 		}
 	})
 }
+
+func TestWait_outlasts_a_server_that_is_lost_during_its_first_call(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		still := func() (*kagziv1.WaitWorkflowResponse, error) { return &kagziv1.WaitWorkflowResponse{}, nil }
+		cut := func() (*kagziv1.WaitWorkflowResponse, error) {
+			return nil, status.Error(codes.Unavailable, "error reading from server: EOF")
+		}
+		gone := func() (*kagziv1.WaitWorkflowResponse, error) { return nil, unavailable }
+		runs := []*kagziv1.Workflow{{RunId: "run-1", ExternalId: "x", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}
+		for _, c := range []struct {
+			args  []string
+			first func() (*kagziv1.WaitWorkflowResponse, error)
+		}{
+			{[]string{"wf", "wait", "run-1"}, cut},
+			{[]string{"wf", "wait", "x", "--external"}, gone}, // which was asked for the run before
+			{[]string{"wf", "start", "a", "--wait"}, gone},    // which has started it
+		} {
+			s := &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){c.first, gone, still}}}
+			if _, msg := s.want(t, ExitOK, c.args...); strings.Count(msg, "trying again") != 2 {
+				t.Errorf("%v: stderr %q, want two tries", c.args, msg)
+			}
+		}
+		s := &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){gone}}}
+		s.want(t, ExitUnavailable, "wf", "wait", "run-1")
+	})
+}

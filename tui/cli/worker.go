@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
@@ -94,6 +96,14 @@ func (o *workerOptions) command(e *env, use, short string, work func(context.Con
 	}
 }
 
+// notLive says to people what the server says to a worker that it does not know: to register again.
+func (o *workerOptions) notLive(err error) error {
+	if status.Code(err) != codes.NotFound {
+		return err
+	}
+	return &callError{err: status.Errorf(codes.NotFound, "no worker %s that is online or draining", o.id), hint: "which workers there are: kagzi worker list"}
+}
+
 func newWorkerShow(e *env, o *workerOptions) *cobra.Command {
 	return o.command(e, "show", "Show a worker", runWorkerShow)
 }
@@ -122,7 +132,7 @@ func runWorkerShow(ctx context.Context, c *client, o *workerOptions) error {
 func runWorkerDrain(ctx context.Context, c *client, o *workerOptions) error {
 	answer, err := c.DrainWorker(ctx, &kagziv1.DrainWorkerRequest{WorkerId: o.id})
 	if err != nil {
-		return err
+		return o.notLive(err)
 	}
 	if err := c.out.print(result{
 		human: func() []string {
@@ -148,7 +158,7 @@ func runWorkerDrain(ctx context.Context, c *client, o *workerOptions) error {
 func runWorkerOffline(ctx context.Context, c *client, o *workerOptions) error {
 	answer, err := c.ForceOfflineWorker(ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: o.id})
 	if err != nil {
-		return err
+		return o.notLive(err)
 	}
 	return c.out.print(result{
 		human: func() []string {

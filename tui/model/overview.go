@@ -207,7 +207,7 @@ func (o *Overview) Activity(r Range) []*kagziv1.ActivityPoint {
 	return o.minutes.last(int(r.points()), o.link.Now())
 }
 
-// FailedLastHour is how many runs failed on the server within the last hour.
+// FailedLastHour is how many runs failed on the server within the last hour, or since it was started.
 func (o *Overview) FailedLastHour() int64 {
 	var n int64
 	for _, p := range o.minutes.last(runsPerMinute, o.link.Now()) {

@@ -63,9 +63,7 @@ func ErrorLines(e *kagziv1.ErrorDetail, v View) []string {
 	if e.GetMessage() == "" {
 		lines = []string{enumText(e.GetCode())}
 	}
-	if e.GetType() != "" {
-		lines[0] = Safe(e.GetType()) + ": " + lines[0]
-	}
+	lines[0] = TypedMessage(Safe(e.GetType()), lines[0])
 	var facts []string
 	if e.GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
 		facts = append(facts, enumText(e.GetCode()))

@@ -12,8 +12,8 @@ import (
 // RunsTable lists runs, one a row.
 func RunsTable(runs []*kagziv1.Workflow, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "RUN ID"}, {Title: "TYPE", Flex: true}, {Title: "STATUS"}, {Title: "QUEUE", Flex: true, Spare: 2}, {Title: "CREATED"},
-		{Title: "TOOK", Right: true, Spare: 1}, {Title: "ATTEMPT", Right: true, Spare: 3}, {Title: "EXTERNAL ID", Flex: true, Spare: 1}, {Title: "NOTE", Flex: true},
+		{Title: "RUN ID"}, {Title: "TYPE", Flex: true}, {Title: "STATUS"}, {Title: "QUEUE", Flex: true, Spare: 3}, {Title: "CREATED", Spare: 1},
+		{Title: "TOOK", Right: true, Spare: 2}, {Title: "ATTEMPT", Right: true, Spare: 4}, {Title: "EXTERNAL ID", Flex: true, Spare: 2}, {Title: "NOTE", Flex: true},
 	}}
 	for _, r := range runs {
 		t.Rows = append(t.Rows, []Cell{
@@ -59,14 +59,21 @@ func ErrorLine(e *kagziv1.ErrorDetail) string {
 	if line == "" {
 		line = enumText(e.GetCode())
 	}
-	if e.GetType() != "" {
-		line = e.GetType() + ": " + line
-	}
+	line = TypedMessage(e.GetType(), line)
 	line, _, more := strings.Cut(line, "\n")
 	if more {
 		line += " …"
 	}
 	return line
+}
+
+// TypedMessage is an error's message behind its type, unless it names the type itself, as that of a panic does: at its beginning, or behind
+// what the error was wrapped in.
+func TypedMessage(kind, message string) string {
+	if kind == "" || strings.HasPrefix(message, kind+": ") || strings.Contains(message, ": "+kind+": ") {
+		return message
+	}
+	return kind + ": " + message
 }
 
 func enumText(c kagziv1.ErrorCode) string { return strings.TrimPrefix(c.String(), "ERROR_CODE_") }

@@ -97,3 +97,25 @@ func TestPayloadLines(t *testing.T) {
 		}
 	}
 }
+
+func TestListsFitANarrowTerminalWithTheirIDsWhole(t *testing.T) {
+	const id = "01a203cc-889b-7a9f-a2d3-449afd1d7f43"
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	v := View{Now: now}
+	run := &kagziv1.Workflow{RunId: id, WorkflowType: "order", TaskQueue: "orders", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, ExternalId: "order-17",
+		CreatedAt: timestamppb.New(now.Add(-time.Minute)), Note: strings.Repeat("note ", 20)}
+	worker := &kagziv1.Worker{WorkerId: id, Status: kagziv1.WorkerStatus_WORKER_STATUS_DRAINING, TaskQueue: "orders-and-refunds", WorkflowTypes: []string{"order", "refund", "report"},
+		Version: "2.4.1", Hostname: "box-1", LastHeartbeatAt: timestamppb.New(now.Add(-time.Minute)), MaxConcurrent: 100}
+	for name, table := range map[string]Table{"runs": RunsTable([]*kagziv1.Workflow{run}, v), "workers": WorkersTable([]*kagziv1.Worker{worker}, v)} {
+		for _, width := range []int{74, 80, 100, 120} {
+			for _, line := range table.Lines(Layout{Width: width}) {
+				if Width(line) > width {
+					t.Errorf("%s in %d cells: %q has %d", name, width, line, Width(line))
+				}
+			}
+			if line := table.Lines(Layout{Width: width})[1]; !strings.HasPrefix(line, id+"  ") {
+				t.Errorf("%s in %d cells: %q lacks the id %s", name, width, line, id)
+			}
+		}
+	}
+}

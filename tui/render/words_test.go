@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,24 @@ func TestTicksTable_of_a_zone_that_is_not_known_here_is_in_UTC_alone(t *testing.
 	for zone, columns := range map[string]int{"": 2, "UTC": 2, "Mars/Base": 2, "../etc": 2} {
 		if table := TicksTable(tick, zone, View{}); len(table.Columns) != columns || table.Rows[0][0].Text != "2026-11-20T12:00:00Z" {
 			t.Errorf("zone %q: %v", zone, table)
+		}
+	}
+}
+
+func TestErrorLine_names_the_type_of_an_error_once(t *testing.T) {
+	for want, e := range map[string]*kagziv1.ErrorDetail{
+		"AddressError: no such street":      {Type: "AddressError", Message: "no such street"},
+		"panic: out of range":               {Type: "panic", Message: "panic: out of range"},
+		"step ship: panic: out of range":    {Type: "panic", Message: "step ship: panic: out of range"},
+		"panic: do not panic":               {Type: "panic", Message: "do not panic"},
+		"Declined: step charge: no money …": {Type: "Declined", Message: "step charge: no money\nat all"},
+		"no type":                           {Message: "no type"},
+	} {
+		if got := ErrorLine(e); got != want {
+			t.Errorf("line of %v = %q, want %q", e, got, want)
+		}
+		if got := ErrorLines(e, View{})[0]; got != strings.TrimSuffix(want, " …") {
+			t.Errorf("lines of %v begin with %q, want %q", e, got, want)
 		}
 	}
 }

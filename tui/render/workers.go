@@ -14,8 +14,8 @@ import (
 // WorkersTable lists workers, one a row.
 func WorkersTable(workers []*kagziv1.Worker, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "WORKER", Flex: true}, {Title: "STATUS"}, {Title: "RUNS", Right: true}, {Title: "QUEUES", Flex: true}, {Title: "TYPES", Flex: true},
-		{Title: "HEARTBEAT"}, {Title: "DONE", Right: true, Spare: 2}, {Title: "FAILED", Right: true, Spare: 1}, {Title: "VERSION", Flex: true, Spare: 4}, {Title: "HOST", Flex: true, Spare: 3},
+		{Title: "WORKER"}, {Title: "STATUS"}, {Title: "RUNS", Right: true}, {Title: "QUEUES", Flex: true}, {Title: "TYPES", Flex: true},
+		{Title: "HEARTBEAT", Spare: 1}, {Title: "DONE", Right: true, Spare: 3}, {Title: "FAILED", Right: true, Spare: 2}, {Title: "VERSION", Flex: true, Spare: 5}, {Title: "HOST", Flex: true, Spare: 4},
 	}}
 	for _, w := range workers {
 		t.Rows = append(t.Rows, []Cell{

@@ -50,7 +50,7 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 		}
 		cells = append(cells, render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + number(n) + " " + sign.Word, Style: sign.Style})
 	}
-	failed := render.Cell{Text: fmt.Sprintf("%s %s failed in 1 h", a.look.Glyph(theme.Failed), number(a.overview.FailedLastHour())), Style: render.Dim}
+	failed := render.Cell{Text: fmt.Sprintf("%s %s failed %s", a.look.Glyph(theme.Failed), number(a.overview.FailedLastHour()), a.failedSince("in 1 h")), Style: render.Dim}
 	if a.overview.FailedLastHour() > 0 {
 		failed.Style = render.Bad
 	}
@@ -59,6 +59,14 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 		workers = render.Cell{Text: "no worker online", Style: render.Waiting}
 	}
 	return append(cells, failed, workers)
+}
+
+// failedSince is the time of FailedLastHour: hour, or the start of a server that is younger, which counts from then on.
+func (a *App) failedSince(hour string) string {
+	if started := a.overview.Info().GetStartedAt(); started != nil && a.now().Sub(started.AsTime()) < time.Hour {
+		return "since start"
+	}
+	return hour
 }
 
 const (

@@ -73,7 +73,7 @@ func (p *overviewPage) tiles() []*item {
 			waits = render.Waiting
 		}
 	} else if stats.GetPendingWorkflows() > 0 {
-		oldest = "none is due"
+		oldest = "none for long" // is due for less than a second, or not yet
 	}
 	failed, bad := o.FailedLastHour(), render.Plain
 	if failed > 0 {
@@ -92,7 +92,7 @@ func (p *overviewPage) tiles() []*item {
 	return []*item{
 		tile("running", theme.Running, number(stats.GetRunningWorkflows()), "running", number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy, p.opens("runs", "status:running")),
 		tile("pending", theme.Pending, number(stats.GetPendingWorkflows()), "pending", oldest, waits, p.opens("runs", "status:pending")),
-		tile("failed", theme.Failed, number(failed), "failed", "in one hour", bad, p.opens("runs", onlyFailed+" since:1h")),
+		tile("failed", theme.Failed, number(failed), "failed", p.app.failedSince("in one hour"), bad, p.opens("runs", onlyFailed+" since:1h")),
 		tile("workers", theme.Online, fmt.Sprintf("%d/%d", online, total), "workers", fmt.Sprintf("%s of %s slots", number(active), number(slots)), up, p.opens("workers")),
 	}
 }

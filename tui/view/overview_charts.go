@@ -61,7 +61,7 @@ func (p *overviewPage) drawChart(c widget.Canvas, ch chart, points []*kagziv1.Ac
 	c.Cut(chartTitle+room+1, bottom, chartValue+1, ch.summary(values, bars), p.style(render.Dim))
 }
 
-// summary is how it was lately, and the most that a column shows.
+// summary is how it was lately, and the most of that and of what a column shows.
 func (ch chart) summary(values, bars []float64) string {
 	most, latest := 0.0, 0.0
 	for _, v := range bars {
@@ -73,7 +73,8 @@ func (ch chart) summary(values, bars []float64) string {
 		}
 	}
 	if ch.rate {
-		return fmt.Sprintf("%s, most %s", perTime(lately(values)), perTime(most))
+		now := lately(values) // of fewer points than a column may be
+		return fmt.Sprintf("%s, most %s", perTime(now), perTime(max(most, now)))
 	}
 	if most == 0 {
 		return "none"

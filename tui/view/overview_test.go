@@ -1,11 +1,16 @@
 package view
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/world"
 )
 
@@ -89,6 +94,42 @@ func TestAFailureIsOnTheOverviewAtOnce(t *testing.T) {
 		}
 		t.Fatal("nothing failed in five hours")
 	})
+}
+
+// young is a world whose server was started a while ago.
+type young struct {
+	*world.World
+	since time.Duration
+}
+
+func (y young) GetServerInfo(ctx context.Context, r *kagziv1.GetServerInfoRequest, o ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+	info, err := y.World.GetServerInfo(ctx, r, o...)
+	info.StartedAt = timestamppb.New(y.Now().Add(-y.since))
+	return info, err
+}
+
+func TestFailuresAreCountedSinceTheStartOfAYoungServer(t *testing.T) {
+	for since, want := range map[time.Duration][]string{
+		time.Minute:      {"failed since start", "│ since start"},
+		61 * time.Minute: {"failed in 1 h", "│ in one hour"},
+	} {
+		options := func() Options {
+			w := world.New(1, begin)
+			return Options{API: young{w, since}, Open: "overview", Now: w.Now}
+		}
+		onRig(t, options, 80, 24, func(r *rig) { r.shows(want[1]) })
+		onRig(t, options, 120, 32, func(r *rig) { r.shows(want...) })
+	}
+}
+
+func TestARateIsNeverMoreThanTheMost(t *testing.T) {
+	values, rate := make([]float64, 300), chart{rate: true}
+	for i := 290; i < 300; i++ {
+		values[i] = 2.5
+	}
+	if got, want := rate.summary(values, buckets(values, 299, 10, true)), "2.5/s, most 2.5/s"; got != want {
+		t.Errorf("after a busy moment %q, want %q", got, want)
+	}
 }
 
 func TestTheChartsGoBackAsFarAsIsWanted(t *testing.T) {

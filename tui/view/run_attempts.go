@@ -169,11 +169,7 @@ func errorLines(e *kagziv1.ErrorDetail) []widget.Line {
 	if e == nil {
 		return nil
 	}
-	message := e.GetMessage()
-	if e.GetType() != "" {
-		message = e.GetType() + ": " + message
-	}
-	lines := widget.TextLines(message, render.Bad)
+	lines := widget.TextLines(render.TypedMessage(e.GetType(), e.GetMessage()), render.Bad)
 	var facts []string
 	if e.GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
 		facts = append(facts, "code "+strings.TrimPrefix(e.GetCode().String(), "ERROR_CODE_"))

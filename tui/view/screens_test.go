@@ -22,7 +22,7 @@ var begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 var sizes = []struct{ width, height int }{{60, 15}, {80, 24}, {120, 32}, {200, 50}}
 
 // errGone is how a server that is not there answers.
-var errGone = status.Error(codes.Unavailable, `connection error: desc = "transport: error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`)
+var errGone = status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`)
 
 // states are what a view can be in. before is done to the world before the program begins, after when it has come to rest.
 var states = []struct {

@@ -26,7 +26,7 @@ func sentence(err error) string {
 	case codes.Unauthenticated:
 		return s.Message() + ": give a key with --api-key or KAGZI_API_KEY"
 	case codes.Unavailable:
-		if _, reason, found := strings.Cut(s.Message(), "error while dialing: "); found {
+		if _, reason, found := strings.Cut(s.Message(), "rror while dialing: "); found { // gRPC writes error or Error, by its options
 			return "no server answers: " + strings.TrimSuffix(reason, `"`)
 		}
 	}

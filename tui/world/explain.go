@@ -95,7 +95,7 @@ func (w *World) explainEnd(r *run) explanation {
 	if r.Error != nil {
 		e.summary += ": " + r.Error.Message
 	}
-	e.add("`kagzi workflow retry %s` runs it again from the step that failed", r.RunId)
+	e.add("`kagzi workflow retry %s` runs it again and keeps what its completed steps came to", r.RunId)
 	return e
 }
 
