@@ -34,6 +34,9 @@ func sleepThrough(ctx context.Context, t *torture) error {
 		err = t.execute(ctx,
 			"update schedules set created_at = created_at - 3600000000, next_fire_at = next_fire_at - 3600000000, last_fired_at = last_fired_at - 3600000000",
 			"update fires set tick = tick - 3600000000, fired_at = fired_at - 3600000000")
+		if err == nil {
+			err = acceptOurs(ctx, t.rig.program, t.rig.dir, t.rig.url())
+		}
 		return err == nil
 	})
 	for _, s := range t.rig.servers {
