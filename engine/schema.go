@@ -9,7 +9,9 @@ type OpenOptions struct {
 	// refused, and every verb that would write fails with ErrReadOnly. Health is nil while the store is open, and Listen rings nothing but
 	// RingAll, shortly after another process has changed something. SQLite only, and not in the process that serves the database.
 	ReadOnly bool
-	Log      *slog.Logger
+	// Serving says that the store is for a server and not for a command that is soon over: SQLite lengthens its log ahead of the commits (18 MiB).
+	Serving bool
+	Log     *slog.Logger
 }
 
 // SchemaStatus compares a database with the migrations that this program has.

@@ -99,16 +99,20 @@ type file struct {
 	database  uintptr // of a log: the file it belongs to; of a database 0
 	room      uintptr // of a log: memory for one frame; 0: none yet
 	roomSize  int64
-	framed    int64  // of a log: where the header of a frame was last written, and the number in it
-	number    uint32 // likewise
-	order     uint32 // of a log: littleWords, bigWords; 0: not known yet
-	checked   int32  // of a database: 1: its pages have checksums
-	unchecked int32  // of a database: 1: they are not looked at
-	broken    uint32 // of a database: the page that did not hold
-	named     int32  // of a log: 1: its name is durable, and syncData does for the rest
-	begun     int32  // of a log: 1: its header was written, and no frame may be before that is durable
-	later     int32  // of a log: 1: whoever commits sees to the sync
-	owed      int32  // of a log: 1: and has to
+	framed    int64   // of a log: where the header of a frame was last written, and the number in it
+	number    uint32  // likewise
+	order     uint32  // of a log: littleWords, bigWords; 0: not known yet
+	checked   int32   // of a database: 1: its pages have checksums
+	unchecked int32   // of a database: 1: they are not looked at
+	broken    uint32  // of a database: the page that did not hold
+	named     int32   // of a log: 1: its name is durable, and syncData does for the rest
+	begun     int32   // of a log: 1: its header was written, and no frame may be before that is durable
+	later     int32   // of a log: 1: whoever commits sees to the sync
+	owed      int32   // of a log: 1: and has to
+	gathers   int32   // of a log: 1: what a commit writes is gathered
+	held      uintptr // of a log: memory for what was gathered; 0: none yet
+	heldAt    int64   // where in the log that belongs
+	heldBytes int32   // how much it is
 }
 
 const (
@@ -250,6 +254,10 @@ func (u underlying) read(to uintptr, n int32, offset int64) int32 {
 	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](system(u.at).FxRead)(u.tls, u.at+behind, to, n, offset)
 }
 
+func (u underlying) write(from uintptr, n int32, offset int64) int32 {
+	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](system(u.at).FxWrite)(u.tls, u.at+behind, from, n, offset)
+}
+
 func (u underlying) size() (size int64, code int32) {
 	place := u.tls.Alloc(8)
 	defer u.tls.Free(8)
@@ -259,6 +267,9 @@ func (u underlying) size() (size int64, code int32) {
 
 func readFile(tls *libc.TLS, at, to uintptr, n int32, offset int64) int32 {
 	f, under := fileAt(at), underlying{tls, at}
+	if code := f.flush(under); code != lib.SQLITE_OK {
+		return code
+	}
 	switch {
 	case f.database == 0 && isPageSize(n) && offset%int64(n) == 0:
 		return f.readPage(under, to, n, offset)
@@ -407,7 +418,12 @@ func writeFile(tls *libc.TLS, at, from uintptr, n int32, offset int64) int32 {
 			return code
 		}
 	}
-	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](system(at).FxWrite)(tls, at+behind, from, n, offset)
+	if f.gathers != 0 {
+		if gathered, code := f.gather(under, from, n, offset); gathered || code != lib.SQLITE_OK {
+			return code
+		}
+	}
+	return under.write(from, n, offset)
 }
 
 // sign ends a page with its checksum where there is room for it. The page is SQLite's copy, which has that room free.
@@ -425,6 +441,9 @@ func (f *file) sign(page []byte, number uint32, order binary.ByteOrder) {
 // signFrame signs the page of the frame that begins there. Its header was written before: just now as a rule, or earlier in the transaction.
 func (f *file) signFrame(under underlying, page []byte, offset int64) int32 {
 	if f.framed != offset {
+		if code := f.flush(under); code != lib.SQLITE_OK {
+			return code
+		}
 		place := under.tls.Alloc(8)
 		defer under.tls.Free(8)
 		if code := under.read(place, 4, offset); code != lib.SQLITE_OK {
@@ -441,6 +460,7 @@ func (f *file) signFrame(under underlying, page []byte, offset int64) int32 {
 
 func closeFile(tls *libc.TLS, at uintptr) int32 {
 	libc.Xfree(tls, fileAt(at).room)
+	libc.Xfree(tls, fileAt(at).held)
 	return function[func(*libc.TLS, uintptr) int32](system(at).FxClose)(tls, at+behind)
 }
 
@@ -457,6 +477,9 @@ func controlFile(tls *libc.TLS, at uintptr, operation int32, argument uintptr) i
 }
 
 func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
+	if code := fileAt(at).flush(underlying{tls, at}); code != lib.SQLITE_OK {
+		return code
+	}
 	return function[func(*libc.TLS, uintptr, int64) int32](system(at).FxTruncate)(tls, at+behind, size)
 }
 
@@ -465,6 +488,9 @@ func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
 // left to the writer, which is at work on the next one meanwhile.
 func syncFile(tls *libc.TLS, at uintptr, flags int32) int32 {
 	f := fileAt(at)
+	if code := f.flush(underlying{tls, at}); code != lib.SQLITE_OK {
+		return code
+	}
 	switch {
 	case f.named != 0 && f.later != 0 && f.begun == 0:
 		f.owed = 1
@@ -481,6 +507,9 @@ func syncFile(tls *libc.TLS, at uintptr, flags int32) int32 {
 }
 
 func sizeFile(tls *libc.TLS, at, size uintptr) int32 {
+	if code := fileAt(at).flush(underlying{tls, at}); code != lib.SQLITE_OK {
+		return code
+	}
 	return function[func(*libc.TLS, uintptr, uintptr) int32](system(at).FxFileSize)(tls, at+behind, size)
 }
 

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,7 @@ type Store struct {
 	footing footing
 	bell    bell
 	writer  *writer // nil: for looking only
+	serving bool    // for a server
 	// unsynced is the commit that a snapshot may show and that is not durable yet.
 	unsynced atomic.Pointer[commit]
 	loads    loads
@@ -96,6 +98,8 @@ func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest in
 	for range readerCount {
 		s.readers <- nil
 	}
+	s.serving = o.Serving
+	s.writer.short = o.Serving
 	go s.writer.run()
 	go s.writer.syncer.run()
 	return s, nil
@@ -125,6 +129,9 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	if err == nil {
 		s.room.path = filepath.Dir(s.path)
 		s.writer = newWriter(s)
+		if strings.HasSuffix(s.durability, "synchronous=full") {
+			s.writer.gathers = 1
+		}
 		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, seen: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
 		err = s.writer.tx.known.load(&s.writer.tx)
 	}

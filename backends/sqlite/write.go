@@ -36,6 +36,9 @@ type writer struct {
 	next   *call   // begins the next group, because it did not fit in; nil: none does
 	before *commit // that the syncer is at; nil: none
 	log    int     // pages that the log has grown by since the last checkpoint
+	short  bool    // the log is shorter than it is to be for a server
+	// gathers is 1 where SQLite has each commit synced: what it writes to the log may then be gathered until that.
+	gathers int32
 }
 
 func newWriter(s *Store) *writer {
@@ -231,7 +234,7 @@ func (w *writer) run() {
 		first := w.next
 		if w.next = nil; first == nil {
 			var ok bool
-			if first, ok = <-w.calls; !ok {
+			if first, ok = w.firstCall(); !ok {
 				return
 			}
 		}
@@ -422,9 +425,9 @@ func (w *writer) end() (log uintptr, err error) {
 		return 0, err
 	}
 	f := fileAt(at)
-	f.later, f.owed = 1, 0
+	f.later, f.gathers, f.owed = 1, w.gathers, 0
 	_, err = t.conn.exec(t.ctx, &commitSQL)
-	if f.later = 0; f.owed == 0 || !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless }) {
+	if f.later, f.gathers, f.heldBytes = 0, 0, 0; f.owed == 0 || !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless }) {
 		return 0, err
 	}
 	return at + behind, err
@@ -473,6 +476,7 @@ func (w *writer) checkpoint() {
 	}
 	if err == nil && frames*4096 > maxWAL {
 		err = w.truncate()
+		w.short = w.store.serving
 	}
 	if failure := fatal(err, false); failure != nil {
 		w.store.die(failure)

@@ -91,7 +91,7 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	if err != nil {
 		return err
 	}
-	store, err := b.Open(ctx, url, engine.OpenOptions{Log: c.Log})
+	store, err := b.Open(ctx, url, engine.OpenOptions{Serving: true, Log: c.Log})
 	if err != nil {
 		return quietIfStopped(ctx, err)
 	}
@@ -197,6 +197,7 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 		Net: netFor(description), Log: log, Observer: srv,
 	})
 	dispatcher.Observe(srv)
+	dispatcher.KeepTime()
 	if web != nil {
 		p.opened.http = web.Addr().String()
 		p.parts.start("metrics and health", func(ctx context.Context) error { return serveHTTP(ctx, web, srv, c.Version, log) })

@@ -30,6 +30,7 @@ type Dispatcher struct {
 	store    store
 	log      *slog.Logger
 	observer Observer
+	alarm    alarm
 
 	mu     sync.Mutex
 	tables map[string]*table
@@ -60,14 +61,20 @@ func (nobody) Claimed(time.Duration, int, error) {}
 // Observe has o hear of the claims. Call it before Run.
 func (d *Dispatcher) Observe(o Observer) { d.observer = o }
 
+// KeepTime has tables woken by the system's own clock besides the timers of Go, which are less exact. Call it before Run, and not in a bubble of
+// testing/synctest, whose time is another.
+func (d *Dispatcher) KeepTime() { d.alarm.wanted = true }
+
 // Run serves the tables until ctx ends, and then waits until no claim is under way.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.ctx = ctx
+	d.alarm.start()
 	for _, t := range d.tables {
 		d.start(t)
 	}
 	d.mu.Unlock()
+	defer d.alarm.stop()
 
 	<-ctx.Done()
 	d.mu.Lock()

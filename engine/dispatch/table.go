@@ -127,6 +127,8 @@ func (t *table) look(s *Seat) {
 func (t *table) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	alarm := &t.dispatcher.alarm
+	defer alarm.drop(t)
 	for {
 		select {
 		case <-ctx.Done():
@@ -139,6 +141,7 @@ func (t *table) run(ctx context.Context) {
 		timer.Stop()
 		if wait, ok := t.untilDue(); ok {
 			timer.Reset(wait)
+			alarm.set(t, wait)
 		}
 	}
 }

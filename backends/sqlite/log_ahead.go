@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
+)
+
+// A commit is on disk in half the time where it overwrites the log and does not lengthen it: a file system writes down the new length, and what
+// belongs to the file now, besides. SQLite overwrites its log once that has been folded into the file. So that this is so from the first commit of a
+// server, the log is lengthened ahead, with zeros, which nobody takes for frames, between calls.
+
+const (
+	logAhead   = (checkpointPages + maxGroup) * (4096 + frameHeaderBytes) // bytes: what is folded at a time, and what a group may add
+	lengthenBy = 256 << 10                                                // bytes, at a time
+	zerosBytes = 64 << 10                                                 // in one write, of which the library takes no more than twice that
+)
+
+// firstCall waits for a call. While there is none it lengthens the log. false says that there will be none.
+func (w *writer) firstCall() (*call, bool) {
+	for w.short && w.store.failure.Load() == nil {
+		select {
+		case c, open := <-w.calls:
+			return c, open
+		default:
+		}
+		if w.before == nil {
+			w.short = w.lengthen()
+			continue
+		}
+		select { // a sync under way would have to see to the zeros too
+		case c, open := <-w.calls:
+			return c, open
+		case <-w.before.durable:
+			w.before = nil
+		}
+	}
+	c, open := <-w.calls
+	return c, open
+}
+
+// lengthen adds some zeros to the log and has them on disk, unless there is little room. more says that it is shorter than it is to be. A disk that
+// fails this fails the next commit too.
+func (w *writer) lengthen() (more bool) {
+	if w.store.room.low() {
+		return false
+	}
+	log, err := w.tx.conn.logPlace()
+	if err == nil {
+		more, err = w.tx.conn.lengthen(log)
+	}
+	if failure := fatal(err, false); failure != nil {
+		w.store.die(failure)
+	}
+	return more && err == nil
+}
+
+// lengthen adds zeros to the log at a place, and says whether there are more to add.
+func (h *handle) lengthen(log uintptr) (more bool, err error) {
+	if fileAt(log).methods == 0 { // it is not open yet
+		return false, nil
+	}
+	under := underlying{h.tls, log}
+	size, code := under.size()
+	if err := h.check(code); err != nil || size >= logAhead {
+		return false, err
+	}
+	zeros := libc.Xcalloc(h.tls, 1, zerosBytes)
+	if zeros == 0 {
+		return false, nil // it is not needed
+	}
+	defer libc.Xfree(h.tls, zeros)
+	for end := size + lengthenBy; size < end; size += zerosBytes {
+		if err := h.check(under.write(zeros, zerosBytes, size)); err != nil {
+			return false, err
+		}
+	}
+	return true, h.check(syncFile(h.tls, log, lib.SQLITE_SYNC_NORMAL))
+}

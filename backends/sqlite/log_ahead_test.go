@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// lengthened is a new database of a server, once its log is as long as it is to be, with calls between.
+func lengthened(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "kagzi.db"), engine.OpenOptions{Serving: true, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for fileSize(t, s.path+"-wal") < logAhead {
+		if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func TestCommitsAreFoundInALogThatWasLengthenedAhead(t *testing.T) {
+	s := lengthened(t)
+	rows := rowsAt(t, s.path)
+	if got := rowsAt(t, copyOf(t, s.path, "", "-wal")); got != rows {
+		t.Errorf("after a crash there is %s, want %s", got, rows)
+	}
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		t.Fatal(err)
+	}
+	if size := fileSize(t, s.path+"-wal"); size >= logAhead+lengthenBy {
+		t.Errorf("the log has %d bytes, want it lengthened no further than %d", size, logAhead)
+	}
+}
+
+func TestALogIsLengthenedWhereThereIsRoom(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		free uint64
+		by   int64
+	}{
+		{name: "room", free: lowWater, by: lengthenBy},
+		{name: "little room", free: lowWater - 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := fresh(t) // as for a command: it does not lengthen its log by itself
+			holding(t, s, 1)
+			settle(t, s)
+			before := fileSize(t, s.path+"-wal")
+			_, err := write(t.Context(), s, "lengthen", 0, func(*tx) (none struct{}, err error) {
+				s.room = room{path: s.room.path, free: func(string) (uint64, error) { return c.free, nil }}
+				if more := s.writer.lengthen(); more != (c.by > 0) {
+					t.Errorf("more = %t", more)
+				}
+				return none, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size := fileSize(t, s.path+"-wal"); size != before+c.by {
+				t.Errorf("the log has %d bytes and had %d, want %d more", size, before, c.by)
+			}
+		})
+	}
+}

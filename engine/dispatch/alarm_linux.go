@@ -1,0 +1,36 @@
+package dispatch
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// timerFile is a file that can be read when the time is over, for which the runtime waits as for any other.
+type timerFile struct {
+	*os.File
+	handle int
+}
+
+func newClock() (clock, error) {
+	handle, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	return &timerFile{os.NewFile(uintptr(handle), "timer"), handle}, nil
+}
+
+// set is not called after close.
+func (f *timerFile) set(wait time.Duration) {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(wait, 1)))} // zero would be never
+	_ = unix.TimerfdSettime(f.handle, 0, &spec, nil)                         // it is a timer, and so are those of Go's that tables wait by besides
+}
+
+func (f *timerFile) ring() error {
+	var times [8]byte
+	_, err := f.Read(times[:])
+	return err
+}
+
+func (f *timerFile) close() { _ = f.Close() }
