@@ -57,9 +57,7 @@ func TestTheFactsFollowWhatTheStoreDoes(t *testing.T) {
 	}
 	s.writer.log = checkpointPages // when the writer is free again
 	release()
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil { // the writer has come round
-		t.Fatal(err)
-	}
+	settle(t, s)
 	if got := factsOf(t, s)["last checkpoint"]; !strings.HasPrefix(got, "20") {
 		t.Errorf("last checkpoint = %q, want a moment", got)
 	}

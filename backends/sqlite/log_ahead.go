@@ -15,27 +15,27 @@ const (
 	zerosBytes = 64 << 10                                                 // in one write, of which the library takes no more than twice that
 )
 
-// firstCall waits for a call. While there is none it lengthens the log. false says that there will be none.
+// firstCall waits for a call. While there is none it lengthens the log, and folds the rest of it. false says that there will be none.
 func (w *writer) firstCall() (*call, bool) {
-	for w.short && w.store.failure.Load() == nil {
-		select {
-		case c, open := <-w.calls:
-			return c, open
-		default:
-		}
-		if w.before == nil {
+	for {
+		short := w.short && w.store.failure.Load() == nil
+		if short && w.before == nil && w.folder.over == nil && len(w.calls) == 0 {
 			w.short = w.lengthen()
 			continue
 		}
-		select { // a sync under way would have to see to the zeros too
+		var durable chan struct{}
+		if short && w.before != nil { // a sync under way would have to see to the zeros too
+			durable = w.before.durable
+		}
+		select {
 		case c, open := <-w.calls:
 			return c, open
-		case <-w.before.durable:
+		case f := <-w.folder.over:
+			w.foldRest(f)
+		case <-durable:
 			w.before = nil
 		}
 	}
-	c, open := <-w.calls
-	return c, open
 }
 
 // lengthen adds some zeros to the log and has them on disk, unless there is little room. more says that it is shorter than it is to be. A disk that

@@ -65,6 +65,9 @@ func holdAt(path string) {
 				s.writer.log = checkpointPages // when this is committed
 				return none, nil
 			})
+			if err == nil {
+				err = settled(context.Background(), s)
+			}
 			return err
 		},
 		"close": func() error { return s.Close() },

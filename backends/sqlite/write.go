@@ -6,17 +6,12 @@ import (
 	"runtime"
 	"slices"
 
-	lib "modernc.org/sqlite/lib"
-
 	"github.com/kagzi/kagzi/engine"
 )
 
 const (
 	maxGroup      = 512     // calls in one commit
 	maxGroupBytes = 8 << 20 // of payloads in one commit, about
-	maxWAL        = 64 << 20
-	// checkpointPages is how much the log grows before it is folded into the file.
-	checkpointPages = 4000
 )
 
 // writer is the goroutine that writes. It takes all calls that wait, carries them out in one transaction, as well as those that come
@@ -35,14 +30,15 @@ type writer struct {
 	size   int     // of the group's payloads, about
 	next   *call   // begins the next group, because it did not fit in; nil: none does
 	before *commit // that the syncer is at; nil: none
-	log    int     // pages that the log has grown by since the last checkpoint
-	short  bool    // the log is shorter than it is to be for a server
+	log    int     // pages that the log has grown by since its folding last began
+	folder folder
+	short  bool // the log is shorter than it is to be for a server
 	// gathers is 1 where SQLite has each commit synced: what it writes to the log may then be gathered until that.
 	gathers int32
 }
 
 func newWriter(s *Store) *writer {
-	return &writer{store: s, calls: make(chan *call, maxGroup), done: make(chan struct{}), syncer: newSyncer(s)}
+	return &writer{store: s, folder: folder{path: s.path, fold: foldOn}, calls: make(chan *call, maxGroup), done: make(chan struct{}), syncer: newSyncer(s)}
 }
 
 // call is one write that waits for its commit.
@@ -442,68 +438,14 @@ func (w *writer) rollback(why error) error {
 	return why
 }
 
-//go:embed sql/checkpoint.sql
-var checkpointSQL string
-
-//go:embed sql/checkpoint_truncate.sql
-var checkpointTruncateSQL string
-
-// checkpoint folds the log into the file when it has grown, between two groups, where nobody waits for it. What it cannot do now,
-// because of a reader, it does after the next pages.
-func (w *writer) checkpoint() {
-	if cached, err := w.tx.conn.status(lib.SQLITE_DBSTATUS_CACHE_USED, false); err == nil {
-		w.store.cached.Store(int64(cached))
-	}
-	pages, err := w.tx.conn.status(lib.SQLITE_DBSTATUS_CACHE_WRITE, true)
-	if err != nil || w.store.failure.Load() != nil {
-		return
-	}
-	if w.log += pages; w.log < checkpointPages {
-		return
-	}
-	if w.await() != nil {
-		return
-	}
-	w.log = 0
-	var frames, folded int64
-	err = w.tx.query(&checkpointSQL, func(r *row) error {
-		r.num() // whether it was kept from finishing
-		frames, folded = r.num(), r.num()
-		return nil
-	})
-	if err == nil && folded == frames {
-		w.store.folded.Store(w.store.Now().UnixMicro())
-	}
-	if err == nil && frames*4096 > maxWAL {
-		err = w.truncate()
-		w.short = w.store.serving
-	}
-	if failure := fatal(err, false); failure != nil {
-		w.store.die(failure)
-	} else if err != nil && code(err) != 0 && !isFull(err) {
-		w.store.log.Warn("checkpoint", "error", err)
-	}
-}
-
 // close folds the log into the file and deletes it. Where another process looks at the file SQLite leaves the log alone, so that is
 // done before: who copies the file has all of it.
 func (w *writer) close() error {
+	w.folder.close()
 	if w.store.failure.Load() == nil {
 		if err := w.truncate(); err != nil && code(err) != 0 && !isFull(err) {
 			w.store.log.Warn("checkpoint", "error", err)
 		}
 	}
 	return w.tx.conn.close()
-}
-
-// truncate also cuts the log short. It waits for readers, but not for long: writes wait for it.
-func (w *writer) truncate() error {
-	if err := w.tx.conn.script(w.tx.ctx, "pragma busy_timeout = 200"); err != nil {
-		return err
-	}
-	err := w.tx.query(&checkpointTruncateSQL, func(*row) error { return nil })
-	if resetting := w.tx.conn.script(w.tx.ctx, "pragma busy_timeout = 5000"); err == nil {
-		err = resetting
-	}
-	return err
 }

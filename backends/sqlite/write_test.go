@@ -73,10 +73,8 @@ func namespaces(t *testing.T, s *Store) int {
 // settle returns when the writer is done with all that was handed to it before, its checkpoint included.
 func settle(t *testing.T, s *Store) {
 	t.Helper()
-	for range 2 {
-		if _, err := write(t.Context(), s, "settle", 0, func(*tx) (none struct{}, err error) { return none, nil }); err != nil {
-			t.Fatal(err)
-		}
+	if err := settled(t.Context(), s); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -262,4 +260,20 @@ func TestTheLogIsFoldedIntoTheFileWhileWritingGoesOn(t *testing.T) {
 	if size := fileSize(t, s.path+"-wal"); size > checkpointPages*4096*3/2 {
 		t.Fatalf("the log has %d bytes after 52 MB of writes, want it folded every %d pages", size, checkpointPages)
 	}
+}
+
+// settled waits as settle does.
+func settled(ctx context.Context, s *Store) error {
+	for range 2 { // what follows the first call is the checkpoint
+		for folding := true; folding; {
+			_, err := write(ctx, s, "settle", 0, func(*tx) (none struct{}, err error) {
+				folding = s.writer.folder.over != nil
+				return none, nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

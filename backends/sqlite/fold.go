@@ -1,0 +1,139 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+
+	lib "modernc.org/sqlite/lib"
+)
+
+// The log is folded into the file (a checkpoint) when it has grown, on a connection of its own while the writer goes on; what came meanwhile is folded
+// by the writer, so that SQLite begins the log anew with the next commit.
+
+const (
+	maxWAL = 64 << 20
+	// checkpointPages is how much the log grows before it is folded into the file.
+	checkpointPages = 4000
+	// restPages is how much the log may grow meanwhile before the writer waits.
+	restPages = checkpointPages / 2
+)
+
+//go:embed sql/checkpoint.sql
+var checkpointSQL string
+
+//go:embed sql/checkpoint_truncate.sql
+var checkpointTruncateSQL string
+
+// folder is the connection by which the log is folded while the writer is at work.
+type folder struct {
+	path string
+	fold func(context.Context, *conn) folding
+	conn *conn        // nil: none yet
+	over chan folding // nil: it is not at work
+}
+
+// folding is what came of it.
+type folding struct {
+	frames, folded int64 // in the log, and of these in the file
+	err            error
+}
+
+// foldOn folds what readers allow.
+func foldOn(ctx context.Context, c *conn) (f folding) {
+	f.err = c.query(ctx, &checkpointSQL, func(r *row) error {
+		r.num() // whether it was kept from finishing
+		f.frames, f.folded = r.num(), r.num()
+		return nil
+	})
+	return f
+}
+
+// start begins to fold the log.
+func (f *folder) start() {
+	over := make(chan folding, 1)
+	f.over = over
+	go func() {
+		var err error
+		if f.conn == nil {
+			f.conn, err = connectReader(f.path)
+		}
+		if err != nil {
+			over <- folding{err: err}
+			return
+		}
+		over <- f.fold(context.Background(), f.conn)
+	}()
+}
+
+// close waits for what is under way.
+func (f *folder) close() {
+	if f.over != nil {
+		<-f.over
+		f.over = nil
+	}
+	if f.conn != nil {
+		f.conn.close()
+	}
+}
+
+// checkpoint looks, between two groups, whether the log is to be folded or has been. What cannot be folded now, because of a reader, is after the next
+// pages.
+func (w *writer) checkpoint() {
+	if cached, err := w.tx.conn.status(lib.SQLITE_DBSTATUS_CACHE_USED, false); err == nil {
+		w.store.cached.Store(int64(cached))
+	}
+	pages, err := w.tx.conn.status(lib.SQLITE_DBSTATUS_CACHE_WRITE, true)
+	if err != nil || w.store.failure.Load() != nil {
+		return
+	}
+	w.log += pages
+	switch {
+	case w.folder.over == nil:
+		if w.log >= checkpointPages && w.await() == nil {
+			w.log = 0
+			w.folder.start()
+		}
+	case w.log >= restPages:
+		w.foldRest(<-w.folder.over)
+	default:
+		select {
+		case f := <-w.folder.over:
+			w.foldRest(f)
+		default:
+		}
+	}
+}
+
+// foldRest folds what has come while the log was folded.
+func (w *writer) foldRest(f folding) {
+	w.folder.over = nil
+	if f.err == nil && w.log > 0 && w.await() == nil {
+		w.log = 0
+		f = foldOn(w.tx.ctx, w.tx.conn)
+	}
+	err := f.err
+	if err == nil && f.folded == f.frames {
+		w.store.folded.Store(w.store.Now().UnixMicro())
+	}
+	if err == nil && f.frames*4096 > maxWAL {
+		err = w.truncate()
+		w.short = w.store.serving
+	}
+	if failure := fatal(err, false); failure != nil {
+		w.store.die(failure)
+	} else if err != nil && code(err) != 0 && !isFull(err) {
+		w.store.log.Warn("checkpoint", "error", err)
+	}
+}
+
+// truncate also cuts the log short. It waits for readers, but not for long: writes wait for it.
+func (w *writer) truncate() error {
+	if err := w.tx.conn.script(w.tx.ctx, "pragma busy_timeout = 200"); err != nil {
+		return err
+	}
+	err := w.tx.query(&checkpointTruncateSQL, func(*row) error { return nil })
+	if resetting := w.tx.conn.script(w.tx.ctx, "pragma busy_timeout = 5000"); err == nil {
+		err = resetting
+	}
+	return err
+}
