@@ -61,7 +61,11 @@ func (f *folder) start() {
 			over <- folding{err: err}
 			return
 		}
-		over <- f.fold(context.Background(), f.conn)
+		done := f.fold(context.Background(), f.conn)
+		if done.err == nil && done.folded > 0 { // SQLite leaves that to who folds the last of a log, which is the writer, whom everybody waits for
+			done.err = f.conn.sync()
+		}
+		over <- done
 	}()
 }
 

@@ -166,6 +166,16 @@ func (h *handle) logPlace() (uintptr, error) {
 	return *(*uintptr)(memory(place)), err
 }
 
+// sync has what was written to the file itself on disk.
+func (h *handle) sync() error {
+	place := h.tls.Alloc(8)
+	defer h.tls.Free(8)
+	if err := h.check(lib.Xsqlite3_file_control(h.tls, h.db, 0, lib.SQLITE_FCNTL_FILE_POINTER, place)); err != nil {
+		return err
+	}
+	return h.check(syncFile(h.tls, *(*uintptr)(memory(place)), lib.SQLITE_SYNC_NORMAL))
+}
+
 // keepLog has the write-ahead log stay when the last connection is closed.
 func (h *handle) keepLog() error {
 	_, err := h.control(lib.SQLITE_FCNTL_PERSIST_WAL, 1)
