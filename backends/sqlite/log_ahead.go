@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"time"
+
 	"modernc.org/libc"
 	lib "modernc.org/sqlite/lib"
 )
@@ -10,30 +12,38 @@ import (
 // server, the log is lengthened ahead, with zeros, which nobody takes for frames, between calls.
 
 const (
-	logAhead   = (checkpointPages + maxGroup) * (4096 + frameHeaderBytes) // bytes: what is folded at a time, and what a group may add
-	lengthenBy = 256 << 10                                                // bytes, at a time
-	zerosBytes = 64 << 10                                                 // in one write, of which the library takes no more than twice that
+	logAhead      = (checkpointPages + maxGroup) * (4096 + frameHeaderBytes) // bytes: what is folded at a time, and what a group may add
+	lengthenBy    = 256 << 10                                                // bytes, at a time
+	lengthenAfter = 10 * time.Millisecond                                    // without a call
+	zerosBytes    = 64 << 10                                                 // in one write, of which the library takes no more than twice that
 )
 
 // firstCall waits for a call. While there is none it lengthens the log, and folds the rest of it. false says that there will be none.
 func (w *writer) firstCall() (*call, bool) {
 	for {
 		short := w.short && w.store.failure.Load() == nil
-		if short && w.before == nil && w.folder.over == nil && len(w.calls) == 0 {
+		var durable chan struct{}
+		var quiet <-chan time.Time
+		switch {
+		case !short || w.folder.over != nil:
+		case w.before != nil: // its sync would have to see to the zeros too
+			durable = w.before.durable
+		case w.called: // and may be again at once, by who was answered
+			quiet = time.After(lengthenAfter)
+		case len(w.calls) == 0:
 			w.short = w.lengthen()
 			continue
 		}
-		var durable chan struct{}
-		if short && w.before != nil { // a sync under way would have to see to the zeros too
-			durable = w.before.durable
-		}
 		select {
 		case c, open := <-w.calls:
+			w.called = true
 			return c, open
 		case f := <-w.folder.over:
 			w.foldRest(f)
 		case <-durable:
 			w.before = nil
+		case <-quiet:
+			w.called = false
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// lengthened is a new database of a server, once its log is as long as it is to be, with calls between.
+// lengthened is a new database of a server, once its log is as long as it is to be.
 func lengthened(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "kagzi.db"), engine.OpenOptions{Serving: true, Log: slog.New(slog.DiscardHandler)})
@@ -16,9 +16,12 @@ func lengthened(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil { // between
+		t.Fatal(err)
+	}
 	for fileSize(t, s.path+"-wal") < logAhead {
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
-			t.Fatal(err)
+		if t.Context().Err() != nil {
+			t.Fatalf("the log has %d bytes, want %d", fileSize(t, s.path+"-wal"), logAhead)
 		}
 	}
 	return s

@@ -33,6 +33,7 @@ type writer struct {
 	log    int     // pages that the log has grown by since its folding last began
 	folder folder
 	short  bool // the log is shorter than it is to be for a server
+	called bool // lately
 	// gathers is 1 where SQLite has each commit synced: what it writes to the log may then be gathered until that.
 	gathers int32
 }
