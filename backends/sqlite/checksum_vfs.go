@@ -34,7 +34,7 @@ const (
 var register = sync.OnceValue(func() error {
 	tls := libc.NewTLS()
 	defer tls.Close()
-	if err := keepCacheShort(tls); err != nil { // before SQLite is first used
+	if err := improveCache(tls); err != nil { // before SQLite is first used
 		return err
 	}
 	for name, base := range map[string]string{checkedVFS: "", checkedLocklessVFS: lockless} {

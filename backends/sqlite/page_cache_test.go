@@ -53,3 +53,47 @@ func TestThePageCacheForgetsTheNumberThatPagesAreExchangedBy(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestAConnectionThatReadsMuchTakesNoPagesFromAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "any.db")
+	open := func(settings ...string) *conn {
+		c, err := connect(dsn(path, settings...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.close() })
+		return c
+	}
+	do := func(c *conn, script string) {
+		if err := c.script(t.Context(), script); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const pages = 200
+	writer := open("journal_mode(wal)", fmt.Sprintf("cache_size(%d)", pages))
+	do(writer, "create table small (key integer primary key, text text); insert into small values (1, 'one')")
+	do(writer, "create table large (key integer primary key, text text)")
+	do(writer, "with recursive n(i) as (select 1 union all select i + 1 from n where i < 4000) insert into large select i, printf('%0500d', i) from n")
+	reader := open(fmt.Sprintf("cache_size(%d)", pages/10))
+	for range 3 {
+		do(writer, "select sum(length(text)) from large")
+		do(reader, "select sum(length(text)) from large")
+	}
+	do(writer, "select text from small where key = 1")
+	if _, err := writer.status(lib.SQLITE_DBSTATUS_CACHE_MISS, true); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		do(writer, "select text from small where key = 1")
+	}
+	missed, err := writer.status(lib.SQLITE_DBSTATUS_CACHE_MISS, true)
+	if err != nil || missed > 0 {
+		t.Errorf("of the same three pages %d were read from the file again, by ten queries (%v)", missed, err)
+	}
+	for name, c := range map[string]*conn{"writer": writer, "reader": reader} {
+		used, err := c.status(lib.SQLITE_DBSTATUS_CACHE_USED, false)
+		if most := pages * 5000; err != nil || used > most {
+			t.Errorf("the cache of the %s has %d bytes (%v), want %d at most", name, used, err, most)
+		}
+	}
+}
