@@ -54,14 +54,27 @@ func (w *writer) lengthen() (more bool) {
 	if w.store.room.low() {
 		return false
 	}
-	log, err := w.tx.conn.logPlace()
-	if err == nil {
-		more, err = w.tx.conn.lengthen(log)
-	}
+	more, err := w.lengthenAlone()
 	if failure := fatal(err, false); failure != nil {
 		w.store.die(failure)
 	}
 	return more && err == nil
+}
+
+// lengthenAlone has the log to itself meanwhile: zeros of ours must not come upon what another program has just added to it.
+func (w *writer) lengthenAlone() (more bool, err error) {
+	c, ctx := w.tx.conn, w.tx.ctx
+	if _, err := c.exec(ctx, &beginSQL); err != nil {
+		return false, err
+	}
+	log, err := c.logPlace()
+	if err == nil {
+		more, err = c.lengthen(log)
+	}
+	if _, ending := c.exec(ctx, &rollbackSQL); err == nil {
+		err = ending
+	}
+	return more, err
 }
 
 // lengthen adds zeros to the log at a place, and says whether there are more to add.

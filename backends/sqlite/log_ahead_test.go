@@ -27,6 +27,24 @@ func lengthened(t *testing.T) *Store {
 	return s
 }
 
+// betweenCalls has the writer do something while no transaction is under way.
+func betweenCalls(t *testing.T, s *Store, do func(*conn) error) {
+	t.Helper()
+	_, err := write(t.Context(), s, "between", 0, func(x *tx) (none struct{}, err error) {
+		if _, err := x.conn.exec(x.ctx, &rollbackSQL); err != nil {
+			return none, err
+		}
+		if err := do(x.conn); err != nil {
+			return none, err
+		}
+		_, err = x.conn.exec(x.ctx, &beginSQL)
+		return none, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCommitsAreFoundInALogThatWasLengthenedAhead(t *testing.T) {
 	s := lengthened(t)
 	rows := rowsAt(t, s.path)
@@ -55,19 +73,44 @@ func TestALogIsLengthenedWhereThereIsRoom(t *testing.T) {
 			holding(t, s, 1)
 			settle(t, s)
 			before := fileSize(t, s.path+"-wal")
-			_, err := write(t.Context(), s, "lengthen", 0, func(*tx) (none struct{}, err error) {
+			betweenCalls(t, s, func(*conn) error {
 				s.room = room{path: s.room.path, free: func(string) (uint64, error) { return c.free, nil }}
 				if more := s.writer.lengthen(); more != (c.by > 0) {
 					t.Errorf("more = %t", more)
 				}
-				return none, nil
+				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 			if size := fileSize(t, s.path+"-wal"); size != before+c.by {
 				t.Errorf("the log has %d bytes and had %d, want %d more", size, before, c.by)
 			}
 		})
 	}
+}
+
+func TestALogIsNotLengthenedWhileAnotherProgramWrites(t *testing.T) {
+	s := fresh(t)
+	other, err := connect(dsn(s.path, "journal_mode(wal)", "wal_autocheckpoint(0)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	betweenCalls(t, s, func(c *conn) error {
+		if err := c.script(t.Context(), "pragma busy_timeout = 0"); err != nil {
+			return err
+		}
+		if err := other.script(t.Context(), "begin immediate; create table other (n)"); err != nil {
+			return err
+		}
+		before := fileSize(t, s.path+"-wal")
+		if more := s.writer.lengthen(); more || fileSize(t, s.path+"-wal") != before {
+			t.Errorf("the log had %d bytes and was lengthened to %d in the midst of another's transaction", before, fileSize(t, s.path+"-wal"))
+		}
+		if err := other.script(t.Context(), "commit"); err != nil {
+			return err
+		}
+		if more := s.writer.lengthen(); !more || s.Failure() != nil {
+			t.Errorf("afterwards more = %t and failure = %v", more, s.Failure())
+		}
+		return nil
+	})
 }
