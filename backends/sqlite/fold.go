@@ -108,10 +108,12 @@ func (w *writer) checkpoint() {
 	}
 }
 
-// foldRest folds what has come while the log was folded.
+// foldRest folds what has come while the log was folded, and all of it where that has merely not come about, as without a file left to open:
+// the writer has its files.
 func (w *writer) foldRest(f folding) {
 	w.folder.over = nil
-	if f.err == nil && w.log > 0 && w.await() == nil {
+	rest := f.err == nil && w.log > 0 || f.err != nil && fatal(f.err, !failedWrite(f.err)) == nil
+	if rest && w.await() == nil {
 		w.log = 0
 		f = foldOn(w.tx.ctx, w.tx.conn)
 	}

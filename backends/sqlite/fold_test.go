@@ -96,3 +96,21 @@ func TestAFoldingThatTheDiskFailsEndsTheServer(t *testing.T) {
 		t.Fatal("the server goes on")
 	}
 }
+
+func TestTheWriterFoldsWhatOthersCannotOpen(t *testing.T) {
+	s := fresh(t)
+	for name, refused := range map[string]int{
+		"no file can be opened":       lib.SQLITE_CANTOPEN,
+		"the log could not be read":   lib.SQLITE_IOERR_READ,
+		"there was no room meanwhile": lib.SQLITE_FULL,
+	} {
+		s.folded.Store(0)
+		foldBy(t, s, func(context.Context, *conn) folding {
+			return folding{err: &libError{refused, name}}
+		})
+		settle(t, s)
+		if s.folded.Load() == 0 || s.Failure() != nil {
+			t.Errorf("%s: folded at %d, failure %v; want it folded", name, s.folded.Load(), s.Failure())
+		}
+	}
+}
