@@ -69,15 +69,16 @@ func (f *folder) start() {
 	}()
 }
 
-// close waits for what is under way.
-func (f *folder) close() {
+// close waits for what is under way, and says what came of it.
+func (f *folder) close() (err error) {
 	if f.over != nil {
-		<-f.over
+		err = (<-f.over).err
 		f.over = nil
 	}
 	if f.conn != nil {
 		f.conn.close()
 	}
+	return err
 }
 
 // checkpoint looks, between two groups, whether the log is to be folded or has been. What cannot be folded now, because of a reader, is after the next

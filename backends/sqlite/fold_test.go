@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	lib "modernc.org/sqlite/lib"
@@ -112,5 +113,42 @@ func TestTheWriterFoldsWhatOthersCannotOpen(t *testing.T) {
 		if s.folded.Load() == 0 || s.Failure() != nil {
 			t.Errorf("%s: folded at %d, failure %v; want it folded", name, s.folded.Load(), s.Failure())
 		}
+	}
+}
+
+func TestTheLogStaysWhereTheDiskHasFailedItsFolding(t *testing.T) {
+	for _, name := range []string{"at work", "while the store is being closed"} {
+		t.Run(name, func(t *testing.T) {
+			s := fresh(t)
+			for range 4 {
+				if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle(t, s)
+			rows, before := rowsAt(t, s.path), copyOf(t, s.path, "")
+			foldBy(t, s, func(ctx context.Context, c *conn) folding {
+				if name != "at work" {
+					<-s.closed
+				}
+				f := foldOn(ctx, c)
+				f.err = &libError{lib.SQLITE_IOERR_FSYNC, "sync of the file"} // none of what was folded is on the disk
+				return f
+			})
+			if name == "at work" {
+				<-s.Fatal()
+			}
+			if err := s.Close(); s.Failure() == nil || err == nil && name != "at work" {
+				t.Errorf("closed: %v, failure %v; want it heard that the disk has failed", err, s.Failure())
+			}
+			log, err := os.ReadFile(s.path + "-wal")
+			if err != nil {
+				t.Fatal(err)
+			}
+			write0600(t, before+"-wal", log)
+			if got := rowsAt(t, before); got != rows {
+				t.Errorf("of what was acknowledged there is\n%swant\n%s", got, rows)
+			}
+		})
 	}
 }

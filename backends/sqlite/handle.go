@@ -182,6 +182,13 @@ func (h *handle) keepLog() error {
 	return err
 }
 
+// leaveLog has the write-ahead log neither folded nor deleted when the last connection is closed.
+func (h *handle) leaveLog() error {
+	list := h.tls.Alloc(16)
+	defer h.tls.Free(16)
+	return h.check(lib.Xsqlite3_db_config(h.tls, h.db, lib.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, libc.VaList(list, int32(1), uintptr(0))))
+}
+
 // keepFree has so many bytes at the end of each page kept free, in a file that is yet to be made and in what vacuum makes of another.
 func (h *handle) keepFree(bytes int32) error {
 	_, err := h.control(lib.SQLITE_FCNTL_RESERVE_BYTES, bytes)

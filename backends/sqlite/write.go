@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"runtime"
 	"slices"
 
@@ -440,13 +441,26 @@ func (w *writer) rollback(why error) error {
 }
 
 // close folds the log into the file and deletes it. Where another process looks at the file SQLite leaves the log alone, so that is
-// done before: who copies the file has all of it.
-func (w *writer) close() error {
-	w.folder.close()
-	if w.store.failure.Load() == nil {
-		if err := w.truncate(); err != nil && code(err) != 0 && !isFull(err) {
-			w.store.log.Warn("checkpoint", "error", err)
+// done before: who copies the file has all of it. Where the disk has failed a write the log stays as it is: SQLite counts pages as folded before they
+// are synced, and a sync that has failed is told once. The next start folds all of it anew.
+func (w *writer) close() (err error) {
+	if folding := w.folder.close(); failedWrite(folding) {
+		err = folding
+	}
+	if err == nil && w.store.failure.Load() == nil {
+		truncating := w.truncate()
+		if failedWrite(truncating) {
+			err = truncating
+		} else if truncating != nil && code(truncating) != 0 && !isFull(truncating) {
+			w.store.log.Warn("checkpoint", "error", truncating)
 		}
 	}
-	return w.tx.conn.close()
+	if failure := fatal(err, false); failure != nil {
+		w.store.die(failure)
+		err = failure
+	}
+	if failedWrite(w.store.Failure()) {
+		err = errors.Join(err, w.tx.conn.leaveLog())
+	}
+	return errors.Join(err, w.tx.conn.close())
 }
