@@ -30,9 +30,15 @@ func (w *writer) firstCall() (*call, bool) {
 			durable = w.before.durable
 		case w.called: // and may be again at once, by who was answered
 			quiet = time.After(lengthenAfter)
-		case len(w.calls) == 0:
-			w.short = w.lengthen()
-			continue
+		default:
+			select {
+			case c, open := <-w.calls:
+				w.called = true
+				return c, open
+			default:
+				w.short = w.lengthen()
+				continue
+			}
 		}
 		select {
 		case c, open := <-w.calls:

@@ -114,3 +114,16 @@ func TestALogIsNotLengthenedWhileAnotherProgramWrites(t *testing.T) {
 		return nil
 	})
 }
+
+func TestALogIsLengthenedNoFurtherOnceNoCallCanCome(t *testing.T) {
+	s := fresh(t)
+	betweenCalls(t, s, func(*conn) error {
+		w := &writer{store: s, calls: make(chan *call), tx: tx{session: s.writer.tx.session}, short: true}
+		close(w.calls)
+		before := fileSize(t, s.path+"-wal")
+		if _, more := w.firstCall(); more || fileSize(t, s.path+"-wal") != before {
+			t.Errorf("more calls = %t, and the log had %d bytes and has %d", more, before, fileSize(t, s.path+"-wal"))
+		}
+		return nil
+	})
+}
