@@ -28,7 +28,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 }
 
 // claim does not wait for the disk when no other write does. A claim that a power cut undoes has done no harm: the run is due as it was, nothing was
-// recorded under the token, for whatever is recorded later takes the claim to the disk with it, and the token is refused from then on.
+// recorded under the token, for the claim is on the disk before whatever is recorded later, and the token is refused from then on.
 func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) {
 	c, err := writeAs(ctx, s, &call{verb: "Claim", harmless: true}, func(t *tx) (claim, error) {
 		c := claim{tx: t, p: &p}

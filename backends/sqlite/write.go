@@ -316,6 +316,13 @@ func (w *writer) carryOut(open bool) {
 	case c.log == 0:
 		w.handOver(c)
 		w.syncer.finish(c) // it is at nothing else
+	case w.harmless(): // it is answered at once, and on disk before the next one is written all the same: a log has one commit that was cut short
+		rest := newCommit()
+		rest.log, c.log = c.log, 0
+		w.handOver(c)
+		w.syncer.finish(c)
+		w.before = rest
+		w.syncer.commits <- rest
 	default:
 		w.handOver(c)
 		w.before = c
@@ -414,8 +421,12 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	return c, false, nil
 }
 
-// end commits the transaction. It returns the system's file of the log if that is yet to be synced: what a power cut may undo goes to the disk
-// with whatever comes next.
+// harmless says that a power cut may undo the group after its answer.
+func (w *writer) harmless() bool {
+	return !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless })
+}
+
+// end commits the transaction. It returns the system's file of the log if that is yet to be synced.
 func (w *writer) end() (log uintptr, err error) {
 	t := &w.tx
 	at, err := t.conn.logPlace()
@@ -425,7 +436,7 @@ func (w *writer) end() (log uintptr, err error) {
 	f := fileAt(at)
 	f.later, f.gathers, f.owed = 1, w.gathers, 0
 	_, err = t.conn.exec(t.ctx, &commitSQL)
-	if f.later, f.gathers, f.heldBytes = 0, 0, 0; f.owed == 0 || !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless }) {
+	if f.later, f.gathers, f.heldBytes = 0, 0, 0; f.owed == 0 {
 		return 0, err
 	}
 	return at + behind, err
