@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -173,11 +174,20 @@ func (w *writer) gather(c *call) error {
 	w.mu.Lock()
 	w.waiting = append(w.waiting, c)
 	w.weight += c.weight()
-	if c.alone || !w.full() {
+	idle := w.under == 0 && !c.alone
+	if !idle && (c.alone || !w.full()) {
 		w.advance()
 	}
 	w.mu.Unlock()
 	c.turn.Place()
+	if idle { // who stands right behind joins the group, as a run's end does behind its last step; where nobody does, this costs nothing
+		runtime.Gosched()
+		w.mu.Lock()
+		if !w.full() {
+			w.advance()
+		}
+		w.mu.Unlock()
+	}
 	<-c.done
 	return c.err
 }
