@@ -315,3 +315,16 @@ func putToWork(t *testing.T, path string) error {
 	}
 	return nil
 }
+
+func TestWhoReadsMakesNoFileInThePlaceOfOneTakenAway(t *testing.T) {
+	s := fresh(t)
+	if err := os.Remove(s.path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.GetRun(t.Context(), "default", engine.NewID(s.Now())); err == nil {
+		t.Errorf("a run in a file that is gone: %v", err)
+	}
+	if _, err := os.Stat(s.path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there again: %v", err)
+	}
+}
