@@ -197,7 +197,9 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 		Net: netFor(description), Log: log, Observer: srv,
 	})
 	dispatcher.Observe(srv)
-	dispatcher.KeepTime()
+	if clock, err := newClock(); err == nil && clock != nil {
+		dispatcher.KeepTime(clock)
+	}
 	if web != nil {
 		p.opened.http = web.Addr().String()
 		p.parts.start("metrics and health", func(ctx context.Context) error { return serveHTTP(ctx, web, srv, c.Version, log) })

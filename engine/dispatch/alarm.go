@@ -5,41 +5,30 @@ import (
 	"time"
 )
 
-// alarm wakes tables when something is due, a few hundredths of a millisecond later where the system has a clock for that. Timers of Go's, by
-// which tables wait as well, are up to a millisecond late where the process has nothing else to do: it waits in epoll then, which counts whole ones.
-type alarm struct {
-	wanted bool
+// Clock tells one moment, more exactly than Go's timers. Set is not called after Close.
+type Clock interface {
+	Set(wait time.Duration) // instead of what was set before
+	Ring() error            // returns when the time is over, an error once the clock is closed
+	Close() error
+}
 
+// alarm wakes tables when something is due, where there is a clock for that. They wait by timers of Go's as well.
+type alarm struct {
 	mu    sync.Mutex
-	clock clock // nil: none
+	clock Clock // nil: none
 	at    map[*table]time.Time
 	next  time.Time // what the clock is set to; zero: nothing
 }
 
-// clock is what tells one moment.
-type clock interface {
-	set(wait time.Duration) // instead of what was set before
-	ring() error            // returns when the time is over, an error once the clock is closed
-	close()
-}
-
-// start makes the alarm go, if it is wanted and there is a clock for it.
+// start makes the alarm go.
 func (a *alarm) start() {
-	if !a.wanted {
-		return
+	if clock := a.clock; clock != nil {
+		go func() {
+			for clock.Ring() == nil {
+				a.wake(time.Now())
+			}
+		}()
 	}
-	clock, err := newClock()
-	if err != nil || clock == nil {
-		return
-	}
-	a.mu.Lock()
-	a.clock = clock
-	a.mu.Unlock()
-	go func() {
-		for clock.ring() == nil {
-			a.wake(time.Now())
-		}
-	}()
 }
 
 // stop closes the clock.
@@ -47,7 +36,7 @@ func (a *alarm) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.clock != nil {
-		a.clock.close()
+		_ = a.clock.Close()
 		a.clock = nil
 	}
 }
@@ -66,7 +55,7 @@ func (a *alarm) set(t *table, wait time.Duration) {
 	a.at[t] = at
 	if a.next.IsZero() || at.Before(a.next) {
 		a.next = at
-		a.clock.set(wait)
+		a.clock.Set(wait)
 	}
 }
 
@@ -91,6 +80,6 @@ func (a *alarm) wake(now time.Time) {
 		}
 	}
 	if !a.next.IsZero() && a.clock != nil {
-		a.clock.set(a.next.Sub(now))
+		a.clock.Set(a.next.Sub(now))
 	}
 }

@@ -61,9 +61,8 @@ func (nobody) Claimed(time.Duration, int, error) {}
 // Observe has o hear of the claims. Call it before Run.
 func (d *Dispatcher) Observe(o Observer) { d.observer = o }
 
-// KeepTime has tables woken by the system's own clock besides the timers of Go, which are less exact. Call it before Run, and not in a bubble of
-// testing/synctest, whose time is another.
-func (d *Dispatcher) KeepTime() { d.alarm.wanted = true }
+// KeepTime has tables woken by a clock besides the timers of Go, which are less exact. Call it before Run, which closes the clock in the end.
+func (d *Dispatcher) KeepTime(c Clock) { d.alarm.clock = c }
 
 // Run serves the tables until ctx ends, and then waits until no claim is under way.
 func (d *Dispatcher) Run(ctx context.Context) error {

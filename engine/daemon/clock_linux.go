@@ -1,10 +1,12 @@
-package dispatch
+package daemon
 
 import (
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kagzi/kagzi/engine/dispatch"
 )
 
 // timerFile is a file that can be read when the time is over, for which the runtime waits as for any other.
@@ -13,7 +15,9 @@ type timerFile struct {
 	handle int
 }
 
-func newClock() (clock, error) {
+// newClock opens one. Timers of Go's are up to a millisecond late in a process that has nothing else to do, since it waits in epoll then, which counts
+// whole ones.
+func newClock() (dispatch.Clock, error) {
 	handle, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -21,16 +25,13 @@ func newClock() (clock, error) {
 	return &timerFile{os.NewFile(uintptr(handle), "timer"), handle}, nil
 }
 
-// set is not called after close.
-func (f *timerFile) set(wait time.Duration) {
+func (f *timerFile) Set(wait time.Duration) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(wait, 1)))} // zero would be never
 	_ = unix.TimerfdSettime(f.handle, 0, &spec, nil)                         // it is a timer, and so are those of Go's that tables wait by besides
 }
 
-func (f *timerFile) ring() error {
+func (f *timerFile) Ring() error {
 	var times [8]byte
 	_, err := f.Read(times[:])
 	return err
 }
-
-func (f *timerFile) close() { _ = f.Close() }

@@ -1,0 +1,25 @@
+package daemon
+
+import "testing"
+
+func TestTheClockRingsUntilItIsClosed(t *testing.T) {
+	c, err := newClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c == nil {
+		t.Skip("timers of Go's are as good as any here")
+	}
+	for range 3 {
+		c.Set(0)
+		if err := c.Ring(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := make(chan error)
+	go func() { over <- c.Ring() }()
+	_ = c.Close()
+	if err := <-over; err == nil {
+		t.Error("a clock that was closed rang")
+	}
+}
