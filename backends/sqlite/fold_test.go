@@ -22,15 +22,23 @@ func foldBy(t *testing.T, s *Store, fold func(context.Context, *conn) folding) {
 	}
 }
 
-func TestWritesGoOnWhileTheLogIsFolded(t *testing.T) {
-	s := fresh(t)
-	begun, end := make(chan struct{}), make(chan struct{})
+// holdFolding has a folding under way until what it returns is closed.
+func holdFolding(t *testing.T, s *Store) (end chan struct{}) {
+	t.Helper()
+	begun := make(chan struct{})
+	end = make(chan struct{})
 	foldBy(t, s, func(ctx context.Context, c *conn) folding {
 		close(begun)
 		<-end
 		return foldOn(ctx, c)
 	})
 	<-begun
+	return end
+}
+
+func TestWritesGoOnWhileTheLogIsFolded(t *testing.T) {
+	s := fresh(t)
+	end := holdFolding(t, s)
 	for range 10 {
 		if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
 			t.Fatal(err)
@@ -55,13 +63,7 @@ func TestWritesGoOnWhileTheLogIsFolded(t *testing.T) {
 
 func TestTheWriterWaitsForAFoldingThatItLeavesBehind(t *testing.T) {
 	s := fresh(t)
-	begun, end := make(chan struct{}), make(chan struct{})
-	foldBy(t, s, func(ctx context.Context, c *conn) folding {
-		close(begun)
-		<-end
-		return foldOn(ctx, c)
-	})
-	<-begun
+	end := holdFolding(t, s)
 	_, err := write(t.Context(), s, "grow", 0, func(*tx) (none struct{}, err error) {
 		s.writer.log = restPages
 		return none, nil
