@@ -15,7 +15,7 @@ import (
 
 // previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other; whoever lands
 // another version writes here which one is the last then.
-const previousCommit = "287d339b5fde59005274f448e1bcd21ebbb7d40d"
+const previousCommit = "e3927eeb2f1d399e5ad2c848c522691c346539e6"
 
 // withPrevious is the server's binary of the version before, built from the history of this module; it is built once.
 func (o options) withPrevious(ctx context.Context) (string, error) {
