@@ -18,10 +18,10 @@ const (
 	writeTimeout  = 10 * time.Second
 	writeAttempts = 5
 	maxGroups     = 4        // at a time
-	maxGroup      = 512      // calls in one commit
+	maxGroup      = 512      // rows in one commit, unless one call has more
 	maxGroupBytes = 8 << 20  // of payloads in one commit, about
 	besideWeight  = 64       // of calls that wait, for each group under way, before another begins
-	bytesOfWeight = 16 << 10 // of payloads that weigh as much as a call
+	bytesOfWeight = 16 << 10 // of payloads that weigh as much as a row
 )
 
 // write carries out do in a transaction of its own. do may be called again, with a fresh transaction, when the
@@ -192,12 +192,20 @@ func (w *writer) gather(c *call) error {
 	return c.err
 }
 
-// weight is how much a call adds to what is worth a commit: itself, and its payloads.
+// weight is how much a call adds to what is worth a commit: its rows, and its payloads.
 func (c *call) weight() int {
 	if c.alone {
 		return 0
 	}
-	return 1 + c.size/bytesOfWeight
+	return c.rows() + c.size/bytesOfWeight
+}
+
+// rows is how many runs the call makes, or else the one run or step that it writes to.
+func (c *call) rows() int {
+	if c.start != nil {
+		return len(c.start.starts)
+	}
+	return 1
 }
 
 // letGo is the end of a call that went on alone.
@@ -257,7 +265,7 @@ func (w *writer) full() bool {
 // take removes the calls whose turn it is to go alone, which it answers, and, unless full, as many others as fit into one commit.
 func (w *writer) take(full bool) (group []*call) {
 	left := w.waiting[:0]
-	size := 0
+	rows, size := 0, 0
 	place := newPlaces()
 	for _, c := range w.waiting {
 		_, busy := w.busy[c.run]
@@ -267,12 +275,12 @@ func (w *writer) take(full bool) (group []*call) {
 		case c.alone && !place.mine[c.run]:
 			w.goAlone(c)
 			continue
-		case !c.alone && !full && len(group) < maxGroup && (size == 0 || size+c.size <= maxGroupBytes) && place.fits(c):
+		case !c.alone && !full && (len(group) == 0 || rows+c.rows() <= maxGroup && size+c.size <= maxGroupBytes) && place.fits(c):
 			w.weight -= c.weight()
 			if w.refuse(c) {
 				continue
 			}
-			size += c.size
+			rows, size = rows+c.rows(), size+c.size
 			place.add(c)
 			if !c.run.IsZero() {
 				w.busy[c.run] = struct{}{}

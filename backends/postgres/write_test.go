@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
@@ -33,5 +34,36 @@ func TestWhoCarriesAGroupOutStaysForTheNext(t *testing.T) {
 	rivals.Wait()
 	if idle := waiting(); idle < 1 || idle > maxGroups {
 		t.Errorf("after many calls at a time %d wait to carry a group out, want 1 to %d", idle, maxGroups)
+	}
+}
+
+// A batch of starts is as much work as so many calls: others of its kind need not wait for it, nor are they all to end up in one commit.
+func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
+	starts := func(n int) *call { return &call{start: &startCall{starts: make([]engine.StartRun, n)}} }
+	for _, c := range []struct {
+		name    string
+		under   int
+		waiting []*call
+		want    []int // calls in each group that begins
+	}{
+		{"one start waits for company while a group is under way", 1, []*call{starts(1)}, nil},
+		{"so do few", 1, []*call{starts(besideWeight / 2), starts(besideWeight/2 - 1)}, nil},
+		{"a batch does not", 1, []*call{starts(1000)}, []int{1}},
+		{"batches go apart", 0, []*call{starts(1000), starts(1000), starts(1000)}, []int{1, 1, 1}},
+		{"small ones go together as far as a commit has room", 0, []*call{starts(maxGroup - 1), starts(2), starts(1), starts(besideWeight)}, []int{2, 2}},
+		{"no more groups than there may be", 0, []*call{starts(1000), starts(1000), starts(1000), starts(1000), starts(1000)}, []int{1, 1, 1, 1}},
+	} {
+		w := newWriter(nil)
+		w.under = c.under
+		for _, call := range c.waiting {
+			w.waiting, w.weight = append(w.waiting, call), w.weight+call.weight()
+		}
+		var got []int
+		for group := w.next(); len(group) > 0; group = w.next() {
+			got = append(got, len(group))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: groups of %v calls begin, want %v", c.name, got, c.want)
+		}
 	}
 }
