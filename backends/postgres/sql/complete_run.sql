@@ -1,7 +1,8 @@
 -- The common end of runs, which are locked with their leases. No row for what needs a closer look: a stale token, a run whose end concerns
 -- others or with steps that are still open, an output that is too large, one that stands behind a result which this transaction has not recorded.
 --
--- Leases are looked up and deleted as in complete_new_step.sql.
+-- Leases are looked up and deleted as in complete_new_step.sql. Steps are asked for by subqueries that are no exists, which are looks into an index
+-- and never hash all that is open.
 with results as (
     select * from unnest(
         @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @now::bigint[], @behind::uuid[]
@@ -11,9 +12,9 @@ with results as (
     from results r
     cross join lateral (select ctid as at, * from leases where run_id = r.run_id offset 0) h
     where h.token = r.token and r.namespace in ('', h.namespace) and not h.tied and h.bytes + r.size <= @max_bytes::bigint
-      and (h.steps = 0 or not exists (select from steps s where s.run_id = r.run_id and s.status in (1, 2)))
+      and (h.steps = 0 or (select s.step_id from steps s where s.run_id = r.run_id and s.status in (1, 2) limit 1) is null)
       and (r.behind = '00000000-0000-0000-0000-000000000000'
-          or exists (select from steps s where s.step_id = r.behind and s.xmin = pg_current_xact_id()::xid))
+          or (select s.step_id from steps s where s.step_id = r.behind and s.xmin = pg_current_xact_id()::xid) is not null)
 ), paid as (
     update payloads p set output = e.output, output_meta = e.output_meta
     from ending e where p.run_id = e.run_id and (e.output is not null or e.output_meta <> '')

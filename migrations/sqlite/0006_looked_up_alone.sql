@@ -1,0 +1,1 @@
+-- Nothing changes here, where the index that a statement goes by does not turn on statistics.
