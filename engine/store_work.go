@@ -39,7 +39,8 @@ type Work interface {
 	// then by AvailableAt, then by ID. It takes only runs of the namespace, queue and types whose requirements the offers meet,
 	// that are PENDING or SLEEPING with AvailableAt <= Now; at most one a grant, and no more than QueueLimit and TypeLimits
 	// leave free (the RUNNING runs of that queue, or of that type in it, across all workers and servers). Grants of workers
-	// that are not ONLINE, or unknown, get nothing. Concurrent claims never get the same run.
+	// that are not ONLINE, or unknown, get nothing. Concurrent claims never get the same run. While a queue has more due than
+	// is asked for, a run that another server makes due behind this one's back may have its place up to 16 claims later.
 	//
 	// A run whose ConcurrencyKey has ConcurrencyLimit leases or more, of runs of its type in its namespace, is not taken but
 	// becomes Gated: AvailableAt moves to HeldAt, WaitingFor is unchanged, and it costs no later claim anything. Concurrent

@@ -32,6 +32,7 @@ type Store struct {
 
 	database   string // host/database, for people
 	schema     int
+	floors     floors
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
 	namespaces sync.Map // string to struct{}: likewise
 

@@ -33,6 +33,7 @@ type tx struct {
 	stored map[engine.ID]stored
 	keys   map[int64]bool // whose locks it has
 	calls  int            // that it carries out
+	due    []dueRun       // that it makes due, now or later
 }
 
 var _ ledger.Tx = (*tx)(nil)

@@ -64,6 +64,9 @@ func (t *tx) SaveRun(r *ledger.Run) error {
 	if maps.Equal(was.run, now.run) {
 		return nil
 	}
+	if !r.AvailableAt.IsZero() {
+		t.due = append(t.due, dueRun{queueKey{r.Namespace, r.Queue}, micros(r.AvailableAt)})
+	}
 	return t.queue(saveRunSQL, now.run)
 }
 
@@ -102,6 +105,7 @@ func (t *tx) InsertRun(start *engine.StartRun) error {
 	if err := t.ensureNamespace(start.Namespace, start.CreatedAt); err != nil {
 		return err
 	}
+	t.due = append(t.due, dueRun{queueKey{start.Namespace, start.Queue}, micros(start.AvailableAt)})
 	columns := startColumns{lookedAt: true}
 	columns.add(0, &startCall{starts: []engine.StartRun{*start}, lanes: []int64{lane}})
 	return t.queueHot(insertRunSQL, columns.args())

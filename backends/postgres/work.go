@@ -32,14 +32,18 @@ type claim struct {
 	p      *engine.ClaimParams
 	grants []engine.Grant // that were not used yet, of workers that are ONLINE as far as is known
 	out    engine.Claimed
+	whole  bool // the next look is to begin at the beginning of the lanes
 }
 
 // look is what one look found.
 type look struct {
 	online     []string
+	asked      int  // grants
 	due        int  // at the heads of the lanes
 	candidates int  // of those, what grants and limits allow
 	keyed      bool // some of these have a concurrency key: they and what comes after them want a closer look
+	bounded    bool // what has come before the floors may have been passed
+	heads      []int64
 	tasks      []engine.Task
 	nextDue    time.Time
 }
@@ -69,6 +73,9 @@ func (c *claim) take(ctx context.Context) error {
 		c.use(found)
 		if len(found.online) < asked {
 			continue // without the grants of those who are gone
+		}
+		if c.whole = found.bounded && found.candidates < found.asked; c.whole {
+			continue
 		}
 		missed := !found.keyed && found.candidates > len(found.tasks)
 		if found.keyed && len(c.grants) > 0 {
@@ -121,11 +128,13 @@ func (c *claim) use(found look) {
 // lookOnce is one transaction, tried again when the database says that it did not happen.
 func (c *claim) lookOnce(ctx context.Context) (look, error) {
 	for attempt := 1; ; attempt++ {
-		var found look
+		floored := c.store.floors.look(queueKey{c.p.Namespace, c.p.Queue}, c.whole)
+		found := look{asked: len(c.grants), bounded: floored.bounded()}
 		batch := c.store.newBatch()
-		c.queue(batch, &found)
+		c.queue(batch, floored, &found)
 		engine.Failpoint("postgres.before_commit")
 		err := c.store.pool.SendBatch(ctx, batch).Close()
+		floored.end(found.heads, err == nil && found.candidates == found.asked)
 		if err == nil {
 			engine.Failpoint("postgres.after_commit")
 			rings := make([]engine.Ring, len(found.tasks))
@@ -147,7 +156,7 @@ var claimText string
 var claimSQL = hot(claimText)
 
 // queue fills the batch with the claim.
-func (c *claim) queue(batch *pgx.Batch, found *look) {
+func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 	p := c.p
 	if c.limited() {
 		batch.Queue(lockKeysSQL, args{"keys": []int64{limitKey(p.Namespace, p.Queue)}})
@@ -160,7 +169,7 @@ func (c *claim) queue(batch *pgx.Batch, found *look) {
 	}
 	a := merge(c.meeting(), args{
 		"workers": workersOf(c.grants), "grantees": grantees, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
-		"heads": int64(len(c.grants) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
+		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.grants) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
 	})
 	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
 }
@@ -203,11 +212,11 @@ func limitKey(namespace, queue string) int64 {
 func (c *claim) read(rows pgx.Rows, found *look) error {
 	for rows.Next() {
 		var task engine.Task
-		places := append([]any{&found.online, &found.due, &found.candidates, &found.keyed, timeOf(&found.nextDue), tokenOf(&task.Lease.Token)}, runPlaces(&task.Run)...)
-		places = append(places, payloadPlaces(&task.Run.Input)...)
-		claimed := rows.RawValues()[5] != nil
+		first := []any{&found.online, &found.due, &found.candidates, &found.keyed, &found.heads, timeOf(&found.nextDue)}
+		places := slices.Concat(first, []any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run), payloadPlaces(&task.Run.Input))
+		claimed := rows.RawValues()[len(first)] != nil
 		if !claimed {
-			clear(places[5:]) // pgx passes over a column that has no place
+			clear(places[len(first):]) // pgx passes over a column that has no place
 		}
 		if err := rows.Scan(places...); err != nil {
 			return err

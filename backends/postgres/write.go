@@ -77,7 +77,9 @@ func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error)
 		return err
 	}
 	engine.Failpoint("postgres.before_commit")
-	if err := t.commit(); err != nil {
+	err = t.commit()
+	s.floors.due(t.due)
+	if err != nil {
 		t.rollback()
 		return err
 	}
@@ -393,6 +395,7 @@ func (s *Store) writeGroup(group []*call) {
 	queueStarts(batch, answers, group)
 	engine.Failpoint("postgres.before_commit")
 	err := s.pool.SendBatch(ctx, batch).Close()
+	s.floors.due(dueOf(group))
 	if err == nil {
 		engine.Failpoint("postgres.after_commit")
 		s.commits.Add(len(answers.settled))

@@ -1,8 +1,12 @@
 -- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is taken off meanwhile, then
 -- the runs, which are looked at again; what a rival holds is left to him. The first with a concurrency key, and what comes after it, is
 -- left to a closer look. Where nothing is due nothing is locked, and nothing written; nor where one of the workers is not ONLINE, so that the
--- grants are taken as they stand: the next look goes without his. The first five columns say what there was, and when the next run becomes
--- due if that matters, in one row at least; the others are a run that was claimed, null when none was.
+-- grants are taken as they stand: the next look goes without his. The first six columns say what there was, with the earliest time in each lane
+-- behind the lane's id, and when the next run becomes due if that matters, in one row at least; the others are a run that was claimed, null when
+-- none was.
+--
+-- In a lane that has a floor nothing earlier is looked at. What was claimed stays in the index until it is vacuumed, and who comes to the heads
+-- from the beginning passes all of it each time.
 --
 -- Only a run that waits for a worker has an available_at; so nothing is said of its status, nor of a worker's in a way that an index would know.
 -- Indexes of what is open are empty in a quiet hour: reading all of one looks cheap then, and the plan stays while it fills.
@@ -15,7 +19,10 @@
 with online as materialized (
     select worker_id from workers where worker_id = any(@workers::text[]) and status + 0 = 1
 ), meeting as materialized (
-    select lane_id, workflow_type, priority from lanes
+    select lane_id, workflow_type, priority, coalesce((
+        select f.floor from unnest(@floor_lanes::bigint[], @floors::bigint[]) as f (lane_id, floor) where f.lane_id = lanes.lane_id
+    ), -9223372036854775807) as floor
+    from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
       and exists (select from namespaces n where n.namespace = @namespace and n.enabled)
       and (requirements = '' or not exists (
@@ -24,11 +31,11 @@ with online as materialized (
               select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
               where o.key = r.key and (r.value = '' or o.value = r.value))))
 ), due as materialized (
-    select m.workflow_type, m.priority, h.run_id, h.available_at, h.available_at <= @starved_since as starved, h.keyed
+    select m.lane_id, m.workflow_type, m.priority, h.run_id, h.available_at, h.available_at <= @starved_since as starved, h.keyed
     from meeting m
     cross join lateral (
         select run_id, available_at, concurrency_key <> '' as keyed from runs
-        where lane_id = m.lane_id and available_at <= @now
+        where lane_id = m.lane_id and available_at >= m.floor and available_at <= @now
         order by available_at, run_id
         limit @heads
     ) h
@@ -103,7 +110,7 @@ with online as materialized (
 )
 select
     array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
-    exists (select from candidates where keyed),
+    exists (select from candidates where keyed), array(select unnest(array[lane_id, min(available_at)]) from due group by lane_id),
     case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
         select min(h.available_at)
         from meeting m
