@@ -14,9 +14,11 @@ const (
 	leastGarbage = 48 << 20
 	// worthReturning is how much the system is to have back at once.
 	worthReturning = 8 << 20
-	// lookEvery is how often a look is taken whether a server still works: where it has asked for less than littleWork bytes since, it does not.
+	// lookEvery is how often a look is taken whether a server still works: where it has asked for less than littleWork bytes since, or for
+	// less than one in fewNeeded of what it could give back, it does not. Thousands of idle workers still ask for some, by their heartbeats.
 	lookEvery  = 3 * time.Second
 	littleWork = 1 << 20
+	fewNeeded  = 8
 )
 
 // spareCollector has what a server does not need any more collected when there is enough of it. Left to itself Go collects whenever the heap has
@@ -48,12 +50,17 @@ func spareCollector(ctx context.Context, lookEvery time.Duration) {
 			case <-look.C:
 				before := asked
 				asked = measure("/gc/heap/allocs:bytes")
-				if asked-before < littleWork && unused() > worthReturning {
+				if worthIt(asked-before, unused()) {
 					debug.FreeOSMemory()
 				}
 			}
 		}
 	}()
+}
+
+// worthIt says that the system is to have back what is unused, of a server that has asked for so much lately.
+func worthIt(asked, unused int64) bool {
+	return unused > worthReturning && asked < max(littleWork, unused/fewNeeded)
 }
 
 // unused is what the process has of the system for its heap and does not need, in bytes.

@@ -26,6 +26,21 @@ func TestTheHeapMayGrowByAFixedAmountWhileItIsSmall(t *testing.T) {
 	}
 }
 
+func TestMemoryGoesBackWhereLittleOfItIsAskedFor(t *testing.T) {
+	for _, test := range []struct {
+		asked, unused int64
+		want          bool
+	}{
+		{0, worthReturning, false}, {0, worthReturning + 1, true},
+		{littleWork - 1, worthReturning + 1, true}, {2 * littleWork, 2 * worthReturning, false},
+		{7 << 20, 110 << 20, true}, {14 << 20, 110 << 20, false}, {300 << 20, 110 << 20, false},
+	} {
+		if got := worthIt(test.asked, test.unused); got != test.want {
+			t.Errorf("having asked for %d bytes, with %d unused: %v, want %v", test.asked, test.unused, got, test.want)
+		}
+	}
+}
+
 func TestCollectionsAreRareUnderLoadAndMemoryGoesBackAfterIt(t *testing.T) {
 	if os.Getenv("GOGC") != "" {
 		t.Skip("NOT RUN: GOGC is set")
