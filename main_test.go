@@ -141,8 +141,8 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 	}{
 		{[]string{"version"}, 0, ""},
 		{[]string{"server", "--help"}, 0, ""},
-		{[]string{"db", "status", "--data-dir", nothing}, 0, ""},
-		{[]string{"db", "check", "--data-dir", nothing}, 1, "kagzi.db"},
+		{[]string{"db", "status", "--data-dir", nothing}, 5, "there is no database"},
+		{[]string{"db", "check", "--data-dir", nothing}, 5, "kagzi.db"},
 		{[]string{"db", "status", "--db", "mysql://secret@host/x"}, 1, "want sqlite:PATH or postgres://"},
 		{[]string{"server", "--worker-lease", "soon"}, 64, "--worker-lease"},
 		{[]string{"server", "--worker-lease", "10s"}, 64, "two heartbeats"},

@@ -19,6 +19,15 @@ type SchemaStatus struct {
 	Applied int      // number of the newest migration applied; 0: an empty database
 	Newest  int      // number of the newest that this program has
 	Pending []string // names of those to come, in order
+	Missing bool     // there is no database file; migrations make it
+	// Standing is StandingMoved or StandingFilling where the database is not to be served, and Refusal then says why and what to do.
+	Standing string
+	Refusal  string
+}
+
+// Refuse notes that the database stands as name, with that value.
+func (s *SchemaStatus) Refuse(name, value string) {
+	s.Standing, s.Refusal = name, ServingRefused(name, value).Error()
 }
 
 // Finding is something that is wrong in a database.

@@ -82,6 +82,28 @@ func TestNobodyWritesToASourceWhoseServersAreAtWork(t *testing.T) {
 	}
 }
 
+func TestTheStatusOfBothEndsTellsOfTheCopy(t *testing.T) {
+	t.Parallel()
+	for _, ends := range [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}} {
+		from, to := freshURL(t, ends[0]), freshURL(t, ends[1])
+		populate(t, from, rand.New(rand.NewPCG(seed(t), 7)), 3)
+		stands := func(when, url, standing, refusal string) {
+			status, err := backends.Status(t.Context(), url)
+			if err != nil || status.Standing != standing || !strings.Contains(status.Refusal, refusal) || (status.Refusal == "") != (refusal == "") {
+				t.Errorf("%s: %+v, %v, want %q because of %q", when, status, err, standing, refusal)
+			}
+		}
+		if _, err := during(t, engine.CopyParams{From: from, To: to}, func() {
+			stands("source while it is copied", from, engine.StandingMoved, "is being moved to")
+			stands("target while it is filled", to, engine.StandingFilling, "has not ended")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		stands("source after the copy", from, engine.StandingMoved, "was moved to")
+		stands("target after the copy", to, "", "")
+	}
+}
+
 func TestAFileThatIsMovedTakesNoRowsFromAnyProgram(t *testing.T) {
 	t.Parallel()
 	from, to := freshURL(t, "sqlite"), freshURL(t, "postgres")

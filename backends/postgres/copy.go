@@ -533,6 +533,13 @@ var refusingStandingSQL string
 
 // refuseMoved refuses a database whose rows have gone to another one, or are still on their way into it.
 func refuseMoved(ctx context.Context, conn *pgx.Conn) error {
+	var refusal error
+	err := refusing(ctx, conn, func(name, value string) { refusal = engine.ServingRefused(name, value) })
+	return errors.Join(err, refusal)
+}
+
+// refusing tells why the database is not to be served, if it is not.
+func refusing(ctx context.Context, conn *pgx.Conn, tell func(name, value string)) error {
 	var known bool
 	if err := conn.QueryRow(ctx, hasStandingSQL).Scan(&known); err != nil || !known {
 		return translate("read how the database stands", err)
@@ -542,8 +549,8 @@ func refuseMoved(ctx context.Context, conn *pgx.Conn) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
-	if err != nil {
-		return translate("read how the database stands", err)
+	if err == nil {
+		tell(name, value)
 	}
-	return engine.ServingRefused(name, value)
+	return translate("read how the database stands", err)
 }

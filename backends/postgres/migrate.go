@@ -197,8 +197,10 @@ func Status(ctx context.Context, url string) (status engine.SchemaStatus, err er
 	}
 	status.Newest = len(list)
 	err = withConnection(ctx, url, func(conn *pgx.Conn) (err error) {
-		status.Applied, err = schemaNumber(ctx, conn)
-		return err
+		if status.Applied, err = schemaNumber(ctx, conn); err != nil {
+			return err
+		}
+		return refusing(ctx, conn, status.Refuse)
 	})
 	if err != nil {
 		return engine.SchemaStatus{}, err

@@ -445,6 +445,13 @@ var refusingStandingSQL string
 
 // refuseMoved refuses a file whose rows have gone to another database, or are still on their way into it.
 func refuseMoved(ctx context.Context, c *conn) error {
+	var refusal error
+	err := refusing(ctx, c, func(name, value string) { refusal = engine.ServingRefused(name, value) })
+	return errors.Join(err, refusal)
+}
+
+// refusing tells why the file is not to be served, if it is not.
+func refusing(ctx context.Context, c *conn, tell func(name, value string)) error {
 	old := true
 	err := c.query(ctx, &hasStandingSQL, func(*row) error {
 		old = false
@@ -453,10 +460,8 @@ func refuseMoved(ctx context.Context, c *conn) error {
 	if err != nil || old {
 		return err
 	}
-	var refusal error
-	err = c.query(ctx, &refusingStandingSQL, func(r *row) error {
-		refusal = engine.ServingRefused(r.text(), r.text())
+	return c.query(ctx, &refusingStandingSQL, func(r *row) error {
+		tell(r.text(), r.text())
 		return nil
 	})
-	return errors.Join(err, refusal)
 }

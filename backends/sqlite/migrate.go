@@ -99,12 +99,15 @@ func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 		return engine.SchemaStatus{}, err
 	}
 	status := engine.SchemaStatus{Newest: len(list)}
-	if _, err := os.Stat(path); err == nil {
-		if status.Applied, err = appliedTo(ctx, path); err != nil {
+	switch _, err := os.Stat(path); {
+	case os.IsNotExist(err):
+		status.Missing = true
+	case err != nil:
+		return engine.SchemaStatus{}, err
+	default:
+		if err := readStatus(ctx, path, &status); err != nil {
 			return engine.SchemaStatus{}, err
 		}
-	} else if !os.IsNotExist(err) {
-		return engine.SchemaStatus{}, err
 	}
 	for _, m := range list[min(status.Applied, len(list)):] {
 		status.Pending = append(status.Pending, m.Name)
@@ -112,15 +115,19 @@ func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 	return status, nil
 }
 
-func appliedTo(ctx context.Context, path string) (int, error) {
+// readStatus is what the file says of itself.
+func readStatus(ctx context.Context, path string, status *engine.SchemaStatus) error {
 	path, err := resolve(path)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	c, err := connectReader(path)
 	if err != nil {
-		return 0, fmt.Errorf("open the database %s: %w", path, err)
+		return fmt.Errorf("open the database %s: %w", path, err)
 	}
 	defer c.close()
-	return schemaNumber(ctx, c)
+	if status.Applied, err = schemaNumber(ctx, c); err != nil {
+		return err
+	}
+	return refusing(ctx, c, status.Refuse)
 }

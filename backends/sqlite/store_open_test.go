@@ -221,7 +221,7 @@ func TestANewerSchemaIsRefusedWithBothNumbers(t *testing.T) {
 
 func TestAnOldSchemaIsKeptWhenAskedToAndMigratedOtherwise(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
-	if status, err := Status(t.Context(), path); err != nil || status.Applied != 0 || len(status.Pending) != status.Newest {
+	if status, err := Status(t.Context(), path); err != nil || status.Applied != 0 || len(status.Pending) != status.Newest || !status.Missing {
 		t.Fatalf("status of no file = %+v (%v)", status, err)
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -233,7 +233,7 @@ func TestAnOldSchemaIsKeptWhenAskedToAndMigratedOtherwise(t *testing.T) {
 	if err := Migrate(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	if status, err := Status(t.Context(), path); err != nil || status.Applied != status.Newest || len(status.Pending) != 0 {
+	if status, err := Status(t.Context(), path); err != nil || status.Applied != status.Newest || len(status.Pending) != 0 || status.Missing {
 		t.Fatalf("status after Migrate = %+v (%v)", status, err)
 	}
 	s, err := Open(t.Context(), path, engine.OpenOptions{KeepSchema: true})

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -305,31 +306,57 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 		},
 		Check: func(context.Context, string) ([]engine.Finding, error) { return findings, nil },
 	}
+	moved := engine.SchemaStatus{Applied: 3, Newest: 3}
+	moved.Refuse(engine.StandingMoved, `{"to":"box\u001b","done":true}`)
+	const movedText = `this database was moved to box\x1b: start the server on that one; to undo it while nobody has served that one, ` + "`kagzi db copy --release URL --force`"
+	missing, newer := engine.SchemaStatus{Newest: 3, Pending: []string{"0001_a"}, Missing: true}, engine.SchemaStatus{Applied: 4, Newest: 3}
 	for _, step := range []struct {
 		name, out string
+		as        string
+		status    *engine.SchemaStatus // from then on
 		findings  []engine.Finding
 		fails     string
+		code      int
 	}{
 		{name: "status", out: "schema 1 of 3\npending 0002_b\npending 0003_c\n"},
+		{
+			name: "status", as: "json",
+			out: `{"database":"postgres://ada@box/x","exists":true,"schema":1,"newest_schema":3,"pending":["0002_b","0003_c"]}` + "\n",
+		},
 		{name: "migrate", out: "applied 0002_b\napplied 0003_c\nschema 3 of 3\n"},
 		{name: "check", out: "sound\n"},
+		{name: "check", as: "json", out: `{"database":"postgres://ada@box/x","sound":true,"findings":[]}` + "\n"},
 		{
 			name: "check", findings: []engine.Finding{{Subject: "run 1", Text: "no lease\x1b"}, {Subject: "step 2", Text: "orphan"}},
-			out: "run 1: no lease\\x1b\nstep 2: orphan\n", fails: "findings: 2",
+			out: "run 1: no lease\\x1b\nstep 2: orphan\n", fails: "findings: 2", code: 1,
 		},
+		{
+			name: "check", as: "json", findings: []engine.Finding{{Subject: "run 1", Text: "no lease\x1b"}},
+			out: `{"database":"postgres://ada@box/x","sound":false,"findings":["run 1: no lease\u001b"]}` + "\n", fails: "findings: 1", code: 1,
+		},
+		{name: "status", status: &moved, out: "schema 3 of 3\n", fails: "this database was moved to box", code: 6},
+		{name: "check", out: "sound\nnot to be served: " + movedText + "\n"},
+		{name: "status", status: &newer, out: "schema 4 of 3\n", fails: "newer program", code: 6},
+		{name: "status", status: &missing, fails: "there is no database postgres://ada@box/x: ", code: 5},
+		{name: "status", as: "json", fails: "there is no database", code: 5,
+			out: `{"database":"postgres://ada@box/x","exists":false,"schema":0,"newest_schema":3,"pending":["0001_a"]}` + "\n"},
+		{name: "check", fails: "there is no database", code: 5},
+		{name: "check", as: "xml", fails: "want table or json", code: 64},
 	} {
-		findings = step.findings
+		if findings = step.findings; step.status != nil {
+			statuses[0] = *step.status
+		}
 		cmd, out := newDatabase(b), &bytes.Buffer{}
-		cmd.SetArgs([]string{step.name, "--db", "sqlite:x.db"})
+		cmd.SetArgs([]string{step.name, "--db", "postgres://ada:secret@box/x", "-o", cmp.Or(step.as, "table")})
 		cmd.SetOut(out)
 		cmd.SetErr(io.Discard)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		err := cmd.ExecuteContext(t.Context())
 		if out.String() != step.out {
-			t.Errorf("%s prints %q, want %q", step.name, out, step.out)
+			t.Errorf("%s %s prints %q, want %q", step.name, step.as, out, step.out)
 		}
-		if (err == nil) != (step.fails == "") || err != nil && (codeOf(err) != 1 || !mentions(err, step.fails)) {
-			t.Errorf("%s ends with %v, want %q and code 1", step.name, err, step.fails)
+		if (err == nil) != (step.fails == "") || err != nil && (codeOf(err) != step.code || !mentions(err, step.fails) || mentions(err, "secret")) {
+			t.Errorf("%s %s ends with %v, want %q and code %d", step.name, step.as, err, step.fails, step.code)
 		}
 	}
 }

@@ -190,10 +190,11 @@ fired, unless --refire. Steps that were recorded after the backup run again: the
 	cmd.Flags().BoolVar(&p.Force, "force", false, "replace a database with rows, and take a backup that contradicts itself")
 	cmd.Flags().BoolVar(&p.Refire, "refire", false, "fire the ticks of schedules since the backup, as missed ones")
 	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "say what would be done and lost, and change nothing")
-	output := cmd.Flags().StringP("output", "o", "table", "table or json")
+	document := documentFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *output != "table" && *output != "json" {
-			return usagef("--output %q: want table or json", *output)
+		asked, err := document()
+		if err != nil {
+			return err
 		}
 		c, err := readDatabase(cmd)
 		if err != nil {
@@ -210,7 +211,7 @@ fired, unless --refire. Steps that were recorded after the backup run again: the
 		if p.URL, err = database(); err != nil {
 			return err
 		}
-		return restore(cmd.Context(), b, p, asJSON(cmd), cmd.OutOrStdout())
+		return restore(cmd.Context(), b, p, printer{cmd.OutOrStdout(), asked})
 	}
 	return cmd
 }
@@ -229,7 +230,7 @@ func nextTick(s *engine.Schedule, now time.Time) (next time.Time, skipped int64,
 // exitConflict is for what is refused because of what is there already.
 const exitConflict = 6
 
-func restore(ctx context.Context, b Backends, p engine.RestoreParams, document bool, w io.Writer) error {
+func restore(ctx context.Context, b Backends, p engine.RestoreParams, to printer) error {
 	done, err := b.Restore(ctx, p)
 	if err != nil {
 		if errors.Is(err, engine.ErrPrecondition) {
@@ -239,11 +240,7 @@ func restore(ctx context.Context, b Backends, p engine.RestoreParams, document b
 			return err
 		}
 	}
-	if document {
-		return errors.Join(json.NewEncoder(w).Encode(restorationDocument(&done, &p, err == nil)), err)
-	}
-	_, printing := io.WriteString(w, restorationText(&done, &p, err == nil))
-	return errors.Join(printing, err)
+	return errors.Join(to.print(restorationText(&done, &p, err == nil), restorationDocument(&done, &p, err == nil)), err)
 }
 
 type runDocument struct {
@@ -275,10 +272,6 @@ func statusOf(r *engine.RunBeyond) string {
 
 // restorationDocument is what became of a restore, as JSON.
 func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok bool) any {
-	findings := []string{}
-	for _, f := range done.Findings {
-		findings = append(findings, f.Subject+": "+f.Text)
-	}
 	return struct {
 		Restored  bool           `json:"restored"`
 		Database  string         `json:"database"`
@@ -296,7 +289,7 @@ func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok b
 	}{
 		ok && !p.DryRun, done.Database, done.Kept, documentOf(&done.Backup), done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks,
 		runDocuments(done.Progress.Beyond, true), runDocuments(done.Progress.Only, false),
-		append([]string{}, done.Progress.KeysBack...), done.Progress.Unknown, findings, done.Changed.Schedules,
+		append([]string{}, done.Progress.KeysBack...), done.Progress.Unknown, findingLines(done.Findings), done.Changed.Schedules,
 	}
 }
 

@@ -26,7 +26,8 @@ func runCheck(t *testing.T, b Backends, args ...string) (out string, err error) 
 func TestCheckAcceptsOnlyWhenAsked(t *testing.T) {
 	asked := 0
 	b := Backends{
-		Check: func(context.Context, string) ([]engine.Finding, error) { return nil, nil },
+		Status: func(context.Context, string) (engine.SchemaStatus, error) { return engine.SchemaStatus{}, nil },
+		Check:  func(context.Context, string) ([]engine.Finding, error) { return nil, nil },
 		Accept: func(context.Context, string) (string, []engine.Finding, error) {
 			asked++
 			return "kagzi.db.before", nil, nil

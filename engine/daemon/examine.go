@@ -120,6 +120,8 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 		return Finding{"database", wrong, withoutPassword(url) + ": " + err.Error(), "see that it is there and may be read: kagzi db status"}
 	case status.Applied == 0:
 		return Finding{"database", well, withoutPassword(url) + " is not there yet; a server makes it", ""}
+	case status.Refusal != "":
+		return Finding{"database", wrong, withoutPassword(url) + " is not to be served", status.Refusal}
 	case status.Applied > status.Newest:
 		return Finding{"database", wrong, fmt.Sprintf("%s has schema %d, made by a newer program; this one knows %d", withoutPassword(url), status.Applied, status.Newest), "use the newer program"}
 	case len(status.Pending) > 0:
