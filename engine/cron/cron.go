@@ -96,7 +96,7 @@ func split(expr string) ([]string, error) {
 	case strings.HasPrefix(first, "TZ=") || strings.HasPrefix(first, "CRON_TZ="):
 		return nil, refuse("must not name a time zone; time_zone does")
 	case len(fields) < 5 || len(fields) > 7:
-		return nil, refuse("has %d fields; 5 (minute first), 6 (second first) or 7 (second first, year last) are allowed", len(fields))
+		return nil, refuse("must have 5 fields (minute first), 6 (second first) or 7 (second first, year last), got %d", len(fields))
 	case len(fields) == 6 && yearLike(fields[5]):
 		return nil, refuse("ends with a year but has 6 fields; with a year all 7 are needed, second first")
 	}

@@ -111,6 +111,7 @@ type client struct {
 	address   string
 	timeout   time.Duration
 	out       *output
+	typed     func(field string) string // what was typed for a field of a request
 	now       func() time.Time
 	newID     func() string
 }
@@ -208,6 +209,7 @@ func (e *env) client(cmd *cobra.Command, api tui.API, address string) *client {
 	return &client{
 		API: api, namespace: f.Namespace, address: address, timeout: f.Timeout,
 		out: newOutput(e.streams(cmd), f, e.lookup), now: e.now, newID: e.newID,
+		typed: func(field string) string { return typed(cmd, field) },
 	}
 }
 
@@ -215,11 +217,11 @@ func (e *env) client(cmd *cobra.Command, api tui.API, address string) *client {
 func (c *client) placed(err error) error {
 	var call *callError
 	if errors.As(err, &call) {
-		call.address, call.namespace = c.address, c.namespace
+		call.address, call.namespace, call.typed = c.address, c.namespace, c.typed
 		return err
 	}
 	if _, ok := status.FromError(err); ok && err != nil {
-		return &callError{address: c.address, namespace: c.namespace, err: err}
+		return &callError{address: c.address, namespace: c.namespace, err: err, typed: c.typed}
 	}
 	return err
 }

@@ -49,7 +49,8 @@ type callError struct {
 	address   string
 	namespace string
 	err       error
-	hint      string // of the command that called
+	hint      string              // of the command that called
+	typed     func(string) string // what was typed for a field of the request; nil where that is not known
 }
 
 func (e *callError) Error() string { return e.err.Error() }
@@ -91,12 +92,18 @@ var callExit = map[codes.Code]int{
 
 func explainCall(e *callError) ([]string, int) {
 	s := status.Convert(e.err)
+	if own, ok := errors.AsType[interface {
+		error
+		GRPCStatus() *status.Status
+	}](e.err); ok {
+		s = own.GRPCStatus() // of an error around it Convert makes the raw text of gRPC
+	}
 	code, ok := callExit[s.Code()]
 	if !ok {
 		code = ExitError
 	}
 	detail := detailOf(s)
-	lines := []string{callLine(s, detail)}
+	lines := []string{e.line(s, detail)}
 	switch s.Code() {
 	case codes.Unavailable:
 		if detail == nil && !strings.HasPrefix(s.Message(), "server") {
@@ -113,6 +120,8 @@ func explainCall(e *callError) ([]string, int) {
 			lines = append(lines, "which steps a run has: kagzi workflow show")
 		case "worker":
 			lines = append(lines, "which workers there are: kagzi worker list")
+		case "namespace":
+			lines = append(lines, "which namespaces there are: kagzi namespace list")
 		}
 	case codes.DeadlineExceeded:
 		lines = []string{fmt.Sprintf("no answer from %s in time; a longer limit is --timeout 1m", e.address)}
@@ -134,8 +143,8 @@ func explainCall(e *callError) ([]string, int) {
 // listsOf are the commands that list what a namespace has of a thing.
 var listsOf = map[string]string{"run": "kagzi workflow list", "schedule": "kagzi schedule list"}
 
-// callLine is the server's message with what it is about, unless the message says so itself.
-func callLine(s *status.Status, detail *kagziv1.ErrorDetail) string {
+// line is the server's message with what it is about, unless the message says so itself.
+func (e *callError) line(s *status.Status, detail *kagziv1.ErrorDetail) string {
 	line := s.Message()
 	if line == "" {
 		line = s.Code().String()
@@ -148,8 +157,12 @@ func callLine(s *status.Status, detail *kagziv1.ErrorDetail) string {
 	if st := detail.GetMetadata()["status"]; st != "" && !strings.Contains(line, st) {
 		line += ", it is " + st
 	}
-	if field := detail.GetMetadata()["field"]; field != "" && !strings.Contains(line, field) {
+	field := detail.GetMetadata()["field"]
+	if field != "" && !strings.Contains(line, field) {
 		line = field + ": " + line
+	}
+	if field != "" && e.typed != nil {
+		line = retyped(line, field, e.typed)
 	}
 	return line
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -47,6 +49,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	prepare(root)
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = helpArguments
+	}
 
 	err := root.ExecuteContext(ctx)
 	switch {
@@ -84,7 +89,7 @@ func prepare(cmd *cobra.Command) {
 		check := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return &usageError{err: err, hint: []string{"usage: " + cmd.UseLine()}}
+				return wrongArguments(cmd, args, err)
 			}
 			return nil
 		}
@@ -92,6 +97,42 @@ func prepare(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		prepare(c)
 	}
+}
+
+// wrongArguments says which argument is missing, or one too many, by the command's line of use; err where that line has no objection.
+func wrongArguments(cmd *cobra.Command, args []string, err error) error {
+	names, required, open := arguments(cmd)
+	if own, ok := errors.AsType[*usageError](err); ok {
+		err = own.err
+	} else if len(args) < required {
+		err = fmt.Errorf("%s is missing", strings.ReplaceAll(strings.TrimSuffix(names[len(args)], "..."), "|", " or "))
+	} else if len(args) > len(names) && !open {
+		err = fmt.Errorf("%q is one argument too many; %s takes %s", args[len(names)], cmd.CommandPath(), cmp.Or(strings.Join(names, " "), "none"))
+	}
+	return &usageError{err: err, hint: []string{"usage: " + cmd.UseLine(), "see: " + cmd.CommandPath() + " --help"}}
+}
+
+// arguments are the arguments that a command's line of use names: how many of them must be given, and whether the last may be repeated.
+func arguments(cmd *cobra.Command) (names []string, required int, open bool) {
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		name := strings.Trim(word, "[]")
+		if strings.HasPrefix(name, "-") || name == "|" {
+			break
+		}
+		if names = append(names, name); name == word {
+			required++
+		}
+		open = strings.HasSuffix(name, "...")
+	}
+	return names, required, open
+}
+
+// helpArguments wants what `kagzi help` is asked about to be a command.
+func helpArguments(help *cobra.Command, args []string) error {
+	if cmd, rest, _ := help.Root().Find(args); len(rest) > 0 {
+		return unknownCommand(cmd, rest[0])
+	}
+	return nil
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
@@ -111,24 +152,44 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownCommand(cmd, args[0]) // the flag belongs to a command that was mistyped
 	}
 	usage := &usageError{err: err}
-	var number *strconv.NumError
-	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok && errors.As(err, &number) {
-		usage.err = errors.New(strings.TrimSuffix(err.Error(), number.Error()) + wantedNumber(wrong.GetFlag().Value.Type(), number))
-	}
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
+	var (
+		wrong   *pflag.InvalidValueError
+		bare    *pflag.ValueRequiredError
+		unknown *pflag.NotExistError
+	)
+	switch {
+	case errors.As(err, &wrong):
+		usage.err = wrongValue(wrong)
+	case errors.As(err, &bare):
+		usage.err = fmt.Errorf("--%s wants a value", bare.GetFlag().Name)
+	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
+		if letters := unknown.GetSpecifiedShortnames(); letters != "" {
+			usage.err = fmt.Errorf("unknown flag: -%s", name)
+		}
 		if output := cmd.Flags().Lookup("output"); output != nil && slices.Contains(strings.Split(output.Value.Type(), "|"), name) {
 			usage.hint = append(usage.hint, "did you mean: --output "+name)
 			return usage
 		}
-		if near := nearestFlag(cmd, name); near != "" && len(unknown.GetSpecifiedShortnames()) == 0 {
+		if near := nearestFlag(cmd, name); near != "" && unknown.GetSpecifiedShortnames() == "" {
 			usage.hint = append(usage.hint, "did you mean: --"+near)
 			return usage
 		}
 	}
 	usage.hint = append(usage.hint, "see: "+cmd.CommandPath()+" --help")
 	return usage
+}
+
+// wrongValue names the flag, its value and what is wanted.
+func wrongValue(wrong *pflag.InvalidValueError) error {
+	reason := errors.Unwrap(wrong)
+	if number, ok := errors.AsType[*strconv.NumError](reason); ok {
+		reason = errors.New(wantedNumber(wrong.GetFlag().Value.Type(), number))
+	}
+	if strings.Contains(reason.Error(), strconv.Quote(wrong.GetValue())) {
+		return fmt.Errorf("--%s: %w", wrong.GetFlag().Name, reason)
+	}
+	return fmt.Errorf("--%s %q: %w", wrong.GetFlag().Name, wrong.GetValue(), reason)
 }
 
 // wantedNumber says what a flag of a type takes, in other words than those of strconv.

@@ -131,10 +131,10 @@ func TestUsage_errors(t *testing.T) {
 		"workflow cancel":                                            "which runs?",
 		"workflow cancel a -q type=b":                                "want one",
 		"workflow list --json":                                       "did you mean: --output json",
-		"workflow list --limit x":                                    `invalid argument "x" for "--limit" flag: want a whole number`,
-		"workflow start a --priority 99999999999":                    `for "--priority" flag: is out of range`,
-		"workflow start a --retry-coefficient x":                     `for "--retry-coefficient" flag: want a number`,
-		"schedule update daily --enabled=maybe":                      `for "--enabled" flag: want true or false`,
+		"workflow list --limit x":                                    `--limit "x": want a whole number`,
+		"workflow start a --priority 99999999999":                    `--priority "99999999999": is out of range`,
+		"workflow start a --retry-coefficient x":                     `--retry-coefficient "x": want a number`,
+		"schedule update daily --enabled=maybe":                      `--enabled "maybe": want true or false`,
 		"workflow list --until tomorrow":                             `--until "tomorrow": want a time`,
 		"workflow cancel a --limit 3":                                "--limit goes with -q",
 		"workflow cancel -q type=b --limit 0 -y":                     "at least 1",
@@ -162,7 +162,7 @@ func TestUsage_errors(t *testing.T) {
 		"schedule create --cron @daily":                              "usage: kagzi schedule create TYPE",
 		"schedule create a --cron @daily --overlap never":            "allow, skip or buffer-one",
 		"schedule create a --cron @daily --input {":                  "not valid JSON",
-		"schedule create a --cron 0 9 * * *":                         "usage: kagzi schedule create TYPE",
+		"schedule create a --cron 0 9 * * *":                         "put the expression in quotes",
 		"schedule update daily":                                      "nothing to change",
 		"schedule update daily --reason r":                           "nothing to change",
 		"schedule update daily --next-fire-at x":                     "want a time",
@@ -192,11 +192,24 @@ func TestUsage_errors(t *testing.T) {
 		"audit --keys -n x":                                          "--keys and --namespace",
 		"workflow list --profile none":                               "none",
 		"workflow list --api-key-file /nonexistent":                  "no such file",
-		"check":                       "usage: kagzi check COMMAND",
-		"workflow wait":               "usage: kagzi workflow wait",
-		"queue lst":                   "did you mean: kagzi queue list",
-		"worker list --status asleep": "online, draining or offline",
-		"completion tcsh":             "no command of kagzi completion",
+		"check":                              "usage: kagzi check COMMAND",
+		"workflow wait":                      "usage: kagzi workflow wait",
+		"queue lst":                          "did you mean: kagzi queue list",
+		"worker list --status asleep":        "online, draining or offline",
+		"completion tcsh":                    "no command of kagzi completion",
+		"workflow show --depth":              "error: --depth wants a value\n",
+		"workflow cancel a --grace x":        `error: --grace: "x" is no duration`,
+		"version -x":                         "error: unknown flag: -x\n",
+		"version x":                          `error: "x" is one argument too many; kagzi version takes none` + "\n",
+		"workflow show a b":                  `error: "b" is one argument too many; kagzi workflow show takes ID` + "\n",
+		"workflow signal x":                  "error: NAME is missing\n  usage: kagzi workflow signal ID NAME [flags]\n  see: kagzi workflow signal --help\n",
+		"workflow pin":                       "error: ID is missing\n",
+		"schedule pause":                     "error: ID or NAME is missing\n",
+		"schedule preview":                   "error: EXPR is missing\n",
+		"schedule update a --cron 0 9 * * *": "put the expression in quotes",
+		"check --timeout 3s":                 "error: COMMAND is missing\n",
+		"help foo":                           "error: \"foo\" is no command of kagzi\n",
+		"help workflow lst":                  "did you mean: kagzi workflow list",
 	} {
 		_, msg := (&session{}).want(t, ExitUsage, strings.Fields(line)...)
 		if !strings.HasPrefix(msg, "error: ") || !strings.Contains(msg, want) {
@@ -247,8 +260,15 @@ func TestWrong_JSON_is_shown_with_its_place(t *testing.T) {
 	}
 }
 
+func TestVersion_is_a_flag_too(t *testing.T) {
+	command, _ := (&session{}).want(t, ExitOK, "version")
+	if flag, _ := (&session{}).want(t, ExitOK, "--version"); flag != command {
+		t.Errorf("--version prints %q, the command %q", flag, command)
+	}
+}
+
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{}, {"help"}, {"--help"}, {"workflow"}, {"wf", "list", "--help"}, {"completion"}} {
+	for _, args := range [][]string{{}, {"help"}, {"help", "workflow", "list"}, {"--help"}, {"workflow"}, {"wf", "list", "--help"}, {"completion"}} {
 		if out, msg := (&session{}).want(t, ExitOK, args...); !strings.Contains(out, "Usage:") || msg != "" {
 			t.Errorf("%v: stdout %q, stderr %q", args, out, msg)
 		}

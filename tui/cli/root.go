@@ -72,7 +72,9 @@ One binary is the server, the workers' coordinator and this command line. Start 
   kagzi server            a server on an embedded database
   kagzi workflow --help   start, see and steer runs
   kagzi doctor            what is wrong, and what to do about it`,
+		Version: versionText(e.version),
 	}
+	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.AddCommand(commands(e)...)
 	return cmd
 }

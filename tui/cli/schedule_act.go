@@ -133,11 +133,11 @@ func newSchedulePreview(e *env, o *schedulePreviewOptions) *cobra.Command {
 		Short: "Show when a cron expression fires next, without storing anything",
 		Example: `  kagzi schedule preview "0 9 * * 1-5" --zone Europe/Berlin
   kagzi schedule preview "30 2 * * *" --zone America/New_York --after 2026-03-07 --count 3`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef(`%d arguments; put the expression in quotes, so that it is one: "0 9 * * 1-5"`, len(args))
+				return unquoted(len(args))
 			}
-			return cobra.ExactArgs(1)(nil, args)
+			return cobra.ExactArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			after, err := timeFlag("after", o.after, e.now(), nil)
@@ -155,6 +155,19 @@ func newSchedulePreview(e *env, o *schedulePreviewOptions) *cobra.Command {
 	cmd.Flags().Int32Var(&o.count, "count", nextFires, "how many moments, at most 100")
 	cmd.Flags().StringVar(&o.after, "after", "", "moments after this time: 2026-11-20T12:00:00Z, 2026-11-20 or +2h (default now)")
 	return cmd
+}
+
+// unquoted says of a cron expression that the shell took apart how it is given whole.
+func unquoted(arguments int) error {
+	return usagef(`%d arguments; put the expression in quotes, so that it is one: "0 9 * * 1-5"`, arguments)
+}
+
+// oneWithCron wants one argument, and knows why there are more where --cron is given.
+func oneWithCron(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 && cmd.Flags().Changed("cron") {
+		return unquoted(len(args))
+	}
+	return cobra.ExactArgs(1)(cmd, args)
 }
 
 func runSchedulePreview(ctx context.Context, c *client, request *kagziv1.PreviewScheduleRequest) error {

@@ -58,7 +58,7 @@ func newScheduleCreate(e *env, o *scheduleCreateOptions) *cobra.Command {
 		Short: "Make a schedule that starts runs of a workflow type, and print when it fires next",
 		Example: `  kagzi schedule create report --cron "0 9 * * 1-5" --zone Europe/Berlin --name daily-report
   kagzi schedule create sync --cron "*/30 * * * * *" --overlap skip --max-catchup 0 --input '{"full": false}'`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneWithCron,
 		ValidArgsFunction: e.completeOne(completeTypes),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := o.request(e, cmd, args[0])
@@ -130,7 +130,7 @@ func newScheduleUpdate(e *env, o *scheduleUpdateOptions) *cobra.Command {
 		Short: "Change what is named of a schedule; all else stays",
 		Example: `  kagzi schedule update daily-report --cron "0 8 * * 1-5"
   kagzi schedule update daily-report --retry-attempts 5 --tag team=a --untag old --reason "moved"`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneWithCron,
 		ValidArgsFunction: e.completeOne(completeSchedules),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changed := cmd.Flags().Changed

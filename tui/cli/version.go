@@ -26,7 +26,7 @@ func newVersion(e *env, o *versionOptions) *cobra.Command {
 			}
 			return newOutput(e.streams(cmd), e.flags, e.lookup).print(result{
 				human: func() []string {
-					return []string{"kagzi " + e.version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ", " + runtime.Version() + ")"}
+					return []string{"kagzi " + versionText(e.version)}
 				},
 				document: clientVersion(e.version),
 			})
@@ -35,6 +35,11 @@ func newVersion(e *env, o *versionOptions) *cobra.Command {
 	cmd.Flags().BoolVar(&o.server, "server", false, "ask the server too")
 	e.register(cmd)
 	return cmd
+}
+
+// versionText is what people read of a version, here and of the flag --version.
+func versionText(version string) string {
+	return version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ", " + runtime.Version() + ")"
 }
 
 func clientVersion(version string) render.Object {

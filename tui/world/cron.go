@@ -58,7 +58,7 @@ func parseCron(expr, zone string) (*ticker, error) {
 		texts = append(texts, "*")
 	case 7:
 	default:
-		return nil, invalid("cron_expr", "has %d fields; 5 (minute first), 6 (second first) or 7 (second first, year last) are allowed", len(texts))
+		return nil, invalid("cron_expr", "must have 5 fields (minute first), 6 (second first) or 7 (second first, year last), got %d", len(texts))
 	}
 	for i, text := range texts {
 		if err := checkField(i, text); err != nil {

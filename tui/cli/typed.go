@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// spellings are what fields of requests are called on the command line, where that is not the field's own name with dashes: flags, or
+// arguments as the line of use names them. Of several the one that was given is meant.
+var spellings = map[string][]string{
+	"workflow_type": {"TYPE", "--type"}, "workflow_types": {"--type"}, "task_queue": {"NAME", "--queue"}, "task_queues": {"--queue"},
+	"on_failure_workflow": {"--on-failure"}, "on_failure_task_queue": {"--on-failure-queue"}, "failure_task_queue": {"--failure-queue"},
+	"version": {"--workflow-version"}, "external_id": {"--external-id", "ID"}, "external_id_reuse": {"--id-reuse"},
+	"start_at": {"--delay", "--start-at"}, "deadline_at": {"--deadline"}, "created_after": {"--since"}, "created_before": {"--until"},
+	"input": {"--input-file", "--input"}, "payload": {"--input", "--payload"}, "output": {"--result"}, "data": {"FILE"},
+	"tags": {"--tag"}, "requirements": {"--require"}, "statuses": {"--status"}, "status_filter": {"--status"},
+	"run_id": {"ID"}, "worker_id": {"ID", "--worker"}, "schedule_id": {"ID|NAME", "--schedule"}, "id": {"ID|NAME"}, "parent_run_id": {"--parent"},
+	"name": {"--name", "NAME"}, "signal_name": {"NAME"}, "step_name": {"STEP"}, "cron_expr": {"--cron", "EXPR"}, "time_zone": {"--zone"},
+	"overlap_policy": {"--overlap"}, "expires_at": {"--expires"}, "namespaces": {"--namespace"}, "queues": {"--queue"}, "types": {"--type"},
+	"maximum_attempts": {"--retry-attempts"}, "initial_interval_ms": {"--retry-initial"}, "backoff_coefficient": {"--retry-coefficient"},
+	"maximum_interval_ms": {"--retry-max-interval"}, "jitter": {"--retry-jitter"}, "non_retryable_errors": {"--retry-not"},
+	"start_to_close_timeout_ms": {"--step-timeout"}, "heartbeat_timeout_ms": {"--heartbeat-timeout"}, "execution_timeout_ms": {"--execution-timeout"},
+}
+
+// typed is what was typed for a field of a request: "--queue" for task_queue, "TYPE" for an argument. The field itself where the command has
+// nothing for it.
+func typed(cmd *cobra.Command, field string) string {
+	parts := strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == ' ' || r == '[' })
+	if len(parts) == 0 {
+		return field
+	}
+	taken, _, _ := arguments(cmd)
+	if parts[0] == "namespace" && len(taken) > 0 && cmd.Parent().Name() == "namespace" {
+		return strings.TrimSuffix(taken[0], "...")
+	}
+	found := ""
+	for _, name := range []string{parts[len(parts)-1], parts[0]} {
+		for _, spelling := range append(slices.Clone(spellings[name]), "--"+strings.ReplaceAll(name, "_", "-")) {
+			flag, isFlag := strings.CutPrefix(spelling, "--")
+			switch f := cmd.Flags().Lookup(flag); {
+			case isFlag && f != nil && f.Changed:
+				return spelling
+			case isFlag && f != nil && found == "":
+				found = spelling
+			case !isFlag && slices.ContainsFunc(taken, func(name string) bool { return strings.TrimSuffix(name, "...") == spelling }):
+				return spelling
+			}
+		}
+	}
+	if found == "" {
+		return field
+	}
+	return found
+}
+
+// fieldName is a name of a field within a server's message; those of one word cannot be told from others.
+var fieldName = regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\b`)
+
+// retyped is a server's message about a field in the words of the command line. What it quotes stays.
+func retyped(message, field string, typed func(string) string) string {
+	message, begins := strings.CutPrefix(message, field+":")
+	parts := strings.Split(message, `"`)
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = fieldName.ReplaceAllStringFunc(parts[i], typed)
+	}
+	message = strings.Join(parts, `"`)
+	if begins {
+		return typed(field) + ":" + message
+	}
+	return message
+}
