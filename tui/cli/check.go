@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,7 +34,8 @@ func newCheck(e *env) *cobra.Command {
 types on the server without running a step's body, and reports the runs that would diverge, and at which step. The server, namespace, key
 and TLS files that hold here reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY, KAGZI_TLS_CA and so on.
 
-Exit code: 0 when all open runs would go on, 1 when runs would diverge; any other code is the build's own.`,
+Exit code: 0 when all open runs would go on, 1 when runs would diverge, or when the build ended well and checked nothing; any other code is the
+build's own.`,
 		Example: `  kagzi check ./worker
   kagzi check --address prod:50051 --namespace orders ./worker --config worker.toml
   kagzi check go run ./cmd/worker`,
@@ -60,13 +64,14 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	}
 	build := exec.CommandContext(ctx, args[0], append(args[1:len(args):len(args)], checkFlag)...)
 	build.Env = environment
-	build.Stdout, build.Stderr = s.out, s.err
+	said := &verdict{out: s.out}
+	build.Stdout, build.Stderr = said, s.err
 	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
 	build.WaitDelay = checkPatience
 	err = build.Run()
 	switch {
 	case err == nil:
-		return nil
+		return said.ofSuccess(args[0])
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &timeoutError{limit: e.flags.Timeout, err: err}
 	case ctx.Err() != nil:
@@ -76,10 +81,50 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	if !errors.As(err, &ended) {
 		return &usageError{err: fmt.Errorf("%s does not start: %w", args[0], err), hint: []string{"usage: kagzi check COMMAND [ARG...]"}}
 	}
-	if ended.ExitCode() == ExitError {
+	if ended.ExitCode() == ExitError && said.known {
 		return codeError(ExitError) // it has said which runs would diverge
 	}
 	return &checkError{command: args[0], state: ended.ProcessState}
+}
+
+// verdictLine is what the SDK says last in a check. It crosses containers and shells, as a file or a variable would not.
+var verdictLine = regexp.MustCompile(`^checked \d+ open runs of \d+ workflow types in namespace .*: (\d+) diverge, (\d+) came to no end\r?$`)
+
+// verdictLength is more than such a line has.
+const verdictLength = 1024
+
+// verdict hands on what a build prints, and hears whether it has checked, and whether all runs would go on.
+type verdict struct {
+	out    io.Writer
+	line   []byte // begun, and cut where it is too long for a verdict
+	known  bool
+	failed bool
+}
+
+func (v *verdict) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		v.line = append(v.line, line[:min(len(line), verdictLength-len(v.line))]...)
+		if rest = after; !ended {
+			break
+		}
+		if counts := verdictLine.FindSubmatch(v.line); counts != nil {
+			v.known, v.failed = true, v.failed || string(counts[1]) != "0" || string(counts[2]) != "0"
+		}
+		v.line = v.line[:0]
+	}
+	return v.out.Write(p)
+}
+
+// ofSuccess is what a build's exit code 0 is worth.
+func (v *verdict) ofSuccess(command string) error {
+	switch {
+	case !v.known:
+		return fmt.Errorf("%s checked nothing, although it ended well: its main must call the worker's Run with %s left for it", command, checkFlag)
+	case v.failed:
+		return fmt.Errorf("%s ended well although runs would not go on: its main must end with another exit code when the worker's Run returns an error", command)
+	}
+	return nil
 }
 
 // checkEnvironment is the environment of a build that is checked: this process's own, with the server that the flags name, which no
@@ -116,7 +161,8 @@ type checkError struct {
 }
 
 func (e *checkError) Error() string {
-	return fmt.Sprintf("%s could not be checked: it ended with %s; its main must call the worker's Run with %s left for it", e.command, e.state, checkFlag)
+	return fmt.Sprintf("%s could not be checked: it ended with %s and no verdict; see what it says itself, and that its main calls the worker's Run with %s left for it",
+		e.command, e.state, checkFlag)
 }
 
 // ExitCode is the build's own, or as a shell's for one that a signal killed.

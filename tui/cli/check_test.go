@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -11,7 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
 	"github.com/kagzi/kagzi/sdk/profile"
 )
 
@@ -28,9 +32,26 @@ func TestMain(m *testing.M) {
 
 func work(behaviour string) int {
 	switch behaviour {
-	case "diverges":
+	case "diverges", "hides that it diverges":
 		fmt.Println("order 01936b2e: step charge expected, ship got")
+		fmt.Println("checked 3 open runs of 1 workflow types in namespace default: 1 diverge, 0 came to no end")
+		if behaviour == "diverges" {
+			return 1
+		}
+		return 0
+	case "knows the SDK":
+		w := kagzi.NewWorker(kagzi.WorkerOptions{})
+		kagzi.Handle(w, "order", func(kagzi.Context, int) (int, error) { return 0, nil })
+		if err := w.Run(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	case "fails":
 		return 1
+	case "does nothing":
+		fmt.Println(strings.Repeat("x", 2*verdictLength))
+		return 0
 	case "knows no check":
 		fmt.Fprintln(os.Stderr, "flag provided but not defined: -kagzi-check")
 		return 2
@@ -51,7 +72,17 @@ func work(behaviour string) int {
 		value, ok := os.LookupEnv(name)
 		fmt.Println(name, value, ok)
 	}
+	fmt.Println("checked 0 open runs of 1 workflow types in namespace stage: 0 diverge, 0 came to no end")
 	return 0
+}
+
+// emptyServer has no runs.
+type emptyServer struct {
+	kagziv1.UnimplementedWorkflowServiceServer
+}
+
+func (emptyServer) ListWorkflows(context.Context, *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
+	return &kagziv1.ListWorkflowsResponse{}, nil
 }
 
 func TestCheck(t *testing.T) {
@@ -65,22 +96,53 @@ func TestCheck(t *testing.T) {
 		t.Setenv("OTHER", "kept")
 		s := &session{server: &fake{}, environ: map[string]string{"KAGZI_API_KEY": "secret"}}
 		out, msg := s.want(t, ExitOK, "check", "--address", "box:1", "-n", "stage", self, "--output", "x", "-n", "mine", "--", "a b")
-		want := "--output x -n mine -- a b -kagzi-check\nKAGZI_ADDRESS box:1 true\nKAGZI_NAMESPACE stage true\nKAGZI_API_KEY secret true\nOTHER kept true\n"
+		want := "--output x -n mine -- a b -kagzi-check\nKAGZI_ADDRESS box:1 true\nKAGZI_NAMESPACE stage true\nKAGZI_API_KEY secret true\nOTHER kept true\n" +
+			"checked 0 open runs of 1 workflow types in namespace stage: 0 diverge, 0 came to no end\n"
 		if diff := cmp.Diff(want, out); diff != "" || msg != "" {
 			t.Errorf("stderr %q, stdout %s", msg, diff)
 		}
 	})
 	t.Run("ends with 1 where runs would diverge, and adds nothing to what the build says", func(t *testing.T) {
 		t.Setenv(asWorker, "diverges")
-		if out, msg := (&session{}).want(t, ExitError, "check", self); out != "order 01936b2e: step charge expected, ship got\n" || msg != "" {
+		if out, msg := (&session{}).want(t, ExitError, "check", self); !strings.HasPrefix(out, "order 01936b2e: step charge expected, ship got\nchecked 3 ") || msg != "" {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
 	t.Run("of a build that knows no check says what is missing and ends with its code", func(t *testing.T) {
 		t.Setenv(asWorker, "knows no check")
-		if _, msg := (&session{}).want(t, 2, "check", self); !strings.Contains(msg, "not defined") || !strings.Contains(msg, "could not be checked: it ended with exit status 2") {
+		if _, msg := (&session{}).want(t, 2, "check", self); !strings.Contains(msg, "not defined") || !strings.Contains(msg, "could not be checked: it ended with exit status 2 and no verdict") {
 			t.Errorf("stderr %q", msg)
 		}
+	})
+	t.Run("of a build that fails by itself does not pass for a verdict", func(t *testing.T) {
+		t.Setenv(asWorker, "fails")
+		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(msg, "could not be checked: it ended with exit status 1 and no verdict") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("of a build that ends well without a word of runs fails", func(t *testing.T) {
+		t.Setenv(asWorker, "does nothing")
+		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(msg, "checked nothing, although it ended well: its main must call the worker's Run") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("of a build that ends well although runs diverge fails", func(t *testing.T) {
+		t.Setenv(asWorker, "hides that it diverges")
+		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(msg, "must end with another exit code") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("knows the words of the SDK", func(t *testing.T) {
+		t.Setenv(asWorker, "knows the SDK")
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer()
+		kagziv1.RegisterWorkflowServiceServer(server, emptyServer{})
+		go server.Serve(listener) // until Stop
+		defer server.Stop()
+		(&session{}).want(t, ExitOK, "check", "--address", listener.Addr().String(), self)
 	})
 	t.Run("of a build that is killed ends as a shell would", func(t *testing.T) {
 		t.Setenv(asWorker, "dies")
