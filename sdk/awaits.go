@@ -188,11 +188,11 @@ func (s *awaitStream) run() {
 		failures++
 		if s.connected() {
 			delay := backoff(min(failures, awaitsTries))
-			log.Warn("waiting for runs: refused", "error", err, "next_attempt_in", delay.Round(time.Millisecond))
+			log.Warn("waiting for runs: refused", "error", statusError(status.Convert(err)), "next_attempt_in", delay.Round(time.Millisecond))
 			s.pause(delay)
 			continue
 		}
-		log.Warn("waiting for runs: no server; they go on when it is back", "error", err)
+		log.Warn("waiting for runs: no server; they go on when it is back", "error", statusError(status.Convert(err)))
 		s.awaitConnection()
 		s.pause(rand.N(maxAwaitsHerd))
 		failures = 0

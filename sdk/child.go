@@ -34,7 +34,7 @@ type ChildOptions struct {
 	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
 
 	StartAt  time.Time     // not before (now)
-	Delay    time.Duration // instead of StartAt, from now
+	Delay    time.Duration // in place of StartAt: so long from now
 	Priority int           // -100 to 100, higher first within a queue (0)
 
 	Tags             map[string]string // searchable
@@ -84,7 +84,10 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 		if err != nil {
 			return nil, fmt.Errorf("input of workflow type %s: %w", workflowType, err)
 		}
-		request := newStart(e.task.GetNamespace(), workflowType, input, opts.start(e.info.Queue), e.now())
+		request, err := newStart(e.task.GetNamespace(), workflowType, input, opts.start(e.info.Queue), e.now())
+		if err != nil {
+			return nil, fmt.Errorf("start of workflow type %s: %w", workflowType, err)
+		}
 		request.ParentRunId = e.info.RunID
 		return request, nil
 	})

@@ -72,6 +72,25 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
+	t.Run("a child whose options say nothing sensible is not started, in no replay", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var errs []string
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, err := StartChild[int](ctx, "seven", "square", 7, ChildOptions{Delay: -time.Second})
+				errs = append(errs, fmt.Sprint(err))
+				Sleep(ctx, "s", time.Hour)
+				return 0, nil
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			want := "step seven: start of workflow type square: option Delay is -1s, want 0 or more"
+			equal(t, errs, []string{want, want})
+			equal(t, len(f.order), 1)
+		})
+	})
+
 	t.Run("a cancelled child does not look like the cancellation of its parent", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

@@ -9,6 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
@@ -160,7 +161,7 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 		}
 		failures++
 		delay := backoff(failures)
-		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", err, "next_attempt_in", delay.Round(time.Millisecond))
+		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", statusError(status.Convert(err)), "next_attempt_in", delay.Round(time.Millisecond))
 		if !sleep(ctx, delay) {
 			return nil, nil, context.Cause(ctx)
 		}

@@ -88,6 +88,39 @@ func TestClient(t *testing.T) {
 		})
 	})
 
+	t.Run("options that say nothing sensible are named, and nothing is started", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			c := testClient(t, f)
+			for want, o := range map[string]StartOptions{
+				"kagzi: start of workflow type w: option Delay is -1s, want 0 or more":                      {Delay: -time.Second},
+				"kagzi: start of workflow type w: options Delay and StartAt are both set, want one of them": {Delay: time.Second, StartAt: time.Now()},
+			} {
+				if _, err := Start(t.Context(), c, "w", 1, o); err == nil || err.Error() != want {
+					t.Errorf("Start: %v, want %s", err, want)
+				}
+				if _, err := StartMany(t.Context(), c, "w", []int{1, 2}, o); err == nil || err.Error() != "start 0: "+want {
+					t.Errorf("StartMany: %v, want %s", err, want)
+				}
+			}
+			equal(t, len(f.order), 0)
+		})
+	})
+
+	t.Run("a number that does not fit is not taken for another, nor a duration for the default", func(t *testing.T) {
+		for _, o := range []StartOptions{
+			{Priority: 1 << 32}, {Priority: -1 << 32}, {ConcurrencyLimit: 1<<32 + 1}, {Retry: &Retry{Attempts: 1 << 32}}, {Retry: &Retry{Initial: -1}}, {StepTimeout: -1},
+		} {
+			r, err := newStart("default", "w", nil, o, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, priority := r.GetRetryPolicy(), int64(r.GetPriority())
+			if max(priority, int64(r.ConcurrencyLimit), int64(p.GetMaximumAttempts())) < 1<<31-1 && min(priority, p.GetInitialIntervalMs(), r.GetTimeouts().GetStartToCloseTimeoutMs()) >= 0 {
+				t.Errorf("%+v becomes %v", o, r)
+			}
+		}
+	})
+
 	t.Run("StartMany starts in order, and one bad start fails alone", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			runs, err := StartMany(t.Context(), testClient(t, f), "w", []int{1, 2, 3}, StartOptions{}, func(i int, o *StartOptions) {

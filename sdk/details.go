@@ -215,7 +215,7 @@ func yieldRun(yield func(*RunDetails, error) bool, c *Client, w *kagziv1.Workflo
 // pages goes over a list of the server's page by page. An error ends it.
 func pages[M any](ctx context.Context, size int, fetch func(*kagziv1.PageRequest) ([]M, *kagziv1.PageInfo, error)) iter.Seq2[M, error] {
 	return func(yield func(M, error) bool) {
-		page := &kagziv1.PageRequest{PageSize: int32(size)}
+		page := &kagziv1.PageRequest{PageSize: narrow(size)}
 		for {
 			list, info, err := fetch(page)
 			if err != nil {

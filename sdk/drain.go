@@ -42,6 +42,9 @@ func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan st
 // handBack releases the runs that are still active. Others take them from the last recorded step on.
 func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 	active := w.all()
+	if len(active) == 0 {
+		return nil
+	}
 	ids := make([]string, 0, len(active))
 	for _, e := range active {
 		ids = append(ids, e.info.RunID)

@@ -54,6 +54,21 @@ func TestDrain(t *testing.T) {
 		})
 	})
 
+	t.Run("a worker that holds nothing ends in good order, also without time for it", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			for _, timeout := range []time.Duration{-1, 1} {
+				w := testWorker(f)
+				w.options.DrainTimeout = timeout
+				Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { <-w.Ready(); cancel() }()
+				if err := w.Run(ctx); err != nil {
+					t.Errorf("with %v: %v", timeout, err)
+				}
+			}
+		})
+	})
+
 	t.Run("a drain by an operator ends Run", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

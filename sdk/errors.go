@@ -152,7 +152,7 @@ func callError(ctx context.Context, err error) error {
 
 // statusError is a server's refusal.
 func statusError(st *status.Status) *Error {
-	e := &Error{Code: codeOfStatus(st.Code()), Message: st.Message(), status: st}
+	e := &Error{Code: codeOfStatus(st.Code()), Message: plainMessage(st), status: st}
 	for _, d := range st.Details() {
 		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
 			e.Code, e.Message = errorCode(detail.GetCode()), detail.GetMessage()

@@ -10,6 +10,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/status"
 )
 
 // Why the code of an execution is made to end. They are causes of its contexts and never reach a user's error.
@@ -273,7 +274,7 @@ func (e *execution) loadHistory() bool {
 			return false
 		}
 		if fatalStatus(err) || n == 5 {
-			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error", err)
+			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error", statusError(status.Convert(err)))
 			e.giveBack()
 			return false
 		}

@@ -25,7 +25,7 @@ func (r Retry) applyStep(o *stepOptions) { o.retry = r.policy() }
 
 func (r Retry) policy() *kagziv1.RetryPolicy {
 	return &kagziv1.RetryPolicy{
-		MaximumAttempts:    int32(r.Attempts),
+		MaximumAttempts:    narrow(r.Attempts),
 		InitialIntervalMs:  wholeMs(r.Initial),
 		BackoffCoefficient: r.Coefficient,
 		MaximumIntervalMs:  wholeMs(r.Max),
@@ -34,10 +34,10 @@ func (r Retry) policy() *kagziv1.RetryPolicy {
 	}
 }
 
-// wholeMs rounds up, so that a short positive duration does not become 0, which means the default.
+// wholeMs rounds away from 0, which means the default, so that a short duration is a short one, and one below 0 is refused.
 func wholeMs(d time.Duration) int64 {
-	if d <= 0 {
-		return d.Milliseconds()
+	if d < 0 {
+		return min(d.Milliseconds(), -1)
 	}
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

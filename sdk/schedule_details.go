@@ -127,7 +127,7 @@ type PreviewOptions struct {
 // PreviewSchedule returns the next ticks of a cron expression, in UTC, without storing anything.
 func (c *Client) PreviewSchedule(ctx context.Context, cron string, opts PreviewOptions) ([]time.Time, error) {
 	resp, err := c.schedules.PreviewSchedule(ctx, &kagziv1.PreviewScheduleRequest{
-		CronExpr: cron, TimeZone: opts.TimeZone, Count: int32(opts.Count), After: timestamp(opts.After),
+		CronExpr: cron, TimeZone: opts.TimeZone, Count: narrow(opts.Count), After: timestamp(opts.After),
 	})
 	if err != nil {
 		return nil, callError(ctx, err)

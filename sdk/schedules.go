@@ -92,7 +92,7 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 		RequestId:          id,
 	}
 	if opts.MaxCatchup != 0 {
-		req.MaxCatchup = new(int32(max(opts.MaxCatchup, 0)))
+		req.MaxCatchup = new(narrow(max(opts.MaxCatchup, 0)))
 	}
 	if opts.Retry != nil {
 		req.RetryPolicy = opts.Retry.policy()
@@ -170,7 +170,7 @@ func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetai
 		req.OverlapPolicy = u.Overlap.wire().Enum()
 	}
 	if u.MaxCatchup != nil {
-		req.MaxCatchup = new(int32(*u.MaxCatchup))
+		req.MaxCatchup = new(narrow(*u.MaxCatchup))
 	}
 	if u.NextFireAt != nil {
 		req.NextFireAt = timestamp(*u.NextFireAt)

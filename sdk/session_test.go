@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,24 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
+
+func TestLimitsThatLimitNothingAreNamed(t *testing.T) {
+	for want, o := range map[string]WorkerOptions{
+		"MaxConcurrent is -1, want at least 1, or 0 for the default":                          {MaxConcurrent: -1},
+		"QueueLimit is -3, want at least 1, or 0 for no limit":                                {QueueLimit: -3},
+		`TypeLimits names "shp", which is no workflow type of this worker; it has bill, ship`: {TypeLimits: map[string]int{"ship": 3, "shp": 2}},
+		`TypeLimits["ship"] is 0, want at least 1; a type that is left out has no limit`:      {TypeLimits: map[string]int{"ship": 0}},
+	} {
+		o.Profile, o.HandleSignals = NoProfile, []os.Signal{}
+		w := NewWorker(o)
+		for _, name := range []string{"ship", "bill"} {
+			Handle(w, name, func(Context, int) (int, error) { return 0, nil })
+		}
+		if err := w.Run(t.Context()); err == nil || err.Error() != "kagzi: WorkerOptions: "+want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
 
 func TestSession(t *testing.T) {
 	t.Run("an operation whose answer was lost is sent again on the next stream, and counts once", func(t *testing.T) {

@@ -43,7 +43,7 @@ type StartOptions struct {
 	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
 
 	StartAt  time.Time     // not before (now)
-	Delay    time.Duration // instead of StartAt, from now
+	Delay    time.Duration // in place of StartAt: so long from now
 	Priority int           // -100 to 100, higher first within a queue (0)
 
 	Tags             map[string]string // searchable
@@ -138,11 +138,21 @@ func startRequest[In any](c *Client, workflowType string, in In, o StartOptions)
 	if o.RequestID, err = requestID(o.RequestID); err != nil {
 		return nil, err
 	}
-	return newStart(c.options.Namespace, workflowType, input, o, time.Now()), nil
+	request, err := newStart(c.options.Namespace, workflowType, input, o, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("kagzi: start of workflow type %s: %w", workflowType, err)
+	}
+	return request, nil
 }
 
-// newStart is the start of a run as it goes to the server.
-func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOptions, now time.Time) *kagziv1.StartWorkflowRequest {
+// newStart is the start of a run as it goes to the server. Its errors name options that say nothing sensible, which the server cannot see.
+func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOptions, now time.Time) (*kagziv1.StartWorkflowRequest, error) {
+	switch {
+	case o.Delay < 0:
+		return nil, fmt.Errorf("option Delay is %v, want 0 or more", o.Delay)
+	case o.Delay > 0 && !o.StartAt.IsZero():
+		return nil, errors.New("options Delay and StartAt are both set, want one of them")
+	}
 	req := &kagziv1.StartWorkflowRequest{
 		Namespace:          namespace,
 		ExternalId:         o.ExternalID,
@@ -157,7 +167,7 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		Tags:               o.Tags,
 		Requirements:       o.Requirements,
 		ConcurrencyKey:     o.ConcurrencyKey,
-		ConcurrencyLimit:   int32(o.ConcurrencyLimit),
+		ConcurrencyLimit:   narrow(o.ConcurrencyLimit),
 		DeadlineAt:         timestamp(o.Deadline),
 		StartAt:            timestamp(o.StartAt),
 	}
@@ -165,14 +175,14 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		req.RetryPolicy = o.Retry.policy()
 	}
 	req.Timeouts = timeouts(o.StepTimeout, o.HeartbeatTimeout, o.ExecutionTimeout)
-	if o.StartAt.IsZero() && o.Delay > 0 {
+	if o.Delay > 0 {
 		req.StartAt = timestamppb.New(now.Add(o.Delay))
 	}
 	if o.Priority != 0 {
-		priority := int32(o.Priority)
+		priority := narrow(o.Priority)
 		req.Priority = &priority
 	}
-	return req
+	return req, nil
 }
 
 // requestID is the caller's own id of a call, or a fresh one: a call that is repeated has no second effect.

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ type WorkerOptions struct {
 	Labels       map[string]string // for people and for requirements of runs
 	Capabilities map[string]string // likewise: "tool:jq" to "1.7"
 
-	// DrainTimeout is how long a stopping worker lets its runs go on before it hands them back (300 s).
+	// DrainTimeout is how long a stopping worker lets its runs go on before it hands them back; less than 0 is no time at all (300 s).
 	DrainTimeout time.Duration
 	// HandleSignals are the signals that make Run drain; a second one makes it hand its runs back at once. An empty
 	// list that is not nil means none (SIGTERM and SIGINT).
@@ -264,13 +265,34 @@ func (w *Worker) begin() error {
 	if len(w.handlers) == 0 {
 		return ErrNoHandlers
 	}
-	if w.options.MaxConcurrent < 0 {
-		return fmt.Errorf("kagzi: MaxConcurrent is %d, want at least 1", w.options.MaxConcurrent)
-	}
 	if w.started {
 		return errors.New("kagzi: Run: the worker has run already")
 	}
+	if err := w.checkLimits(); err != nil {
+		return fmt.Errorf("kagzi: WorkerOptions: %w", err)
+	}
 	w.started = true
+	return nil
+}
+
+// checkLimits names options that limit nothing.
+func (w *Worker) checkLimits() error {
+	o := w.options
+	switch {
+	case o.MaxConcurrent < 0:
+		return fmt.Errorf("MaxConcurrent is %d, want at least 1, or 0 for the default", o.MaxConcurrent)
+	case o.QueueLimit < 0:
+		return fmt.Errorf("QueueLimit is %d, want at least 1, or 0 for no limit", o.QueueLimit)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.TypeLimits)) {
+		switch limit := o.TypeLimits[name]; {
+		case w.handlers[name] == nil:
+			return fmt.Errorf("TypeLimits names %q, which is no workflow type of this worker; it has %s", name,
+				strings.Join(slices.Sorted(maps.Keys(w.handlers)), ", "))
+		case limit < 1:
+			return fmt.Errorf("TypeLimits[%q] is %d, want at least 1; a type that is left out has no limit", name, limit)
+		}
+	}
 	return nil
 }
 
@@ -289,7 +311,7 @@ func (w *Worker) hello() *kagziv1.RegisterRequest {
 		Labels:        o.Labels,
 		Capabilities:  o.Capabilities,
 		Platform:      runtime.GOOS + "-" + runtime.GOARCH,
-		MaxConcurrent: int32(o.MaxConcurrent),
+		MaxConcurrent: narrow(o.MaxConcurrent),
 		WorkerId:      w.ID(),
 		InstanceId:    w.instance,
 	}
@@ -297,12 +319,12 @@ func (w *Worker) hello() *kagziv1.RegisterRequest {
 		r.WorkerId = o.WorkerID
 	}
 	if o.QueueLimit > 0 {
-		limit := int32(o.QueueLimit)
+		limit := narrow(o.QueueLimit)
 		r.QueueConcurrencyLimit = &limit
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.TypeLimits)) {
 		r.WorkflowTypeConcurrency = append(r.WorkflowTypeConcurrency,
-			&kagziv1.WorkflowTypeConcurrency{WorkflowType: name, MaxConcurrent: int32(o.TypeLimits[name])})
+			&kagziv1.WorkflowTypeConcurrency{WorkflowType: name, MaxConcurrent: narrow(o.TypeLimits[name])})
 	}
 	return r
 }

@@ -1,0 +1,88 @@
+package kagzi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
+	for _, c := range []struct {
+		code      codes.Code
+		raw, want string
+	}{
+		{codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`,
+			"kagzi: UNAVAILABLE: no server answers: dial tcp 127.0.0.1:1: connect: connection refused; see that one runs there (kagzi server), or name another address"},
+		{codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: first record does not look like a TLS handshake"`,
+			"kagzi: UNAVAILABLE: no encrypted connection to the server: tls: first record does not look like a TLS handshake; see the TLS settings and the certificates of both sides"},
+		{codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`,
+			"kagzi: UNAVAILABLE: what answers there does not speak as a server of Kagzi without TLS does: EOF; see the address, and turn on TLS if it wants that"},
+		{codes.Unavailable, "name resolver error: produced zero addresses", "kagzi: UNAVAILABLE: the server's name leads nowhere: produced zero addresses; see the address"},
+		{codes.Unavailable, "error reading from server: EOF", "kagzi: UNAVAILABLE: the server gave no answer: error reading from server: EOF; the call may be repeated"},
+		{codes.Canceled, "grpc: the client connection is closing", "kagzi: CANCELLED: the client is closed"},
+		{codes.Unimplemented, "unknown service x", "kagzi: INTERNAL: the server does not offer this: unknown service x; it may be older than this program"},
+		{codes.NotFound, "Error while dialing: x", "kagzi: NOT_FOUND: Error while dialing: x"},
+	} {
+		raw := status.New(c.code, c.raw)
+		err := callError(t.Context(), raw.Err())
+		if err.Error() != c.want {
+			t.Errorf("%s: %q, want %q", c.raw, err, c.want)
+		}
+		if seen, ok := status.FromError(err); !ok || seen.Code() != c.code || seen.Message() != c.raw {
+			t.Errorf("%s: gRPC sees %v", c.raw, seen)
+		}
+	}
+}
+
+func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	c, err := NewClient(ClientOptions{Profile: NoProfile, Address: address, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned := make(chan struct{})
+	c.log = slog.New(&hearing{slog.NewTextHandler(&log, nil), warned})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	go func() { <-warned; cancel() }()
+	if _, err := Result[int](ctx, c.Run("r")); !errors.Is(err, context.Canceled) {
+		t.Errorf("Result: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := log.String(); !strings.Contains(text, "UNAVAILABLE: no server answers: dial tcp "+address) || strings.Contains(text, "rpc error") {
+		t.Errorf("log: %s", text)
+	}
+}
+
+// hearing is a handler that tells of its first record.
+type hearing struct {
+	slog.Handler
+	heard chan struct{}
+}
+
+func (h *hearing) Handle(ctx context.Context, r slog.Record) error {
+	defer func() {
+		if h.heard != nil {
+			close(h.heard)
+			h.heard = nil
+		}
+	}()
+	return h.Handler.Handle(ctx, r)
+}
