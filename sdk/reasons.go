@@ -17,6 +17,7 @@ var reasons = []struct {
 }{
 	{codes.Unavailable, "Error while dialing: ", "no server answers: ", "; see that one runs there (kagzi server), or name another address"},
 	{codes.Unavailable, "authentication handshake failed: ", "no encrypted connection to the server: ", "; see the TLS settings and the certificates of both sides"},
+	{codes.Unavailable, "use of closed network connection", "what listens there does not answer: the server stands still, or it is none of Kagzi's", ""},
 	{codes.Unavailable, "error reading server preface: ", "what answers there does not speak as a server of Kagzi without TLS does: ", "; see the address, and turn on TLS if it wants that"},
 	{codes.Unavailable, "name resolver error: ", "the server's name leads nowhere: ", "; see the address"},
 	{codes.Unavailable, "", "the server gave no answer: ", "; the call may be repeated"},

@@ -25,6 +25,8 @@ func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
 			"kagzi: UNAVAILABLE: no encrypted connection to the server: tls: first record does not look like a TLS handshake; see the TLS settings and the certificates of both sides"},
 		{codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`,
 			"kagzi: UNAVAILABLE: what answers there does not speak as a server of Kagzi without TLS does: EOF; see the address, and turn on TLS if it wants that"},
+		{codes.Unavailable, `connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`,
+			"kagzi: UNAVAILABLE: what listens there does not answer: the server stands still, or it is none of Kagzi's"},
 		{codes.Unavailable, "name resolver error: produced zero addresses", "kagzi: UNAVAILABLE: the server's name leads nowhere: produced zero addresses; see the address"},
 		{codes.Unavailable, "error reading from server: EOF", "kagzi: UNAVAILABLE: the server gave no answer: error reading from server: EOF; the call may be repeated"},
 		{codes.Canceled, "grpc: the client connection is closing", "kagzi: CANCELLED: the client is closed"},

@@ -179,7 +179,7 @@ func detailOf(s *status.Status) *kagziv1.ErrorDetail {
 // unreached says why a server was not reached, and what to do.
 func unreached(address, message string) []string {
 	reason := connectionReason(message)
-	for _, trouble := range tlsTroubles {
+	for _, trouble := range connectionTroubles {
 		if strings.Contains(reason, trouble.sign) {
 			return []string{fmt.Sprintf(trouble.text, address), trouble.advice, reason}
 		}
@@ -191,8 +191,8 @@ func unreached(address, message string) []string {
 	return []string{line, reason}
 }
 
-// tlsTroubles are what goes wrong while a connection is encrypted, by a sign in the words of the library. The first that fits counts.
-var tlsTroubles = []struct{ sign, text, advice string }{
+// connectionTroubles are what goes wrong while a connection is made, by a sign in the words of the library. The first that fits counts.
+var connectionTroubles = []struct{ sign, text, advice string }{
 	{"first record does not look like a TLS handshake", "the server at %s does not speak TLS", "leave out --tls and the like, or start the server with --tls-cert and --tls-key"},
 	{"signed by unknown authority", "the certificate of the server at %s is signed by an authority that is not trusted here", "name the authority's file with --tls-ca ca.crt; `kagzi tls init` wrote one beside the server's certificate"},
 	{"certificate has expired or is not yet valid", "the certificate of the server at %s is not valid at this time", "renew it on the server's machine, for one of `kagzi tls init` with: kagzi tls init --renew; and see that the clocks are right"},
@@ -201,6 +201,7 @@ var tlsTroubles = []struct{ sign, text, advice string }{
 	{"certificate is not valid for any names", "the certificate of the server at %s is for another name", "use an address that the certificate names, or say which name to expect with --tls-server-name"},
 	{"tls: protocol version not supported", "the server at %s does not speak TLS 1.3", "it is no server of Kagzi, or something between cuts the connection"},
 	{"remote error: tls:", "the server at %s does not accept the certificate of this client", "name one that its authority signed with --tls-client-cert and --tls-client-key, or none, and a key"},
+	{"use of closed network connection", "what listens at %s does not answer", "the server stands still or has too much to do, or it is none of Kagzi's"}, // we closed it
 	{"error reading server preface", "the server at %s ended the connection at once; it may speak TLS", "encrypt the connection with --tls, or --tls-ca ca.crt for an authority of your own"},
 }
 

@@ -23,8 +23,10 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 		code int
 		want string
 	}{
-		"no server":           {unavailable, ExitUnavailable, "error: no server answers at 127.0.0.1:50051; start one with: kagzi server\n"},
-		"a lost way":          {status.Error(codes.Unavailable, `connection error: desc = "transport: no route to host"`), ExitUnavailable, "  transport: no route to host\n"},
+		"no server":  {unavailable, ExitUnavailable, "error: no server answers at 127.0.0.1:50051; start one with: kagzi server\n"},
+		"a lost way": {status.Error(codes.Unavailable, `connection error: desc = "transport: no route to host"`), ExitUnavailable, "  transport: no route to host\n"},
+		"a frozen server": {status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`), ExitUnavailable,
+			"error: what listens at 127.0.0.1:50051 does not answer\n  the server stands still"},
 		"a stop":              {detailed(codes.Unavailable, "the server is stopping; try again", &kagziv1.ErrorDetail{}), ExitUnavailable, "error: the server is stopping; try again\n"},
 		"silence":             {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ExitUnavailable, "error: no answer from 127.0.0.1:50051 in time"},
 		"a missing run":       {notFound("r1"), ExitNotFound, "error: not found (run r1)\n  looked in namespace default;"},
