@@ -92,13 +92,24 @@ func (b *branch) enter() {
 }
 
 func (b *branch) fork() *branch {
+	child, err := b.forkLocked()
+	if err != nil {
+		b.e.failAndExit(NonRetryable(err))
+	}
+	return child
+}
+
+func (b *branch) forkLocked() (*branch, error) {
 	b.e.lock()
 	defer b.e.mu.Unlock()
+	if err := b.outsideSteps("a branch"); err != nil {
+		return nil, err
+	}
 	b.clock++
 	b.forks++
 	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock}
 	child.settle()
-	return child
+	return child, nil
 }
 
 func (b *branch) start(scope context.Context, body func(ctx Context)) {
@@ -225,14 +236,16 @@ func branchGoroutine(f func()) { f() }
 var branchEntry = reflect.ValueOf(branchGoroutine).Pointer()
 
 // onBranchGoroutine reports whether the caller runs on a goroutine that the SDK started for workflow code,
-// and not on one that the author's code started. It looks at the root of the stack; only calls that
-// may park the run pay for it.
-func onBranchGoroutine() bool {
+// and not on one that the author's code started. Only calls that may park the run pay for it.
+func onBranchGoroutine() bool { return onGoroutine(branchEntry) }
+
+// onGoroutine reports whether the caller's goroutine has a function at its root.
+func onGoroutine(entry uintptr) bool {
 	var pcs [64]uintptr
 	for skip := 0; ; skip += len(pcs) - 8 {
 		n := runtime.Callers(skip, pcs[:])
 		for _, pc := range pcs[:n] {
-			if f := runtime.FuncForPC(pc - 1); f != nil && f.Entry() == branchEntry {
+			if f := runtime.FuncForPC(pc - 1); f != nil && f.Entry() == entry {
 				return true
 			}
 		}

@@ -92,8 +92,9 @@ func TestClient(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			c := testClient(t, f)
 			for want, o := range map[string]StartOptions{
-				"kagzi: start of workflow type w: option Delay is -1s, want 0 or more":                      {Delay: -time.Second},
-				"kagzi: start of workflow type w: options Delay and StartAt are both set, want one of them": {Delay: time.Second, StartAt: time.Now()},
+				"kagzi: start of workflow type w: option Delay is -1s, want 0 or more":                                    {Delay: -time.Second},
+				"kagzi: start of workflow type w: options Delay and StartAt are both set, want one of them":               {Delay: time.Second, StartAt: time.Now()},
+				"kagzi: start of workflow type w: option Retry.Attempts is 4294967296, want 1 to 10000, or -1 for no end": {Retry: &Retry{Attempts: 1 << 32}},
 			} {
 				if _, err := Start(t.Context(), c, "w", 1, o); err == nil || err.Error() != want {
 					t.Errorf("Start: %v, want %s", err, want)
@@ -108,14 +109,13 @@ func TestClient(t *testing.T) {
 
 	t.Run("a number that does not fit is not taken for another, nor a duration for the default", func(t *testing.T) {
 		for _, o := range []StartOptions{
-			{Priority: 1 << 32}, {Priority: -1 << 32}, {ConcurrencyLimit: 1<<32 + 1}, {Retry: &Retry{Attempts: 1 << 32}}, {Retry: &Retry{Initial: -1}}, {StepTimeout: -1},
+			{Priority: 1 << 32}, {Priority: -1 << 32}, {ConcurrencyLimit: 1<<32 + 1}, {StepTimeout: -1},
 		} {
 			r, err := newStart("default", "w", nil, o, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, priority := r.GetRetryPolicy(), int64(r.GetPriority())
-			if max(priority, int64(r.ConcurrencyLimit), int64(p.GetMaximumAttempts())) < 1<<31-1 && min(priority, p.GetInitialIntervalMs(), r.GetTimeouts().GetStartToCloseTimeoutMs()) >= 0 {
+			if max(r.GetPriority(), r.GetConcurrencyLimit()) < 1<<31-1 && min(int64(r.GetPriority()), r.GetTimeouts().GetStartToCloseTimeoutMs()) >= 0 {
 				t.Errorf("%+v becomes %v", o, r)
 			}
 		}

@@ -35,6 +35,9 @@ func (b *branch) claim(name string, kind kagziv1.StepKind) (string, *kagziv1.Ste
 
 func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (string, *kagziv1.Step, error) {
 	e := b.e
+	if err := b.outsideSteps(kindName(kind) + " " + name); err != nil {
+		return "", nil, err
+	}
 	b.clock++
 	use := e.names[name]
 	if use == nil {
@@ -65,6 +68,16 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (string, *kagzi
 		return "", nil, &mismatch{step: name, recorded: step.GetKind(), code: kind}
 	}
 	return name, step, nil
+}
+
+// outsideSteps refuses a call from within the code of a step: its record would come and go with the step's own, and it could not park the run.
+// A branch that has no call under way makes none from there. Needs e.mu.
+func (b *branch) outsideSteps(what string) error {
+	if b.calls == 0 || !onGoroutine(stepEntry) {
+		return nil
+	}
+	return &coded{kind: "within_step", text: fmt.Sprintf(
+		"%.300s is called within the code of a step; only workflow code may, so call it before or after the step, which has its own context.Context", what)}
 }
 
 // recordedAs reports whether a call of that kind returns by what is recorded. The start of a child does so also while the child runs.

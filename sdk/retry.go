@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"fmt"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -21,7 +22,34 @@ type Retry struct {
 	NonRetryable []string
 }
 
-func (r Retry) applyStep(o *stepOptions) { o.retry = r.policy() }
+func (r Retry) applyStep(o *stepOptions) {
+	o.retry = r.policy()
+	if err := r.check(); err != nil {
+		o.wrong = err
+	}
+}
+
+const (
+	maxAttempts = 10_000
+	maxDelay    = 10 * 365 * 24 * time.Hour
+)
+
+// check names what a server would refuse: of a step it would do so only once the step has failed.
+func (r Retry) check() error {
+	switch {
+	case r.Attempts < -1 || r.Attempts > maxAttempts:
+		return fmt.Errorf("option Retry.Attempts is %d, want 1 to %d, or -1 for no end", r.Attempts, maxAttempts)
+	case r.Initial < 0 || r.Initial > maxDelay:
+		return fmt.Errorf("option Retry.Initial is %v, want 0 to 10 years", r.Initial)
+	case r.Max < 0 || r.Max > maxDelay:
+		return fmt.Errorf("option Retry.Max is %v, want 0 to 10 years", r.Max)
+	case r.Coefficient != 0 && !(r.Coefficient >= 1 && r.Coefficient <= 1e9):
+		return fmt.Errorf("option Retry.Coefficient is %v, want 1 to 1e9", r.Coefficient)
+	case !(r.Jitter <= 1):
+		return fmt.Errorf("option Retry.Jitter is %v, want 0 to 1, or less than 0 for none", r.Jitter)
+	}
+	return nil
+}
 
 func (r Retry) policy() *kagziv1.RetryPolicy {
 	return &kagziv1.RetryPolicy{

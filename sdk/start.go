@@ -152,6 +152,10 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		return nil, fmt.Errorf("option Delay is %v, want 0 or more", o.Delay)
 	case o.Delay > 0 && !o.StartAt.IsZero():
 		return nil, errors.New("options Delay and StartAt are both set, want one of them")
+	case o.Retry != nil:
+		if err := o.Retry.check(); err != nil {
+			return nil, err
+		}
 	}
 	req := &kagziv1.StartWorkflowRequest{
 		Namespace:          namespace,

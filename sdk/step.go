@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime"
 	"time"
 
@@ -28,11 +29,16 @@ type StepOption interface{ applyStep(*stepOptions) }
 type stepOptions struct {
 	retry   *kagziv1.RetryPolicy
 	timeout time.Duration
+	wrong   error // an option that says nothing sensible
 }
 
 type timeoutOption time.Duration
 
-func (t timeoutOption) applyStep(o *stepOptions) { o.timeout = time.Duration(t) }
+func (t timeoutOption) applyStep(o *stepOptions) {
+	if o.timeout = time.Duration(t); t < 0 {
+		o.wrong = fmt.Errorf("option Timeout is %v, want more than 0", o.timeout)
+	}
+}
 
 // Timeout bounds one attempt of a step. The step's context ends then, and the attempt counts as failed
 // even if its code does not look at the context. The default is the run's step timeout, else 600 s.
@@ -51,7 +57,7 @@ func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 // the step has failed for good.
 //
 // fn must use its own ctx, which ends with the step's timeout, with the run's lease, and with ErrCancelled as its cause when the run is being
-// cancelled; it must not call functions that take a Context. A step that fails after that has failed for good, with CANCELLED as its code, and one
+// cancelled; it must not call functions that take a Context: a step, wait or branch within a step fails the run. A step that fails after that has failed for good, with CANCELLED as its code, and one
 // that had yet to begin does not: errors.Is(err, ErrCancelled) holds for both.
 func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	b := ctx.workflow()
@@ -135,6 +141,9 @@ func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 	if v, err, settled := b.recall(c, name, recorded); settled {
 		b.release(name)
 		return v, err
+	}
+	if c.wrong != nil {
+		b.e.failAndExit(NonRetryable(fmt.Errorf("step %s: %w", name, c.wrong)))
 	}
 	last, number := pendingError(recorded), int(recorded.GetAttemptNumber())+1
 	if b.e.cancelled(scope) {
@@ -230,7 +239,7 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 	started := time.Now()
 	done := make(chan stepResult, 1)
 	e.w.code.Add(1)
-	go e.w.runStep(ctx, c, name, done)
+	go stepGoroutine(func() { e.w.runStep(ctx, c, name, done) })
 
 	timer, announced := time.NewTimer(min(announceAfter, timeout)), timeout <= announceAfter
 	defer timer.Stop()
@@ -265,6 +274,13 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 		}
 	}
 }
+
+// stepGoroutine is at the root of the goroutine of each step's code.
+//
+//go:noinline
+func stepGoroutine(f func()) { f() }
+
+var stepEntry = reflect.ValueOf(stepGoroutine).Pointer()
 
 var errStepTimeout = fmt.Errorf("kagzi: step timed out: %w", context.DeadlineExceeded)
 

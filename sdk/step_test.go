@@ -3,6 +3,7 @@ package kagzi
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,4 +244,52 @@ func wait(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+func TestStepsWithinSteps(t *testing.T) {
+	for call, inner := range map[string]func(Context){
+		"step inner":              func(ctx Context) { _, _ = Step(ctx, "inner", func(context.Context) (int, error) { return 1, nil }) },
+		"sleep inner":             func(ctx Context) { Sleep(ctx, "inner", time.Hour) },
+		"wait for a signal inner": func(ctx Context) { _, _ = WaitSignal[int](ctx, "inner", 0) },
+		"child run inner":         func(ctx Context) { _, _ = StartChild[int](ctx, "inner", "w", 1, ChildOptions{}) },
+		"a branch":                func(ctx Context) { Go(ctx, func(Context) (int, error) { return 1, nil }) },
+	} {
+		t.Run(call+" fails the run with a word on what to do", func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					return Step(ctx, "outer", func(context.Context) (int, error) {
+						inner(ctx)
+						return 1, nil
+					})
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				r := f.await(t, "r")
+				equal(t, r.Error.GetType(), "within_step")
+				equal(t, strings.HasPrefix(r.Error.GetMessage(), call+" is called within the code of a step; only workflow code may"), true)
+			})
+		})
+	}
+}
+
+func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) {
+	for want, o := range map[string]StepOption{
+		"step s: option Timeout is -1s, want more than 0":                          Timeout(-time.Second),
+		"step s: option Retry.Attempts is -2, want 1 to 10000, or -1 for no end":   Retry{Attempts: -2},
+		"step s: option Retry.Initial is -1s, want 0 to 10 years":                  Retry{Initial: -time.Second},
+		"step s: option Retry.Max is -1s, want 0 to 10 years":                      Retry{Max: -time.Second},
+		"step s: option Retry.Coefficient is 0.5, want 1 to 1e9":                   Retry{Coefficient: 0.5},
+		"step s: option Retry.Jitter is 1.5, want 0 to 1, or less than 0 for none": Retry{Jitter: 1.5},
+	} {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				return Step(ctx, "s", func(context.Context) (int, error) { t.Error("the step was run"); return 1, nil }, o)
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, f.await(t, "r").Error.GetMessage(), want)
+		})
+	}
 }
