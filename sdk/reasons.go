@@ -20,7 +20,7 @@ var reasons = []struct {
 	{codes.Unavailable, "use of closed network connection", "what listens there does not answer: the server stands still, or it is none of Kagzi's", ""},
 	{codes.Unavailable, "error reading server preface: ", "what answers there does not speak as a server of Kagzi without TLS does: ", "; see the address, and turn on TLS if it wants that"},
 	{codes.Unavailable, "name resolver error: ", "the server's name leads nowhere: ", "; see the address"},
-	{codes.Unavailable, "", "the server gave no answer: ", "; the call may be repeated"},
+	{codes.Unavailable, "", "the server gave no answer: ", ""},
 	{codes.Canceled, "the client connection is closing", "the client is closed", ""},
 	{codes.Unimplemented, "", "the server does not offer this: ", "; it may be older than this program"},
 }

@@ -28,7 +28,7 @@ func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
 		{codes.Unavailable, `connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`,
 			"kagzi: UNAVAILABLE: what listens there does not answer: the server stands still, or it is none of Kagzi's"},
 		{codes.Unavailable, "name resolver error: produced zero addresses", "kagzi: UNAVAILABLE: the server's name leads nowhere: produced zero addresses; see the address"},
-		{codes.Unavailable, "error reading from server: EOF", "kagzi: UNAVAILABLE: the server gave no answer: error reading from server: EOF; the call may be repeated"},
+		{codes.Unavailable, "error reading from server: EOF", "kagzi: UNAVAILABLE: the server gave no answer: error reading from server: EOF"},
 		{codes.Canceled, "grpc: the client connection is closing", "kagzi: CANCELLED: the client is closed"},
 		{codes.Unimplemented, "unknown service x", "kagzi: INTERNAL: the server does not offer this: unknown service x; it may be older than this program"},
 		{codes.NotFound, "Error while dialing: x", "kagzi: NOT_FOUND: Error while dialing: x"},
