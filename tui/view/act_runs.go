@@ -257,18 +257,16 @@ func (a *App) startForm(types, queues []string) {
 	}
 	fields := []widget.Field{
 		{Name: "type", Label: "Type", Required: true, Complete: within(types)},
-		{Name: "queue", Label: "Queue", Value: "", Complete: within(queues), Note: func(value string) []render.Cell {
-			if value == "" {
-				return []render.Cell{{Text: `empty means "default"`, Style: render.Dim}}
-			}
-			return nil
-		}},
+		{Name: "queue", Label: "Queue", Value: "", Complete: within(queues), Note: whenEmpty(`empty means "default"`)},
 		{Name: "input", Label: "Input", Kind: widget.JSONField},
 		{Name: "external", Label: "External id"},
-		{Name: "priority", Label: "Priority", Kind: widget.NumberField},
-		{Name: "delay", Label: "Not before", Kind: widget.DurationField},
+		{Name: "priority", Label: "Priority", Kind: widget.NumberField, Note: whenEmpty("-100 to 100, higher first; empty means 0")},
+		{Name: "delay", Label: "Delay", Kind: widget.DurationField, Note: whenEmpty("such as 90s, 2h or 7d; empty means now")},
 	}
-	a.form("Start a run", "Start", fields, func(values map[string]string) error {
+	names := map[string]string{
+		"workflow_type": "type", "task_queue": "queue", "input": "input", "external_id": "external", "priority": "priority", "start_at": "delay",
+	}
+	a.fill("Start a run", "Start", fields, filling{names: names, deed: func(values map[string]string) (deed, error) {
 		request := &kagziv1.StartWorkflowRequest{WorkflowType: values["type"], TaskQueue: values["queue"], ExternalId: values["external"]}
 		if input := jsonOf(values["input"]); input != nil {
 			request.Input = &kagziv1.Payload{Data: input, Metadata: map[string]string{"content-type": "application/json"}}
@@ -276,18 +274,17 @@ func (a *App) startForm(types, queues []string) {
 		if values["priority"] != "" {
 			n, err := strconv.ParseInt(values["priority"], 10, 32)
 			if err != nil {
-				return &fieldError{"priority", err}
+				return deed{}, &fieldError{"priority", err}
 			}
 			request.Priority = new(int32(n))
 		}
 		if values["delay"] != "" {
 			d, err := filter.ParseDuration(values["delay"])
 			if err != nil {
-				return &fieldError{"delay", err}
+				return deed{}, &fieldError{"delay", err}
 			}
 			request.StartAt = timestamppb.New(a.now().Add(d))
 		}
-		a.carryOut(deed{action: a.scope().Start(request), what: "a run of " + values["type"]})
-		return nil
-	})
+		return deed{action: a.scope().Start(request), what: "a run of " + values["type"]}, nil
+	}})
 }
