@@ -298,6 +298,11 @@ func TestKey(t *testing.T) {
 		})
 	}
 
+	t.Run("names the setting whose file cannot be read", func(t *testing.T) {
+		_, err := Profile{APIKeyFile: filepath.Join(t.TempDir(), "gone")}.Key()
+		equal(t, strings.HasPrefix(fmt.Sprint(err), "api-key-file: open "), true)
+	})
+
 	t.Run("shows itself to nobody", func(t *testing.T) {
 		p := Profile{APIKey: "kz_canary"}
 		var logged strings.Builder

@@ -49,7 +49,7 @@ func (p Profile) Key() (Secret, error) {
 	case p.APIKeyFile != "":
 		data, err := readLimited(p.APIKeyFile)
 		if err != nil {
-			return "", fmt.Errorf("API key: %w", err)
+			return "", fmt.Errorf("api-key-file: %w", err)
 		}
 		where, text = "file "+plain(p.APIKeyFile), string(data)
 	case p.APIKey == "":
