@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,17 @@ type fatalError struct{ error }
 
 func (e fatalError) Unwrap() error { return e.error }
 
+// refused is why the server does not take the worker.
+type refused struct {
+	advice string
+	err    error
+}
+
+func (e *refused) Error() string {
+	return "kagzi: the server refused the worker" + e.advice + ": " + strings.TrimPrefix(e.err.Error(), "kagzi: ")
+}
+func (e *refused) Unwrap() error { return e.err }
+
 // serve keeps a session open until ctx ends, or until the server refuses the worker. When the worker begins to drain it tries at once, and often from
 // then on: what it holds and cannot report has to be done again by another.
 func (w *Worker) serve(ctx context.Context) error {
@@ -57,7 +69,7 @@ func (w *Worker) serve(ctx context.Context) error {
 		var fatal fatalError
 		if errors.As(err, &fatal) {
 			if !w.forgetID(fatal) {
-				return fmt.Errorf("kagzi: the server refused the worker%s: %w", w.keyAdvice(fatal.error), fatal.error)
+				return &refused{w.keyAdvice(fatal.error), fatal.error}
 			}
 			continue
 		}

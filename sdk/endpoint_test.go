@@ -196,7 +196,7 @@ func TestRefusedKey(t *testing.T) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 			equal(t, fmt.Sprint(w.Run(t.Context())), "kagzi: the server refused the worker, which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, "+
-				"api-key-file in the profile): kagzi: UNAUTHORIZED: a key is needed")
+				"api-key-file in the profile): UNAUTHORIZED: a key is needed")
 		})
 	})
 
@@ -219,7 +219,7 @@ func TestRefusedKey(t *testing.T) {
 			err := w.Run(t.Context())
 			var refusal *Error
 			if !errors.As(err, &refusal) || refusal.Code != CodeUnauthorized ||
-				!strings.Contains(err.Error(), "whose API key is not valid, or not any more: kagzi: UNAUTHORIZED: the key was revoked") {
+				!strings.Contains(err.Error(), "whose API key is not valid, or not any more: UNAUTHORIZED: the key was revoked") {
 				t.Errorf("Run = %v", err)
 			}
 			equal(t, errors.Is(<-ended, context.Canceled), true)
