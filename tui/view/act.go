@@ -63,7 +63,7 @@ func (a *App) confirm(d deed) {
 		question.Lines = append(question.Lines, widget.Line{}, widget.TextLine(fmt.Sprintf("Type %s to go on.", question.Want), render.Strong))
 	}
 	dialog := widget.NewDialog(a.theme, question)
-	o := &over{primitive: dialog, place: wholeScreen}
+	o := &over{primitive: dialog, place: wholeScreen, hints: []hint{{"tab", "next button"}, {"enter", "choose"}, {"esc", "cancel"}}}
 	dialog.Choose = func(button int) {
 		a.lift(o)
 		if button > 0 {
@@ -169,7 +169,7 @@ func (a *App) again() error {
 func (a *App) form(title, label string, fields []widget.Field, submit func(values map[string]string) error) *widget.Form {
 	f := widget.NewForm(a.theme, title, fields)
 	f.SubmitLabel = label
-	o := &over{primitive: f, place: wholeScreen}
+	o := &over{primitive: f, place: wholeScreen, hints: formHints(label)}
 	f.Cancel = func() { a.lift(o) }
 	f.Edit = func(current []byte) ([]byte, error) {
 		edited, _, err := a.edit(current)

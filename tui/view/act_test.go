@@ -123,6 +123,8 @@ func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
 		r.shows("Start a run")
 		r.press("ctrl-s")
 		r.shows("this is needed")
+		r.shows("<ctrl-s> start", "<esc> cancel")
+		r.lacks("<enter> open")
 		r.shows("-100 to 100, higher first", "such as 90s, 2h or 7d; empty means now")
 		r.enter("or der")
 		r.press("ctrl-s")
@@ -174,5 +176,21 @@ func TestInAProtectedNamespaceItsNameIsTyped(t *testing.T) {
 		onRun(t, r, "status:sleeping")
 		r.press("x")
 		r.shows("Type default to go on.")
+	})
+}
+
+func TestTheHintsAreThoseOfWhatLiesOnTop(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 30, func(r *rig) {
+		r.shows("<enter> open")
+		r.press("y")
+		r.shows("</> search", "<esc> close")
+		r.lacks("<enter> open")
+		r.press("esc")
+		r.shows("<enter> open")
+		r.press("?")
+		r.shows("<esc> close")
+		r.press("esc", "x")
+		r.shows("<tab> next button", "<esc> cancel")
 	})
 }

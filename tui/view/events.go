@@ -160,7 +160,7 @@ func (p *eventsPage) describe() error {
 			return false
 		}
 		return true
-	})
+	}, hint{"o", "open"}, hint{"Y", "copy"})
 	return nil
 }
 

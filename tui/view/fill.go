@@ -32,7 +32,7 @@ type filling struct {
 func (a *App) fill(title, label string, fields []widget.Field, f filling) *filling {
 	f.app, f.form = a, widget.NewForm(a.theme, title, fields)
 	p := &f
-	p.over = &over{primitive: p.form, place: wholeScreen}
+	p.over = &over{primitive: p.form, place: wholeScreen, hints: formHints(label)}
 	p.form.SubmitLabel = label
 	p.form.Submit, p.form.Cancel = p.submit, p.close
 	p.form.Edit = func(current []byte) ([]byte, error) {

@@ -198,6 +198,21 @@ func (a *App) banner() string {
 	return ""
 }
 
+// hint is a key, and what it does in a word.
+type hint struct{ key, does string }
+
+// hints are those of what lies on top.
+func (a *App) hints() []hint {
+	if o, ok := a.layer().(*over); ok {
+		return o.hints
+	}
+	var list []hint
+	for _, action := range a.actions().hints() {
+		list = append(list, hint{action.Keys[0], action.short()})
+	}
+	return list
+}
+
 // drawHints names the keys that do something here, or what was just said.
 func (a *App) drawHints(c widget.Canvas) {
 	if a.toast.text != "" && a.options.Now().Before(a.toast.until) {
@@ -205,8 +220,8 @@ func (a *App) drawHints(c widget.Canvas) {
 		return
 	}
 	x := 1
-	for _, action := range a.actions().hints() {
-		key, short := "<"+action.Keys[0]+">", action.short()
+	for _, h := range a.hints() {
+		key, short := "<"+h.key+">", h.does
 		if x+render.Width(key)+1+render.Width(short) > c.W-1 {
 			return
 		}

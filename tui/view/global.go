@@ -215,7 +215,7 @@ func (a *App) readDocument(title string, d *widget.Document) {
 			return false
 		}
 		return true
-	})
+	}, hint{"/", "search"}, hint{"n", "next"}, hint{"y", "copy"}, hint{"w", "wrap"})
 }
 
 // done complains when something did not work.

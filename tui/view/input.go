@@ -113,7 +113,7 @@ func (a *App) pick(title string, names []string, selected string, moved func(str
 	}
 	p := widget.NewPicker(a.theme, title, choices, selected)
 	p.OnMove = moved
-	o := &over{primitive: p, place: everywhere}
+	o := &over{primitive: p, place: everywhere, hints: []hint{{"enter", "choose"}, {"esc", "cancel"}}}
 	p.Done = func(name string, ok bool) {
 		a.lift(o)
 		done(name, ok)

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"strings"
+
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
 
@@ -49,6 +51,7 @@ type over struct {
 	primitive tview.Primitive
 	place     place
 	title     string                // of the box around it; no box when it is empty
+	hints     []hint                // of its keys
 	keys      func(key string) bool // sees keys first; true: they are done with
 }
 
@@ -77,9 +80,14 @@ func (o *over) Paste(text string) {
 	}
 }
 
-// reader lays something to be read over the screen until esc or q is pressed.
-func (a *App) reader(title string, p tview.Primitive, more func(key string) bool) {
-	o := &over{primitive: p, place: everywhere, title: title}
+// formHints are the keys of a form.
+func formHints(submit string) []hint {
+	return []hint{{"tab", "next field"}, {"ctrl-s", strings.ToLower(submit)}, {"esc", "cancel"}}
+}
+
+// reader lays something to be read over the screen until esc or q is pressed. The hints are those of its other keys.
+func (a *App) reader(title string, p tview.Primitive, more func(key string) bool, hints ...hint) {
+	o := &over{primitive: p, place: everywhere, title: title, hints: append(hints, hint{"esc", "close"})}
 	o.keys = func(key string) bool {
 		switch key {
 		case "esc", "q":
