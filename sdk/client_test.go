@@ -107,6 +107,16 @@ func TestClient(t *testing.T) {
 		})
 	})
 
+	t.Run("a list of runs with a status that is none names it", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			var errs []error
+			for _, err := range testClient(t, f).List(t.Context(), ListOptions{Statuses: []Status{StatusFailed, "BAD"}}) {
+				errs = append(errs, err)
+			}
+			equal(t, fmt.Sprint(errs), `[kagzi: option Statuses has "BAD", want StatusPending and its like]`)
+		})
+	})
+
 	t.Run("a number that does not fit is not taken for another, nor a duration for the default", func(t *testing.T) {
 		for _, o := range []StartOptions{
 			{Priority: 1 << 32}, {Priority: -1 << 32}, {ConcurrencyLimit: 1<<32 + 1}, {StepTimeout: -1},

@@ -191,6 +191,10 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetai
 			ScheduleId: named(opts.ScheduleID), WorkerId: named(opts.WorkerID), Search: named(opts.Search),
 		}
 		for _, s := range opts.Statuses {
+			if s.wire() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
+				yield(nil, fmt.Errorf("kagzi: option Statuses has %q, want StatusPending and its like", s))
+				return
+			}
 			req.Statuses = append(req.Statuses, s.wire())
 		}
 		for w, err := range pages(ctx, opts.PageSize, func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
