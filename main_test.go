@@ -143,6 +143,8 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 		{[]string{"server", "--help"}, 0, ""},
 		{[]string{"db", "status", "--data-dir", nothing}, 5, "there is no database"},
 		{[]string{"db", "check", "--data-dir", nothing}, 5, "kagzi.db"},
+		{[]string{"db", "backup", "--verify", nothing}, 5, "there is no file " + nothing},
+		{[]string{"db", "restore", nothing, "--dry-run", "--data-dir", nothing}, 5, "there is no file " + nothing},
 		{[]string{"db", "status", "--db", "mysql://secret@host/x"}, 1, "want sqlite:PATH or postgres://"},
 		{[]string{"server", "--worker-lease", "soon"}, 64, "--worker-lease"},
 		{[]string{"server", "--worker-lease", "10s"}, 64, "two heartbeats"},

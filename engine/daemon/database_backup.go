@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -113,7 +115,7 @@ func servingOn(holder string) string {
 func verifyBackup(cmd *cobra.Command, b Backends, file string) error {
 	made, findings, err := b.Verify(cmd.Context(), file)
 	if err != nil {
-		return err
+		return ifMissing(file, err)
 	}
 	for _, f := range findings {
 		if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", plain(f.Subject), plain(f.Text)); err != nil {
@@ -124,6 +126,14 @@ func verifyBackup(cmd *cobra.Command, b Backends, file string) error {
 		return fmt.Errorf("the backup is not sound (findings: %d)", len(findings))
 	}
 	return printBackup(cmd, &made)
+}
+
+// ifMissing says of a backup that is not there no more than that.
+func ifMissing(file string, err error) error {
+	if _, absent := os.Stat(file); errors.Is(err, fs.ErrNotExist) && errors.Is(absent, fs.ErrNotExist) {
+		return &exitError{code: exitNotFound, err: fmt.Errorf("there is no file %s", plain(file))}
+	}
+	return err
 }
 
 // backupDocument is a backup as JSON.
@@ -237,7 +247,7 @@ func restore(ctx context.Context, b Backends, p engine.RestoreParams, to printer
 			err = &exitError{code: exitConflict, err: err}
 		}
 		if len(done.Findings) == 0 {
-			return err
+			return ifMissing(p.File, err)
 		}
 	}
 	return errors.Join(to.print(restorationText(&done, &p, err == nil), restorationDocument(&done, &p, err == nil)), err)
