@@ -62,17 +62,21 @@ func scanRun(row pgx.CollectableRow) (run engine.Run, err error) {
 func list[V any](ctx context.Context, s *Store, p *engine.Page, statement string, a args, scan pgx.RowToFunc[V], count string, filter args) (
 	items []V, info engine.PageInfo, err error,
 ) {
+	items, info, err = page(ctx, s, p, statement, a, scan)
+	if err == nil && p.Count {
+		err = s.views.QueryRow(ctx, count, filter).Scan(&info.Total)
+	}
+	return items, info, err
+}
+
+// page is list without the count.
+func page[V any](ctx context.Context, s *Store, p *engine.Page, statement string, a args, scan pgx.RowToFunc[V]) (items []V, info engine.PageInfo, err error) {
 	rows, err := s.views.Query(ctx, statement, a)
 	if err != nil {
 		return nil, info, err
 	}
 	if items, err = pgx.CollectRows(rows, scan); err != nil {
 		return nil, info, err
-	}
-	if p.Count {
-		if err := s.views.QueryRow(ctx, count, filter).Scan(&info.Total); err != nil {
-			return nil, info, err
-		}
 	}
 	return cut(items, p, &info), info, nil
 }
@@ -96,21 +100,50 @@ var listRunsSQL string
 var countRunsSQL string
 
 // A page backwards is the same statement in the other direction.
-var listRunsBackSQL = strings.Replace(listRunsSQL, "order by r.run_id desc", "order by r.run_id asc", 1)
+func backwards(statement string) string { return strings.ReplaceAll(statement, "run_id desc", "run_id asc") }
 
-// ListRuns is planned for the filter, so it walks the narrowest index that the filter allows, in the order of the ids.
+// nearRuns is how far from its place a page is looked for at first, in runs.
+const nearRuns = 5000
+
+// near is a list that sees only the next @near runs.
+func near(statement string) string {
+	return strings.Replace(statement, "from runs r\n", `from (
+    select * from runs
+    where namespace = @namespace and (@after::uuid is null or run_id < @after) and (@before::uuid is null or run_id > @before)
+    order by run_id desc
+    limit @near
+) r
+`, 1)
+}
+
+// ListRuns is planned for the filter, so it walks the narrowest index that the filter allows, in the order of the ids. What no index knows of is
+// looked for nearby first: people ask for what is new, and that is what the database has no statistics of yet. By these it would rather read all
+// of a large table and sort what it finds than come upon it within a few steps.
 func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) (runs []engine.Run, info engine.PageInfo, err error) {
 	filter := filterArgs(&f)
 	a := merge(filter, idPlace(&p))
-	statement := listRunsSQL
+	statement, nearby := listRunsSQL, near(listRunsSQL)
 	if p.Before != nil {
-		statement = listRunsBackSQL
+		statement, nearby = backwards(statement), backwards(nearby)
 	}
 	err = s.view(ctx, "list runs", func(ctx context.Context) (err error) {
-		runs, info, err = list(ctx, s, &p, statement, a, scanRun, countRunsSQL, filter)
+		if !indexed(&f) {
+			runs, info, err = page(ctx, s, &p, nearby, merge(a, args{"near": nearRuns}), scanRun)
+		}
+		if more := info.HasNext && p.Before == nil || info.HasPrev && p.Before != nil; err == nil && !more {
+			runs, info, err = page(ctx, s, &p, statement, a, scanRun)
+		}
+		if err == nil && p.Count {
+			err = s.views.QueryRow(ctx, countRunsSQL, filter).Scan(&info.Total)
+		}
 		return err
 	})
 	return runs, info, err
+}
+
+// indexed says that an index has what the filter lets through, or nearly all of it.
+func indexed(f *engine.RunFilter) bool {
+	return len(f.Statuses) > 0 && !slices.Contains(f.Statuses, engine.RunCompleted) || !f.ParentRunID.IsZero() || f.ScheduleID != ""
 }
 
 func filterArgs(f *engine.RunFilter) args {

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
+	s := openAt(t, pgtest.URL(t))
+	fill(t, s, nearRuns+1000, 0, time.Now()) // whose ids are random, and nearly all come before those of a start
+	rare := make([]engine.StartRun, 5)
+	for i := range rare {
+		rare[i] = newStart(s)
+		rare[i].Type = "rare"
+	}
+	if _, err := s.StartRuns(t.Context(), rare); err != nil {
+		t.Fatal(err)
+	}
+	list := func(kind string, p engine.Page) ([]engine.Run, engine.PageInfo) {
+		t.Helper()
+		runs, info, err := s.ListRuns(t.Context(), engine.RunFilter{Namespace: "default", Types: []string{kind}}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runs, info
+	}
+	first, info := list("rare", engine.Page{Limit: 3, Count: true})
+	if len(first) != 3 || first[0].ID != rare[4].ID || !info.HasNext || info.HasPrev || info.Total != 5 {
+		t.Fatalf("the first page has %d runs and %+v", len(first), info)
+	}
+	second, info := list("rare", engine.Page{Limit: 3, After: &engine.Cursor{ID: first[2].ID}})
+	if len(second) != 2 || second[1].ID != rare[0].ID || info.HasNext || !info.HasPrev {
+		t.Fatalf("the second page has %d runs and %+v", len(second), info)
+	}
+	back, info := list("rare", engine.Page{Limit: 3, Before: &engine.Cursor{ID: second[0].ID}})
+	if len(back) != 3 || back[0].ID != rare[4].ID || !info.HasNext || info.HasPrev {
+		t.Fatalf("the page before has %d runs and %+v", len(back), info)
+	}
+	common, info := list("order", engine.Page{Limit: 10, Count: true})
+	if len(common) != 10 || !info.HasNext || info.Total != nearRuns+1000 {
+		t.Fatalf("the common ones' first page has %d runs and %+v", len(common), info)
+	}
+}
+
+// The database knows nothing yet of a queue that was used for the first time.
+func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
+	url := pgtest.URL(t)
+	s := openAt(t, url)
+	fill(t, s, 20_000, 0, time.Now())
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	p := engine.Page{Limit: 50}
+	a := merge(merge(filterArgs(&engine.RunFilter{Namespace: "default", Queues: []string{"new"}}), idPlace(&p)), args{"near": nearRuns})
+	for name, statement := range map[string]string{"forward": near(listRunsSQL), "backward": backwards(near(listRunsSQL))} {
+		rows, err := conn.Query(t.Context(), "explain "+statement, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "using runs_list") || strings.Contains(plan, "Seq Scan on runs") {
+			t.Errorf("%s: the plan does not walk the list\n%s", name, plan)
+		}
+	}
+}
