@@ -242,7 +242,7 @@ func (w *Worker) read(stream sessionStream) error {
 			w.askDrain()
 			continue
 		}
-		op := w.session.answered(r.GetSeq())
+		op := w.session.answered(r)
 		switch {
 		case op == nil:
 			w.log.Debug("answer to nothing", "seq", r.GetSeq())

@@ -316,6 +316,7 @@ func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
 	case leaseGone(detail):
 		e.lose(detail)
 	case op.refused != nil:
+		e.w.session.settle(op)
 		op.refused(detail)
 	default:
 		e.refused(op, detail)
@@ -345,6 +346,7 @@ func (e *execution) lose(d *kagziv1.ErrorDetail) {
 func (e *execution) refused(op *operation, d *kagziv1.ErrorDetail) {
 	if begin := op.msg.GetBeginStep(); begin != nil {
 		// Only an announcement: what the step comes to is still recorded, or refused in its own right.
+		e.w.session.settle(op)
 		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", begin.GetStepName(), "error", d.GetMessage())
 		return
 	}

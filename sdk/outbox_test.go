@@ -3,6 +3,7 @@ package kagzi
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -27,6 +28,14 @@ func post(e *execution, names ...string) {
 
 func refuse(e *execution, i int, code kagziv1.ErrorCode) {
 	e.answered(e.ops[i], &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code}}})
+}
+
+// answer has the session hear that the operation, which was sent, is refused.
+func answer(e *execution, op *operation, code kagziv1.ErrorCode) {
+	r := &kagziv1.SessionResponse{Seq: op.msg.Seq, Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{
+		Code: code, NonRetryable: code == kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED,
+	}}}
+	e.answered(e.w.session.answered(r), r)
 }
 
 func TestOutbox(t *testing.T) {
@@ -79,6 +88,30 @@ func TestOutbox(t *testing.T) {
 		equal(t, e.repeating, true)
 		e.repeat()
 		equal(t, queued(), []string{"a", "b"})
+	})
+
+	t.Run("an operation that waits to be sent while the one before it is refused does not count before it", func(t *testing.T) {
+		for name, refusal := range map[string]kagziv1.ErrorCode{"open": open, "for good": kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED} {
+			e, _ := boxed()
+			e.w.session.open()
+			post(e, "a")
+			first := e.w.session.take()[0]
+			post(e, "b")
+			answer(e, first, refusal)
+			if second := e.w.session.take()[0]; second.msg.After != first.msg.Seq {
+				t.Errorf("refused %s: b is sent after %d, want after %d", name, second.msg.After, first.msg.Seq)
+			}
+		}
+	})
+
+	t.Run("what stands behind a refused announcement goes on without it", func(t *testing.T) {
+		e, _ := boxed()
+		e.w.session.open()
+		e.post(beginStep(e, &stepCall{}, "a", time.Second, e.since))
+		announced := e.w.session.take()[0]
+		post(e, "a")
+		answer(e, announced, kagziv1.ErrorCode_ERROR_CODE_CONFLICT)
+		equal(t, e.w.session.take()[0].msg.After, 0)
 	})
 
 	t.Run("results are durable when all up to them are answered", func(t *testing.T) {

@@ -123,9 +123,9 @@ func (s *session) take() []*operation {
 	}
 	for _, op := range batch {
 		s.seq++
-		op.msg.Seq, op.msg.After = s.seq, 0
-		if op.prev != nil && s.sent[op.prev.msg.Seq] == op.prev {
-			op.msg.After = op.prev.msg.Seq // not to count should that one be refused
+		op.msg.Seq, op.msg.After, op.doubtful = s.seq, 0, 0
+		if p := op.prev; p != nil && (s.sent[p.msg.Seq] == p || p.doubtful == s.epoch) {
+			op.msg.After = p.msg.Seq // not to count should that one be refused, or if it has just been
 		} else {
 			op.prev = nil // answered, and of no use any more
 		}
@@ -153,10 +153,20 @@ func (s *session) write(ctx context.Context, stream sessionStream) {
 }
 
 // answered takes out the operation that a response answers, nil when it answers none.
-func (s *session) answered(seq int64) *operation {
+func (s *session) answered(r *kagziv1.SessionResponse) *operation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	op := s.sent[seq]
-	delete(s.sent, seq)
+	op := s.sent[r.GetSeq()]
+	delete(s.sent, r.GetSeq())
+	if op != nil && r.GetError() != nil {
+		op.doubtful = s.epoch
+	}
 	return op
+}
+
+// settle has those behind a refused operation go on without it.
+func (s *session) settle(op *operation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	op.doubtful = 0
 }
