@@ -167,14 +167,12 @@ func (w *session) goodbye(ctx context.Context, r *kagziv1.DeregisterRequest) (*k
 	w.seat.Leave()
 	w.mu.Lock()
 	w.draining = true // it knows: it has just said so
-	if !r.Drain {
-		w.closed = true
-	}
+	w.leaving = w.leaving || !r.Drain
 	w.mu.Unlock()
 	response, err := w.server.deregister(ctx, r)
 	if err != nil {
 		w.mu.Lock()
-		w.closed = false // it is still there, and may say so again
+		w.leaving = false // it is still there, and may say so again
 		w.mu.Unlock()
 		return nil, err
 	}

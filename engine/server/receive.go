@@ -179,7 +179,7 @@ func (w *session) perform(ctx context.Context, request *kagziv1.SessionRequest) 
 }
 
 // refusals are the latest operations of a session that were refused. As many as can be unanswered are enough: no operation builds on
-// one whose answer the worker has had.
+// one whose answer the worker has had for long.
 type refusals struct {
 	mu     sync.Mutex
 	seqs   map[int64]struct{}

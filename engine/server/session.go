@@ -35,7 +35,8 @@ type session struct {
 	unseated bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
 	recheck  bool                  // something held was in the middle of an operation when the bell was answered
 	draining bool                  // the worker has been told
-	closed   bool                  // nothing is handed out any more
+	leaving  bool                  // its goodbye is under way, or has counted: nothing is handed out
+	closed   bool                  // nor is anything carried out any more
 }
 
 // holding is a lease of the session's worker.
@@ -143,7 +144,7 @@ func (w *session) close() {
 func (w *session) deliver(t engine.Task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	if w.leaving || w.closed {
 		return false
 	}
 	old, held := w.held[t.Run.ID]
@@ -233,7 +234,7 @@ func (w *session) look(ctx context.Context) error {
 	switch worker.Status {
 	case engine.WorkerOffline:
 		w.mu.Lock()
-		leaving := w.closed
+		leaving := w.leaving || w.closed
 		w.mu.Unlock()
 		if leaving {
 			return nil // it said goodbye itself, and ends well
