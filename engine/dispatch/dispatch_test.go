@@ -426,6 +426,23 @@ func TestARingDuringAClaimIsNotLost(t *testing.T) {
 	})
 }
 
+func TestASlotThatIsFreedDuringAClaimIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct{ limit, claims int }{
+		"with a limit":   {1, 2}, // what the claim counted may be the lease that has just ended
+		"without limits": {0, 1},
+	} {
+		inBubble(t, func(t *testing.T, r room) {
+			d := r.sit("w", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = c.limit })
+			d.Grant(1)
+			synctest.Wait()
+			r.store.during = func() { r.Ring(engine.Ring{Kind: engine.RingSlot, Namespace: "default", Name: "q"}) }
+			r.store.claimed()
+			r.ring(engine.RingQueue, "q")
+			wantClaims(t, r, "a freed slot within a claim "+name, c.claims)
+		})
+	}
+}
+
 func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		var desks []*desk

@@ -91,12 +91,13 @@ func (t *table) grant(s *Seat, n int) {
 	t.wake()
 }
 
-// rung marks the queues that a ring is about; the ring is of this table's namespace.
+// rung marks the queues that a ring is about; the ring is of this table's namespace. A slot matters where a limit has stopped the last claim, or
+// may be stopping the one under way, which has perhaps counted the lease that was over then.
 func (t *table) rung(r engine.Ring) {
 	t.mu.Lock()
 	found := false
 	for _, q := range t.queues {
-		if r.Kind == engine.RingAll || q.name == r.Name && (r.Kind == engine.RingQueue || q.limited) {
+		if r.Kind == engine.RingAll || q.name == r.Name && (r.Kind == engine.RingQueue || q.limited || t.limited && q.claimed) {
 			q.dirty, found = true, true
 		}
 	}
