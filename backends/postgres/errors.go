@@ -20,6 +20,7 @@ const (
 	codeDeadlock      = "40P01"
 	codeLockTimeout   = "55P03"
 	codeUnique        = "23505"
+	codeReference     = "23503"
 	codeDiskFull      = "53100"
 	codeReadOnly      = "25006"
 	codeTooMany       = "53300"
@@ -50,7 +51,7 @@ func retryable(err error) bool {
 	switch sqlState(err) {
 	case codeSerialization, codeDeadlock, codeLockTimeout, codeStalePlan:
 		return true
-	case codeUnique: // a rival was first; who looks again finds him
+	case codeUnique, codeReference: // a rival was first, or has deleted what was found; who looks again finds how it is now
 		return true
 	}
 	return pgconn.SafeToRetry(err)
