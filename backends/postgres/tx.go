@@ -22,7 +22,6 @@ const maxQueued = 500
 //
 // It is a ledger.Tx, whose methods know no context.
 type tx struct {
-	ctx    context.Context
 	store  *Store
 	conn   *pgxpool.Conn
 	batch  *pgx.Batch
@@ -102,11 +101,14 @@ func (t *tx) exec(sql string, a args) (touched int64, err error) {
 	return touched, err
 }
 
-// send carries out what is queued.
+// send carries out what is queued. Only the database's silence ends a transaction that has begun, however much it has to do: one that was cut short
+// for its length would be as long when it is tried again.
 func (t *tx) send() error {
 	batch := t.batch
 	t.batch = &pgx.Batch{}
-	return t.conn.SendBatch(t.ctx, batch).Close()
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	return t.conn.SendBatch(ctx, batch).Close()
 }
 
 // commit sends what is still queued, and the end.
@@ -128,8 +130,10 @@ func (t *tx) commit() error {
 // rollback ends a transaction that failed, if it has begun, so that its connection can be used again.
 func (t *tx) rollback() {
 	if c := t.conn.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		defer cancel()
 		// Without an answer the connection is closed, which is as good.
-		_, _ = c.Exec(t.ctx, "rollback")
+		_, _ = c.Exec(ctx, "rollback")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	writeTimeout  = 10 * time.Second
+	writeTimeout  = 10 * time.Second // for a connection, and then for each answer
 	writeAttempts = 5
 	maxGroups     = 4        // at a time
 	maxGroup      = 512      // rows in one commit, unless one call has more
@@ -58,14 +58,15 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 	}
 }
 
-// attempt carries out do in one transaction, once. It begins with the locks of these keys.
+// attempt carries out do in one transaction, once, as soon as it has a connection, for which it waits until ctx ends. It begins with the locks of
+// these keys.
 func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release() // closes the connection when the transaction is open still
-	t := &tx{ctx: ctx, store: s, conn: conn, batch: &pgx.Batch{}, calls: 1}
+	t := &tx{store: s, conn: conn, batch: &pgx.Batch{}, calls: 1}
 	t.batch.Queue("begin")
 	s.queueSettings(t.batch)
 	err = t.lockKeys(keys)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -65,5 +66,21 @@ func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: groups of %v calls begin, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// A worker may hold as many runs as MaxConcurrent, a run may have as many children as MaxSteps, and the database may be far away.
+func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
+	s := openAt(t, pgtest.URL(t))
+	start(t, s, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var kind string
+	err := s.attempt(ctx, nil, func(t *tx) error {
+		cancel() // its time is over
+		_, err := t.found("select workflow_type from runs", args{}, &kind)
+		return err
+	})
+	if err != nil || kind != "order" {
+		t.Errorf("read %q, %v, want the run's type", kind, err)
 	}
 }
