@@ -35,11 +35,20 @@ var pruneReceiptsSQL string
 //go:embed sql/prune_run.sql
 var pruneRunSQL string
 
+// prunedRows is how many rows the runs may have that are deleted in one go, about: a statement has to end in its time.
+const prunedRows = 50_000
+
 // Prune deletes runs after all that refers to them.
 func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 	return write(s, "delete old runs", func(t *tx) (int, error) {
-		old, err := t.ids(listPrunableSQL, args{"namespace": p.Namespace, "status": int16(p.Status), "before": micros(engine.Micros(p.Before)),
-			"limit": p.Limit})
+		var old []engine.ID
+		var id engine.ID
+		var rows int64
+		rowsOf := map[engine.ID]int64{}
+		err := t.read(listPrunableSQL, args{"namespace": p.Namespace, "status": int16(p.Status), "before": micros(engine.Micros(p.Before)),
+			"limit": p.Limit}, []any{idOf(&id), &rows}, func() {
+			old, rowsOf[id] = append(old, id), rows
+		})
 		if err != nil || len(old) == 0 {
 			return 0, err
 		}
@@ -49,15 +58,31 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 			return 0, err
 		}
 		old = slices.DeleteFunc(old, func(id engine.ID) bool { return slices.Contains(retried, id) })
-		for _, statement := range []string{
-			pruneStepsSQL, pruneSignalsSQL, prunePayloadSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunSQL,
-		} {
-			if err := t.queue(statement, args{"run_ids": idArray(old)}); err != nil {
+		for left := old; len(left) > 0; {
+			n, size := 1, rowsOf[left[0]]
+			for n < len(left) && size+rowsOf[left[n]] <= prunedRows {
+				size += rowsOf[left[n]]
+				n++
+			}
+			if err := t.pruneRuns(left[:n]); err != nil {
 				return 0, err
 			}
+			left = left[n:]
 		}
 		return len(old), nil
 	})
+}
+
+// pruneRuns deletes these runs, which are locked.
+func (t *tx) pruneRuns(ids []engine.ID) error {
+	for _, statement := range []string{
+		pruneStepsSQL, pruneSignalsSQL, prunePayloadSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunSQL,
+	} {
+		if err := t.queue(statement, args{"run_ids": idArray(ids)}); err != nil {
+			return err
+		}
+	}
+	return t.send()
 }
 
 //go:embed sql/prune_workers.sql

@@ -52,3 +52,40 @@ func TestAStartThatMeetsARunWhileItIsDeletedMakesAnother(t *testing.T) {
 		t.Errorf("answer = %+v, want the new run %s", got, next.ID)
 	}
 }
+
+func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
+	s := open(t).(*Store)
+	register(t, s, "wa")
+	const n = 4
+	start(t, s, n)
+	claimed, err := s.Claim(t.Context(), claimParams(s, "wa", n))
+	if err != nil || len(claimed.Tasks) != n {
+		t.Fatalf("Claim: %d tasks, %v", len(claimed.Tasks), err)
+	}
+	for _, task := range claimed.Tasks {
+		step := engine.CompleteStepParams{Lease: task.Lease, Step: engine.StepRef{Name: "s"}, ID: engine.NewID(s.Now()), Now: s.Now()}
+		if _, err := s.CompleteStep(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: task.Lease, Now: s.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Each is said to have so many that two of them fit.
+	for _, statement := range []string{
+		"update runs set steps = 20000",
+		`create function too_many() returns trigger language plpgsql as $$ begin
+			if (select count(*) from gone) > 2 then raise exception 'too many at a time'; end if;
+			return null;
+		end $$`,
+		"create trigger few after delete on steps referencing old table as gone for each statement execute function too_many()",
+	} {
+		if _, err := s.pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deleted, err := s.Prune(t.Context(), engine.PruneParams{Namespace: "default", Status: engine.RunCompleted, Before: s.Now(), Limit: 10})
+	if err != nil || deleted != n {
+		t.Errorf("deleted %d runs, %v, want %d", deleted, err, n)
+	}
+}
