@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,25 @@ func TestASilentWorkerIsTakenOffAfterLeaseHeartbeatAndASecond(t *testing.T) {
 		pass(2 * time.Millisecond)
 		if at, ok := f.taken("w1"); !ok || at.Sub(begun).Round(time.Millisecond) != 41*time.Second {
 			t.Fatalf("taken off: %v after %v, want after 41s", ok, at.Sub(begun))
+		}
+	})
+}
+
+func TestAWorkerThatCannotBeTakenOffKeepsNoOther(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.heavy = "a" })
+		f.register("a")
+		f.register("b")
+		pass(42 * time.Second)
+		if got := f.offlineIDs(); !slices.Equal(got, []string{"b"}) {
+			t.Errorf("taken off: %q, want b", got)
+		}
+		if n := f.count("OfflineWorker"); n != 2 {
+			t.Errorf("%d tries, want one for each", n)
+		}
+		pass(time.Minute)
+		if n := f.count("OfflineWorker"); n < 4 {
+			t.Errorf("a was tried %d times, want more", n-1)
 		}
 	})
 }
@@ -348,6 +368,19 @@ func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
 		pass(24 * time.Hour)
 		if n := f.count("ListNamespaces"); n != 27 {
 			t.Errorf("%d sweeps after a day, want 27", n)
+		}
+	})
+}
+
+func TestANamespaceWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.old, f.heavy, f.spaces = 10, "a", slices.Insert(f.spaces, 0, engine.Namespace{Name: "a"}) })
+		pass(61 * time.Second)
+		if n := f.oldRuns(); n != 0 {
+			t.Errorf("%d old runs are left in the other namespace, want none", n)
+		}
+		if n := f.count("PruneRecords"); n == 0 {
+			t.Error("old records were not deleted")
 		}
 	})
 }

@@ -23,6 +23,7 @@ type fakeStore struct {
 	slow    time.Duration // how long each call takes
 	workers map[string]time.Time
 	offline map[string]time.Time // when each was taken off
+	heavy   string               // the worker, or the namespace, that the store takes too long for
 	steps   []time.Time          // when attempts time out
 	ended   []time.Time          // of the steps: when they did
 	locked  bool                 // another server is at the steps
@@ -83,8 +84,8 @@ func (f *fakeStore) LiveWorkers(context.Context) ([]engine.LiveWorker, error) {
 		return nil, err
 	}
 	var live []engine.LiveWorker
-	for id, heard := range f.workers {
-		live = append(live, engine.LiveWorker{ID: id, HeardAt: heard})
+	for _, id := range slices.Sorted(maps.Keys(f.workers)) {
+		live = append(live, engine.LiveWorker{ID: id, HeardAt: f.workers[id]})
 	}
 	return live, nil
 }
@@ -93,6 +94,9 @@ func (f *fakeStore) OfflineWorker(_ context.Context, p engine.OfflineWorkerParam
 	defer f.mu.Unlock()
 	if err := f.enter("OfflineWorker"); err != nil {
 		return 0, err
+	}
+	if p.WorkerID == f.heavy {
+		return 0, engine.ErrUnavailable
 	}
 	heard, ok := f.workers[p.WorkerID]
 	if !ok {
@@ -145,6 +149,9 @@ func (f *fakeStore) Prune(_ context.Context, p engine.PruneParams) (int, error) 
 	defer f.mu.Unlock()
 	if err := f.enter("Prune"); err != nil {
 		return 0, err
+	}
+	if p.Namespace == f.heavy {
+		return 0, engine.ErrUnavailable
 	}
 	f.pruned = append(f.pruned, p)
 	if p.Namespace != "default" || p.Status != engine.RunCompleted {

@@ -48,10 +48,12 @@ func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time,
 var outcomes = []engine.RunStatus{engine.RunCompleted, engine.RunFailed, engine.RunCancelled, engine.RunTimedOut, engine.RunTerminated}
 
 // pruneOld deletes runs that ended long ago, a batch of each namespace and outcome at a time. Between two rounds it rests for as
-// long as one took, so that deleting a backlog takes at most half of the store's time.
+// long as one took, so that deleting a backlog takes at most half of the store's time. A namespace where that fails while the store is well is tried
+// again, and keeps no other.
 func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, error) {
 	begun, more, any := time.Now(), false, c.options.Retention > 0
 	page := engine.Page{Limit: engine.MaxPage}
+	var failed error
 	for {
 		namespaces, info, err := c.store.ListNamespaces(ctx, page)
 		if err != nil {
@@ -60,7 +62,10 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 		for i := range namespaces {
 			full, err := c.pruneNamespace(ctx, &namespaces[i], now)
 			if err != nil {
-				return time.Time{}, err
+				if c.store.Health(ctx) != nil || ctx.Err() != nil {
+					return time.Time{}, err
+				}
+				failed = err
 			}
 			more, any = more || full, any || namespaces[i].Retention > 0 || len(namespaces[i].Keep) > 0
 		}
@@ -77,6 +82,8 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 		}
 	}
 	switch {
+	case failed != nil:
+		return time.Time{}, failed
 	case more:
 		return c.store.Now().Add(time.Since(begun)), nil
 	case !any: // until a ring tells of a change

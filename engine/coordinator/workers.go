@@ -23,7 +23,8 @@ type sighting struct {
 	suspect time.Time // when the worker was first found silent for a whole lease; zero: it was not
 }
 
-// lookForLost takes workers off that were found silent for a lease twice, a heartbeat and a second apart.
+// lookForLost takes workers off that were found silent for a lease twice, a heartbeat and a second apart. One that cannot be taken off while the store
+// is well is tried again, and keeps no other.
 func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time.Time, err error) {
 	workers, err := c.store.LiveWorkers(ctx)
 	if err != nil {
@@ -37,6 +38,7 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 		}
 	}
 	suspects := false
+	var failed error
 	for _, w := range workers {
 		s, known := c.sightings[w.ID]
 		if !known || !s.heardAt.Equal(w.HeardAt) {
@@ -61,7 +63,10 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 			plan(gap - mono.Sub(s.suspect))
 		default:
 			if err := c.takeOff(ctx, w, now); err != nil {
-				return time.Time{}, err
+				if c.store.Health(ctx) != nil || ctx.Err() != nil {
+					return time.Time{}, err
+				}
+				failed = err
 			}
 			plan(lease) // should it have been heard at the last moment, it is still there
 			continue
@@ -72,7 +77,7 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 	if suspects {
 		c.probe.noLaterThan(now.Add(probeEvery))
 	}
-	return next, nil
+	return next, failed
 }
 
 func (c *Coordinator) takeOff(ctx context.Context, w engine.LiveWorker, now time.Time) error {
