@@ -65,22 +65,26 @@ func (c *clock) now() time.Time {
 	return engine.Micros(r.at(local))
 }
 
-// read takes three readings and keeps the one that took the least time, for it is the most exact.
+// read takes three readings and keeps the one that took the least time, for it is the most exact. Under load it may have waited for seconds, and
+// for a connection at that: what it does not refute stays.
 func (c *clock) read(ctx context.Context) error {
-	best := time.Duration(-1)
+	var best *reading
+	var took time.Duration
 	for range 3 {
 		before := time.Now()
 		remote, err := c.measure(ctx)
 		if err != nil {
 			return err
 		}
-		after := time.Now()
-		if took := after.Sub(before); best < 0 || took < best {
-			best = took
-			middle := before.Add(took / 2)
-			c.reading.Store(&reading{local: middle, remote: remote, measured: middle})
+		if d := time.Since(before); best == nil || d < took {
+			middle := before.Add(d / 2)
+			best, took = &reading{local: middle, remote: remote, measured: middle}, d
 		}
 	}
+	if old := c.reading.Load(); old != nil && best.remote.Sub(old.at(best.local)).Abs() <= took/2 {
+		best.remote = old.at(best.local)
+	}
+	c.reading.Store(best)
 	return nil
 }
 

@@ -67,3 +67,27 @@ func TestAClockThatCannotBeReadGoesOn(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAnswerThatTookLongMovesTheClockOnlyAsFarAsItCanTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wait, ahead time.Duration
+		c := clock{measure: func(context.Context) (time.Time, error) {
+			time.Sleep(wait) // for a connection
+			return time.Now().Add(ahead), nil
+		}}
+		for _, reading := range []struct{ wait, ahead, want time.Duration }{
+			{0, time.Hour, time.Hour},
+			{4 * time.Second, time.Hour, time.Hour},                           // it may have been asked at any moment of these
+			{4 * time.Second, time.Hour + 90*time.Second, 3692 * time.Second}, // the clock was set: two seconds are not known
+			{0, time.Hour + 90*time.Second, 3690 * time.Second},
+		} {
+			wait, ahead = reading.wait, reading.ahead
+			if err := c.read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Until(c.now()); (got - reading.want).Abs() > time.Millisecond {
+				t.Errorf("after a wait of %s the clock is %s ahead, want %s", wait, got, reading.want)
+			}
+		}
+	})
+}
