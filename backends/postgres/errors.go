@@ -21,6 +21,7 @@ const (
 	codeLockTimeout   = "55P03"
 	codeUnique        = "23505"
 	codeReference     = "23503"
+	codeNull          = "23502" // the lane of a run, see insert_run.sql
 	codeDiskFull      = "53100"
 	codeReadOnly      = "25006"
 	codeTooMany       = "53300"
@@ -50,6 +51,8 @@ func retryable(err error) bool {
 	}
 	switch sqlState(err) {
 	case codeSerialization, codeDeadlock, codeLockTimeout, codeStalePlan:
+		return true
+	case codeNull: // and what is remembered of lanes is forgotten
 		return true
 	case codeUnique, codeReference: // a rival was first, or has deleted what was found; who looks again finds how it is now
 		return true

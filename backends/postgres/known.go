@@ -9,7 +9,7 @@ import (
 )
 
 // What the store remembers of the rows that nearly every start needs and that hardly ever change: the namespaces and the lanes. Other
-// servers make them too, but nobody deletes any.
+// servers make them too, but nobody deletes any. Only a failover to a database that lags behind loses those that were made last.
 
 // remember keeps what a transaction has made or found of them, now that it is committed.
 func (s *Store) remember(t *tx) {
@@ -19,6 +19,12 @@ func (s *Store) remember(t *tx) {
 	for name := range t.spaces {
 		s.namespaces.Store(name, struct{}{})
 	}
+}
+
+// forget is for when some of it turns out to be gone.
+func (s *Store) forget() {
+	s.laneIDs.Clear()
+	s.namespaces.Clear()
 }
 
 // ensureNamespace makes a namespace on its first use, in a transaction of its own.

@@ -167,6 +167,9 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 		if err != nil {
 			return engine.Started{}, err
 		}
+		if n == nil {
+			t.store.forget() // which says that it is there
+		}
 		enabled[r.Namespace] = n == nil || n.Enabled
 	}
 	if !enabled[r.Namespace] {

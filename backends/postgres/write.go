@@ -52,6 +52,9 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 		if first, ok := errors.AsType[*keysFirst](err); ok {
 			keys = append(keys, first.keys...)
 		}
+		if sqlState(err) == codeNull {
+			s.forget()
+		}
 		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {
 			return none, translate(doing, err)
 		}

@@ -2,7 +2,7 @@
 -- a closer look, unless that has been taken. Subqueries that are no exists are looks into an index, and never hash all of it; they ask for a
 -- range of one id, in order, because only the index of these ids has that order: with an equality the planner would as soon take another index
 -- of the namespace while the table is small, and keep that plan while it grows. Rows are the runs made. A rival who took an id at the same
--- moment makes it a unique violation.
+-- moment makes it a unique violation. A lane that is not there, as after a failover that lost it, makes it a null where none may be.
 --
 -- A run with a meeting is claimed at once for the grant that comes with it, if its worker is ONLINE and nothing else is due in the lanes of the
 -- meeting, of any requirements. A worker whose row somebody locks is about to go, and is not waited for.
@@ -74,12 +74,13 @@ insert into runs (
     on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit, parent_run_id, parent_step_id, parent_close, traceparent,
     scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from, tied, worker_id, started_at
 )
-select run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, case when taken then 2 else 1 end, priority, bytes,
+select run_id, namespace, external_id, request_id, (select l.lane_id from lanes l where l.lane_id = f.lane_id),
+       task_queue, workflow_type, version, case when taken then 2 else 1 end, priority, bytes,
        created_at, case when not taken then available_at end, nullif(deadline_at, 0), nullif(deadline_at, 0), retry_policy,
        start_to_close_us, heartbeat_us, execution_us, tags, requirements,
        on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
        nullif(parent_run_id, '00000000-0000-0000-0000-000000000000'), nullif(parent_step_id, '00000000-0000-0000-0000-000000000000'), parent_close, traceparent,
        nullif(scheduled_at, 0), origin, schedule_id, nullif(failed_run_id, '00000000-0000-0000-0000-000000000000'), nullif(retried_from, '00000000-0000-0000-0000-000000000000'), nullif(continued_from, '00000000-0000-0000-0000-000000000000'), tied,
        case when taken then worker_id else '' end, case when taken then @claimed_at end
-from fresh
+from fresh f
 returning run_id, status = 2
