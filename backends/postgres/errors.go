@@ -27,6 +27,7 @@ const (
 	codeTooMany       = "53300"
 	codeCanceled      = "57014" // statement_timeout
 	codeIdleInTx      = "25P03"
+	codeTxTimeout     = "25P04" // transaction_timeout, from PostgreSQL 17 on
 	codeStalePlan     = "0A000" // a prepared statement outlived a migration
 	codeFenced        = "KZ001" // our own: a copy has the database, see copy.go
 )
@@ -93,7 +94,7 @@ func translateState(doing string, e *pgconn.PgError) error {
 		return unavailable("the database accepts no writes: it is a read-only standby")
 	case e.Code == codeSerialization, e.Code == codeDeadlock, e.Code == codeLockTimeout:
 		return busy()
-	case e.Code == codeCanceled, e.Code == codeIdleInTx:
+	case e.Code == codeCanceled, e.Code == codeIdleInTx, e.Code == codeTxTimeout:
 		return unavailable("the database took too long to answer")
 	case strings.HasPrefix(e.Code, "57P"):
 		return unavailable("the database is shutting down or starting up")
