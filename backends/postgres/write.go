@@ -157,10 +157,14 @@ func together[A any](s *Store, c *call, doing string, answer func() A, do func(t
 	if c.settled {
 		return answer(), nil
 	}
+	err := errPanicked
+	defer func() { s.writer.letGo(c, err) }()
 	alone, err := writeEntered(s, doing, do)
-	s.writer.letGo(c, err)
 	return alone, err
 }
+
+// errPanicked is what those hear that stand behind a call whose verb did not return.
+var errPanicked = errors.New("the verb panicked")
 
 // inLine carries out what has no common case, in a transaction of its own, when what was handed over before it for its run is done.
 func inLine[A any](ctx context.Context, s *Store, run engine.ID, doing string, do func(t *tx) (A, error)) (A, error) {

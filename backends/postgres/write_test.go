@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -82,5 +83,27 @@ func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 	})
 	if err != nil || kind != "order" {
 		t.Errorf("read %q, %v, want the run's type", kind, err)
+	}
+}
+
+// A defect in one verb, from which the server recovers, is not to hold up whatever else comes for its run, nor the end of the store.
+func TestAVerbThatPanicsLetsGoOfItsRun(t *testing.T) {
+	s := openAt(t, pgtest.URL(t))
+	run := engine.NewID(s.Now())
+	turn := engine.NewTurn(nil)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = inLine(engine.WithTurn(t.Context(), turn), s, run, "break", func(*tx) (int, error) { panic("broken") })
+	}()
+	answer := func(*tx) (int, error) { return 1, nil }
+	if n, err := inLine(t.Context(), s, run, "go on", answer); n != 1 || err != nil {
+		t.Errorf("the next of the run is answered with %d, %v", n, err)
+	}
+	if _, err := inLine(engine.WithTurn(t.Context(), engine.NewTurn(turn)), s, run, "build on it", answer); !errors.Is(err, engine.ErrBehindRefused) {
+		t.Errorf("what builds on it is answered with %v, want ErrBehindRefused", err)
 	}
 }
