@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,26 +235,27 @@ func TestOperationsOfARun(t *testing.T) {
 // early is a store whose starts are not over before somebody has claimed behind them.
 type early struct {
 	stubStore
-	claims chan struct{} // a claim that comes behind a start
+	starting *atomic.Bool  // somebody is, and nobody has claimed since
+	claims   chan struct{} // a claim that comes behind a start
 }
 
 func (e early) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+	e.starting.Store(true)
 	engine.TurnOf(ctx).Place()
 	<-e.claims
 	return []engine.Started{{RunID: starts[0].ID}}, nil
 }
 
 func (e early) Claim(context.Context, engine.ClaimParams) (engine.Claimed, error) {
-	select {
-	case e.claims <- struct{}{}:
-	default: // nobody is starting anything
+	if e.starting.CompareAndSwap(true, false) {
+		e.claims <- struct{}{}
 	}
 	return engine.Claimed{}, nil
 }
 
 func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := early{claims: make(chan struct{})}
+		store := early{starting: &atomic.Bool{}, claims: make(chan struct{})}
 		d := dispatch.New(store, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		defer synctest.Wait()
@@ -269,6 +271,7 @@ func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
 		if _, err := s.startRuns(t.Context(), []engine.StartRun{start}); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // the claim has given its credit back
 		later, given := start, start
 		later.ID, later.AvailableAt = lineRun(2), time.Now().Add(time.Hour)
 		given.ID, given.ConcurrencyKey = lineRun(3), ""
