@@ -25,8 +25,8 @@ type Upkeep interface {
 	// first and then by id, at most limit, with their inputs left out; and when the next of the others fires (zero: none).
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, time.Time, error)
 	// Prune deletes runs of p.Namespace that ended with p.Status before p.Before, with everything of theirs, oldest first, at
-	// most p.Limit. A run stays that is Pinned, or that an open run refers to (its child, parent, handler, retry or
-	// continuation), or that is the child of an open run. It returns how many.
+	// most p.Limit, and fewer where these have very many rows, but one at least. A run stays that is Pinned, or that an open run refers to (its child, parent, handler, retry or
+	// continuation), or that is the child of an open run. It returns how many; 0: there is none, or another server is at them.
 	Prune(ctx context.Context, p PruneParams) (int, error)
 	// PruneRecords deletes workers that went OFFLINE before p.Workers and records of fired ticks from before p.Fires, at most
 	// p.Limit of each.

@@ -58,18 +58,15 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 			return 0, err
 		}
 		old = slices.DeleteFunc(old, func(id engine.ID) bool { return slices.Contains(retried, id) })
-		for left := old; len(left) > 0; {
-			n, size := 1, rowsOf[left[0]]
-			for n < len(left) && size+rowsOf[left[n]] <= prunedRows {
-				size += rowsOf[left[n]]
-				n++
-			}
-			if err := t.pruneRuns(left[:n]); err != nil {
-				return 0, err
-			}
-			left = left[n:]
+		rows, few := int64(0), 0
+		for few < len(old) && (few == 0 || rows+rowsOf[old[few]] <= prunedRows) {
+			rows += rowsOf[old[few]]
+			few++
 		}
-		return len(old), nil
+		if few == 0 {
+			return 0, nil
+		}
+		return few, t.pruneRuns(old[:few])
 	})
 }
 

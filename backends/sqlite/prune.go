@@ -37,11 +37,21 @@ var pruneSQL = []*string{
 	&pruneStepsSQL, &prunePayloadSQL, &pruneTagsSQL, &pruneRequestsSQL, &pruneReceiptsSQL, &pruneSignalsSQL, &pruneRunSQL,
 }
 
+// prunedRows is how many rows the runs may have that are deleted in one go, about: all other writes wait for its end.
+const prunedRows = 10_000
+
 // Prune deletes whole runs.
 func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 	return write(ctx, s, "Prune", 0, func(t *tx) (int, error) {
-		old, err := t.listIDs(&listPrunableSQL, text("namespace", p.Namespace), num("status", p.Status),
-			instant("before", engine.Micros(p.Before)), num("limit", p.Limit))
+		var old []engine.ID
+		rows := int64(0)
+		err := t.query(&listPrunableSQL, func(r *row) error {
+			id := r.id()
+			if rows += r.num(); len(old) == 0 || rows <= prunedRows {
+				old = append(old, id)
+			}
+			return nil
+		}, text("namespace", p.Namespace), num("status", p.Status), instant("before", engine.Micros(p.Before)), num("limit", p.Limit))
 		if err != nil {
 			return 0, err
 		}

@@ -362,12 +362,22 @@ func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
 			t.Fatalf("%d sweeps in the first minute, want none", n)
 		}
 		pass(2 * time.Second)
-		if n := f.count("ListNamespaces"); n != 3 || f.oldRuns() != 0 {
-			t.Fatalf("%d sweeps and %d old runs left, want 3 and none", n, f.oldRuns())
+		if n := f.count("ListNamespaces"); n != 4 || f.oldRuns() != 0 {
+			t.Fatalf("%d sweeps and %d old runs left, want 3, one that finds nothing, and none", n, f.oldRuns())
 		}
 		pass(24 * time.Hour)
-		if n := f.count("ListNamespaces"); n != 27 {
-			t.Errorf("%d sweeps after a day, want 27", n)
+		if n := f.count("ListNamespaces"); n != 28 {
+			t.Errorf("%d sweeps after a day, want 28", n)
+		}
+	})
+}
+
+func TestABatchOfHeavyRunsThatWasCutShortIsNotTheLast(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.old, f.atOnce = 10, 3 })
+		pass(61 * time.Second)
+		if n := f.oldRuns(); n != 0 {
+			t.Errorf("%d old runs are left, want none", n)
 		}
 	})
 }

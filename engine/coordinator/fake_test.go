@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -30,6 +31,7 @@ type fakeStore struct {
 	runs    []time.Time          // when leases of lost workers end that outlive them
 	freed   []time.Time
 	old     int         // COMPLETED runs of "default" to delete
+	atOnce  int         // of them, how many a call deletes; 0: as many as are wanted
 	expire  []time.Time // when runs expire
 	expired []time.Time
 	pruned  []engine.PruneParams
@@ -157,7 +159,7 @@ func (f *fakeStore) Prune(_ context.Context, p engine.PruneParams) (int, error) 
 	if p.Namespace != "default" || p.Status != engine.RunCompleted {
 		return 0, nil
 	}
-	n := min(f.old, p.Limit)
+	n := min(f.old, p.Limit, cmp.Or(f.atOnce, p.Limit))
 	f.old -= n
 	return n, nil
 }

@@ -60,14 +60,14 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 			return time.Time{}, err
 		}
 		for i := range namespaces {
-			full, err := c.pruneNamespace(ctx, &namespaces[i], now)
+			left, err := c.pruneNamespace(ctx, &namespaces[i], now)
 			if err != nil {
 				if c.store.Health(ctx) != nil || ctx.Err() != nil {
 					return time.Time{}, err
 				}
 				failed = err
 			}
-			more, any = more || full, any || namespaces[i].Retention > 0 || len(namespaces[i].Keep) > 0
+			more, any = more || left, any || namespaces[i].Retention > 0 || len(namespaces[i].Keep) > 0
 		}
 		if !info.HasNext {
 			break
@@ -92,8 +92,8 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 	return now.Add(pruneEvery), nil
 }
 
-// pruneNamespace deletes a batch of each outcome; full says that there may be more.
-func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, now time.Time) (full bool, err error) {
+// pruneNamespace deletes a batch of each outcome; more says that there may be others: the store says so only by finding none.
+func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, now time.Time) (more bool, err error) {
 	for _, status := range outcomes {
 		keep := n.RetentionOf(status, c.options.Retention)
 		if keep <= 0 {
@@ -107,7 +107,7 @@ func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, n
 			c.log.Info("old runs deleted", "namespace", n.Name, "status", status.String(), "runs", deleted)
 			c.options.Observer.RunsDeleted(deleted)
 		}
-		full = full || deleted >= c.options.BatchSize
+		more = more || deleted > 0
 	}
-	return full, nil
+	return more, nil
 }
