@@ -182,7 +182,7 @@ func (e *execution) judge(call string, d *kagziv1.ErrorDetail) *operation {
 	}
 	return e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-		StepId: name, Error: d, StartedAt: timestamppb.Now(), Hold: true,
+		StepId: name, Error: d, StartedAt: timestamppb.New(e.now()), Hold: true,
 	}}}, nil)
 }
 

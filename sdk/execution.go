@@ -122,7 +122,12 @@ func (e *execution) payloadInfo(kind PayloadKind, step string) PayloadInfo {
 
 // now is the time by the server's clock, as its claim of the run tells; the way that the task took makes it a
 // little late, and so never early. Times that the server has recorded are compared with it.
-func (e *execution) now() time.Time { return time.Now().Add(e.ahead) }
+func (e *execution) now() time.Time { return e.at(time.Now()) }
+
+// at is a moment of this stay by the server's clock. What has passed since the claim tells the monotonic clock, since ours may be set meanwhile.
+func (e *execution) at(local time.Time) time.Time {
+	return e.since.Round(0).Add(e.ahead + local.Sub(e.since))
+}
 
 // finish sends the run's end right behind its last results. Of a code that was made to end, nothing counts.
 func (e *execution) finish(output *kagziv1.Payload, err error) {

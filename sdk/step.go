@@ -314,7 +314,7 @@ func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail,
 	hold := !b.alone(own)
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-		StepId: name, Error: detail, RetryPolicy: c.retry, StartedAt: timestamppb.New(started), Hold: hold,
+		StepId: name, Error: detail, RetryPolicy: c.retry, StartedAt: timestamppb.New(e.at(started)), Hold: hold,
 	}}}, func(r *kagziv1.SessionResponse) {
 		if r.GetFailedStep().GetScheduledRetry() && !hold {
 			e.over(errSuspended)
@@ -332,7 +332,7 @@ func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail,
 func completeStep(e *execution, name string, p *kagziv1.Payload, started time.Time) *kagziv1.SessionRequest {
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-		StepId: name, Output: p, StartedAt: timestamppb.New(started),
+		StepId: name, Output: p, StartedAt: timestamppb.New(e.at(started)),
 	}}}
 }
 
@@ -340,6 +340,6 @@ func beginStep(e *execution, c *stepCall, name string, timeout time.Duration, st
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
 		StepName: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, RetryPolicy: c.retry,
-		StartToCloseTimeoutMs: wholeMs(timeout + timeoutMargin), StartedAt: timestamppb.New(started),
+		StartToCloseTimeoutMs: wholeMs(timeout + timeoutMargin), StartedAt: timestamppb.New(e.at(started)),
 	}}}
 }
