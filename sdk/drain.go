@@ -70,16 +70,22 @@ func (w *Worker) part(served <-chan struct{}) {
 	w.mu.Lock()
 	w.parting = true
 	w.mu.Unlock()
-	told := make(chan struct{})
-	if !w.goodbye(false, func(*kagziv1.SessionResponse) { close(told) }) {
+	answers := make(chan *kagziv1.SessionResponse, 1)
+	if !w.goodbye(false, func(r *kagziv1.SessionResponse) { answers <- r }) {
 		return
 	}
 	limit := time.NewTimer(partingTimeout)
 	defer limit.Stop()
+	var answer *kagziv1.SessionResponse
 	select {
-	case <-told:
+	case answer = <-answers:
 	case <-served:
 	case <-limit.C:
+	}
+	if answer.GetGoodbye() == nil {
+		w.log.Warn("the server did not confirm the goodbye; it takes the worker off when its lease ends", "worker", w.ID(),
+			"reason", answer.GetError().GetMessage())
+		return
 	}
 	w.log.Info("worker deregistered", "worker", w.ID())
 }

@@ -1,9 +1,12 @@
 package kagzi
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +70,33 @@ func TestDrain(t *testing.T) {
 				}
 			}
 		})
+	})
+
+	t.Run("a worker says that it is deregistered only when the server says so", func(t *testing.T) {
+		for refused, want := range map[bool]string{false: "worker deregistered", true: "did not confirm the goodbye"} {
+			world(t, func(t *testing.T, f *fake) {
+				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+					if bye := r.GetGoodbye(); refused && bye != nil && !bye.GetDrain() {
+						return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, Message: "no disk"}
+					}
+					return nil
+				}
+				var log bytes.Buffer
+				w := testWorker(f)
+				w.log = slog.New(slog.NewTextHandler(&log, nil))
+				Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { <-w.Ready(); cancel() }()
+				if err := w.Run(ctx); err != nil {
+					t.Error(err)
+				}
+				for _, text := range []string{"worker deregistered", "did not confirm the goodbye"} {
+					if strings.Contains(log.String(), text) != (text == want) {
+						t.Errorf("refused %v: the log says\n%s\nwant of the two only %q", refused, &log, want)
+					}
+				}
+			})
+		}
 	})
 
 	t.Run("a drain by an operator ends Run", func(t *testing.T) {
