@@ -34,6 +34,7 @@ type awaiting struct {
 	waits  map[uint64]*waiter // that are open, by their seq
 	told   []*waiter          // that there is something to answer to
 	bytes  int                // of the endings of those
+	wrong  int                // of those, how many are refused without a look
 	last   uint64             // seq
 	timer  *time.Timer        // of lookOver
 	armed  bool
@@ -110,6 +111,10 @@ func (a *awaiting) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error {
 			w.err = engine.TooLarge("waits", "are %d on this stream already, as many as are allowed", maxAwaiting)
 		}
 		if w.err != nil {
+			if a.wrong++; a.wrong > maxAwaiting {
+				a.mu.Unlock()
+				return engine.TooLarge("waits", "were refused %d times on this stream, and as many answers wait to be sent; read them first", maxAwaiting)
+			}
 			a.tell(w)
 			continue
 		}
@@ -169,6 +174,9 @@ func (a *awaiting) forget(seqs []uint64) {
 			a.end(w)
 			gone = append(gone, w)
 		}
+	}
+	if len(a.told) > 3*maxAwaiting { // their caller takes no answers, and goes on
+		a.told = slices.DeleteFunc(a.told, func(w *waiter) bool { return w.over })
 	}
 	a.mu.Unlock()
 	a.server.waiters.leave(gone...)
@@ -261,7 +269,7 @@ func (a *awaiting) take() (ready, unsure []*waiter) {
 			unsure = append(unsure, w)
 		}
 	}
-	a.told, a.bytes = nil, 0
+	a.told, a.bytes, a.wrong = nil, 0, 0
 	return ready, unsure
 }
 

@@ -333,6 +333,28 @@ func TestAwaitWorkflows(t *testing.T) {
 			}
 		})
 	})
+	t.Run("no more waits are kept of a caller that takes no answers than those that are open and as many refusals", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			one := &awaiting{server: s, namespace: "default", bell: make(chan struct{}, 1), waits: map[uint64]*waiter{}, closed: true}
+			id := a.has(runWith(1, open, "")).String()
+			for seq := uint64(1); seq <= 10*maxAwaiting; seq++ {
+				if err := one.add([]*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: seq, RunId: id}}); err != nil {
+					t.Fatal(err)
+				}
+				one.forget([]uint64{seq})
+			}
+			if n := len(one.told); n > 4*maxAwaiting {
+				t.Errorf("%d waits that were given up are kept", n)
+			}
+			refused := make([]*kagziv1.AwaitWorkflowsRequest_Wait, maxAwaiting+1)
+			for i := range refused {
+				refused[i] = &kagziv1.AwaitWorkflowsRequest_Wait{Seq: one.last + uint64(i) + 1, RunId: "no id"}
+			}
+			if err := one.add(refused); engine.KindOf(err) != engine.KindTooLarge {
+				t.Errorf("the stream goes on after %d refusals that nobody takes: %v", len(refused), err)
+			}
+		})
+	})
 	t.Run("large results go in several messages", func(t *testing.T) {
 		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
 			var ids []engine.ID
