@@ -41,9 +41,9 @@ type bell struct {
 	channel string
 
 	listening atomic.Pointer[listening]
-	others    atomic.Bool // another server listens, as far as is known
-	counted   atomic.Int64
-	probe     chan struct{} // capacity one: our own hello has come back
+	others    atomic.Bool               // another server listens, as far as is known
+	counted   atomic.Pointer[time.Time] // when others was asked for; nil: never
+	probe     chan struct{}             // capacity one: our own hello has come back
 
 	mu      sync.Mutex
 	pending map[engine.Ring]struct{} // for other servers
@@ -128,7 +128,7 @@ func (b *bell) ring(rings []engine.Ring) {
 		return
 	}
 	b.local.ring(rings)
-	if !b.others.Load() && time.Since(time.Unix(0, b.counted.Load())) < recountAfter {
+	if !b.others.Load() && !b.stale() {
 		return
 	}
 	b.mu.Lock()
@@ -178,7 +178,7 @@ func (b *bell) flush() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	if time.Since(time.Unix(0, b.counted.Load())) >= recountAfter {
+	if b.stale() {
 		b.count(ctx)
 	}
 	if !b.others.Load() {
@@ -209,7 +209,14 @@ func (b *bell) count(ctx context.Context) {
 		own = 1
 	}
 	b.others.Store(err != nil || n > own)
-	b.counted.Store(time.Now().UnixNano())
+	now := time.Now()
+	b.counted.Store(&now)
+}
+
+// stale says that others may have begun to listen since they were counted, behind a pooler unheard.
+func (b *bell) stale() bool {
+	at := b.counted.Load()
+	return at == nil || time.Since(*at) >= recountAfter
 }
 
 // lockPlace is the schema's number as advisory locks take it, with a sign.
