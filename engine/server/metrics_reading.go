@@ -35,13 +35,13 @@ type QueueReading struct {
 func (s *Server) Read(ctx context.Context) (Reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readingLimit)
 	defer cancel()
-	return s.reading.get(func() (Reading, error) { return s.read(ctx) })
+	return s.reading.get(ctx, func() (Reading, error) { return s.read(ctx) })
 }
 
 func (s *Server) read(ctx context.Context) (Reading, error) {
 	r := Reading{At: s.now()}
 	var err error
-	if r.Stats, err = s.stats.get("", func() (engine.Stats, error) { return s.store.Stats(ctx, "", r.At) }); err != nil {
+	if r.Stats, err = s.countAll(ctx, ""); err != nil {
 		return Reading{}, err
 	}
 	if r.Description, err = s.store.Describe(ctx); err != nil {

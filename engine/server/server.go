@@ -124,6 +124,7 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 		imports: make(chan struct{}, 1), stopping: make(chan struct{}),
 	}
 	s.hub.store, s.hub.log = store, options.Log
+	s.stats.places = make(chan struct{}, statsAtOnce)
 	s.keys.store = store
 	s.visits.bell, s.uses.bell = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.activity.begin(time.Now())

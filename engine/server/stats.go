@@ -17,45 +17,60 @@ import (
 type statsCache struct {
 	mu      sync.Mutex
 	entries map[string]*cached[engine.Stats] // by namespace; "" is all
+	places  chan struct{}                    // has room for statsAtOnce
 }
 
 // cached is something that may be costly to find.
 type cached[T any] struct {
-	mu    sync.Mutex // held while finding, so that all who ask share one
-	value T
-	until time.Time
+	mu     sync.Mutex // held while finding, so that all who ask share one
+	value  T
+	until  time.Time
+	places chan struct{} // taken while finding; nil: none is needed
 }
 
 const (
+	statsAtOnce  = 2 // counts, of several namespaces: those who need the store for their work are not to wait for them
 	statsFor     = 250 * time.Millisecond
 	statsShare   = 20
 	maxStatsKeys = 1000
 )
 
-func (c *statsCache) get(namespace string, count func() (engine.Stats, error)) (engine.Stats, error) {
+func (c *statsCache) get(ctx context.Context, namespace string, count func() (engine.Stats, error)) (engine.Stats, error) {
 	c.mu.Lock()
 	if c.entries == nil || len(c.entries) >= maxStatsKeys {
 		c.entries = map[string]*cached[engine.Stats]{}
 	}
 	entry := c.entries[namespace]
 	if entry == nil {
-		entry = &cached[engine.Stats]{}
+		entry = &cached[engine.Stats]{places: c.places}
 		c.entries[namespace] = entry
 	}
 	c.mu.Unlock()
-	return entry.get(count)
+	return entry.get(ctx, count)
 }
 
-func (c *cached[T]) get(find func() (T, error)) (T, error) {
+// countAll is the counts of a namespace, "" of all, as of a moment ago.
+func (s *Server) countAll(ctx context.Context, namespace string) (engine.Stats, error) {
+	return s.stats.get(ctx, namespace, func() (engine.Stats, error) { return s.store.Stats(ctx, namespace, s.now()) })
+}
+
+func (c *cached[T]) get(ctx context.Context, find func() (T, error)) (none T, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	began := time.Now()
-	if began.Before(c.until) {
+	if time.Now().Before(c.until) {
 		return c.value, nil
 	}
+	if c.places != nil {
+		select {
+		case c.places <- struct{}{}:
+			defer func() { <-c.places }()
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
+	began := time.Now()
 	value, err := find()
 	if err != nil {
-		var none T
 		return none, err
 	}
 	c.value = value
@@ -98,7 +113,7 @@ func (s *Server) statsSince(ctx context.Context, namespace *string, since rates)
 			return nil, err
 		}
 	}
-	stats, err := s.stats.get(name, func() (engine.Stats, error) { return s.store.Stats(ctx, name, s.now()) })
+	stats, err := s.countAll(ctx, name)
 	if err != nil {
 		return nil, err
 	}
