@@ -14,8 +14,10 @@ import (
 // args are the named parameters of a statement: all of them, and no others.
 type args = pgx.StrictNamedArgs
 
-// maxQueued is how many statements wait to be sent together at most.
-const maxQueued = 500
+const (
+	maxQueued      = 500     // statements that wait to be sent together, at most
+	maxQueuedBytes = 4 << 20 // of payloads in them, about: what is sent together has to be carried out in writeTimeout
+)
 
 // tx is a transaction, and what is to be rung and remembered once it is committed. It saves round trips: what answers nothing is only
 // queued, and is sent with the next reading or with the commit; so is its begin. An error of a statement ends the transaction.
@@ -25,6 +27,7 @@ type tx struct {
 	store  *Store
 	conn   *pgxpool.Conn
 	batch  *pgx.Batch
+	bytes  int // of the payloads in batch, as far as they were counted
 	rings  []engine.Ring
 	lanes  map[laneKey]int64   // that it made or found
 	spaces map[string]struct{} // namespaces, likewise
@@ -60,8 +63,14 @@ func (t *tx) queueHot(s statement, a args) error {
 	return t.sendFull()
 }
 
+// queueWith is queue for a statement with payloads of so many bytes.
+func (t *tx) queueWith(bytes int, sql string, a args) error {
+	t.bytes += bytes
+	return t.queue(sql, a)
+}
+
 func (t *tx) sendFull() error {
-	if t.batch.Len() < maxQueued {
+	if t.batch.Len() < maxQueued && t.bytes < maxQueuedBytes {
 		return nil
 	}
 	return t.send()
@@ -105,7 +114,7 @@ func (t *tx) exec(sql string, a args) (touched int64, err error) {
 // for its length would be as long when it is tried again.
 func (t *tx) send() error {
 	batch := t.batch
-	t.batch = &pgx.Batch{}
+	t.batch, t.bytes = &pgx.Batch{}, 0
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	return t.conn.SendBatch(ctx, batch).Close()

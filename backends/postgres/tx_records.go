@@ -82,7 +82,7 @@ var insertSignalSQL string
 func (t *tx) InsertSignals(signals []engine.Signal) error {
 	for i := range signals {
 		s := &signals[i]
-		err := t.queue(insertSignalSQL, args{"run_id": [16]byte(s.RunID), "sequence": s.Sequence, "name": s.Name, "signal_id": s.SignalID,
+		err := t.queueWith(s.Payload.Size(), insertSignalSQL, args{"run_id": [16]byte(s.RunID), "sequence": s.Sequence, "name": s.Name, "signal_id": s.SignalID,
 			"payload": dataOrNull(s.Payload.Data), "payload_meta": mapText(s.Payload.Metadata), "received_at": micros(s.ReceivedAt),
 			"step_name": s.StepName})
 		if err != nil {

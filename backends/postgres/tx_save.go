@@ -93,7 +93,7 @@ var setOutputSQL string
 
 // SaveOutput writes beside the input.
 func (t *tx) SaveOutput(run engine.ID, output engine.Payload) error {
-	return t.queue(setOutputSQL, args{"run_id": [16]byte(run), "output": dataOrNull(output.Data), "output_meta": mapText(output.Metadata)})
+	return t.queueWith(output.Size(), setOutputSQL, args{"run_id": [16]byte(run), "output": dataOrNull(output.Data), "output_meta": mapText(output.Metadata)})
 }
 
 // InsertRun has a rival who took one of the ids meanwhile make the insert fail, so that the verb is tried again.
@@ -106,6 +106,7 @@ func (t *tx) InsertRun(start *engine.StartRun) error {
 		return err
 	}
 	t.due = append(t.due, dueRun{queueKey{start.Namespace, start.Queue}, micros(start.AvailableAt)})
+	t.bytes += start.Input.Size()
 	columns := startColumns{lookedAt: true}
 	columns.add(0, &startCall{starts: []engine.StartRun{*start}, lanes: []int64{lane}})
 	return t.queueHot(insertRunSQL, columns.args())

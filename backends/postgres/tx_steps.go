@@ -88,7 +88,7 @@ func (t *tx) InsertSteps(steps []engine.Step) error {
 		a["latest"], a["sequence"], a["created_at"] = s.Latest, s.Sequence, micros(s.CreatedAt)
 		a["overridden_by"], a["override_reason"] = s.OverriddenBy, s.OverrideReason
 		a["input"], a["input_meta"] = dataOrNull(s.Input.Data), mapText(s.Input.Metadata)
-		if err := t.queue(insertStepSQL, a); err != nil {
+		if err := t.queueWith(s.Input.Size()+s.Output.Size(), insertStepSQL, a); err != nil {
 			return err
 		}
 	}
