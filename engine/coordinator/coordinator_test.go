@@ -395,6 +395,21 @@ func TestANamespaceWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
 	})
 }
 
+func TestADutyThatFailsWhileTheStoreIsWellLetsLostWorkersBeFound(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.heavy, f.spaces = "a", slices.Insert(f.spaces, 0, engine.Namespace{Name: "a"}) })
+		pass(2 * time.Minute) // from the first of these on, its runs cannot be deleted
+		if n := f.count("Prune"); n < 5 {
+			t.Fatalf("Prune was called %d times, want one try after another", n)
+		}
+		f.register("w")
+		pass(42 * time.Second)
+		if got := f.offlineIDs(); !slices.Equal(got, []string{"w"}) {
+			t.Errorf("taken off after a lease, a heartbeat and a second: %q, want w", got)
+		}
+	})
+}
+
 func TestANamespaceAndAnOutcomeHaveARetentionOfTheirOwn(t *testing.T) {
 	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() {

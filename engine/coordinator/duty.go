@@ -53,6 +53,7 @@ func (c *Coordinator) do(ctx context.Context, d *duty) {
 	d.ran = begun
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	next, err := d.run(bounded, c.store.Now())
+	deaf := err != nil && c.store.Health(bounded) != nil // neither could workers be heard
 	cancel()
 	if ctx.Err() != nil {
 		return
@@ -70,7 +71,7 @@ func (c *Coordinator) do(ctx context.Context, d *duty) {
 		}
 		d.failing = true
 	}
-	if err != nil || time.Since(begun) > tolerance {
-		clear(c.sightings) // workers could not be heard either
+	if deaf || time.Since(begun) > tolerance {
+		clear(c.sightings)
 	}
 }
