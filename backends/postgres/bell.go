@@ -5,72 +5,16 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxRings is how many hints a listener, or the other servers, may be behind before they are merged into RingAll.
-const maxRings = 4096
-
-// listener holds the rings that its goroutine has not passed on yet, so that a commit never waits for one who listens.
-type listener struct {
-	rings []engine.Ring
-	wake  chan struct{} // capacity one
-}
-
-// listeners is everybody in this process who listens.
-type listeners struct {
-	mu   sync.Mutex
-	list []*listener
-}
-
-func (ls *listeners) ring(rings []engine.Ring) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, l := range ls.list {
-		if len(l.rings)+len(rings) > maxRings {
-			l.rings = append(l.rings[:0], engine.Ring{Kind: engine.RingAll})
-		} else {
-			l.rings = append(l.rings, rings...)
-		}
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// Listen rings RingAll first, because whoever begins to listen has missed what was before.
+// Listen rings what this server and, while they can be heard, the others on the same schema commit.
 func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
-	ls := &s.bell.local
-	l := &listener{rings: []engine.Ring{{Kind: engine.RingAll}}, wake: make(chan struct{}, 1)}
-	l.wake <- struct{}{}
-	ls.mu.Lock()
-	ls.list = append(ls.list, l)
-	ls.mu.Unlock()
-	defer func() {
-		ls.mu.Lock()
-		ls.list = slices.DeleteFunc(ls.list, func(other *listener) bool { return other == l })
-		ls.mu.Unlock()
-	}()
-
-	var taken []engine.Ring
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.bell.closed:
-			return errClosed
-		case <-l.wake:
-		}
-		ls.mu.Lock()
-		taken, l.rings = l.rings, taken[:0]
-		ls.mu.Unlock()
-		for _, r := range taken {
-			ring(r)
-		}
+	if err := s.bell.local.Listen(ctx, s.bell.closed, ring); err != nil {
+		return err
 	}
+	return errClosed
 }
 
 const (

@@ -35,7 +35,7 @@ type bell struct {
 	pool   *pgxpool.Pool
 	config *address
 	sender string // tells our own notifications
-	local  listeners
+	local  engine.Listeners
 
 	place   int64 // of the schema, in notifications and locks; 0 until it is known
 	channel string
@@ -127,7 +127,7 @@ func (b *bell) ring(rings []engine.Ring) {
 	if len(rings) == 0 {
 		return
 	}
-	b.local.ring(rings)
+	b.local.Ring(rings)
 	if !b.others.Load() && !b.stale() {
 		return
 	}
@@ -275,7 +275,7 @@ func (b *bell) heard(payload string) (own bool) {
 	if greeting { // it may have been killed a moment ago, and what it had not sent yet with it
 		rings = append(rings, engine.Ring{Kind: engine.RingAll})
 	}
-	b.local.ring(rings)
+	b.local.Ring(rings)
 	return false
 }
 
@@ -298,7 +298,7 @@ func (b *bell) keepListening(ctx context.Context, conn *pgx.Conn) {
 		conn, _ = b.listen(ctx) // why not was logged when it began
 		if conn != nil {
 			b.log.Info("listening again")
-			b.local.ring([]engine.Ring{{Kind: engine.RingAll}})
+			b.local.Ring([]engine.Ring{{Kind: engine.RingAll}})
 		}
 	}
 }
@@ -339,6 +339,6 @@ func (b *bell) pollFor(ctx context.Context, wait time.Duration) {
 		case <-time.After(step):
 		}
 		wait -= step
-		b.local.ring([]engine.Ring{{Kind: engine.RingAll}})
+		b.local.Ring([]engine.Ring{{Kind: engine.RingAll}})
 	}
 }

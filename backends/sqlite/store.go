@@ -46,7 +46,7 @@ type Store struct {
 
 	room    room
 	footing footing
-	bell    bell
+	bell    engine.Listeners
 	writer  *writer // nil: for looking only
 	serving bool    // for a server
 	// unsynced is the commit that a snapshot may show and that is not durable yet.

@@ -67,7 +67,7 @@ func (s *syncer) finish(c *commit) {
 	for _, call := range c.calls {
 		close(call.done)
 	}
-	s.store.bell.ring(c.rings)
+	s.store.bell.Ring(c.rings)
 }
 
 // seenIsDurable waits until all is durable that a snapshot taken before may have shown.

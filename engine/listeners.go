@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// maxRings is how many hints a listener may be behind before they are merged into RingAll.
+const maxRings = 4096
+
+// Listeners is everybody in one process who listens to its store: the part of a Bell that is the same whatever the database. The zero value is
+// ready for use.
+type Listeners struct {
+	mu   sync.Mutex
+	list []*listener
+}
+
+// listener holds the rings that its goroutine has not passed on yet, so that a commit never waits for one who listens.
+type listener struct {
+	rings []Ring
+	wake  chan struct{} // capacity one
+}
+
+// Ring has everybody who listens told of the rings, and waits for nobody.
+func (ls *Listeners) Ring(rings []Ring) {
+	if len(rings) == 0 {
+		return
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.list {
+		if len(l.rings)+len(rings) > maxRings {
+			l.rings = append(l.rings[:0], Ring{Kind: RingAll})
+		} else {
+			l.rings = append(l.rings, rings...)
+		}
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Listen is Bell.Listen until closed is closed, which is when it returns nil. It rings RingAll first, because whoever begins to listen has
+// missed what was before.
+func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, ring func(Ring)) error {
+	l := &listener{rings: []Ring{{Kind: RingAll}}, wake: make(chan struct{}, 1)}
+	l.wake <- struct{}{}
+	ls.mu.Lock()
+	ls.list = append(ls.list, l)
+	ls.mu.Unlock()
+	defer func() {
+		ls.mu.Lock()
+		ls.list = slices.DeleteFunc(ls.list, func(other *listener) bool { return other == l })
+		ls.mu.Unlock()
+	}()
+
+	var taken []Ring
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-closed:
+			return nil
+		case <-l.wake:
+		}
+		ls.mu.Lock()
+		taken, l.rings = l.rings, taken[:0]
+		ls.mu.Unlock()
+		for _, r := range taken {
+			ring(r)
+		}
+	}
+}
