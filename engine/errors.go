@@ -81,6 +81,17 @@ func RunNotFound(id ID) error {
 	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: id.String(), Message: "no run " + id.String() + " in this namespace"}
 }
 
+// ExternalIDNotFound is the answer when no run of the namespace has, or had, the external id.
+func ExternalIDNotFound(externalID string) error {
+	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: externalID, Message: "no run with external id " + externalID + " in this namespace"}
+}
+
+// StartConflict is the answer to a start with the request_id of one that asked for something else, and has started run.
+func StartConflict(run ID) error {
+	return &Error{Kind: KindConflict, Subject: "run", SubjectID: run.String(),
+		Message: "this request was made before with another type, queue, external id or input: it started run " + run.String()}
+}
+
 // StepNotFound is the answer for a step that the run has not begun.
 func StepNotFound(ref StepRef) error {
 	return &Error{Kind: KindNotFound, Subject: "step", SubjectID: ref.String(), Message: "no step " + ref.String()}
@@ -89,6 +100,16 @@ func StepNotFound(ref StepRef) error {
 // WorkerNotFound is the answer for a worker that never registered or is OFFLINE.
 func WorkerNotFound(id string) error {
 	return &Error{Kind: KindNotFound, Subject: "worker", SubjectID: id, Message: "Worker not found or offline; register again"}
+}
+
+// WorkerUnknown is the answer for a worker that never registered, to those for whom one that is OFFLINE is good enough.
+func WorkerUnknown(id string) error {
+	return &Error{Kind: KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
+}
+
+// WorkerTaken is the answer to an instance that registers by the id of another one, or of one that its key does not let it be.
+func WorkerTaken(id string) error {
+	return &Error{Kind: KindExists, Subject: "worker", SubjectID: id, Message: fmt.Sprintf("worker id %q is taken by another worker", id)}
 }
 
 // LeaseLost is the answer to a write whose token is not the run's current one.

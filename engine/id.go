@@ -48,6 +48,20 @@ func idAt(stamp, luck uint64) ID {
 	return id
 }
 
+// IDsWith is the first and the last ID of those whose usual form begins with prefix; ok is false when there are none, or no prefix.
+func IDsWith(prefix string) (first, last ID, ok bool) {
+	const low, high = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
+	if prefix == "" || len(prefix) > len(low) {
+		return ID{}, ID{}, false
+	}
+	first, err := ParseID(prefix + low[len(prefix):])
+	if err != nil {
+		return ID{}, ID{}, false
+	}
+	last, err = ParseID(prefix + high[len(prefix):])
+	return first, last, err == nil
+}
+
 // ParseID reads the usual form with hyphens, in either case.
 func ParseID(s string) (ID, error) {
 	var id ID

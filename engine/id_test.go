@@ -134,6 +134,25 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
+func TestIDsWithAPrefixLieBetweenTheFirstAndTheLast(t *testing.T) {
+	for _, c := range []struct{ prefix, first, last string }{
+		{"0197", "01970000-0000-0000-0000-000000000000", "0197ffff-ffff-ffff-ffff-ffffffffffff"},
+		{"0197a0b1-", "0197a0b1-0000-0000-0000-000000000000", "0197a0b1-ffff-ffff-ffff-ffffffffffff"},
+		{"0197A", "0197a000-0000-0000-0000-000000000000", "0197afff-ffff-ffff-ffff-ffffffffffff"},
+		{"01970000-0000-7000-8000-000000000001", "01970000-0000-7000-8000-000000000001", "01970000-0000-7000-8000-000000000001"},
+	} {
+		first, last, ok := IDsWith(c.prefix)
+		if !ok || first.String() != c.first || last.String() != c.last {
+			t.Errorf("IDsWith(%q) = %s, %s, %v, want %s, %s", c.prefix, first, last, ok, c.first, c.last)
+		}
+	}
+	for _, prefix := range []string{"", "order-17", "0197a0b1c", "01970000-0000-7000-8000-0000000000012"} {
+		if first, last, ok := IDsWith(prefix); ok {
+			t.Errorf("IDsWith(%q) = %s, %s, want none", prefix, first, last)
+		}
+	}
+}
+
 func TestTokensRoundTripOverTheWireAndDiffer(t *testing.T) {
 	seen := map[Token]bool{}
 	for range 1000 {

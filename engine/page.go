@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Page asks for part of a list. Lists have one fixed order each; a page is what follows After, or what precedes
 // Before, always returned in the list's own order. At most one of the two is set.
@@ -20,11 +23,35 @@ type Cursor struct {
 	Minor  int       // steps: their attempt
 }
 
+// OrZero is the place, or the zero one when there is none.
+func (c *Cursor) OrZero() Cursor {
+	if c == nil {
+		return Cursor{}
+	}
+	return *c
+}
+
 // PageInfo tells what lies around a page.
 type PageInfo struct {
 	HasNext bool
 	HasPrev bool
 	Total   int64 // with Page.Count
+}
+
+// Cut makes the page out of what was read for it: items from its place on, one more than its Limit if there are as many, and for a page backwards
+// in the reverse of the list's order. It notes in info what lies around the page, and may change items.
+func Cut[V any](items []V, p *Page, info *PageInfo) []V {
+	more := len(items) > p.Limit
+	if more {
+		items = items[:p.Limit]
+	}
+	if p.Before != nil {
+		slices.Reverse(items)
+		info.HasPrev, info.HasNext = more, true
+	} else {
+		info.HasNext, info.HasPrev = more, p.After != nil
+	}
+	return items
 }
 
 // RunFilter selects runs; every field that is set must hold, and within a list any.

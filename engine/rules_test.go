@@ -131,6 +131,17 @@ func TestMicros(t *testing.T) {
 	}
 }
 
+func TestMicrosUp(t *testing.T) {
+	whole := time.Date(2026, 3, 1, 12, 0, 0, 5000, time.UTC)
+	for _, c := range []struct{ t, want time.Time }{
+		{time.Time{}, time.Time{}}, {whole, whole}, {whole.Add(1), whole.Add(time.Microsecond)}, {whole.Add(-1), whole},
+	} {
+		if got := MicrosUp(c.t); !got.Equal(c.want) {
+			t.Errorf("MicrosUp(%v) = %v, want %v", c.t, got, c.want)
+		}
+	}
+}
+
 func TestMeets(t *testing.T) {
 	offers := []Offer{{"gpu", "true"}, {"tool:jq", "1.7"}, {"tool:jq", "1.6"}, {"zone", ""}}
 	for _, c := range []struct {

@@ -18,7 +18,7 @@ var getWorkerSQL string
 
 // GetWorker also knows those that are OFFLINE.
 func (s *Store) GetWorker(ctx context.Context, id string) (w engine.Worker, err error) {
-	missing := &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
+	missing := engine.WorkerUnknown(id)
 	err = s.view(ctx, "read a worker", func(ctx context.Context) error {
 		return notFound(s.views.QueryRow(ctx, getWorkerSQL, args{"worker_id": id}).Scan(workerPlaces(&w)...), missing)
 	})
@@ -44,7 +44,7 @@ func scanWorker(row pgx.CollectableRow) (w engine.Worker, err error) {
 // ListWorkers is newest first.
 func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) (workers []engine.Worker, info engine.PageInfo, err error) {
 	filter := args{"namespace": f.Namespace, "queue": f.Queue, "status": int16(f.Status)}
-	after, before, statement := cursor(p.After), cursor(p.Before), listWorkersSQL
+	after, before, statement := p.After.OrZero(), p.Before.OrZero(), listWorkersSQL
 	if p.Before != nil {
 		statement = listWorkersBackSQL
 	}
@@ -250,7 +250,7 @@ func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) 
 		statement = listTypesBackSQL
 	}
 	filter := args{"namespace": namespace}
-	a := merge(filter, args{"after": cursor(p.After).Name, "before": cursor(p.Before).Name, "limit": p.Limit + 1})
+	a := merge(filter, args{"after": p.After.OrZero().Name, "before": p.Before.OrZero().Name, "limit": p.Limit + 1})
 	err = s.view(ctx, "list the types", func(ctx context.Context) (err error) {
 		types, info, err = list(ctx, s, &p, statement, a, func(row pgx.CollectableRow) (t engine.TypeInfo, err error) {
 			err = row.Scan(&t.Type, &t.Total, &t.Active, &t.Queues)

@@ -224,7 +224,7 @@ func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, er
 		return engine.Started{}, false, err
 	}
 	if first.Type != r.Type || first.Queue != r.Queue || first.ExternalID != r.ExternalID || !first.Input.Equal(r.Input) {
-		return engine.Started{Err: requestConflict(answer.RunID)}, true, nil
+		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true, nil
 	}
 	answer.Repeated = true
 	return answer, true, nil
@@ -233,9 +233,4 @@ func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, er
 func externalTaken(externalID string, run engine.ID, status engine.RunStatus) error {
 	return &engine.Error{Kind: engine.KindExists, Subject: "run", SubjectID: run.String(), Status: status,
 		Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", externalID, run, status)}
-}
-
-func requestConflict(run engine.ID) error {
-	return &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: run.String(),
-		Message: "this request was made before with another type, queue, external id or input: it started run " + run.String()}
 }

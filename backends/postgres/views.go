@@ -4,9 +4,9 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,7 +29,7 @@ var getRunByExternalIDSQL string
 
 // GetRunByExternalID is the newest run with that id, with its payloads.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
-	missing := &engine.Error{Kind: engine.KindNotFound, Subject: "run", SubjectID: externalID, Message: "no run with external id " + externalID + " in this namespace"}
+	missing := engine.ExternalIDNotFound(externalID)
 	return s.oneRun(ctx, missing, getRunByExternalIDSQL, args{"namespace": namespace, "external_id": externalID})
 }
 
@@ -78,18 +78,13 @@ func page[V any](ctx context.Context, s *Store, p *engine.Page, statement string
 	if items, err = pgx.CollectRows(rows, scan); err != nil {
 		return nil, info, err
 	}
-	return cut(items, p, &info), info, nil
+	return engine.Cut(items, p, &info), info, nil
 }
 
 // merge is a and more.
 func merge(a, more args) args {
-	all := make(args, len(a)+len(more))
-	for name, value := range a {
-		all[name] = value
-	}
-	for name, value := range more {
-		all[name] = value
-	}
+	all := maps.Clone(a)
+	maps.Copy(all, more)
 	return all
 }
 
@@ -147,14 +142,17 @@ func indexed(f *engine.RunFilter) bool {
 }
 
 func filterArgs(f *engine.RunFilter) args {
-	first, last := idRange(f.Search)
+	var first, last any
+	if from, to, ok := engine.IDsWith(f.Search); ok {
+		first, last = [16]byte(from), [16]byte(to)
+	}
 	var keys, values []string
 	for key, value := range f.Tags {
 		keys, values = append(keys, key), append(values, value)
 	}
 	return args{
 		"namespace": f.Namespace, "statuses": statusArray(f.Statuses), "types": arrayOrNull(f.Types), "queues": arrayOrNull(f.Queues),
-		"created_after": microsOrNull(engine.Micros(f.CreatedAfter)), "created_before": microsOrNull(roundUp(f.CreatedBefore)),
+		"created_after": microsOrNull(engine.Micros(f.CreatedAfter)), "created_before": microsOrNull(engine.MicrosUp(f.CreatedBefore)),
 		"tag_keys": arrayOrNull(keys), "tag_values": arrayOrNull(values), "parent_run_id": idOrNull(f.ParentRunID),
 		"schedule_id": f.ScheduleID, "worker_id": f.WorkerID, "search": f.Search, "search_first": first, "search_last": last,
 	}
@@ -174,54 +172,6 @@ func statusArray(list []engine.RunStatus) []int16 {
 		numbers = append(numbers, int16(status))
 	}
 	return numbers
-}
-
-// roundUp keeps a bound that lies within a microsecond above what was stored in that microsecond.
-func roundUp(t time.Time) time.Time {
-	if floor := engine.Micros(t); floor.Before(t) {
-		return floor.Add(time.Microsecond)
-	}
-	return engine.Micros(t)
-}
-
-// idRange is the first and the last id that begin with prefix, nil when none does.
-func idRange(prefix string) (first, last any) {
-	const low, high = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
-	if prefix == "" || len(prefix) > len(low) {
-		return nil, nil
-	}
-	from, err := engine.ParseID(prefix + low[len(prefix):])
-	if err != nil {
-		return nil, nil
-	}
-	to, err := engine.ParseID(prefix + high[len(prefix):])
-	if err != nil {
-		return nil, nil
-	}
-	return [16]byte(from), [16]byte(to)
-}
-
-// cursor is the place, or the zero one.
-func cursor(c *engine.Cursor) engine.Cursor {
-	if c == nil {
-		return engine.Cursor{}
-	}
-	return *c
-}
-
-// cut takes the one item too many away, which tells that there are more, and puts a page backwards in the list's order.
-func cut[V any](items []V, p *engine.Page, info *engine.PageInfo) []V {
-	more := len(items) > p.Limit
-	if more {
-		items = items[:p.Limit]
-	}
-	if p.Before != nil {
-		slices.Reverse(items)
-		info.HasPrev, info.HasNext = more, true
-	} else {
-		info.HasNext, info.HasPrev = more, p.After != nil
-	}
-	return items
 }
 
 //go:embed sql/list_handlers.sql

@@ -67,7 +67,7 @@ func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p en
 
 // idPlace is the arguments of a page of a list that goes by id.
 func idPlace(p *engine.Page) args {
-	return args{"after": idOrNull(cursor(p.After).ID), "before": idOrNull(cursor(p.Before).ID), "limit": p.Limit + 1}
+	return args{"after": idOrNull(p.After.OrZero().ID), "before": idOrNull(p.Before.OrZero().ID), "limit": p.Limit + 1}
 }
 
 // GetNamespace also knows those that are disabled.
@@ -96,7 +96,7 @@ func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) (namespaces [
 	if p.Before != nil {
 		statement = listNamespacesBackSQL
 	}
-	a := args{"after": cursor(p.After).Name, "before": cursor(p.Before).Name, "limit": p.Limit + 1}
+	a := args{"after": p.After.OrZero().Name, "before": p.Before.OrZero().Name, "limit": p.Limit + 1}
 	err = s.view(ctx, "list namespaces", func(ctx context.Context) (err error) {
 		namespaces, info, err = list(ctx, s, &p, statement, a, func(row pgx.CollectableRow) (n engine.Namespace, err error) {
 			err = row.Scan(namespacePlaces(&n)...)

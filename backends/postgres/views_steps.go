@@ -30,7 +30,7 @@ var runExistsSQL string
 func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) (
 	steps []engine.Step, info engine.PageInfo, err error,
 ) {
-	after, before, statement := cursor(p.After), cursor(p.Before), listStepsSQL
+	after, before, statement := p.After.OrZero(), p.Before.OrZero(), listStepsSQL
 	if p.Before != nil {
 		statement = listStepsBackSQL
 	}
@@ -138,7 +138,7 @@ func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID
 		statement = listSignalsBackSQL
 	}
 	filter := args{"run_id": [16]byte(run)}
-	a := merge(filter, args{"after": cursor(p.After).Number, "before": cursor(p.Before).Number, "limit": p.Limit + 1})
+	a := merge(filter, args{"after": p.After.OrZero().Number, "before": p.Before.OrZero().Number, "limit": p.Limit + 1})
 	err = s.view(ctx, "list signals", func(ctx context.Context) (err error) {
 		if err := s.exists(ctx, namespace, run); err != nil {
 			return err

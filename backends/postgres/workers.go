@@ -47,7 +47,7 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (engine.Worker, erro
 	case err != nil:
 		return engine.Worker{}, err
 	case taken != nil && taken.Status != engine.WorkerOffline:
-		return engine.Worker{}, workerTaken(p.Worker.ID)
+		return engine.Worker{}, engine.WorkerTaken(p.Worker.ID)
 	case taken != nil:
 		if err := t.bury(taken, p.Now); err != nil {
 			return engine.Worker{}, err
@@ -61,10 +61,6 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (engine.Worker, erro
 	a := profile(&w)
 	a["namespace"], a["instance_id"], a["now"] = w.Namespace, w.InstanceID, micros(p.Now)
 	return w, t.queue(insertWorkerSQL, a)
-}
-
-func workerTaken(id string) error {
-	return &engine.Error{Kind: engine.KindExists, Subject: "worker", SubjectID: id, Message: "worker id \"" + id + "\" is taken by another worker"}
 }
 
 // renewWorker gives an instance its id back.

@@ -16,7 +16,7 @@ func (s *Store) GetWorker(ctx context.Context, id string) (engine.Worker, error)
 	return read(ctx, s, "GetWorker", func(r session) (engine.Worker, error) {
 		w, err := r.oneWorker(&getWorkerSQL, text("worker_id", id))
 		if err == nil && w == nil {
-			err = &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
+			err = engine.WorkerUnknown(id)
 		}
 		if err != nil {
 			return engine.Worker{}, err
@@ -35,7 +35,7 @@ var countWorkersSQL string
 
 // ListWorkers is newest first.
 func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
-	after, before := cursor(p.After), cursor(p.Before)
+	after, before := p.After.OrZero(), p.Before.OrZero()
 	return list(ctx, s, "ListWorkers", p, listing[engine.Worker]{
 		forth: &listWorkersSQL, back: &listWorkersBackSQL, count: &countWorkersSQL, read: readWorker,
 		filter: []arg{text("namespace", f.Namespace), text("queue", f.Queue), num("status", f.Status)},
@@ -230,7 +230,7 @@ func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) 
 	return list(ctx, s, "ListTypes", p, listing[engine.TypeInfo]{
 		forth: &listTypesSQL, back: &listTypesBackSQL, count: &countTypesSQL, read: readType,
 		filter: []arg{text("namespace", namespace)},
-		place:  []arg{text("after", cursor(p.After).Name), text("before", cursor(p.Before).Name)},
+		place:  []arg{text("after", p.After.OrZero().Name), text("before", p.Before.OrZero().Name)},
 	})
 }
 

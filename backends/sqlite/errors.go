@@ -123,7 +123,3 @@ func explainLook(verb string, err error) error {
 	}
 	return explain(verb, err)
 }
-
-func workerTaken(id string) error {
-	return &engine.Error{Kind: engine.KindExists, Subject: "worker", SubjectID: id, Message: fmt.Sprintf("worker id %q is taken by another worker", id)}
-}

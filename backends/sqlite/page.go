@@ -43,31 +43,8 @@ func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l li
 				return nil
 			}, l.filter...)
 		}
-		out.items = cut(out.items, &p, &out.info)
+		out.items = engine.Cut(out.items, &p, &out.info)
 		return out, err
 	})
 	return out.items, out.info, err
-}
-
-// cursor is the place, or the zero one.
-func cursor(c *engine.Cursor) engine.Cursor {
-	if c == nil {
-		return engine.Cursor{}
-	}
-	return *c
-}
-
-// cut takes the one item too many away, which tells that there are more, and puts a page backwards in the list's order.
-func cut[V any](items []V, p *engine.Page, info *engine.PageInfo) []V {
-	more := len(items) > p.Limit
-	if more {
-		items = items[:p.Limit]
-	}
-	if p.Before != nil {
-		slices.Reverse(items)
-		info.HasPrev, info.HasNext = more, true
-	} else {
-		info.HasNext, info.HasPrev = more, p.After != nil
-	}
-	return items
 }

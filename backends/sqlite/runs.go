@@ -179,8 +179,7 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	case err != nil || !repeated:
 		return engine.Started{}, false, err
 	case !same:
-		return engine.Started{}, true, &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: answer.RunID.String(),
-			Message: "this request was made before with another type, queue, external id or input: it started run " + answer.RunID.String()}
+		return engine.Started{}, true, engine.StartConflict(answer.RunID)
 	}
 	return answer, true, nil
 }

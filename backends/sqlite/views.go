@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -56,8 +55,7 @@ var getRunByExternalIDSQL string
 // GetRunByExternalID is the newest run with that id, with its payloads.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
 	return read(ctx, s, "GetRunByExternalID", func(r session) (engine.Run, error) {
-		missing := &engine.Error{Kind: engine.KindNotFound, Subject: "run", SubjectID: externalID, Message: "no run with external id " + externalID + " in this namespace"}
-		return r.oneRun(missing, &getRunByExternalIDSQL, text("namespace", namespace), text("external_id", externalID))
+		return r.oneRun(engine.ExternalIDNotFound(externalID), &getRunByExternalIDSQL, text("namespace", namespace), text("external_id", externalID))
 	})
 }
 
@@ -97,7 +95,7 @@ var (
 
 // ListRuns walks the narrowest index that the filter allows, in the order of the ids.
 func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
-	place := []arg{idArg("after", cursor(p.After).ID), idArg("before", cursor(p.Before).ID)}
+	place := []arg{idArg("after", p.After.OrZero().ID), idArg("before", p.Before.OrZero().ID)}
 	w := &listRuns
 	switch {
 	case !f.ParentRunID.IsZero():
@@ -116,42 +114,18 @@ func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page)
 }
 
 func filterArgs(f *engine.RunFilter) []arg {
-	first, last := idRange(f.Search)
+	var first, last []byte
+	if from, to, ok := engine.IDsWith(f.Search); ok {
+		first, last = from[:], to[:]
+	}
 	return []arg{
 		text("namespace", f.Namespace), text("statuses", encodeStatuses(f.Statuses)), text("types", encodeList(f.Types)),
 		text("queues", encodeList(f.Queues)), instant("created_after", engine.Micros(f.CreatedAfter)),
-		instant("created_before", roundUp(f.CreatedBefore)), text("tags", encodeMap(f.Tags)),
+		instant("created_before", engine.MicrosUp(f.CreatedBefore)), text("tags", encodeMap(f.Tags)),
 		idArg("parent_run_id", f.ParentRunID), text("schedule_id", f.ScheduleID), text("worker_id", f.WorkerID),
 		text("search", f.Search), blob("search_first", first), blob("search_last", last),
 	}
 }
-
-// roundUp keeps a bound that lies within a microsecond above what was stored in that microsecond.
-func roundUp(t time.Time) time.Time {
-	if floor := engine.Micros(t); floor.Before(t) {
-		return floor.Add(time.Microsecond)
-	}
-	return engine.Micros(t)
-}
-
-// idRange is the first and the last id that begin with prefix, nil when none does.
-func idRange(prefix string) (first, last []byte) {
-	const low, high = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
-	if prefix == "" || len(prefix) > len(low) {
-		return nil, nil
-	}
-	from, err := engine.ParseID(prefix + low[len(prefix):])
-	if err != nil {
-		return nil, nil
-	}
-	to, err := engine.ParseID(prefix + high[len(prefix):])
-	if err != nil {
-		return nil, nil
-	}
-	return bytesOf(from), bytesOf(to)
-}
-
-func bytesOf(id engine.ID) []byte { return id[:] }
 
 //go:embed sql/list_handlers.sql
 var listHandlersSQL string

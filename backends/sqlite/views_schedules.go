@@ -35,7 +35,7 @@ func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p en
 	return list(ctx, s, "ListSchedules", p, listing[engine.Schedule]{
 		forth: &listSchedulesSQL, back: &listSchedulesBackSQL, count: &countSchedulesSQL, read: readSchedule,
 		filter: []arg{text("namespace", f.Namespace), text("task_queue", f.Queue)},
-		place:  []arg{idArg("after", cursor(p.After).ID), idArg("before", cursor(p.Before).ID)},
+		place:  []arg{idArg("after", p.After.OrZero().ID), idArg("before", p.Before.OrZero().ID)},
 	})
 }
 
@@ -65,7 +65,7 @@ var countNamespacesSQL string
 func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 	return list(ctx, s, "ListNamespaces", p, listing[engine.Namespace]{
 		forth: &listNamespacesSQL, back: &listNamespacesBackSQL, count: &countNamespacesSQL, read: readNamespace,
-		place: []arg{text("after", cursor(p.After).Name), text("before", cursor(p.Before).Name)},
+		place: []arg{text("after", p.After.OrZero().Name), text("before", p.Before.OrZero().Name)},
 	})
 }
 
@@ -88,7 +88,7 @@ var (
 
 // ListAudit is newest first.
 func (s *Store) ListAudit(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
-	place := []arg{idArg("after", cursor(p.After).ID), idArg("before", cursor(p.Before).ID)}
+	place := []arg{idArg("after", p.After.OrZero().ID), idArg("before", p.Before.OrZero().ID)}
 	w := &listAudit
 	if f.SubjectID != "" {
 		w = &listAuditOfSubject

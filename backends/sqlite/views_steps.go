@@ -21,7 +21,7 @@ var runExistsSQL string
 
 // ListSteps is every attempt with its payloads.
 func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
-	after, before := cursor(p.After), cursor(p.Before)
+	after, before := p.After.OrZero(), p.Before.OrZero()
 	return list(ctx, s, "ListSteps", p, listing[engine.Step]{
 		forth: &listStepsSQL, back: &listStepsBackSQL, count: &countStepsSQL, read: readStep,
 		check:  func(r session) error { return r.exists(namespace, run) },
@@ -124,6 +124,6 @@ func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID
 		forth: &listSignalsSQL, back: &listSignalsBackSQL, count: &countRunSignalsSQL, read: readSignal,
 		check:  func(r session) error { return r.exists(namespace, run) },
 		filter: []arg{idArg("run_id", run)},
-		place:  []arg{num("after", cursor(p.After).Number), num("before", cursor(p.Before).Number)},
+		place:  []arg{num("after", p.After.OrZero().Number), num("before", p.Before.OrZero().Number)},
 	})
 }

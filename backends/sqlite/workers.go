@@ -41,7 +41,7 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 		case err != nil:
 			return engine.Worker{}, err
 		case taken != nil && taken.Status != engine.WorkerOffline:
-			return engine.Worker{}, workerTaken(p.Worker.ID)
+			return engine.Worker{}, engine.WorkerTaken(p.Worker.ID)
 		case taken != nil:
 			if err := t.bury(taken, p.Now); err != nil {
 				return engine.Worker{}, err

@@ -88,9 +88,7 @@ func ofNamespaceOrKeys(s *Server, ctx context.Context, key *heldKey, request any
 
 // ofWorker is of requests that name a worker, which may be OFFLINE.
 func ofWorker(s *Server, ctx context.Context, key *heldKey, request any) error {
-	return s.ownWorker(ctx, key, request.(interface{ GetWorkerId() string }).GetWorkerId(), func(id string) error {
-		return &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
-	})
+	return s.ownWorker(ctx, key, request.(interface{ GetWorkerId() string }).GetWorkerId(), engine.WorkerUnknown)
 }
 
 // ofLiveWorker is of requests that change a worker.
@@ -161,9 +159,7 @@ func (s *Server) mayRegister(ctx context.Context, w *engine.Worker, chosen bool)
 	case err != nil:
 		return err
 	case !key.owns(&known):
-		return &engine.Error{
-			Kind: engine.KindExists, Subject: "worker", SubjectID: w.ID, Message: fmt.Sprintf("worker id %q is taken by another worker", w.ID),
-		}
+		return engine.WorkerTaken(w.ID)
 	}
 	return nil
 }

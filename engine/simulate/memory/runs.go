@@ -69,8 +69,7 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 		return engine.Started{}, false
 	}
 	if first.Queue != p.Queue || first.Type != p.Type || first.ExternalID != p.ExternalID || !first.Input.Equal(p.Input) {
-		return engine.Started{Err: &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: answer.RunID.String(),
-			Message: "this request was made before with another type, queue, external id or input: it started run " + answer.RunID.String()}}, true
+		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true
 	}
 	return answer, true
 }

@@ -111,7 +111,7 @@ func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID st
 	return read(ctx, s, "GetRunByExternalID", func(t *tx) (engine.Run, error) {
 		runs := t.find(func(r *Run) bool { return r.Namespace == namespace && r.ExternalID == externalID && externalID != "" })
 		if len(runs) == 0 {
-			return engine.Run{}, &engine.Error{Kind: engine.KindNotFound, Subject: "run", SubjectID: externalID, Message: "no run with external id " + externalID + " in this namespace"}
+			return engine.Run{}, engine.ExternalIDNotFound(externalID)
 		}
 		return runs[len(runs)-1].view(), nil
 	})
@@ -366,7 +366,7 @@ func (s *Store) GetWorker(ctx context.Context, id string) (engine.Worker, error)
 	return read(ctx, s, "GetWorker", func(t *tx) (engine.Worker, error) {
 		w := t.db.workers[id]
 		if w == nil {
-			return engine.Worker{}, &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
+			return engine.Worker{}, engine.WorkerUnknown(id)
 		}
 		return *w, nil
 	})

@@ -221,8 +221,7 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (engine.Worker, error) {
 	}
 	if taken := t.db.workers[w.ID]; taken != nil {
 		if taken.Status != engine.WorkerOffline {
-			return engine.Worker{}, &engine.Error{Kind: engine.KindExists, Subject: "worker", SubjectID: w.ID,
-				Message: "worker id " + w.ID + " is in use by another process"}
+			return engine.Worker{}, engine.WorkerTaken(w.ID)
 		}
 		if _, err := ledger.LoseRuns(t, t.heldBy(w.ID), time.Time{}, p.Now); err != nil {
 			return engine.Worker{}, err
