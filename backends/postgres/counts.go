@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	_ "embed"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -66,112 +64,39 @@ var runningDepthsSQL string
 //go:embed sql/list_working.sql
 var listWorkingSQL string
 
-// depths is QueueDepths at work: what is counted, and what is due that somebody might serve.
-type depths struct {
-	of      map[string]*engine.QueueDepth
-	unmet   []demand
-	workers []engine.Worker
-}
-
-// demand is the due runs of one lane.
-type demand struct {
-	queue, kind  string
-	requirements map[string]string
-	due          int64
-}
-
-func (d *depths) queue(name string) *engine.QueueDepth {
-	if d.of[name] == nil {
-		d.of[name] = &engine.QueueDepth{Queue: name}
-	}
-	return d.of[name]
-}
-
 // QueueDepths counts lane by lane.
-func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) (list []engine.QueueDepth, err error) {
-	d := depths{of: map[string]*engine.QueueDepth{}}
+func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+	var depths engine.Depths
+	var workers []engine.Worker
 	batch := &pgx.Batch{}
-	batch.Queue(laneDepthsSQL, args{"namespace": namespace, "task_queue": queue, "now": micros(engine.Micros(now))}).Query(d.addLanes)
-	batch.Queue(runningDepthsSQL, args{"namespace": namespace, "task_queue": queue}).Query(d.addRunning)
-	batch.Queue(listWorkingSQL, args{"namespace": namespace}).Query(func(rows pgx.Rows) (err error) {
-		d.workers, err = pgx.CollectRows(rows, scanWorker)
+	batch.Queue(laneDepthsSQL, args{"namespace": namespace, "task_queue": queue, "now": micros(engine.Micros(now))}).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var l engine.LaneDepth
+			if err := rows.Scan(&l.Queue, &l.Type, jsonOf(&l.Requirements), &l.Pending, &l.Sleeping, &l.Due, timeOf(&l.OldestDue)); err != nil {
+				return err
+			}
+			depths.AddLane(l)
+		}
+		return rows.Err()
+	})
+	batch.Queue(runningDepthsSQL, args{"namespace": namespace, "task_queue": queue}).Query(func(rows pgx.Rows) error {
+		var name string
+		var running int64
+		_, err := pgx.ForEachRow(rows, []any{&name, &running}, func() error {
+			depths.SetRunning(name, running)
+			return nil
+		})
 		return err
 	})
-	err = s.view(ctx, "count the queues", func(ctx context.Context) error { return s.views.SendBatch(ctx, batch).Close() })
+	batch.Queue(listWorkingSQL, args{"namespace": namespace}).Query(func(rows pgx.Rows) (err error) {
+		workers, err = pgx.CollectRows(rows, scanWorker)
+		return err
+	})
+	err := s.view(ctx, "count the queues", func(ctx context.Context) error { return s.views.SendBatch(ctx, batch).Close() })
 	if err != nil {
 		return nil, err
 	}
-	d.addWorkers(queue)
-	d.match()
-	for _, name := range slices.Sorted(maps.Keys(d.of)) {
-		list = append(list, *d.of[name])
-	}
-	return list, nil
-}
-
-func (d *depths) addLanes(rows pgx.Rows) error {
-	for rows.Next() {
-		var want demand
-		var pending, sleeping int64
-		var oldest time.Time
-		err := rows.Scan(&want.queue, &want.kind, jsonOf(&want.requirements), &pending, &sleeping, &want.due, timeOf(&oldest))
-		if err != nil {
-			return err
-		}
-		q := d.queue(want.queue)
-		q.Pending += pending
-		q.Sleeping += sleeping
-		if want.due > 0 {
-			d.unmet = append(d.unmet, want)
-			if q.OldestDue.IsZero() || oldest.Before(q.OldestDue) {
-				q.OldestDue = oldest
-			}
-		}
-	}
-	return rows.Err()
-}
-
-func (d *depths) addRunning(rows pgx.Rows) error {
-	var name string
-	var running int64
-	_, err := pgx.ForEachRow(rows, []any{&name, &running}, func() error {
-		d.queue(name).Running = running
-		return nil
-	})
-	return err
-}
-
-// addWorkers counts the workers to their queues, or to the one asked for.
-func (d *depths) addWorkers(only string) {
-	for i := range d.workers {
-		for _, name := range d.workers[i].Queues {
-			if only != "" && name != only {
-				continue
-			}
-			q := d.queue(name)
-			if d.workers[i].Status == engine.WorkerOnline {
-				q.OnlineWorkers++
-			}
-		}
-	}
-}
-
-// match sorts out the demand that nobody who is ONLINE serves.
-func (d *depths) match() {
-	for _, want := range d.unmet {
-		served := slices.ContainsFunc(d.workers, func(w engine.Worker) bool {
-			return w.Status == engine.WorkerOnline && slices.Contains(w.Queues, want.queue) && slices.Contains(w.Types, want.kind) &&
-				engine.Meets(w.Offers(), want.requirements)
-		})
-		if served {
-			continue
-		}
-		q := d.queue(want.queue)
-		if q.Unserved == nil {
-			q.Unserved = map[string]int64{}
-		}
-		q.Unserved[want.kind] += want.due
-	}
+	return depths.List(workers, queue), nil
 }
 
 //go:embed sql/count_by_status_and_type.sql

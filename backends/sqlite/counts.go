@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	_ "embed"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,52 +54,31 @@ var runningDepthsSQL string
 //go:embed sql/list_working.sql
 var listWorkingSQL string
 
-// depths is QueueDepths at work: what is counted, and what is due that somebody might serve.
-type depths struct {
-	of      map[string]*engine.QueueDepth
-	unmet   []demand
-	workers []engine.Worker
-}
-
-// demand is the due runs of one lane.
-type demand struct {
-	queue, kind  string
-	requirements map[string]string
-	due          int64
-}
-
-func (d *depths) queue(name string) *engine.QueueDepth {
-	if d.of[name] == nil {
-		d.of[name] = &engine.QueueDepth{Queue: name}
-	}
-	return d.of[name]
-}
-
 // QueueDepths counts lane by lane.
 func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
 	return read(ctx, s, "QueueDepths", func(r session) ([]engine.QueueDepth, error) {
-		d := depths{of: map[string]*engine.QueueDepth{}}
-		err := r.query(&laneDepthsSQL, d.addLane,
-			text("namespace", namespace), text("task_queue", queue), instant("now", engine.Micros(now)))
+		var depths engine.Depths
+		err := r.query(&laneDepthsSQL, func(r *row) (err error) {
+			lane := engine.LaneDepth{Queue: r.text(), Type: r.text()}
+			decode(r.text(), &lane.Requirements, &err)
+			lane.Pending, lane.Sleeping, lane.Due, lane.OldestDue = r.num(), r.num(), r.num(), r.time()
+			depths.AddLane(lane)
+			return err
+		}, text("namespace", namespace), text("task_queue", queue), instant("now", engine.Micros(now)))
 		if err == nil {
 			err = r.query(&runningDepthsSQL, func(r *row) error {
-				d.queue(r.text()).Running = r.num()
+				depths.SetRunning(r.text(), r.num())
 				return nil
 			}, text("namespace", namespace), text("task_queue", queue))
 		}
+		var workers []engine.Worker
 		if err == nil {
-			d.workers, err = r.working(namespace)
+			workers, err = r.working(namespace)
 		}
 		if err != nil {
 			return nil, err
 		}
-		d.addWorkers(queue)
-		d.match()
-		var list []engine.QueueDepth
-		for _, name := range slices.Sorted(maps.Keys(d.of)) {
-			list = append(list, *d.of[name])
-		}
-		return list, nil
+		return depths.List(workers, queue), nil
 	})
 }
 
@@ -112,57 +90,6 @@ func (s session) working(namespace string) (workers []engine.Worker, err error) 
 		return err
 	}, text("namespace", namespace))
 	return workers, err
-}
-
-func (d *depths) addLane(r *row) error {
-	var err error
-	want := demand{queue: r.text(), kind: r.text()}
-	decode(r.text(), &want.requirements, &err)
-	q := d.queue(want.queue)
-	q.Pending += r.num()
-	q.Sleeping += r.num()
-	want.due = r.num()
-	oldest := r.time()
-	if want.due > 0 {
-		d.unmet = append(d.unmet, want)
-		if q.OldestDue.IsZero() || oldest.Before(q.OldestDue) {
-			q.OldestDue = oldest
-		}
-	}
-	return err
-}
-
-// addWorkers counts the workers to their queues, or to the one asked for.
-func (d *depths) addWorkers(only string) {
-	for i := range d.workers {
-		for _, name := range d.workers[i].Queues {
-			if only != "" && name != only {
-				continue
-			}
-			q := d.queue(name)
-			if d.workers[i].Status == engine.WorkerOnline {
-				q.OnlineWorkers++
-			}
-		}
-	}
-}
-
-// match sorts out the demand that nobody who is ONLINE serves.
-func (d *depths) match() {
-	for _, want := range d.unmet {
-		served := slices.ContainsFunc(d.workers, func(w engine.Worker) bool {
-			return w.Status == engine.WorkerOnline && slices.Contains(w.Queues, want.queue) && slices.Contains(w.Types, want.kind) &&
-				engine.Meets(w.Offers(), want.requirements)
-		})
-		if served {
-			continue
-		}
-		q := d.queue(want.queue)
-		if q.Unserved == nil {
-			q.Unserved = map[string]int64{}
-		}
-		q.Unserved[want.kind] += want.due
-	}
 }
 
 //go:embed sql/count_by_status_and_type.sql
