@@ -39,6 +39,26 @@ type RegisterWorkerParams struct {
 	Now    time.Time
 }
 
+// New is the worker as the register holds it, of an instance that was not in it.
+func (p *RegisterWorkerParams) New() Worker {
+	w := p.Worker
+	w.Status, w.Reason = WorkerOnline, 0
+	w.Active, w.Completed, w.Failed, w.Stats = 0, 0, 0, WorkerStats{}
+	w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt = p.Now, p.Now, time.Time{}
+	return w
+}
+
+// Again is the worker as the register holds it, of an instance that is in it as known: it keeps its id, its totals and that it drains.
+func (p *RegisterWorkerParams) Again(known *Worker) Worker {
+	w := p.New()
+	if known.Status == WorkerDraining {
+		w.Status = WorkerDraining
+	}
+	w.ID, w.RegisteredAt = known.ID, known.RegisteredAt
+	w.Active, w.Completed, w.Failed, w.Stats = known.Active, known.Completed, known.Failed, known.Stats
+	return w
+}
+
 // HeartbeatParams is a sign of life.
 type HeartbeatParams struct {
 	WorkerID   string

@@ -53,10 +53,7 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (engine.Worker, erro
 			return engine.Worker{}, err
 		}
 	}
-	w := p.Worker
-	w.Status, w.Reason = engine.WorkerOnline, 0
-	w.Active, w.Completed, w.Failed, w.Stats = 0, 0, 0, engine.WorkerStats{}
-	w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt = p.Now, p.Now, time.Time{}
+	w := p.New()
 	t.ringWorker(w.ID)
 	a := profile(&w)
 	a["namespace"], a["instance_id"], a["now"] = w.Namespace, w.InstanceID, micros(p.Now)
@@ -65,13 +62,7 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (engine.Worker, erro
 
 // renewWorker gives an instance its id back.
 func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (engine.Worker, error) {
-	w := p.Worker
-	w.ID, w.Status = known.ID, engine.WorkerOnline
-	if known.Status == engine.WorkerDraining {
-		w.Status = engine.WorkerDraining
-	}
-	w.Reason, w.Active, w.Completed, w.Failed, w.Stats = 0, known.Active, known.Completed, known.Failed, known.Stats
-	w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt = known.RegisteredAt, p.Now, time.Time{}
+	w := p.Again(known)
 	t.ringWorker(w.ID)
 	a := profile(&w)
 	a["status"], a["now"] = int16(w.Status), micros(p.Now)

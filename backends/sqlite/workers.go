@@ -47,10 +47,7 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 				return engine.Worker{}, err
 			}
 		}
-		w := p.Worker
-		w.Status, w.Reason = engine.WorkerOnline, 0
-		w.Active, w.Completed, w.Failed, w.Stats = 0, 0, 0, engine.WorkerStats{}
-		w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt = p.Now, p.Now, time.Time{}
+		w := p.New()
 		t.ringWorker(w.ID)
 		_, err = t.exec(&insertWorkerSQL, append(profile(&w), text("namespace", w.Namespace), text("instance_id", w.InstanceID), instant("now", p.Now))...)
 		return w, err
@@ -59,13 +56,7 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 
 // renewWorker gives an instance its id back.
 func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (engine.Worker, error) {
-	w := p.Worker
-	w.ID, w.Status = known.ID, engine.WorkerOnline
-	if known.Status == engine.WorkerDraining {
-		w.Status = engine.WorkerDraining
-	}
-	w.Reason, w.Active, w.Completed, w.Failed, w.Stats = 0, known.Active, known.Completed, known.Failed, known.Stats
-	w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt = known.RegisteredAt, p.Now, time.Time{}
+	w := p.Again(known)
 	_, err := t.exec(&renewWorkerSQL, append(profile(&w), num("status", w.Status), instant("now", p.Now))...)
 	return w, err
 }

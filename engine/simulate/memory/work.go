@@ -205,19 +205,12 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 
 func (t *tx) register(p *engine.RegisterWorkerParams) (engine.Worker, error) {
 	t.useNamespace(p.Worker.Namespace, p.Now)
-	w := p.Worker
-	w.Status, w.Reason, w.LastHeartbeatAt, w.DeregisteredAt = engine.WorkerOnline, 0, p.Now, time.Time{}
+	w := p.New()
 	instance := t.workersBy(func(k *engine.Worker) bool {
 		return k.Namespace == w.Namespace && k.InstanceID == w.InstanceID && w.InstanceID != ""
 	})
 	if len(instance) > 0 {
-		known := instance[0]
-		w.ID, w.RegisteredAt = known.ID, known.RegisteredAt
-		w.Active, w.Completed, w.Failed, w.Stats = known.Active, known.Completed, known.Failed, known.Stats
-		if known.Status == engine.WorkerDraining {
-			w.Status = engine.WorkerDraining
-		}
-		return t.keepWorker(w), nil
+		return t.keepWorker(p.Again(&instance[0])), nil
 	}
 	if taken := t.db.workers[w.ID]; taken != nil {
 		if taken.Status != engine.WorkerOffline {
@@ -227,7 +220,6 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (engine.Worker, error) {
 			return engine.Worker{}, err
 		}
 	}
-	w.Active, w.Completed, w.Failed, w.Stats, w.RegisteredAt = 0, 0, 0, engine.WorkerStats{}, p.Now
 	return t.keepWorker(w), nil
 }
 
