@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// What a copy has made of this database stands in the table standing, under the names of engine.StandingMoved and its neighbours. While rows are
+// on their way in or out, and after they have gone, a fence of triggers refuses every write to what is copied but the copy's own.
+
+//go:embed sql/get_standing_value.sql
+var getStandingValueSQL string
+
+// Standing is what the database says of itself.
+func (e *End) Standing(ctx context.Context, name string) (value string, err error) {
+	err = e.control.QueryRow(ctx, getStandingValueSQL, args{"name": name}).Scan(&value)
+	return value, translate("read how the database stands", err)
+}
+
+const (
+	fencePatience = 30 * time.Second // with those who use the tables
+	fenceLock     = "2s"             // for as long as which others wait behind us at a time
+)
+
+// patiently calls do in a transaction that has these tables locked, as soon as those who use them let go.
+func (e *End) patiently(ctx context.Context, doing, mode string, tables []engine.CopyTable, do func(tx pgx.Tx, names []string) error) error {
+	if err := e.rest(ctx); err != nil {
+		return translate(doing, err)
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = quoted(t.Name)
+	}
+	for deadline := time.Now().Add(fencePatience); ; {
+		err := pgx.BeginFunc(ctx, e.control, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "set local lock_timeout = '"+fenceLock+"'"); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "lock table "+strings.Join(names, ", ")+" in "+mode+" mode"); err != nil {
+				return err
+			}
+			return do(tx, names)
+		})
+		switch {
+		case errors.Is(err, engine.ErrCopyNotEmpty), errors.Is(err, engine.ErrCopyRival):
+			return err
+		case sqlState(err) == codeUnique: // the standing of a rival
+			return engine.ErrCopyRival
+		case err == nil || !retryable(err) || time.Now().After(deadline) || !pause(ctx, 1):
+			return translate(doing, err)
+		}
+	}
+}
+
+// rest ends the reading, which would keep the tables from being changed.
+func (e *End) rest(ctx context.Context) error {
+	if e.reader == nil {
+		return nil
+	}
+	err := e.reader.Close(ctx)
+	e.reader = nil
+	return err
+}
+
+// Fence refuses every write of another session to a table that is copied, whatever program asks. It waits for those that have begun.
+func (e *End) Fence(ctx context.Context, f engine.CopyFence) error {
+	tables, err := e.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	return e.patiently(ctx, "fence the database", "share row exclusive", tables, func(tx pgx.Tx, names []string) error {
+		return fence(ctx, tx, names, f)
+	})
+}
+
+//go:embed sql/insert_standing.sql
+var insertStandingSQL string
+
+func fence(ctx context.Context, tx pgx.Tx, names []string, f engine.CopyFence) error {
+	if f.Standing == engine.StandingFilling {
+		for _, name := range names {
+			var some bool
+			if err := tx.QueryRow(ctx, "select exists (select from "+name+")").Scan(&some); err != nil {
+				return err
+			}
+			if some {
+				return engine.ErrCopyNotEmpty
+			}
+		}
+	}
+	_, err := tx.Exec(ctx, insertStandingSQL, args{"name": f.Standing, "value": f.Value, "at": f.At.UnixMicro()})
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, composeFence(names, f))
+	return err
+}
+
+// composeFence is statement triggers, which cost a write nothing where there is none, and which a copy passes that names itself.
+func composeFence(names []string, f engine.CopyFence) string {
+	var script strings.Builder
+	fmt.Fprintf(&script, `
+create or replace function fence_refuses() returns trigger language plpgsql as $$
+begin
+	if current_setting('kagzi.copy', true) is distinct from tg_argv[0] then
+		raise exception using errcode = '%s', message = tg_argv[1];
+	end if;
+	return null;
+end $$;
+`, codeFenced)
+	for _, name := range names {
+		fmt.Fprintf(&script, "create trigger fence before insert or update or delete or truncate on %s for each statement execute function fence_refuses(%s, %s);\n",
+			name, quotedText(f.Copy), quotedText(f.Why))
+	}
+	return script.String()
+}
+
+//go:embed sql/amend_standing.sql
+var amendStandingSQL string
+
+//go:embed sql/end_standing.sql
+var endStandingSQL string
+
+//go:embed sql/drop_standing.sql
+var dropStandingSQL string
+
+//go:embed sql/turn_standing.sql
+var turnStandingSQL string
+
+// changeStanding wants a statement about the standing to have found it as it was.
+func changeStanding(ctx context.Context, tx pgx.Tx, statement string, a args) error {
+	tag, err := tx.Exec(ctx, statement, a)
+	if err == nil && tag.RowsAffected() != 1 {
+		return engine.ErrCopyRival
+	}
+	return err
+}
+
+// Unfence lets others write again.
+func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
+	tables, err := e.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	return e.patiently(ctx, "take the fence off", "access exclusive", tables, func(tx pgx.Tx, names []string) error {
+		if err := endStanding(ctx, tx, standing, old, copied); err != nil {
+			return err
+		}
+		var script strings.Builder
+		for _, name := range names {
+			fmt.Fprintf(&script, "drop trigger if exists fence on %s;\n", name)
+		}
+		script.WriteString("drop function if exists fence_refuses();\n")
+		_, err := tx.Exec(ctx, script.String())
+		return err
+	})
+}
+
+// endStanding takes a standing away, or turns it into that of a whole copy.
+func endStanding(ctx context.Context, tx pgx.Tx, standing, old, copied string) error {
+	if copied == "" {
+		return changeStanding(ctx, tx, endStandingSQL, args{"name": standing, "old": old})
+	}
+	if _, err := tx.Exec(ctx, dropStandingSQL, args{"name": engine.StandingCopied}); err != nil {
+		return err
+	}
+	return changeStanding(ctx, tx, turnStandingSQL, args{"name": standing, "old": old, "new_name": engine.StandingCopied, "new": copied})
+}
+
+// Amend changes how the database stands.
+func (e *End) Amend(ctx context.Context, standing, old, new string) error {
+	return e.transact(ctx, "note how the database stands", func(tx pgx.Tx) error {
+		return changeStanding(ctx, tx, amendStandingSQL, args{"name": standing, "old": old, "new": new})
+	})
+}
+
+//go:embed sql/has_standing.sql
+var hasStandingSQL string
+
+//go:embed sql/refusing_standing.sql
+var refusingStandingSQL string
+
+// refuseMoved refuses a database whose rows have gone to another one, or are still on their way into it.
+func refuseMoved(ctx context.Context, conn *pgx.Conn) error {
+	var refusal error
+	err := refusing(ctx, conn, func(name, value string) { refusal = engine.ServingRefused(name, value) })
+	return errors.Join(err, refusal)
+}
+
+// refusing tells why the database is not to be served, if it is not.
+func refusing(ctx context.Context, conn *pgx.Conn, tell func(name, value string)) error {
+	var known bool
+	if err := conn.QueryRow(ctx, hasStandingSQL).Scan(&known); err != nil || !known {
+		return translate("read how the database stands", err)
+	}
+	var name, value string
+	err := conn.QueryRow(ctx, refusingStandingSQL).Scan(&name, &value)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		tell(name, value)
+	}
+	return translate("read how the database stands", err)
+}
