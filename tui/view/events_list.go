@@ -60,28 +60,11 @@ func (l *eventList) move(n int, rows *eventRows) {
 
 // key moves the cursor as tables do; false when the key means nothing.
 func (l *eventList) key(name string, rows *eventRows) bool {
-	page := max(l.page-1, 1)
-	switch name {
-	case "j", "down":
-		l.move(1, rows)
-	case "k", "up":
-		l.move(-1, rows)
-	case "pgdn":
-		l.move(page, rows)
-	case "pgup":
-		l.move(-page, rows)
-	case "ctrl-d":
-		l.move(max(page/2, 1), rows)
-	case "ctrl-u":
-		l.move(-max(page/2, 1), rows)
-	case "g", "home":
-		l.move(-len(rows.list), rows)
-	case "G", "end":
-		l.move(len(rows.list), rows)
-	default:
-		return false
+	n, ok := widget.MovesBy(name, len(rows.list), l.page)
+	if ok {
+		l.move(n, rows)
 	}
-	return true
+	return ok
 }
 
 // point puts the cursor on the event at a line of the screen.

@@ -152,18 +152,7 @@ func (f *formField) set(value string) {
 }
 
 // guess looks for what could complete the text.
-func (f *formField) guess() {
-	f.ghost = ""
-	if f.Complete == nil || f.input.cursor < len(f.input.text) {
-		return
-	}
-	for _, candidate := range f.Complete(f.input.text) {
-		if rest, ok := strings.CutPrefix(candidate, f.input.text); ok && rest != "" {
-			f.ghost = rest
-			return
-		}
-	}
-}
+func (f *formField) guess() { f.ghost = f.input.rest(f.Complete) }
 
 var (
 	errRequired = errors.New("this is needed")

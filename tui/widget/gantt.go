@@ -146,10 +146,7 @@ func (g *Gantt) move(to int) {
 
 // settle keeps the cursor within the lanes and the screen around the cursor.
 func (g *Gantt) settle() {
-	g.selected = max(min(g.selected, len(g.lanes)-1), 0)
-	height := max(g.height, 1)
-	g.offset = min(max(g.offset, g.selected-height+1), g.selected)
-	g.offset = max(min(g.offset, len(g.lanes)-height), 0)
+	g.selected, g.offset = inView(g.selected, g.offset, len(g.lanes), g.height)
 }
 
 // InputHandler moves, zooms and opens.
@@ -159,30 +156,16 @@ func (g *Gantt) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 
 // Key does what a key means to the timeline; ok is false when it means nothing.
 func (g *Gantt) Key(event *tcell.EventKey) (ok bool) {
-	page := max(g.height-1, 1)
-	switch KeyName(event) {
-	case "j", "down":
-		g.move(g.selected + 1)
-	case "k", "up":
-		g.move(g.selected - 1)
-	case "g", "home":
-		g.move(0)
-	case "G", "end":
-		g.move(len(g.lanes) - 1)
-	case "pgdn":
-		g.move(g.selected + page)
-	case "pgup":
-		g.move(g.selected - page)
-	case "ctrl-d":
-		g.move(g.selected + max(page/2, 1))
-	case "ctrl-u":
-		g.move(g.selected - max(page/2, 1))
-	case "enter":
-		if lane, ok := g.Selected(); ok && g.enter != nil {
-			g.enter(lane)
-		}
-	default:
-		return g.timeKey(KeyName(event))
+	key := KeyName(event)
+	if rows, ok := MovesBy(key, len(g.lanes), g.height); ok {
+		g.move(g.selected + rows)
+		return true
+	}
+	if key != "enter" {
+		return g.timeKey(key)
+	}
+	if lane, ok := g.Selected(); ok && g.enter != nil {
+		g.enter(lane)
 	}
 	return true
 }

@@ -24,6 +24,20 @@ type input struct {
 // set replaces the text and puts the cursor behind it.
 func (e *input) set(text string) { e.text, e.cursor = text, len(text) }
 
+// rest is what is still to be typed of the first text that complete knows to go on where this one ends; empty when there is none, when complete
+// is nil, or when the cursor is not at the end.
+func (e *input) rest(complete func(text string) []string) string {
+	if complete == nil || e.cursor < len(e.text) {
+		return ""
+	}
+	for _, candidate := range complete(e.text) {
+		if rest, ok := strings.CutPrefix(candidate, e.text); ok && rest != "" {
+			return rest
+		}
+	}
+	return ""
+}
+
 // insert writes text at the cursor. Line ends and tabs become blanks, other control characters nothing: no key can type them.
 func (e *input) insert(text string) {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")

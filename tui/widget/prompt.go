@@ -1,8 +1,6 @@
 package widget
 
 import (
-	"strings"
-
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
 
@@ -51,18 +49,7 @@ func (p *Prompt) SetHistory(history []string) { p.history, p.at = history, len(h
 func (p *Prompt) Error(problem string) { p.problem = problem }
 
 // guess looks for what could complete the text.
-func (p *Prompt) guess() {
-	p.ghost = ""
-	if p.Complete == nil || p.input.cursor < len(p.input.text) {
-		return
-	}
-	for _, candidate := range p.Complete(p.input.text) {
-		if rest, ok := strings.CutPrefix(candidate, p.input.text); ok && rest != "" {
-			p.ghost = rest
-			return
-		}
-	}
-}
+func (p *Prompt) guess() { p.ghost = p.input.rest(p.Complete) }
 
 func (p *Prompt) changed() {
 	p.problem = ""

@@ -172,9 +172,7 @@ func (t *Table) Top() {
 
 // scroll moves the screen so that the cursor is on it.
 func (t *Table) scroll() {
-	height := max(t.height, 1)
-	t.offset = min(max(t.offset, t.selected-height+1), t.selected)
-	t.offset = max(min(t.offset, t.rows.Len()-height), 0)
+	t.selected, t.offset = inView(t.selected, t.offset, t.rows.Len(), t.height)
 	t.line = t.selected - t.offset
 }
 
@@ -282,25 +280,11 @@ func (t *Table) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 // Key does what a key means to the table; ok is false when it means nothing.
 func (t *Table) Key(event *tcell.EventKey) (ok bool) {
 	t.settle()
-	page := max(t.height-1, 1)
 	t.follow = false
-	switch KeyName(event) {
-	case "j", "down":
-		t.Go(t.selected + 1)
-	case "k", "up":
-		t.Go(t.selected - 1)
+	key := KeyName(event)
+	switch key {
 	case "g", "home":
 		t.Top()
-	case "G", "end":
-		t.Go(t.rows.Len() - 1)
-	case "ctrl-d":
-		t.Go(t.selected + max(page/2, 1))
-	case "ctrl-u":
-		t.Go(t.selected - max(page/2, 1))
-	case "pgdn":
-		t.Go(t.selected + page)
-	case "pgup":
-		t.Go(t.selected - page)
 	case "l", "right":
 		t.left = min(t.left+1, len(t.columns)-1)
 	case "h", "left":
@@ -310,7 +294,11 @@ func (t *Table) Key(event *tcell.EventKey) (ok bool) {
 			t.Opened(id)
 		}
 	default:
-		return false
+		rows, ok := MovesBy(key, t.rows.Len(), t.height)
+		if ok {
+			t.Go(t.selected + rows)
+		}
+		return ok
 	}
 	return true
 }

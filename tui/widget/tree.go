@@ -142,10 +142,7 @@ func (t *Tree) move(to int) {
 
 // settle keeps the cursor within the rows and the screen around the cursor.
 func (t *Tree) settle() {
-	t.cursor = max(min(t.cursor, len(t.flat)-1), 0)
-	height := max(t.height, 1)
-	t.offset = min(max(t.offset, t.cursor-height+1), t.cursor)
-	t.offset = max(min(t.offset, len(t.flat)-height), 0)
+	t.cursor, t.offset = inView(t.cursor, t.offset, len(t.flat), t.height)
 }
 
 // Draw draws the rows that are on the screen.

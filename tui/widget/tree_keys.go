@@ -12,24 +12,8 @@ func (t *Tree) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 
 // Key does what a key means to the tree; ok is false when it means nothing.
 func (t *Tree) Key(event *tcell.EventKey) (ok bool) {
-	page := max(t.height-1, 1)
-	switch KeyName(event) {
-	case "j", "down":
-		t.move(t.cursor + 1)
-	case "k", "up":
-		t.move(t.cursor - 1)
-	case "g", "home":
-		t.move(0)
-	case "G", "end":
-		t.move(len(t.flat) - 1)
-	case "pgdn":
-		t.move(t.cursor + page)
-	case "pgup":
-		t.move(t.cursor - page)
-	case "ctrl-d":
-		t.move(t.cursor + max(page/2, 1))
-	case "ctrl-u":
-		t.move(t.cursor - max(page/2, 1))
+	key := KeyName(event)
+	switch key {
 	case "[":
 		t.FoldAll(true)
 	case "]":
@@ -43,7 +27,11 @@ func (t *Tree) Key(event *tcell.EventKey) (ok bool) {
 	case "l", "right":
 		t.in()
 	default:
-		return false
+		rows, ok := MovesBy(key, len(t.flat), t.height)
+		if ok {
+			t.move(t.cursor + rows)
+		}
+		return ok
 	}
 	return true
 }
