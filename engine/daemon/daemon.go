@@ -163,21 +163,9 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	}
 	p.tellHolder(p.opened.listen)
 
-	options := server.Options{
-		Log: log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
-		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
-		Events: p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
-	}
-	if p.certs != nil {
-		options.TLS = p.certs.RPC()
-	}
-	spans, err := tracing(ctx, c.Version, log)
+	options, err := p.serverOptions(ctx, &at, warnings)
 	if err != nil {
 		return Ready{}, err
-	}
-	if spans != nil {
-		options.Tracer = spans.Tracer("github.com/kagzi/kagzi/engine/server")
-		p.parts.start("tracer", func(ctx context.Context) error { return trace(ctx, spans) })
 	}
 	dispatcher := dispatch.New(p.store, log)
 	copies, err := p.newBackups()
@@ -219,6 +207,28 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
 		Database: description, Version: c.Version,
 	}, nil
+}
+
+// serverOptions is how the settings want the server, which may take a part of its own: the tracer.
+func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []string) (server.Options, error) {
+	c := p.config.Load()
+	options := server.Options{
+		Log: p.log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
+		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
+		Events: p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
+	}
+	if p.certs != nil {
+		options.TLS = p.certs.RPC()
+	}
+	spans, err := tracing(ctx, c.Version, p.log)
+	if err != nil {
+		return server.Options{}, err
+	}
+	if spans != nil {
+		options.Tracer = spans.Tracer("github.com/kagzi/kagzi/engine/server")
+		p.parts.start("tracer", func(ctx context.Context) error { return trace(ctx, spans) })
+	}
+	return options, nil
 }
 
 // netFor is the coordinator's safety net: none where no ring can be lost.

@@ -7,7 +7,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// call is the way from an operation of the session to the one of the unary call.
+// call carries out an operation of the session, unless it builds on one that was refused.
 func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (answer *kagziv1.SessionResponse, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -23,6 +23,11 @@ func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (an
 	if request.After > 0 && w.refused.has(request.After) {
 		return nil, engine.ErrBehindRefused
 	}
+	return w.route(ctx, request)
+}
+
+// route is the way from an operation of the session to the one of the unary call.
+func (w *session) route(ctx context.Context, request *kagziv1.SessionRequest) (*kagziv1.SessionResponse, error) {
 	s := w.server
 	switch op := request.Operation.(type) {
 	case *kagziv1.SessionRequest_Credit:
