@@ -111,7 +111,7 @@ var countSchedulesByEnabledSQL string
 //go:embed sql/oldest_due.sql
 var oldestDueSQL string
 
-// Stats scans.
+// Stats counts the rows themselves, which takes a scan.
 func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
 	out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
 	batch := &pgx.Batch{}
@@ -168,7 +168,7 @@ var listTypesBackSQL = strings.Replace(listTypesSQL, "order by r.workflow_type a
 //go:embed sql/count_types.sql
 var countTypesSQL string
 
-// ListTypes scans.
+// ListTypes takes a scan of the namespace: types have no table of their own.
 func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) (types []engine.TypeInfo, info engine.PageInfo, err error) {
 	statement := listTypesSQL
 	if p.Before != nil {

@@ -97,9 +97,9 @@ func (c *claim) passIn(t *tx, found *look) (gated int, err error) {
 		gated = len(gone)
 	}
 	if len(taken) > 0 {
-		err = c.takeChosen(t, taken, grants, found)
+		c.takeChosen(t, taken, grants, found)
 	}
-	return gated, err
+	return gated, nil
 }
 
 // heads is what is due, in order, and what is free, both without locks.
@@ -194,8 +194,8 @@ func considered(heads []head, taken, waiting []engine.ID) int {
 	return 0
 }
 
-// takeChosen claims what was chosen, in its order, for the grants in theirs.
-func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.Grant, found *look) error {
+// takeChosen adds to the batch the claim of what was chosen, in its order, for the grants in theirs.
+func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.Grant, found *look) {
 	workers, tokens := grantArrays(grants)
 	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens, "now": micros(c.p.Now)})
 	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {
@@ -211,5 +211,4 @@ func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.Grant, fou
 		}
 		return rows.Err()
 	})
-	return nil
 }

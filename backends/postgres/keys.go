@@ -38,7 +38,7 @@ func (s *Store) RevokeKey(_ context.Context, p engine.RevokeKeyParams) (engine.A
 //go:embed sql/keyring.sql
 var keyringSQL string
 
-// Keyring is by id.
+// Keyring is the keys that are not revoked, by id.
 func (s *Store) Keyring(ctx context.Context) (keys []engine.APIKey, err error) {
 	err = s.view(ctx, "read the keys", func(ctx context.Context) error {
 		rows, err := s.views.Query(ctx, keyringSQL)

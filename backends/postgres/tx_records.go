@@ -13,7 +13,7 @@ import (
 //go:embed sql/get_receipt.sql
 var getReceiptSQL string
 
-// Receipt is for repetitions.
+// Receipt is looked for only when a call is repeated.
 func (t *tx) Receipt(run engine.ID, token engine.Token) (r ledger.Receipt, err error) {
 	_, err = t.found(getReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run)}, &r.Verb, &r.Content, timeOf(&r.RetryAt))
 	return r, err
@@ -22,7 +22,7 @@ func (t *tx) Receipt(run engine.ID, token engine.Token) (r ledger.Receipt, err e
 //go:embed sql/insert_receipt.sql
 var insertReceiptSQL string
 
-// LeaveReceipt puts it in the place of an earlier one.
+// LeaveReceipt puts the receipt in the place of an earlier one of the same lease.
 func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, r ledger.Receipt) error {
 	return t.queue(insertReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run), "verb": r.Verb, "content": r.Content,
 		"retry_at": microsOrNull(r.RetryAt)})
@@ -44,7 +44,7 @@ func (t *tx) NextSignal(run engine.ID, name string) (*engine.Signal, error) {
 //go:embed sql/get_signal.sql
 var getSignalSQL string
 
-// SignalByID is for repetitions.
+// SignalByID is asked when a sender repeats a signal.
 func (t *tx) SignalByID(run engine.ID, signalID string) (*engine.Signal, error) {
 	return t.oneSignal(getSignalSQL, args{"run_id": [16]byte(run), "signal_id": signalID})
 }
@@ -173,7 +173,7 @@ func (t *tx) APIKey(id engine.ID) (*engine.APIKey, error) {
 //go:embed sql/get_api_key_by_name.sql
 var getAPIKeyByNameSQL string
 
-// APIKeyNamed likewise.
+// APIKeyNamed is exact under the same lock.
 func (t *tx) APIKeyNamed(name string) (*engine.APIKey, error) {
 	return t.oneAPIKey(getAPIKeyByNameSQL, args{"name": name})
 }
@@ -190,7 +190,7 @@ func (t *tx) oneAPIKey(statement string, a args) (*engine.APIKey, error) {
 //go:embed sql/tally_api_keys.sql
 var tallyAPIKeysSQL string
 
-// CountAPIKeys likewise.
+// CountAPIKeys is exact under the same lock.
 func (t *tx) CountAPIKeys() (all, lasting int, err error) {
 	_, err = t.found(tallyAPIKeysSQL, args{}, &all, &lasting)
 	return all, lasting, err

@@ -167,7 +167,7 @@ func (t *tx) OpenExternal(namespace, externalID string) (id engine.ID, err error
 //go:embed sql/requested.sql
 var requestedSQL string
 
-// Requested looks only, likewise.
+// Requested looks only, as OpenExternal does.
 func (t *tx) Requested(namespace, requestID string) (id engine.ID, err error) {
 	_, err = t.found(requestedSQL, args{"namespace": namespace, "request_id": requestID}, idOf(&id))
 	return id, err

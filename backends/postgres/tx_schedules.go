@@ -28,7 +28,7 @@ func (t *tx) Schedule(namespace, ref string) (*engine.Schedule, error) {
 //go:embed sql/get_schedule_by_request.sql
 var getScheduleByRequestSQL string
 
-// ScheduleByRequest is for repetitions.
+// ScheduleByRequest is asked when a client repeats the making of a schedule.
 func (t *tx) ScheduleByRequest(namespace, requestID string) (*engine.Schedule, error) {
 	return t.oneSchedule(getScheduleByRequestSQL, args{"namespace": namespace, "request_id": requestID})
 }

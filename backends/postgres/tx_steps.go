@@ -30,7 +30,7 @@ func (t *tx) Attempt(run engine.ID, ref engine.StepRef) (*engine.Step, error) {
 //go:embed sql/get_attempt_of_lease.sql
 var getAttemptOfLeaseSQL string
 
-// AttemptOf is for repetitions.
+// AttemptOf is asked when a worker repeats what it wrote.
 func (t *tx) AttemptOf(run engine.ID, name string, token engine.Token) (*engine.Step, error) {
 	return t.oneStep(getAttemptOfLeaseSQL, args{"run_id": [16]byte(run), "name": name, "token": [16]byte(token)})
 }

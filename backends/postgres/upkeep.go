@@ -13,7 +13,7 @@ import (
 //go:embed sql/list_live_workers.sql
 var listLiveWorkersSQL string
 
-// LiveWorkers is by id.
+// LiveWorkers is the workers that are not OFFLINE, by id.
 func (s *Store) LiveWorkers(ctx context.Context) (live []engine.LiveWorker, err error) {
 	err = s.view(ctx, "list the live workers", func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, listLiveWorkersSQL)

@@ -177,7 +177,7 @@ func statusArray(list []engine.RunStatus) []int16 {
 //go:embed sql/list_handlers.sql
 var listHandlersSQL string
 
-// ListHandlers is by id.
+// ListHandlers is the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "list the handlers of a run", listHandlersSQL, args{"namespace": namespace, "run_id": [16]byte(run)})
 }
@@ -185,7 +185,7 @@ func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.I
 //go:embed sql/list_retries.sql
 var listRetriesSQL string
 
-// ListRetries is by id.
+// ListRetries is the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "list the retries of a run", listRetriesSQL, args{"namespace": namespace, "run_id": [16]byte(run)})
 }

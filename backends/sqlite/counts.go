@@ -104,7 +104,7 @@ var countSchedulesByEnabledSQL string
 //go:embed sql/oldest_due.sql
 var oldestDueSQL string
 
-// Stats scans.
+// Stats counts the rows themselves, which takes a scan.
 func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
 	return read(ctx, s, "Stats", func(r session) (engine.Stats, error) {
 		out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
@@ -152,7 +152,7 @@ var listTypesBackSQL = strings.Replace(listTypesSQL, "order by r.workflow_type a
 //go:embed sql/count_types.sql
 var countTypesSQL string
 
-// ListTypes scans.
+// ListTypes takes a scan of the namespace: types have no table of their own.
 func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
 	return list(ctx, s, "ListTypes", p, listing[engine.TypeInfo]{
 		forth: &listTypesSQL, back: &listTypesBackSQL, count: &countTypesSQL, read: readType,

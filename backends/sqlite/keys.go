@@ -24,7 +24,7 @@ func (s *Store) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine
 //go:embed sql/keyring.sql
 var keyringSQL string
 
-// Keyring is by id.
+// Keyring is the keys that are not revoked, by id.
 func (s *Store) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	return read(ctx, s, "Keyring", func(r session) (keys []engine.APIKey, err error) {
 		err = r.query(&keyringSQL, func(r *row) error {

@@ -11,7 +11,7 @@ import (
 //go:embed sql/list_live_workers.sql
 var listLiveWorkersSQL string
 
-// LiveWorkers is by id.
+// LiveWorkers is the workers that are not OFFLINE, by id.
 func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 	return read(ctx, s, "LiveWorkers", func(r session) (live []engine.LiveWorker, err error) {
 		err = r.query(&listLiveWorkersSQL, func(r *row) error {

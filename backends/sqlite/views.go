@@ -130,7 +130,7 @@ func filterArgs(f *engine.RunFilter) []arg {
 //go:embed sql/list_handlers.sql
 var listHandlersSQL string
 
-// ListHandlers is by id.
+// ListHandlers is the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "ListHandlers", &listHandlersSQL, text("namespace", namespace), idArg("run_id", run))
 }
@@ -138,7 +138,7 @@ func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.I
 //go:embed sql/list_retries.sql
 var listRetriesSQL string
 
-// ListRetries is by id.
+// ListRetries is the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "ListRetries", &listRetriesSQL, text("namespace", namespace), idArg("run_id", run))
 }

@@ -69,14 +69,14 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 	for i, s := range f.status {
 		f.status[i] = strings.ToUpper(s)
 	}
-	add := func(field filter.Field, op filter.Op, key string, values ...string) {
+	add := func(field filter.Field, op filter.Op, values ...string) {
 		if len(values) > 0 && values[0] != "" {
-			all = append(all, filter.Condition{Field: field, Op: op, Key: key, Values: values})
+			all = append(all, filter.Condition{Field: field, Op: op, Values: values})
 		}
 	}
-	add(filter.Status, filter.In, "", f.status...)
-	add(filter.Type, filter.In, "", f.types...)
-	add(filter.Queue, filter.In, "", f.queues...)
+	add(filter.Status, filter.In, f.status...)
+	add(filter.Type, filter.In, f.types...)
+	add(filter.Queue, filter.In, f.queues...)
 	for k, v := range f.tags {
 		all = append(all, filter.Condition{Field: filter.Tag, Key: k, Op: filter.Equal, Values: []string{v}})
 	}
@@ -88,13 +88,13 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 		if _, err := filter.ParseTime(past(bound.text), time.Time{}); bound.text != "" && err != nil {
 			return nil, usagef("--%s %q: %w", bound.flag, bound.text, err)
 		}
-		add(filter.Created, bound.op, "", past(bound.text))
+		add(filter.Created, bound.op, past(bound.text))
 	}
-	add(filter.ExternalID, filter.Equal, "", f.externalID)
-	add(filter.Search, filter.Equal, "", f.search)
-	add(filter.Schedule, filter.Equal, "", f.schedule)
-	add(filter.Parent, filter.Equal, "", f.parent)
-	add(filter.Worker, filter.Equal, "", f.worker)
+	add(filter.ExternalID, filter.Equal, f.externalID)
+	add(filter.Search, filter.Equal, f.search)
+	add(filter.Schedule, filter.Equal, f.schedule)
+	add(filter.Parent, filter.Equal, f.parent)
+	add(filter.Worker, filter.Equal, f.worker)
 	return all, nil
 }
 

@@ -99,8 +99,8 @@ func (w *window) covers(id string) bool {
 // above says that a run is newer than all that were ever loaded.
 func (w *window) above(id string) bool { return w.top() && id > w.pages[0].high }
 
-// put brings a run that the window covers to its place; old is what stood there.
-func (w *window) put(r *kagziv1.Workflow) (old *kagziv1.Workflow) {
+// put brings a run that the window covers to its place.
+func (w *window) put(r *kagziv1.Workflow) {
 	id := r.GetRunId()
 	p := w.pages[len(w.pages)-1]
 	for _, other := range w.pages {
@@ -115,11 +115,10 @@ func (w *window) put(r *kagziv1.Workflow) (old *kagziv1.Workflow) {
 	}
 	i, found := p.place(id)
 	if found {
-		old, p.runs[i] = p.runs[i], r
-		return old
+		p.runs[i] = r
+		return
 	}
 	p.runs = slices.Insert(p.runs, i, r)
-	return nil
 }
 
 // get is a run by its id; nil when it is not loaded.

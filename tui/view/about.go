@@ -194,7 +194,7 @@ func (p *about) Rows() (titles []string, rows [][]string) {
 	return []string{"FACT", "VALUE"}, rows
 }
 
-// JSON is likewise.
+// JSON is the same choice, as JSON.
 func (p *about) JSON() ([]byte, error) {
 	if p.focused().messages != nil {
 		raw, err := render.JSON(render.Documents(p.focused().messages()), "  ")

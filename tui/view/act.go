@@ -166,15 +166,12 @@ func (a *App) again() error {
 }
 
 // form lays a form over the page. submit gets the values; what it refuses can be changed. A field named input is edited in the person's editor.
-func (a *App) form(title, label string, fields []widget.Field, submit func(values map[string]string) error) *widget.Form {
+func (a *App) form(title, label string, fields []widget.Field, submit func(values map[string]string) error) {
 	f := widget.NewForm(a.theme, title, fields)
 	f.SubmitLabel = label
 	o := &over{primitive: f, place: wholeScreen, hints: formHints(label)}
 	f.Cancel = func() { a.lift(o) }
-	f.Edit = func(current []byte) ([]byte, error) {
-		edited, _, err := a.edit(current)
-		return edited, err
-	}
+	f.Edit = a.edit
 	f.Submit = func(values map[string]string) {
 		a.lift(o)
 		if err := submit(values); err != nil {
@@ -183,7 +180,6 @@ func (a *App) form(title, label string, fields []widget.Field, submit func(value
 		}
 	}
 	a.lay(o)
-	return f
 }
 
 // fieldError is what is wrong with one field of a form.

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,35 +8,31 @@ import (
 	"runtime"
 )
 
-// edit gives the terminal to the person's editor with a text and is what became of it. changed is false when it was left as it was.
-func (a *App) edit(text []byte) (edited []byte, changed bool, err error) {
+// edit gives the terminal to the person's editor with a text and is what became of it.
+func (a *App) edit(text []byte) ([]byte, error) {
 	name := a.editor()
 	words := split(name)
 	if len(words) == 0 {
-		return nil, false, errors.New("no editor: set EDITOR")
+		return nil, errors.New("no editor: set EDITOR")
 	}
 	f, err := os.CreateTemp("", "kagzi-*.json")
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	command := exec.CommandContext(a.ctx, words[0], append(words[1:], f.Name())...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if !a.tv.Suspend(func() { err = command.Run() }) {
-		return nil, false, errors.New("the terminal cannot be given to an editor here")
+		return nil, errors.New("the terminal cannot be given to an editor here")
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	edited, err = os.ReadFile(f.Name())
-	if err != nil {
-		return nil, false, err
-	}
-	return edited, !bytes.Equal(edited, text), nil
+	return os.ReadFile(f.Name())
 }
 
 // editor is the person's, as everywhere: VISUAL, EDITOR, or what every system has.

@@ -34,11 +34,7 @@ func (a *App) fill(title, label string, fields []widget.Field, f filling) *filli
 	p := &f
 	p.over = &over{primitive: p.form, place: wholeScreen, hints: formHints(label)}
 	p.form.SubmitLabel = label
-	p.form.Submit, p.form.Cancel = p.submit, p.close
-	p.form.Edit = func(current []byte) ([]byte, error) {
-		edited, _, err := a.edit(current)
-		return edited, err
-	}
+	p.form.Submit, p.form.Cancel, p.form.Edit = p.submit, p.close, a.edit
 	a.lay(p.over)
 	return p
 }

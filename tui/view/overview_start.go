@@ -10,7 +10,7 @@ import (
 
 // drawStart says what to do with a namespace in which there is nothing yet.
 func (p *overviewPage) drawStart(c widget.Canvas) {
-	lines := p.startLines(c.W)
+	lines := p.startLines()
 	width := 0
 	for _, line := range lines {
 		width = max(width, line.Width())
@@ -22,7 +22,7 @@ func (p *overviewPage) drawStart(c widget.Canvas) {
 }
 
 // startLines are three commands to begin with, and what is wrong.
-func (p *overviewPage) startLines(width int) []widget.Line {
+func (p *overviewPage) startLines() []widget.Line {
 	where := ""
 	if p.app.options.Address != tui.DefaultAddress {
 		where += " --address " + p.app.options.Address

@@ -64,13 +64,13 @@ func nameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("._:/-", c) >= 0
 }
 
-func checkNamespace(field, name string) error {
+func checkNamespace(name string) error {
 	if name == "" || len(name) > 63 {
-		return invalid(field, "must have 1 to 63 characters, got %d", len(name))
+		return invalid("namespace", "must have 1 to 63 characters, got %d", len(name))
 	}
 	for i, r := range name {
 		if c := name[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {
-			return invalid(field, "may hold only lower-case letters, digits and hyphens (found %q)", r)
+			return invalid("namespace", "may hold only lower-case letters, digits and hyphens (found %q)", r)
 		}
 	}
 	return nil
@@ -81,7 +81,7 @@ func namespaceOf(name string) (string, error) {
 	if name == "" {
 		return defaultNamespace, nil
 	}
-	return name, checkNamespace("namespace", name)
+	return name, checkNamespace(name)
 }
 
 func checkWorkerID(id string) error {

@@ -68,7 +68,7 @@ func lasting(d *durationpb.Duration) *durationpb.Duration {
 }
 
 func checkNamespaceMessage(n *kagziv1.Namespace) error {
-	err := first(checkNamespace("namespace", n.Namespace), checkText("display_name", n.DisplayName, maxName),
+	err := first(checkNamespace(n.Namespace), checkText("display_name", n.DisplayName, maxName),
 		checkText("description", n.Description, maxReason), checkOptionalName("failure_task_queue", n.FailureTaskQueue))
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func checkRetention(field string, d *durationpb.Duration) error {
 // GetNamespace is one namespace.
 func (w *World) GetNamespace(ctx context.Context, request *kagziv1.GetNamespaceRequest, _ ...grpc.CallOption) (*kagziv1.GetNamespaceResponse, error) {
 	return call(w, ctx, "NamespaceService/GetNamespace", func() (*kagziv1.GetNamespaceResponse, error) {
-		if err := checkNamespace("namespace", request.Namespace); err != nil {
+		if err := checkNamespace(request.Namespace); err != nil {
 			return nil, err
 		}
 		n := w.namespaces[request.Namespace]
@@ -179,7 +179,7 @@ func (w *World) DisableNamespace(ctx context.Context, request *kagziv1.DisableNa
 }
 
 func (w *World) changeNamespace(method, name, reason string, change func(*kagziv1.Namespace)) (*kagziv1.Namespace, error) {
-	if err := first(checkNamespace("namespace", name), checkReason(reason)); err != nil {
+	if err := first(checkNamespace(name), checkReason(reason)); err != nil {
 		return nil, err
 	}
 	known := w.namespaces[name]

@@ -12,7 +12,7 @@ func startServer(bool) (*url.URL, error) {
 	return nil, errors.New("a private server is started on Unix only")
 }
 
-// startPooler likewise.
+// startPooler is for Unix only, like the server that it would stand before.
 func startPooler(*url.URL) (*url.URL, error) {
 	return nil, errors.New("a pooler is started on Unix only")
 }

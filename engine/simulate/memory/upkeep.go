@@ -52,7 +52,7 @@ func (s *Store) EndExpired(ctx context.Context, p engine.EndExpiredParams) (int,
 	return out.n, out.next, err
 }
 
-// LiveWorkers is by id.
+// LiveWorkers is the workers that are not OFFLINE, by id.
 func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 	return read(ctx, s, "LiveWorkers", func(t *tx) (live []engine.LiveWorker, err error) {
 		for _, w := range t.workersBy(func(w *engine.Worker) bool { return w.Status != engine.WorkerOffline }) {

@@ -146,12 +146,12 @@ func matches(f *engine.RunFilter, r *engine.Run) bool {
 		(f.Search == "" || strings.HasPrefix(id, strings.ToLower(f.Search)) || strings.HasPrefix(r.ExternalID, f.Search))
 }
 
-// ListHandlers is by id.
+// ListHandlers is the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "ListHandlers", func(r *Run) bool { return r.Namespace == namespace && r.FailedRunID == run })
 }
 
-// ListRetries is by id.
+// ListRetries is the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "ListRetries", func(r *Run) bool { return r.Namespace == namespace && r.RetriedFrom == run })
 }
@@ -336,7 +336,7 @@ func (s *Store) ListAudit(ctx context.Context, f engine.AuditFilter, p engine.Pa
 	})
 }
 
-// Keyring is by id.
+// Keyring is the keys that are not revoked, by id.
 func (s *Store) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	return read(ctx, s, "Keyring", func(t *tx) (keys []engine.APIKey, err error) {
 		for _, k := range t.db.keys {
@@ -445,7 +445,7 @@ func isDue(r *Run, now time.Time) bool {
 	return !r.Status.Ended() && r.Lease == nil && !r.AvailableAt.IsZero() && !r.AvailableAt.After(now)
 }
 
-// Stats scans.
+// Stats counts run by run.
 func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
 	return read(ctx, s, "Stats", func(t *tx) (engine.Stats, error) {
 		out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
