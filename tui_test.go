@@ -241,6 +241,7 @@ func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	ui.keys("Tab", "e")
 	ui.shows("in the editor")
 	ui.keys("C-s")
+	ui.sees("the form is gone", func(screen string) bool { return !strings.Contains(screen, "Start a run") })
 	ui.row("sleeping", "grow")
 	ui.keys("Enter")
 	ui.shows("Timeline", "seed", "water-seed")

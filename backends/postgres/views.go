@@ -95,7 +95,9 @@ var listRunsSQL string
 var countRunsSQL string
 
 // A page backwards is the same statement in the other direction.
-func backwards(statement string) string { return strings.ReplaceAll(statement, "run_id desc", "run_id asc") }
+func backwards(statement string) string {
+	return strings.ReplaceAll(statement, "run_id desc", "run_id asc")
+}
 
 // nearRuns is how far from its place a page is looked for at first, in runs.
 const nearRuns = 5000
