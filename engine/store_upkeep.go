@@ -15,11 +15,12 @@ type Upkeep interface {
 	// TimeoutSteps fails attempts that are RUNNING with TimeoutAt <= p.Now as FailStep would with StepTimedOutFailure and Hold:
 	// with a retry the attempt is PENDING until RetryAt, the run's lease is over and the run is parked; without, the attempt is
 	// FAILED and the lease is over too, the run due at once, so that another worker takes the error into the code. At most
-	// p.Limit, oldest first; it returns how many, and when the next is due (zero: none). The worker is rung.
+	// p.Limit, oldest first but for the first p.Skip; it returns how many, and when the next behind those is due (zero: none). The
+	// worker is rung.
 	TimeoutSteps(ctx context.Context, p TimeoutStepsParams) (int, time.Time, error)
 	// EndExpired ends runs whose ExpiresAt is not after Now, wherever they stand: as CANCELLED with EndedByFailure when that is
-	// their GraceUntil, else as TIMED_OUT with DeadlineFailure. Their workers are rung. At most p.Limit, earliest first; it
-	// returns how many, and when the next expires (zero: none).
+	// their GraceUntil, else as TIMED_OUT with DeadlineFailure. Their workers are rung. At most p.Limit, earliest first but for
+	// the first p.Skip; it returns how many, and when the next behind those expires (zero: none).
 	EndExpired(ctx context.Context, p EndExpiredParams) (int, time.Time, error)
 	// DueSchedules is the enabled schedules of enabled namespaces, not Broken, whose NextFireAt is not after now, earliest
 	// first and then by id, at most limit, with their inputs left out; and when the next of the others fires (zero: none).
@@ -37,6 +38,7 @@ type Upkeep interface {
 type EndExpiredParams struct {
 	Now   time.Time
 	Limit int
+	Skip  int
 }
 
 // LiveWorker is what the look for lost workers needs.
@@ -49,6 +51,7 @@ type LiveWorker struct {
 type TimeoutStepsParams struct {
 	Now   time.Time
 	Limit int
+	Skip  int
 	Roll  float64
 }
 

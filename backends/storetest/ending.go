@@ -257,6 +257,25 @@ var deadlineCases = []testCase{
 		s.status(ids[3], engine.RunTimedOut)
 		s.status(ids[2], engine.RunPending)
 	}},
+	{"the sweep leaves the first alone that it is to skip", func(s *stage) {
+		var ids []engine.ID
+		for i := range 4 {
+			ids = append(ids, s.start(func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Duration(i+1) * time.Second) }))
+		}
+		s.pass(3 * time.Second)
+		for _, want := range []struct {
+			n    int
+			next engine.ID
+		}{{1, ids[2]}, {1, ids[3]}, {0, ids[3]}} {
+			n, next, err := s.store.EndExpired(s.ctx, engine.EndExpiredParams{Now: s.now, Limit: 1, Skip: 1})
+			s.must(err, "EndExpired")
+			equal(s, "expired", n, want.n)
+			s.sameTime("next", next, s.run(want.next).DeadlineAt)
+		}
+		s.status(ids[0], engine.RunPending)
+		s.status(ids[1], engine.RunTimedOut)
+		s.status(ids[2], engine.RunTimedOut)
+	}},
 	{"an ended run does not expire", func(s *stage) {
 		l := s.held(func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Second) })
 		s.finish(l, "done")

@@ -96,6 +96,20 @@ var upkeepCases = []testCase{
 		s.sameTime("next", next, last.TimeoutAt)
 		s.status(c.RunID, engine.RunRunning)
 	}},
+	{"a sweep of timeouts leaves the first alone that it is to skip", func(s *stage) {
+		a, b := s.held(), s.heldNext()
+		s.begin(a, "pay", startToClose(time.Second))
+		s.begin(b, "pay", startToClose(2*time.Second))
+		s.pass(time.Minute)
+		for _, want := range []int{1, 0} {
+			n, next, err := s.store.TimeoutSteps(s.ctx, engine.TimeoutStepsParams{Now: s.now, Limit: 10, Skip: 1})
+			s.must(err, "TimeoutSteps")
+			equal(s, "timed out", n, want)
+			s.sameTime("next", next, time.Time{})
+		}
+		s.status(a.RunID, engine.RunRunning)
+		s.status(b.RunID, engine.RunPending)
+	}},
 	{"a step that ended in time or was interrupted does not time out", func(s *stage) {
 		l := s.held()
 		s.begin(l, "done", startToClose(time.Second))

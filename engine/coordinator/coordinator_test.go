@@ -301,6 +301,38 @@ func TestManyTimeoutsAreSweptInBatches(t *testing.T) {
 	})
 }
 
+func TestWhatTheStoreCannotCopeWithKeepsNoOtherFromItsTimeout(t *testing.T) {
+	for name, list := range map[string]func(*fakeStore) (due, over *[]time.Time){
+		"steps": func(f *fakeStore) (due, over *[]time.Time) { return &f.steps, &f.ended },
+		"runs":  func(f *fakeStore) (due, over *[]time.Time) { return &f.expire, &f.expired },
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, Options{BatchSize: 4}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+				due, over := list(f)
+				f.set(func() {
+					for i := range 9 {
+						*due = append(*due, f.now().Add(time.Duration(i)*time.Millisecond))
+					}
+					f.bad = []time.Time{(*due)[0], (*due)[2]}
+				})
+				f.ring(engine.Ring{Kind: engine.RingTimer})
+				pass(30 * time.Second)
+				if got := len(f.moments(over)); got != 7 {
+					t.Errorf("%d of 7 have ended that the store copes with", got)
+				}
+				f.set(func() { f.bad = nil })
+				pass(6 * time.Second)
+				if got := len(f.moments(over)); got != 9 {
+					t.Errorf("%d of 9 have ended once the store copes with all", got)
+				}
+				if n := strings.Count(log.String(), "upkeep does not work"); n != 1 {
+					t.Errorf("the log complains %d times, want once", n)
+				}
+			})
+		})
+	}
+}
+
 func TestAStepThatAnotherServerIsTimingOutIsNotAskedForInAHurry(t *testing.T) {
 	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.locked = true })

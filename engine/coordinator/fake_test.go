@@ -33,6 +33,7 @@ type fakeStore struct {
 	old     int         // COMPLETED runs of "default" to delete
 	atOnce  int         // of them, how many a call deletes; 0: as many as are wanted
 	expire  []time.Time // when runs expire
+	bad     []time.Time // of the steps and runs, those that the store cannot cope with
 	expired []time.Time
 	pruned  []engine.PruneParams
 	spaces  []engine.Namespace
@@ -117,8 +118,7 @@ func (f *fakeStore) FreeLost(_ context.Context, now time.Time) (int, time.Time, 
 	if err := f.enter("FreeLost"); err != nil {
 		return 0, time.Time{}, err
 	}
-	n, next := sweep(&f.runs, &f.freed, now, len(f.runs))
-	return n, next, nil
+	return f.sweep(&f.runs, &f.freed, now, len(f.runs), 0)
 }
 
 func (f *fakeStore) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams) (int, time.Time, error) {
@@ -130,21 +130,27 @@ func (f *fakeStore) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams)
 	if f.locked {
 		limit = 0
 	}
-	n, next := sweep(&f.steps, &f.ended, p.Now, limit)
-	return n, next, nil
+	return f.sweep(&f.steps, &f.ended, p.Now, limit, p.Skip)
 }
 
-// sweep moves what is due from one list to the other, at most limit.
-func sweep(from, to *[]time.Time, now time.Time, limit int) (n int, next time.Time) {
+// sweep moves what is due from one list to the other, at most limit behind the first skip, or nothing if one of them is bad.
+func (f *fakeStore) sweep(from, to *[]time.Time, now time.Time, limit, skip int) (n int, next time.Time, err error) {
 	slices.SortFunc(*from, time.Time.Compare)
-	for len(*from) > 0 && n < limit && !(*from)[0].After(now) {
-		*from, n = (*from)[1:], n+1
+	left := (*from)[min(skip, len(*from)):]
+	for n < min(limit, len(left)) && !left[n].After(now) {
+		if slices.ContainsFunc(f.bad, left[n].Equal) {
+			return 0, time.Time{}, engine.ErrUnavailable
+		}
+		n++
+	}
+	for range n {
 		*to = append(*to, time.Now())
 	}
-	if len(*from) > 0 {
-		next = (*from)[0]
+	if n < len(left) {
+		next = left[n]
 	}
-	return n, next
+	*from = slices.Delete(*from, len(*from)-len(left), len(*from)-len(left)+n)
+	return n, next, nil
 }
 
 func (f *fakeStore) Prune(_ context.Context, p engine.PruneParams) (int, error) {
@@ -189,8 +195,7 @@ func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (in
 	if err := f.enter("EndExpired"); err != nil {
 		return 0, time.Time{}, err
 	}
-	n, next := sweep(&f.expire, &f.expired, p.Now, p.Limit)
-	return n, next, nil
+	return f.sweep(&f.expire, &f.expired, p.Now, p.Limit, p.Skip)
 }
 
 func (f *fakeStore) DueSchedules(_ context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time, err error) {

@@ -24,9 +24,31 @@ func after(n int, next, now time.Time) time.Time {
 	return next
 }
 
+// sweep does a batch. Where that fails while the store is well it goes on one by one, past those that the store cannot cope with: they are tried again
+// after the pause that follows an error, and keep no other.
+func (c *Coordinator) sweep(ctx context.Context, some func(limit, skip int) (int, time.Time, error)) (n int, next time.Time, err error) {
+	n, next, err = some(c.options.BatchSize, 0)
+	if err == nil {
+		return n, next, nil
+	}
+	for skip := 0; n+skip < c.options.BatchSize && c.store.Health(ctx) == nil; {
+		one, _, failed := some(1, skip)
+		switch {
+		case failed != nil:
+			skip++
+		case one == 0:
+			return n, time.Time{}, err
+		}
+		n += one
+	}
+	return n, time.Time{}, err
+}
+
 // timeoutSteps fails attempts that have run for too long, a batch at a time.
 func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Time, error) {
-	n, next, err := c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{Now: now, Limit: c.options.BatchSize, Roll: rand.Float64()})
+	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
+		return c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{Now: now, Limit: limit, Skip: skip, Roll: rand.Float64()})
+	})
 	if n > 0 {
 		c.log.Info("steps timed out", "attempts", n)
 		c.options.Observer.StepsTimedOut(n)
@@ -36,7 +58,9 @@ func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Tim
 
 // endExpired ends runs whose deadline or grace is over, a batch at a time.
 func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time, error) {
-	n, next, err := c.store.EndExpired(ctx, engine.EndExpiredParams{Now: now, Limit: c.options.BatchSize})
+	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
+		return c.store.EndExpired(ctx, engine.EndExpiredParams{Now: now, Limit: limit, Skip: skip})
+	})
 	if n > 0 {
 		c.log.Info("runs expired", "runs", n)
 		c.options.Observer.RunsExpired(n)

@@ -75,10 +75,11 @@ func FreeLost(tx Tx, now time.Time) (int, time.Time, error) {
 // TimeoutSteps takes the attempts of one run together, so that the end of its lease does not interrupt one that is over itself.
 func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (int, time.Time, error) {
 	b := open(tx, p.Now)
-	late, next, err := tx.LateSteps(b.now, p.Limit)
-	if err != nil || len(late) == 0 {
+	late, next, err := tx.LateSteps(b.now, p.Skip+p.Limit)
+	if err != nil || len(late) <= p.Skip {
 		return 0, next, err
 	}
+	late = late[p.Skip:]
 	var order []engine.ID
 	of := map[engine.ID][]engine.Step{}
 	for _, step := range late {
@@ -95,7 +96,7 @@ func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (int, time.Time, error) {
 	if err := b.close(); err != nil {
 		return 0, time.Time{}, err
 	}
-	_, next, err = tx.LateSteps(b.now, 0) // anew: the end of a lease has interrupted what else it had running
+	_, next, err = tx.LateSteps(b.now, p.Skip) // anew: the end of a lease has interrupted what else it had running
 	return len(late), next, err
 }
 
@@ -125,10 +126,11 @@ func (b *book) timeout(id engine.ID, late []engine.Step, roll float64) error {
 // EndExpired ends the runs whose deadline or grace is over.
 func EndExpired(tx Tx, p engine.EndExpiredParams) (int, time.Time, error) {
 	b := open(tx, p.Now)
-	ids, next, err := tx.Expired(b.now, p.Limit)
-	if err != nil || len(ids) == 0 {
+	ids, next, err := tx.Expired(b.now, p.Skip+p.Limit)
+	if err != nil || len(ids) <= p.Skip {
 		return 0, next, err
 	}
+	ids = ids[p.Skip:]
 	for _, id := range ids {
 		run, err := b.run("", id)
 		if err != nil {
@@ -146,7 +148,7 @@ func EndExpired(tx Tx, p engine.EndExpiredParams) (int, time.Time, error) {
 	if err := b.close(); err != nil {
 		return 0, time.Time{}, err
 	}
-	_, next, err = tx.Expired(b.now, 0) // anew: an end may have ended others
+	_, next, err = tx.Expired(b.now, p.Skip) // anew: an end may have ended others
 	return len(ids), next, err
 }
 
