@@ -50,7 +50,7 @@ func (b *book) tellParent(child *Run) error {
 		return err
 	}
 	step, err := b.tx.Attempt(parent.ID, engine.StepRef{ID: child.ParentStepID})
-	if err != nil || step == nil || step.Kind != engine.StepChild || step.Status != engine.StepRunning {
+	if err != nil || step == nil || step.Kind != engine.StepChild || step.Status != engine.StepRunning || !started(step, child) {
 		return err
 	}
 	output, err := b.outputOf(child)
@@ -64,6 +64,11 @@ func (b *book) tellParent(child *Run) error {
 	}
 	b.change(parent)
 	return b.happened(parent, step)
+}
+
+// started says that it was the step that started the run, or the one that this goes on for: whoever starts a run may name any step as its parent's.
+func started(step *engine.Step, run *Run) bool {
+	return step.ChildRunID == run.ID || !run.ContinuedFrom.IsZero() // which was looked at when that one ended
 }
 
 // outputOf is the output of a run that has COMPLETED.

@@ -46,6 +46,29 @@ func TestTheEndOfARunGoesUpToItsParentAndDownToItsChildren(t *testing.T) {
 	}
 }
 
+func TestARunThatNamesTheStepOfAnotherEndsItNeitherItselfNorByItsContinuation(t *testing.T) {
+	m := family(t)
+	stranger := aHeldRun(5)
+	stranger.ParentRunID, stranger.ParentStepID = id(1), id(101)
+	m.runs[stranger.ID] = stranger
+	p := engine.CompleteRunParams{Lease: leaseOf(stranger), ContinueAs: &engine.StartRun{Run: engine.Run{ID: id(9)}}, Now: noon}
+	if _, err := CompleteRun(m, p); err != nil {
+		t.Fatal(err)
+	}
+	if next := m.runs[id(9)]; !next.ParentStepID.IsZero() {
+		t.Errorf("its continuation has the parent's step %s, want none", next.ParentStepID)
+	}
+	other := aHeldRun(6)
+	other.ParentRunID, other.ParentStepID = id(1), id(101)
+	m.runs[other.ID] = other
+	if _, err := CompleteRun(m, engine.CompleteRunParams{Lease: leaseOf(other), Now: noon}); err != nil {
+		t.Fatal(err)
+	}
+	if step := m.steps[0]; step.Status != engine.StepRunning {
+		t.Errorf("step of the parent is %s, want it running until its own child ends", step.Status)
+	}
+}
+
 func TestAParentThatEndsTakesItsChildrenAlongAndLearnsNothingFromThem(t *testing.T) {
 	m := family(t)
 	end, err := TerminateRun(m, engine.EndRunParams{RunID: id(1), Now: noon})

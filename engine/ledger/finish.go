@@ -27,6 +27,9 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 				return engine.Completed{}, err
 			}
 		}
+		if next.ParentStepID, err = b.parentStep(run); err != nil {
+			return engine.Completed{}, err
+		}
 		if err := b.passSignals(run, &next); err != nil {
 			return engine.Completed{}, err
 		}
@@ -43,6 +46,18 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 		return engine.Completed{}, err
 	}
 	return engine.Completed{Status: status, ContinuedAs: run.ContinuedAs}, b.close()
+}
+
+// parentStep is the step that a run which goes on as another passes on to it: the one that started it, none otherwise.
+func (b *book) parentStep(run *Run) (engine.ID, error) {
+	if run.ParentStepID.IsZero() {
+		return engine.ID{}, nil
+	}
+	step, err := b.tx.Attempt(run.ParentRunID, engine.StepRef{ID: run.ParentStepID})
+	if err != nil || step == nil || !started(step, run) {
+		return engine.ID{}, err
+	}
+	return run.ParentStepID, nil
 }
 
 // passSignals hands the signals that nothing has consumed on to the run that goes on where this one ends.
