@@ -96,11 +96,12 @@ type Namespaces interface {
 	// again.
 	CreateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
 	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included, and rings RingAll.
-	// ErrNotFound.
+	// p.Namespace.UpdatedAt is that of what was read; another one is ErrConflict, unless the namespace stands exactly so already.
+	// Unset: whatever stands is replaced. ErrNotFound.
 	UpdateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
 }
 
-// NamespaceParams is a namespace as a person wants it; ID and times are the store's own.
+// NamespaceParams is a namespace as a person wants it; ID and CreatedAt are the store's own.
 type NamespaceParams struct {
 	Namespace Namespace
 	Method    string // for the audit

@@ -485,6 +485,23 @@ var namespaceCases = []testCase{
 		_, err := s.store.UpdateNamespace(s.ctx, engine.NamespaceParams{Namespace: engine.Namespace{Name: "never"}, By: somebody, AuditID: s.id(), Now: s.now})
 		s.refused(err, engine.ErrNotFound, "UpdateNamespace")
 	}},
+	{"a change of a namespace that another came before is refused, unless it comes to the same", func(s *stage) {
+		s.start()
+		read, err := s.store.GetNamespace(s.ctx, space)
+		s.must(err, "GetNamespace")
+		s.pass(time.Second)
+		change := func(n engine.Namespace) error {
+			_, err := s.store.UpdateNamespace(s.ctx, engine.NamespaceParams{Namespace: n, Method: "UpdateNamespace", By: somebody, AuditID: s.id(), Now: s.now})
+			return err
+		}
+		first, second := read, read
+		first.Enabled, second.Description = false, "of orders"
+		s.must(change(first), "the first change")
+		s.refused(change(second), engine.ErrConflict, "a change of what was read before it")
+		s.must(change(first), "the first change once more")
+		second.UpdatedAt = time.Time{}
+		s.must(change(second), "a change of whatever stands")
+	}},
 	{"namespaces are listed by name, by page in both directions", func(s *stage) {
 		for _, name := range []string{"c", "a", "d", "b"} {
 			s.start(inSpace(name))

@@ -48,6 +48,9 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 		return engine.Namespace{}, engine.NamespaceNotFound(p.Namespace.Name)
 	case sameNamespace(known, &p.Namespace):
 		return *known, nil
+	case !p.Namespace.UpdatedAt.IsZero() && !p.Namespace.UpdatedAt.Equal(known.UpdatedAt):
+		return engine.Namespace{}, &engine.Error{Kind: engine.KindConflict, Subject: "namespace", SubjectID: known.Name,
+			Message: "namespace " + known.Name + " was changed by another since it was read; read it again"}
 	}
 	n := p.Namespace
 	n.ID, n.CreatedAt, n.UpdatedAt = known.ID, known.CreatedAt, b.now

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sort"
 	"time"
 
@@ -164,8 +165,8 @@ func (s *Server) DisableNamespace(ctx context.Context, request *kagziv1.DisableN
 	return &kagziv1.DisableNamespaceResponse{Namespace: n}, nil
 }
 
-// changeNamespace reads a namespace, changes it and writes it back. The changes that this server makes come one after another, so that
-// none undoes what it did not name.
+// changeNamespace reads a namespace, changes it and writes it back. The changes that this server makes come one after another, and one that another
+// server's came between is begun anew, so that none undoes what it did not name.
 func (s *Server) changeNamespace(ctx context.Context, method, name, reason string, change func(*engine.Namespace) error) (*kagziv1.Namespace, error) {
 	if err := engine.CheckNamespace("namespace", name); err != nil {
 		return nil, err
@@ -175,22 +176,26 @@ func (s *Server) changeNamespace(ctx context.Context, method, name, reason strin
 	}
 	s.namespaces.Lock()
 	defer s.namespaces.Unlock()
-	n, err := s.store.GetNamespace(ctx, name)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		n, err := s.store.GetNamespace(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := change(&n); err != nil {
+			return nil, err
+		}
+		if err := n.Validate(); err != nil {
+			return nil, err
+		}
+		p := s.namespaceParams(ctx, method, reason)
+		p.Namespace = n
+		if n, err = s.store.UpdateNamespace(ctx, p); err == nil {
+			return namespaceTo(&n), nil
+		}
+		if !errors.Is(err, engine.ErrConflict) || try == changeTries {
+			return nil, err
+		}
 	}
-	if err := change(&n); err != nil {
-		return nil, err
-	}
-	if err := n.Validate(); err != nil {
-		return nil, err
-	}
-	p := s.namespaceParams(ctx, method, reason)
-	p.Namespace = n
-	if n, err = s.store.UpdateNamespace(ctx, p); err != nil {
-		return nil, err
-	}
-	return namespaceTo(&n), nil
 }
 
 // outcomes are the statuses in which runs end, as retention names them.
