@@ -161,7 +161,7 @@ func restartAll(ctx context.Context, t *torture) error {
 }
 
 func (t *torture) ends(name string, p *process) bool {
-	if _, err := p.stop(stopLimit); err != nil {
+	if err := p.stop(stopLimit); err != nil {
 		t.rig.report("%s: %v", name, err)
 	}
 	return true

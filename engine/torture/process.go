@@ -89,20 +89,19 @@ func (p *process) kill() bool {
 	return hit
 }
 
-// stop asks the process to end, and kills it after the grace. It returns how long that took, and an error for any end but a good one.
-func (p *process) stop(grace time.Duration) (time.Duration, error) {
-	begun := time.Now()
+// stop asks the process to end, and kills it after the grace. It returns an error for any end but a good one.
+func (p *process) stop(grace time.Duration) error {
 	p.signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
 	case <-time.After(grace):
 		p.kill()
-		return grace, fmt.Errorf("%s did not stop within %s of SIGTERM", filepath.Base(p.cmd.Path), grace)
+		return fmt.Errorf("%s did not stop within %s of SIGTERM", filepath.Base(p.cmd.Path), grace)
 	}
 	if code := p.exit(); code != 0 {
-		return time.Since(begun), fmt.Errorf("%s ended with %s after SIGTERM: %s", filepath.Base(p.cmd.Path), p.cmd.ProcessState, p.out.tail())
+		return fmt.Errorf("%s ended with %s after SIGTERM: %s", filepath.Base(p.cmd.Path), p.cmd.ProcessState, p.out.tail())
 	}
-	return time.Since(begun), nil
+	return nil
 }
 
 // exit is the exit code of a process that has ended; -1 after a signal.

@@ -409,14 +409,14 @@ func (r *rig) stop() {
 		w.ending = true
 		w.mu.Unlock()
 		group.Go(func() {
-			if _, err := w.current().stop(stopLimit); err != nil {
+			if err := w.current().stop(stopLimit); err != nil {
 				r.report("%s: %v", w.name, err)
 			}
 		})
 	}
 	group.Wait()
 	for _, s := range r.servers {
-		if _, err := s.current().stop(stopLimit); err != nil {
+		if err := s.current().stop(stopLimit); err != nil {
 			r.report("%s: %v", s.name, err)
 		}
 	}

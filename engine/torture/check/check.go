@@ -107,10 +107,10 @@ func index(c *Case) *indexed {
 	return i
 }
 
-// each is the events of an operation with an outcome.
-func (i *indexed) each(op history.Op, outcome history.Outcome, do func(e history.Event)) {
+// acknowledged is the events of an operation that was answered with OK.
+func (i *indexed) acknowledged(op history.Op, do func(e history.Event)) {
 	for _, e := range i.Events {
-		if e.Op == op && e.Outcome == outcome {
+		if e.Op == op && e.Outcome == history.OK {
 			do(e)
 		}
 	}
@@ -125,7 +125,7 @@ func (i *indexed) startsExist() Line {
 			asked[e.Request] = true
 		}
 	}
-	i.each(history.Start, history.OK, func(e history.Event) {
+	i.acknowledged(history.Start, func(e history.Event) {
 		l.Checked++
 		r, want := i.runs[e.Run], i.Expected[e.Request]
 		switch {
@@ -148,7 +148,7 @@ func (i *indexed) startsExist() Line {
 // resultsAreRecorded is I2.
 func (i *indexed) resultsAreRecorded() Line {
 	l := Line{ID: "I2", Of: "acknowledged step results"}
-	i.each(history.Complete, history.OK, func(e history.Event) {
+	i.acknowledged(history.Complete, func(e history.Event) {
 		l.Checked++
 		s := i.steps[stepKey{e.Run, e.Step}]
 		switch {
@@ -191,12 +191,12 @@ func (i *indexed) resultsNeverChange() Line {
 		}
 		seen[k] = value
 	}
-	i.each(history.Claim, history.OK, func(e history.Event) {
+	i.acknowledged(history.Claim, func(e history.Event) {
 		for step, value := range e.Steps {
 			saw(e.Run, step, value)
 		}
 	})
-	i.each(history.Begin, history.OK, func(e history.Event) {
+	i.acknowledged(history.Begin, func(e history.Event) {
 		if e.Status == string(Completed) {
 			saw(e.Run, e.Step, e.Value)
 		}
@@ -218,15 +218,15 @@ func (i *indexed) endsAreFinal() Line {
 			l.violate("run %s is %s with %s, but %s (%s) was acknowledged as %s with %s", e.Run, r.Status, r.Output, e.Op, e.Proc, status, value)
 		}
 	}
-	i.each(history.End, history.OK, func(e history.Event) { ended(e, string(Completed), e.Value) })
-	i.each(history.Cancel, history.OK, func(e history.Event) { ended(e, "CANCELLED", "") })
-	i.each(history.EndBadly, history.OK, func(e history.Event) {
+	i.acknowledged(history.End, func(e history.Event) { ended(e, string(Completed), e.Value) })
+	i.acknowledged(history.Cancel, func(e history.Event) { ended(e, "CANCELLED", "") })
+	i.acknowledged(history.EndBadly, func(e history.Event) {
 		if e.Status == "FAILED" {
 			ended(e, e.Status, "")
 		}
 	})
 	first := map[string]string{}
-	i.each(history.Observe, history.OK, func(e history.Event) {
+	i.acknowledged(history.Observe, func(e history.Event) {
 		if !Ended(e.Status) {
 			return
 		}
@@ -239,41 +239,11 @@ func (i *indexed) endsAreFinal() Line {
 	return l
 }
 
-// tokensNeverOverlap is I5. A write may be repeated, and its repetition answered, long after it has counted; so it counted at some time
-// between when it was first sent and when it was first answered.
+// tokensNeverOverlap is I5.
 func (i *indexed) tokensNeverOverlap() Line {
 	l := Line{ID: "I5", Of: "leases that wrote"}
 	for run, events := range i.byRun {
-		type write struct {
-			token, step, value string
-			op                 history.Op
-		}
-		sent, answered := map[write]int64{}, map[write]int64{}
-		for _, e := range events {
-			if e.Token == "" || !Writes(e.Op) {
-				continue
-			}
-			w := write{e.Token, e.Step, e.Value, e.Op}
-			if at, ok := sent[w]; !ok || e.Invoked < at {
-				sent[w] = e.Invoked
-			}
-			if at, ok := answered[w]; e.Outcome == history.OK && (!ok || e.Returned < at) {
-				answered[w] = e.Returned
-			}
-		}
-		type span struct {
-			token    string
-			from, to int64 // in which the token was surely the current one
-		}
-		spans := map[string]*span{}
-		for w, at := range answered {
-			s := spans[w.token]
-			if s == nil {
-				s = &span{w.token, at, sent[w]}
-				spans[w.token] = s
-			}
-			s.from, s.to = min(s.from, at), max(s.to, sent[w])
-		}
+		spans := spansOf(events)
 		l.Checked += len(spans)
 		var sure []*span
 		for _, s := range spans {
@@ -291,6 +261,44 @@ func (i *indexed) tokensNeverOverlap() Line {
 		}
 	}
 	return l
+}
+
+// span is the time in which a token was surely the current one; none when it ends before it begins.
+type span struct {
+	token    string
+	from, to int64
+}
+
+// spansOf is the spans of the tokens that wrote to a run. A write may be repeated, and its repetition answered, long after it has counted; so it
+// counted at some time between when it was first sent and when it was first answered.
+func spansOf(events []history.Event) map[string]*span {
+	type write struct {
+		token, step, value string
+		op                 history.Op
+	}
+	sent, answered := map[write]int64{}, map[write]int64{}
+	for _, e := range events {
+		if e.Token == "" || !Writes(e.Op) {
+			continue
+		}
+		w := write{e.Token, e.Step, e.Value, e.Op}
+		if at, ok := sent[w]; !ok || e.Invoked < at {
+			sent[w] = e.Invoked
+		}
+		if at, ok := answered[w]; e.Outcome == history.OK && (!ok || e.Returned < at) {
+			answered[w] = e.Returned
+		}
+	}
+	spans := map[string]*span{}
+	for w, at := range answered {
+		s := spans[w.token]
+		if s == nil {
+			s = &span{w.token, at, sent[w]}
+			spans[w.token] = s
+		}
+		s.from, s.to = min(s.from, at), max(s.to, sent[w])
+	}
+	return spans
 }
 
 // nothingIsStuck is I7.
@@ -381,7 +389,7 @@ func (i *indexed) recordedStepsRunNoMore() Line {
 func (i *indexed) sleepsEndInTime() Line {
 	l := Line{ID: "I10", Of: "sleeps"}
 	var latest int64
-	i.each(history.Claim, history.OK, func(e history.Event) {
+	i.acknowledged(history.Claim, func(e history.Event) {
 		if !e.Woken {
 			return
 		}
@@ -427,7 +435,7 @@ func (i *indexed) failuresHaveOneHandler() Line {
 func (i *indexed) requestsHaveOneRun() Line {
 	l := Line{ID: "I12", Of: "answers to starts"}
 	answers, rows := map[string]string{}, map[string]int{}
-	i.each(history.Start, history.OK, func(e history.Event) {
+	i.acknowledged(history.Start, func(e history.Event) {
 		l.Checked++
 		if was, ok := answers[e.Request]; ok && was != e.Run && !i.Lossy {
 			l.violate("request %s was answered with %s and with %s", e.Request, was, e.Run)
