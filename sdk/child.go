@@ -25,7 +25,7 @@ type ChildOptions struct {
 	ParentClose ParentClosePolicy // (ParentCloseAbandon)
 	ExternalID  string            // the application's own id; an open run that has it makes the start fail (none)
 	Queue       string            // (the parent's)
-	Version     string
+	Version     string            // as in StartOptions (none)
 
 	Retry            *Retry        // as in StartOptions
 	StepTimeout      time.Duration // of one attempt of one step (600 s)

@@ -27,8 +27,8 @@ type ClientOptions struct {
 	// APIKey is what the server knows the caller by (KAGZI_API_KEY or the file of KAGZI_API_KEY_FILE, else the profile's, else none). It is not
 	// sent to another machine in the clear: that is an error.
 	APIKey      string
-	TLS         *tls.Config // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
-	DialOptions []grpc.DialOption
+	TLS         *tls.Config       // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
+	DialOptions []grpc.DialOption // added to the SDK's own, and stronger where both set the same (none)
 }
 
 // Client starts runs, looks at them and steers them. It may be used from many goroutines.

@@ -38,11 +38,11 @@ type RunInfo struct {
 	Attempt      int               // 1 plus the failures that were retried; sleeps and lost workers count nothing
 	Tags         map[string]string // not to be changed
 	Deadline     time.Time         // zero when the run has none
-	ParentRunID  string
-	ScheduleID   string
-	ScheduledAt  time.Time // the tick that fired the run; zero without a schedule
-	FailedRunID  string    // of a failure handler: the run whose failure it handles
-	WorkerID     string
+	ParentRunID  string            // "" when the run is no child
+	ScheduleID   string            // "" when no schedule fired the run
+	ScheduledAt  time.Time         // the tick that fired the run; zero without a schedule
+	FailedRunID  string            // of a failure handler: the run whose failure it handles
+	WorkerID     string            // where the code runs now
 }
 
 // Info returns what is known about the run.

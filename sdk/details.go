@@ -59,12 +59,12 @@ type RunDetails struct {
 	Version      string
 	Status       Status
 	Error        *RunError // set when the run ended without a result, or failed and will be retried
-	Attempts     int
+	Attempts     int       // 1 plus the failures that were retried; sleeps and lost workers count nothing
 	Priority     int
 	Steps        int64
 	Tags         map[string]string
 	Requirements map[string]string
-	Note         string
+	Note         string // the line about its progress that its code has set
 	WaitingFor   string // while SLEEPING: "timer:NAME", "signal:NAME", "child:RUN_ID"
 	WorkerID     string
 	LeaseLosses  int  // how often in a row a worker was lost while it held the run
@@ -169,12 +169,12 @@ func (c *Client) GetByExternalID(ctx context.Context, externalID string) (*RunDe
 
 // ListOptions select runs: all that is set must hold.
 type ListOptions struct {
-	Statuses      []Status // any of these
-	WorkflowTypes []string // any of these
-	Queues        []string // any of these
-	Tags          map[string]string
-	CreatedAfter  time.Time
-	CreatedBefore time.Time
+	Statuses      []Status          // any of these
+	WorkflowTypes []string          // any of these
+	Queues        []string          // any of these
+	Tags          map[string]string // all of these
+	CreatedAfter  time.Time         // not at this time itself
+	CreatedBefore time.Time         // likewise
 	ParentRunID   string
 	ScheduleID    string
 	WorkerID      string

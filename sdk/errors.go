@@ -102,7 +102,7 @@ func newStepError(step string, d *kagziv1.ErrorDetail, attempts int) *StepError 
 type RunError struct {
 	RunID   string
 	Status  Status // FAILED, CANCELLED, TIMED_OUT or TERMINATED
-	Type    string
+	Type    string // as StepError.Type
 	Message string
 	Code    ErrorCode
 	Stack   string // of a panic

@@ -82,7 +82,7 @@ type RetryOptions struct {
 	FromStep string     // this step and all begun after it run again
 	Restart  bool       // no step is kept
 	Input    InputValue // replaces the input, only with Restart (the run's own)
-	Reason   string
+	Reason   string     // for the audit log
 	// RequestID names this one call, as in StartOptions (a fresh UUIDv7).
 	RequestID string
 }
@@ -182,7 +182,7 @@ type Explanation struct {
 	Summary string   // one sentence
 	Details []string // further sentences
 	Blocker Blocker
-	Since   time.Time
+	Since   time.Time // since when it is there; zero when that is not known
 	NextAt  time.Time // when something happens by itself; zero when nothing does
 }
 

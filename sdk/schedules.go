@@ -33,19 +33,20 @@ func overlapOf(p kagziv1.OverlapPolicy) OverlapPolicy { return OverlapPolicy(max
 type ScheduleOptions struct {
 	Name       string        // unique within the namespace (none)
 	Queue      string        // ("default")
-	Version    string        // of the runs
+	Version    string        // of the runs, as in StartOptions (none)
 	TimeZone   string        // IANA name, in which the expression is read ("UTC")
 	Overlap    OverlapPolicy // (OverlapAllow)
 	MaxCatchup int           // missed ticks that are replayed after downtime; -1 none (100)
 	Paused     bool          // created without firing
 
-	Retry            *Retry // as in StartOptions
-	StepTimeout      time.Duration
-	HeartbeatTimeout time.Duration
-	ExecutionTimeout time.Duration
-	OnFailure        string
-	OnFailureQueue   string
-	Tags             map[string]string
+	// What follows is of the runs, as in StartOptions.
+	Retry            *Retry            // (3 attempts for steps, no retry of the run)
+	StepTimeout      time.Duration     // of one attempt of one step (600 s)
+	HeartbeatTimeout time.Duration     // lease without contact (the server's)
+	ExecutionTimeout time.Duration     // of the whole run (none)
+	OnFailure        string            // workflow type that is started when a run fails or times out (none)
+	OnFailureQueue   string            // (the run's own queue)
+	Tags             map[string]string // searchable (none)
 
 	// RequestID names this one call: repeated with the same id it returns the same schedule (a fresh UUIDv7).
 	RequestID string

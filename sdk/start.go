@@ -28,10 +28,10 @@ const (
 
 // StartOptions say how a run is to be run. Every zero field means the default in brackets.
 type StartOptions struct {
-	ExternalID      string // the application's own id, unique among active runs of the namespace (none)
-	ExternalIDReuse ExternalIDReuse
-	Queue           string // ("default")
-	Version         string
+	ExternalID      string          // the application's own id, unique among active runs of the namespace (none)
+	ExternalIDReuse ExternalIDReuse // what to do when a run with that id is there (ReuseWhenEnded)
+	Queue           string          // ("default")
+	Version         string          // free text that the run shows and its code can read with Info; it decides nothing (none)
 	// RequestID names this one call: repeated with the same id it returns the same run, for good (a fresh UUIDv7,
 	// which makes the SDK's own repetitions safe).
 	RequestID string

@@ -55,8 +55,8 @@ type WorkerOptions struct {
 	// APIKey is what the server knows the worker by (KAGZI_API_KEY or the file of KAGZI_API_KEY_FILE, else the profile's, else none). It is not
 	// sent to another machine in the clear: that is an error.
 	APIKey      string
-	TLS         *tls.Config // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
-	DialOptions []grpc.DialOption
+	TLS         *tls.Config       // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
+	DialOptions []grpc.DialOption // added to the SDK's own, and stronger where both set the same (none)
 }
 
 func (o WorkerOptions) withDefaults() WorkerOptions {
