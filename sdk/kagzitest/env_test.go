@@ -65,6 +65,27 @@ func TestAMonthPassesInNoTime(t *testing.T) {
 	t.Logf("took %v", time.Since(real))
 }
 
+func TestSettleLetsEverythingThatIsDueBeDoneAndNoTimePass(t *testing.T) {
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		kagzi.Handle(env.Worker, "trial", trial)
+		kagzitest.ReplaceStep(env, "charge", func(context.Context) (string, error) { return "paid", nil })
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "trial", order{Total: 5}, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		env.Settle()
+		if passed := time.Since(begun); passed != 0 {
+			t.Errorf("%v went by, want no time", passed)
+		}
+		details, err := env.Client.Get(t.Context(), run.ID())
+		if err != nil || details.Status != kagzi.StatusSleeping {
+			t.Errorf("the run is %v, %v, want it asleep after its first step", details, err)
+		}
+	})
+}
+
 func TestTimeJumpsWhileTheResultIsWaitedFor(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		kagzi.Handle(env.Worker, "trial", trial)
