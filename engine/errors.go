@@ -92,6 +92,12 @@ func StartConflict(run ID) error {
 		Message: "this request was made before with another type, queue, external id or input: it started run " + run.String()}
 }
 
+// ExternalIDTaken is the answer to a start with the external id of run, which stands at status, when that is to be refused.
+func ExternalIDTaken(externalID string, run ID, status RunStatus) error {
+	return &Error{Kind: KindExists, Subject: "run", SubjectID: run.String(), Status: status,
+		Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", externalID, run, status)}
+}
+
 // StepNotFound is the answer for a step that the run has not begun.
 func StepNotFound(ref StepRef) error {
 	return &Error{Kind: KindNotFound, Subject: "step", SubjectID: ref.String(), Message: "no step " + ref.String()}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -208,7 +207,7 @@ func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err
 	case err != nil || !found:
 		return answer, false, err
 	case r.Reuse == engine.ReuseReject:
-		return engine.Started{Err: externalTaken(r.ExternalID, id, status)}, true, nil
+		return engine.Started{Err: engine.ExternalIDTaken(r.ExternalID, id, status)}, true, nil
 	case r.RequestID != "":
 		err = t.LeaveRequest(r, id)
 	}
@@ -228,9 +227,4 @@ func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, er
 	}
 	answer.Repeated = true
 	return answer, true, nil
-}
-
-func externalTaken(externalID string, run engine.ID, status engine.RunStatus) error {
-	return &engine.Error{Kind: engine.KindExists, Subject: "run", SubjectID: run.String(), Status: status,
-		Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", externalID, run, status)}
 }

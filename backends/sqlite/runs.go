@@ -202,8 +202,7 @@ func (t *tx) startAgain(p *engine.StartRun) (engine.Started, error) {
 	case !exists:
 		return engine.Started{}, fmt.Errorf("run %s stands in the way of nothing that can be found", p.ID)
 	case p.Reuse == engine.ReuseReject:
-		return engine.Started{}, &engine.Error{Kind: engine.KindExists, Subject: "run", SubjectID: answer.RunID.String(),
-			Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", p.ExternalID, answer.RunID, status)}
+		return engine.Started{}, engine.ExternalIDTaken(p.ExternalID, answer.RunID, status)
 	}
 	if p.RequestID != "" {
 		err = t.LeaveRequest(p, answer.RunID)

@@ -105,12 +105,12 @@ var startCases = []testCase{
 		s.sleep(l, "nap", time.Hour)
 		equal(s, "while SLEEPING", s.started(s.newRun(withExternal("ext"))), engine.Started{RunID: l.RunID, Existed: true})
 	}},
-	{"an active external id refuses with ReuseReject and names the run", func(s *stage) {
+	{"an active external id refuses with ReuseReject and names the run and its status", func(s *stage) {
 		first := s.start(withExternal("ext"))
 		answer := s.tryStart(s.newRun(withExternal("ext"), withReuse(engine.ReuseReject)))
 		s.refused(answer.Err, engine.ErrExists, "start")
-		if e, _ := errors.AsType[*engine.Error](answer.Err); e.SubjectID != first.String() {
-			s.Fatalf("subject = %q, want run %s", e.SubjectID, first)
+		if e, _ := errors.AsType[*engine.Error](answer.Err); e.SubjectID != first.String() || e.Status != engine.RunPending {
+			s.Fatalf("the error is about %q, which is %s, want run %s, which is PENDING", e.SubjectID, e.Status, first)
 		}
 	}},
 	{"after the end an external id is free again", func(s *stage) {

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/ledger"
@@ -40,8 +39,7 @@ func (t *tx) start(p *engine.StartRun, h *hands) engine.Started {
 	}
 	old := t.external(p.Namespace, p.ExternalID, p.Reuse == engine.ReuseNever)
 	if p.Reuse == engine.ReuseReject {
-		return engine.Started{RunID: old.ID, Existed: true, Err: &engine.Error{Kind: engine.KindExists, Subject: "run", SubjectID: old.ID.String(),
-			Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", p.ExternalID, old.ID, old.Status)}}
+		return engine.Started{RunID: old.ID, Existed: true, Err: engine.ExternalIDTaken(p.ExternalID, old.ID, old.Status)}
 	}
 	if p.RequestID != "" {
 		kept := *p
