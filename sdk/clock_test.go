@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -17,14 +18,14 @@ func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
 		t.Run(fmt.Sprintf("which is off by %v", skew), func(t *testing.T) {
 			world(t, func(t *testing.T, f *fake) {
 				f.skew = skew
-				var began time.Time
+				var began atomic.Int64
 				var told []string
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					for what, at := range map[string]*timestamppb.Timestamp{
 						"begin": r.GetBeginStep().GetStartedAt(), "fail": r.GetFailStep().GetStartedAt(), "complete": r.GetCompleteStep().GetStartedAt(),
 					} {
 						if at != nil {
-							told = append(told, fmt.Sprintf("%s %v", what, at.AsTime().Sub(began)))
+							told = append(told, fmt.Sprintf("%s %v", what, at.AsTime().Sub(time.Unix(0, began.Load()))))
 						}
 					}
 					return nil
@@ -32,7 +33,7 @@ func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
 				w := testWorker(f)
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 					return Step(ctx, "s", func(ctx context.Context) (int, error) {
-						began = f.now()
+						began.Store(f.now().UnixNano())
 						if Attempt(ctx) == 1 {
 							return 0, errors.New("try again")
 						}
