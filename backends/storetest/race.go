@@ -10,10 +10,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-var raceRounds = flag.Int("storetest.races", 0, "how many rounds each race has at least, for a long run: give the test time with -timeout")
+var raceRounds = flag.Int("storetest.races", 0, "how often each race is run at least, for a long run: give the test time with -timeout")
 
 // rounds is how often a race is run.
-func rounds(usual int) int { return max(usual, *raceRounds) }
+func rounds(usual int) int { return roundsOf(1, usual) }
+
+// roundsOf is rounds where each of them holds several races.
+func roundsOf(races, usual int) int { return max(usual, (*raceRounds+races-1)/races) }
 
 // atOnce calls do for 0 to n-1 from n goroutines that start together, and returns their errors.
 func atOnce(n int, do func(i int) error) []error {
@@ -66,9 +69,10 @@ var raceCases = []testCase{
 		}
 	}},
 	{"of many different results of one step exactly one counts", func(s *stage) {
-		for range rounds(1) {
+		const steps = 10
+		for range roundsOf(steps, 1) {
 			l := s.heldAgain()
-			for n := range 10 {
+			for n := range steps {
 				name := fmt.Sprint("step-", n)
 				params := make([]engine.CompleteStepParams, racers)
 				for i := range params {
@@ -79,7 +83,7 @@ var raceCases = []testCase{
 				s.payload("output", s.step(l.RunID, name).Output, text(fmt.Sprint(winner)))
 				equal(s, "attempts", len(s.attempts(l.RunID, name)), 1)
 			}
-			equal(s, "steps", s.run(l.RunID).Steps, 10)
+			equal(s, "steps", s.run(l.RunID).Steps, steps)
 			s.cancel(l.RunID)
 		}
 	}},
@@ -302,7 +306,7 @@ var raceCases = []testCase{
 		equal(s, "failed of w1", s.workerState("w1").Failed, 2*racers)
 	}},
 	{"heartbeats against the ends of leases: who is told nothing holds it still, or is told next time", func(s *stage) {
-		for range rounds(10) {
+		for range roundsOf(racers, 10) {
 			leases := make([]engine.Lease, racers)
 			ends := make([]engine.EndRunParams, racers)
 			for i := range leases {
