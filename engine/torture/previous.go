@@ -15,7 +15,7 @@ import (
 
 // previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other; whoever lands
 // another version writes here which one is the last then.
-const previousCommit = "e3927eeb2f1d399e5ad2c848c522691c346539e6"
+const previousCommit = "e317c90a75675e13dff95a4f092f83297b19ab5a"
 
 // withPrevious is the server's binary of the version before, built from the history of this module; it is built once.
 func (o options) withPrevious(ctx context.Context) (string, error) {
