@@ -148,7 +148,7 @@ const (
 type Timeouts struct {
 	StartToClose time.Duration // one attempt of one step; default DefaultStepTimeout
 	Heartbeat    time.Duration // lengthens the lease for this run; shorter than the server's lease has no effect
-	Execution    time.Duration // the whole run over all attempts; default none
+	Execution    time.Duration // the whole run over all attempts, from when it may first start; default none
 }
 
 // ExternalIDReuse says what a start does when a run with the same external id is there.

@@ -18,18 +18,18 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	if next.RetryPolicy != nil {
 		s.RetryPolicy = next.RetryPolicy
 	}
+	if next.AvailableAt.After(next.CreatedAt) && next.AvailableAt.After(now) { // it was asked for, and is not just when next was read
+		s.AvailableAt = next.AvailableAt
+	}
 	if next.Timeouts != (Timeouts{}) {
 		s.Timeouts = next.Timeouts
 		s.DeadlineAt = time.Time{}
-		if next.Timeouts.Execution > 0 {
-			s.DeadlineAt = now.Add(next.Timeouts.Execution)
-		}
+	}
+	if s.Timeouts.Execution > 0 {
+		s.DeadlineAt = s.AvailableAt.Add(s.Timeouts.Execution)
 	}
 	if !next.DeadlineAt.IsZero() && (s.Timeouts.Execution == 0 || next.DeadlineAt.Before(s.DeadlineAt)) {
 		s.DeadlineAt = next.DeadlineAt // the earlier of the two holds
-	}
-	if next.AvailableAt.After(now) {
-		s.AvailableAt = next.AvailableAt
 	}
 	if next.OnFailureWorkflow != "" {
 		s.OnFailureWorkflow, s.OnFailureQueue = next.OnFailureWorkflow, next.OnFailureQueue

@@ -30,7 +30,7 @@ type ChildOptions struct {
 	Retry            *Retry        // as in StartOptions
 	StepTimeout      time.Duration // of one attempt of one step (600 s)
 	HeartbeatTimeout time.Duration // lease without contact, longer than the server's (the server's)
-	ExecutionTimeout time.Duration // of the whole child (none)
+	ExecutionTimeout time.Duration // of the whole child, from StartAt on (none)
 	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
 
 	StartAt  time.Time     // not before (now)

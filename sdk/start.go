@@ -39,7 +39,7 @@ type StartOptions struct {
 	Retry            *Retry        // of the steps that have no policy of their own, and of the run itself (3 attempts for steps, no retry of the run)
 	StepTimeout      time.Duration // of one attempt of one step (600 s)
 	HeartbeatTimeout time.Duration // lease without contact, longer than the server's (the server's)
-	ExecutionTimeout time.Duration // of the whole run (none)
+	ExecutionTimeout time.Duration // of the whole run, from StartAt on (none)
 	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
 
 	StartAt  time.Time     // not before (now)

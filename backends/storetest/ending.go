@@ -208,6 +208,11 @@ var continueCases = []testCase{
 		next := engine.StartRun{Run: engine.Run{ID: s.id()}}
 		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.now}), "CompleteRun")
 		s.sameTime("deadline", s.run(next.ID).DeadlineAt, s.now.Add(time.Hour))
+
+		later := s.now.Add(3 * time.Hour)
+		delayed := engine.StartRun{Run: engine.Run{ID: s.id(), AvailableAt: later}}
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: s.claim("w1").Lease, ContinueAs: &delayed, Now: s.now}), "CompleteRun")
+		s.sameTime("deadline of one that starts later", s.run(delayed.ID).DeadlineAt, later.Add(time.Hour))
 	}},
 }
 

@@ -128,7 +128,7 @@ func TestARunContinuesAsNewInOneCommit(t *testing.T) {
 			}
 			got := s.get(t, first.ContinuedAsRunId)
 			if got.Status != pending || got.ExternalId != "loop-"+queue || got.Version != "v7" || got.WorkflowType != "t" || got.TaskQueue != queue || string(got.Input.Data) != "again" ||
-				got.DeadlineAt.AsTime().Sub(got.CreatedAt.AsTime()) != time.Hour || got.StepCount != 0 {
+				!got.WakeUpAt.AsTime().Equal(got.CreatedAt.AsTime()) || got.DeadlineAt.AsTime().Sub(got.CreatedAt.AsTime()) != time.Hour || got.StepCount != 0 {
 				t.Errorf("%s: the next run is %v", queue, got)
 			}
 			if task := take[queue](); task.RunId != got.RunId || len(task.History) != 0 {

@@ -85,6 +85,12 @@ func TestTheEarlierOfTwoDeadlinesHolds(t *testing.T) {
 			r.DeadlineAt, r.Timeouts = timestamppb.New(later), &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 4 * 3_600_000}
 		})
 		none := s.start(t)
+		delayed := s.start(t, func(r *kagziv1.StartWorkflowRequest) {
+			r.StartAt, r.Timeouts = timestamppb.New(later), &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 3_600_000}
+		})
+		if w := s.get(t, delayed); w.DeadlineAt.AsTime().Sub(later.UTC()) != time.Hour {
+			t.Errorf("the deadline of %v is not an hour from when it may start", w)
+		}
 		if w := s.get(t, byTimeout); w.DeadlineAt.AsTime().Sub(w.CreatedAt.AsTime()) != time.Hour {
 			t.Errorf("the deadline of %v is not an hour from its start", w)
 		}

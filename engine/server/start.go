@@ -189,8 +189,8 @@ func (s *Server) readStart(ctx context.Context, r *kagziv1.StartWorkflowRequest)
 
 // settled is a valid start with what follows from it.
 func settled(start engine.StartRun) engine.StartRun {
-	if t := start.Timeouts.Execution; t > 0 && (start.DeadlineAt.IsZero() || start.CreatedAt.Add(t).Before(start.DeadlineAt)) {
-		start.DeadlineAt = start.CreatedAt.Add(t) // the earlier of the two holds
+	if t := start.Timeouts.Execution; t > 0 && (start.DeadlineAt.IsZero() || start.AvailableAt.Add(t).Before(start.DeadlineAt)) {
+		start.DeadlineAt = start.AvailableAt.Add(t) // the earlier of the two holds
 	}
 	if start.ConcurrencyKey != "" && start.ConcurrencyLimit == 0 {
 		start.ConcurrencyLimit = 1

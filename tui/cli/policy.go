@@ -33,7 +33,7 @@ func (f *policyFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.retryNot, "retry-not", nil, "error type, or beginning of an error's message, that is not retried; may be repeated")
 	fs.Var(duration(&f.stepTimeout), "step-timeout", "limit of one attempt of one step (default 10m)")
 	fs.Var(duration(&f.heartbeatTimeout), "heartbeat-timeout", "how long the run's worker may be silent (default: the server's setting)")
-	fs.Var(duration(&f.executionTimeout), "execution-timeout", "limit of the whole run (default: none)")
+	fs.Var(duration(&f.executionTimeout), "execution-timeout", "limit of the whole run, from when it may start (default: none)")
 	fs.StringVar(&f.onFailure, "on-failure", "", "workflow type to start when the run fails or times out")
 	fs.StringVar(&f.onFailureQueue, "on-failure-queue", "", "queue of that run (default: the run's own)")
 }

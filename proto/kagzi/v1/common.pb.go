@@ -650,7 +650,7 @@ type TimeoutConfig struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
 	StartToCloseTimeoutMs int64                  `protobuf:"varint,1,opt,name=start_to_close_timeout_ms,json=startToCloseTimeoutMs,proto3" json:"start_to_close_timeout_ms,omitempty"` // one attempt of one step (600000)
 	HeartbeatTimeoutMs    int64                  `protobuf:"varint,2,opt,name=heartbeat_timeout_ms,json=heartbeatTimeoutMs,proto3" json:"heartbeat_timeout_ms,omitempty"`              // lease length between two heartbeats (the server's setting)
-	ExecutionTimeoutMs    int64                  `protobuf:"varint,3,opt,name=execution_timeout_ms,json=executionTimeoutMs,proto3" json:"execution_timeout_ms,omitempty"`              // the whole run, over all attempts (none)
+	ExecutionTimeoutMs    int64                  `protobuf:"varint,3,opt,name=execution_timeout_ms,json=executionTimeoutMs,proto3" json:"execution_timeout_ms,omitempty"`              // the whole run, over all attempts, from start_at on (none)
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
