@@ -296,6 +296,14 @@ func errorDetail(err error) *kagziv1.ErrorDetail {
 	return d
 }
 
+// askError calls the methods of an error of the author's, whose panic is one of the code as long as that is on the stack: those of a
+// nil pointer in an error mostly do.
+func askError(err error) {
+	if err != nil {
+		errorDetail(err)
+	}
+}
+
 // cleanText makes text storable everywhere: valid UTF-8 without NUL, at most limit bytes with a mark where it was cut.
 func cleanText(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")

@@ -106,6 +106,7 @@ func (e *execution) run(h handler) {
 		e.finish(output, err)
 	}()
 	output, err = h(&workflowContext{e.ctx, main}, e)
+	askError(err)
 	if e.replay != nil {
 		e.replay.ended(main, output, err)
 	}

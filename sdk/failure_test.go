@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -83,6 +84,27 @@ func TestFailures(t *testing.T) {
 		})
 		equal(t, d.GetMessage(), "panic: boom")
 		contains(t, d.GetStack(), "explode")
+	})
+	t.Run("an error that panics when it is asked is a panic of the code that returned it", func(t *testing.T) {
+		var none *fs.PathError
+		tries := 0
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "s", func(context.Context) (int, error) { tries++; return 0, none })
+		})
+		equal(t, tries, 3)
+		equal(t, d.GetType(), "panic")
+		contains(t, d.GetMessage(), "step s: panic: runtime error: ")
+		for _, fn := range []func(ctx Context, _ struct{}) (int, error){
+			func(Context, struct{}) (int, error) { return 0, none },
+			func(ctx Context, _ struct{}) (int, error) {
+				return Go(ctx, func(Context) (int, error) { return 0, none }).Wait(ctx)
+			},
+		} {
+			d := failure(t, fn)
+			equal(t, d.GetType(), "panic")
+			contains(t, d.GetMessage(), "panic: runtime error: ")
+			contains(t, d.GetStack(), "PathError")
+		}
 	})
 	t.Run("code that ends its own goroutine fails", func(t *testing.T) {
 		d := failure(t, func(Context, struct{}) (int, error) { runtime.Goexit(); return 0, nil })

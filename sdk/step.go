@@ -300,6 +300,7 @@ func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done cha
 		done <- r
 	}()
 	r.value, r.payload, r.err = c.run(ctx, name)
+	askError(r.err)
 	if n := len(r.payload.GetData()); n > largePayload {
 		w.log.Warn("large step result", "step", name, "bytes", n)
 	}
