@@ -91,6 +91,16 @@ func (b *branch) enter() {
 	b.e.mu.Unlock()
 }
 
+// enterOutsideSteps is enter for a call that has no name, and that the code of a step must not make.
+func (b *branch) enterOutsideSteps(what string) {
+	b.e.lock()
+	err := b.outsideSteps(what)
+	b.e.mu.Unlock()
+	if err != nil {
+		b.e.failAndExit(NonRetryable(err))
+	}
+}
+
 func (b *branch) fork() *branch {
 	child, err := b.forkLocked()
 	if err != nil {
@@ -147,6 +157,7 @@ func (b *branch) finish() {
 
 func (b *branch) join(by *branch) {
 	e := b.e
+	by.enterOutsideSteps("a wait for a branch")
 	e.lock()
 	by.clock++
 	if !b.done {

@@ -239,7 +239,7 @@ func (e *execution) sendChild(name string, run *kagziv1.StartWorkflowRequest, po
 // awaitAll returns when the children have ended, or with an error when the run is being cancelled.
 func (b *branch) awaitAll(scope context.Context, children []*startedChild) error {
 	e := b.e
-	b.enter()
+	b.enterOutsideSteps("a wait for child runs")
 	for _, c := range children {
 		if scope != context.Context(e.grace) && e.endedByCancellation(c.name) {
 			return cancelledError(c.name, nil, 0)

@@ -20,14 +20,14 @@ func Now(ctx Context) time.Time {
 // same numbers. It must not be shared between goroutines.
 func Random(ctx Context) *rand.Rand {
 	b := ctx.workflow()
-	b.seed()
+	b.seed("Random")
 	return b.random
 }
 
 // NewUUID returns a random UUID (version 4) that is the same in every replay.
 func NewUUID(ctx Context) uuid.UUID {
 	b := ctx.workflow()
-	b.seed()
+	b.seed("NewUUID")
 	var id uuid.UUID
 	_, _ = b.uuids.Read(id[:]) // never fails
 	id[6] = id[6]&0x0f | 0x40
@@ -37,9 +37,9 @@ func NewUUID(ctx Context) uuid.UUID {
 
 // seed is recorded and not derived from the run's id: a run that is retried under a new id keeps the results of its
 // steps, and has to keep what its code drew beside them.
-func (b *branch) seed() {
+func (b *branch) seed(what string) {
+	b.enterOutsideSteps(what)
 	if b.random != nil {
-		b.enter()
 		return
 	}
 	s := record(b, "kagzi:seed", func() []byte {

@@ -247,17 +247,33 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 func TestStepsWithinSteps(t *testing.T) {
+	var (
+		branch *Future[int]
+		child  *Child[int]
+	)
 	for call, inner := range map[string]func(Context){
 		"step inner":              func(ctx Context) { _, _ = Step(ctx, "inner", func(context.Context) (int, error) { return 1, nil }) },
 		"sleep inner":             func(ctx Context) { Sleep(ctx, "inner", time.Hour) },
 		"wait for a signal inner": func(ctx Context) { _, _ = WaitSignal[int](ctx, "inner", 0) },
 		"child run inner":         func(ctx Context) { _, _ = StartChild[int](ctx, "inner", "w", 1, ChildOptions{}) },
 		"a branch":                func(ctx Context) { Go(ctx, func(Context) (int, error) { return 1, nil }) },
+		"a wait for a branch":     func(ctx Context) { _, _ = branch.Wait(ctx) },
+		"a wait for child runs":   func(ctx Context) { _, _ = child.Wait(ctx) },
+		"Random":                  func(ctx Context) { Random(ctx) },
+		"NewUUID":                 func(ctx Context) { NewUUID(ctx) },
 	} {
 		t.Run(call+" fails the run with a word on what to do", func(t *testing.T) {
 			world(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
+				Handle(w, "child", func(Context, int) (int, error) { return 1, nil })
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					var err error
+					if child, err = StartChild[int](ctx, "child", "child", 1, ChildOptions{}); err != nil {
+						return 0, err
+					}
+					branch = Go(ctx, func(Context) (int, error) { return 1, nil })
+					_, _ = branch.Wait(ctx)
+					NewUUID(ctx)
 					return Step(ctx, "outer", func(context.Context) (int, error) {
 						inner(ctx)
 						return 1, nil
