@@ -188,12 +188,46 @@ func TestFailures(t *testing.T) {
 		})
 		contains(t, d.GetMessage(), "step name same is used")
 	})
+	t.Run("a number that one branch's name gets and another uses in full fails the run, whichever comes first", func(t *testing.T) {
+		for _, later := range []string{"same", "same:2"} {
+			d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+				use := func(names ...string) *Future[int] {
+					return Go(ctx, func(ctx Context) (sum int, err error) {
+						for _, name := range names {
+							if name == later {
+								Sleep(ctx, "later", time.Hour)
+							}
+							_, err = Step(ctx, name, constant(1))
+						}
+						return sum, err
+					})
+				}
+				twice, full := use("same", "same"), use("same:2")
+				_, _ = full.Wait(ctx)
+				return twice.Wait(ctx)
+			})
+			contains(t, d.GetMessage(), "step name same:2 is used by two")
+		}
+	})
 	t.Run("malformed names fail the run", func(t *testing.T) {
 		for _, name := range []string{"", "a b", "ä", strings.Repeat("x", 256)} {
 			d := failure(t, func(ctx Context, _ struct{}) (int, error) { return Step(ctx, name, constant(1)) })
 			contains(t, d.GetMessage(), "step name")
 			equal(t, d.GetNonRetryable(), true)
 		}
+	})
+	t.Run("a name that its number makes too long fails the run before the step", func(t *testing.T) {
+		ran := 0
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			for range 2 {
+				if _, err := Step(ctx, strings.Repeat("x", maxName), func(context.Context) (int, error) { ran++; return ran, nil }); err != nil {
+					return 0, err
+				}
+			}
+			return ran, nil
+		})
+		contains(t, d.GetMessage(), "is 257 bytes long, want 1 to 255")
+		equal(t, ran, 1)
 	})
 	t.Run("an error's text is cut to 16 KiB with a mark, and made storable", func(t *testing.T) {
 		d := failure(t, func(Context, struct{}) (int, error) { return 0, errors.New("\x00\xff" + strings.Repeat("é", 10_000)) })

@@ -47,11 +47,14 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (string, *kagzi
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	} else {
 		if use.inFlight || !use.before(b) {
-			return "", nil, &coded{kind: "step_name_clash", text: fmt.Sprintf(
-				"step name %s is used by two goroutines or branches at once; give each its own name, such as %s-1 and %s-2", name, name, name)}
+			return "", nil, nameClash(name)
 		}
 		use.by, use.at = b, b.clock
-		name = e.repeatedName(name, use)
+		next, err := b.repeatedName(name, use)
+		if err != nil {
+			return "", nil, err
+		}
+		name = next
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	}
 	step := e.history[name]
@@ -93,15 +96,25 @@ func recordedAs(s *kagziv1.Step, kind kagziv1.StepKind) bool {
 	return false
 }
 
-// repeatedName is the name of the next use of a name: name:2, name:3, .. leaving out those that the code has used in full.
-func (e *execution) repeatedName(name string, use *nameUse) string {
+// repeatedName is the name of the next use of a name: name:2, name:3, .. leaving out those that the code has used in full. One that
+// the code uses in full at the same time would be left out or not by luck of time.
+func (b *branch) repeatedName(name string, use *nameUse) (string, error) {
 	for {
 		use.count++
 		next := name + ":" + strconv.Itoa(use.count)
-		if e.names[next] == nil {
-			return next
+		other := b.e.names[next]
+		if other == nil {
+			return next, checkName("numbered step", next)
+		}
+		if other.inFlight || !other.before(b) {
+			return "", nameClash(next)
 		}
 	}
+}
+
+func nameClash(name string) error {
+	return &coded{kind: "step_name_clash", text: fmt.Sprintf(
+		"step name %s is used by two goroutines or branches at once; give each its own name, such as %s-1 and %s-2", name, name, name)}
 }
 
 // release ends the call that holds the name.
