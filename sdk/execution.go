@@ -339,9 +339,10 @@ func (e *execution) leaving() bool {
 
 // lose drops the run: another worker has it, or it has ended. Nothing that its code does counts any more.
 func (e *execution) lose(d *kagziv1.ErrorDetail) {
-	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(), "status", d.GetMetadata()["status"])
+	status := d.GetMetadata()["status"]
+	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(), "status", status)
 	cause := errLeaseLost
-	if d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED || e.graceIsOver() {
+	if Status(status) == StatusCancelled || e.graceIsOver() {
 		cause = ErrCancelled
 	}
 	e.over(cause)

@@ -125,13 +125,14 @@ func (f *fake) askCancel(runID string, grace time.Duration) {
 	f.pump()
 }
 
-// cancel ends a run as CANCELLED and tells its worker.
+// cancel ends a run as CANCELLED and tells its worker that the lease is lost, and why.
 func (f *fake) cancel(r *fakeRun, d *kagziv1.ErrorDetail) {
 	token := r.token
 	f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, d)
 	if token != "" {
 		r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: &kagziv1.CancelTask{
-			RunId: r.RunId, LeaseToken: token, Reason: d}}})
+			RunId: r.RunId, LeaseToken: token, Reason: &kagziv1.ErrorDetail{
+				Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, Metadata: map[string]string{"status": string(StatusCancelled)}}}}})
 	}
 }
 

@@ -126,13 +126,14 @@ func hasText(e *kagziv1.ErrorDetail, want string) bool {
 
 func TestCancelEndsTheContextOfTheRunningStep(t *testing.T) {
 	eachServer(t, Options{}, func(t *testing.T, s *Server) {
-		began, ended := make(chan struct{}), make(chan time.Time, 1)
+		began, ended, cause := make(chan struct{}), make(chan time.Time, 1), make(chan error, 1)
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "long", func(ctx kagzi.Context, _ int) (int, error) {
 				return kagzi.Step(ctx, "wait", func(ctx context.Context) (int, error) {
 					close(began)
 					<-ctx.Done()
 					ended <- time.Now()
+					cause <- context.Cause(ctx)
 					return 0, ctx.Err()
 				})
 			})
@@ -149,6 +150,9 @@ func TestCancelEndsTheContextOfTheRunningStep(t *testing.T) {
 		}
 		if took := receive(t, "the end of the step", ended).Sub(asked); took > time.Second {
 			t.Errorf("the step was told after %s", took)
+		}
+		if err := receive(t, "the cause", cause); !errors.Is(err, kagzi.ErrCancelled) {
+			t.Errorf("cause = %v, want ErrCancelled", err)
 		}
 		if w := s.await(t, run.ID()); w.Status != cancelled {
 			t.Errorf("the run is %s", w.Status)
