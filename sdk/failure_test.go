@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io/fs"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -30,6 +30,20 @@ func failure(t *testing.T, fn func(ctx Context, in struct{}) (int, error)) (deta
 	})
 	return detail
 }
+
+type pointerError struct{ text string }
+
+func (e *pointerError) Error() string { return e.text }
+
+type wrapper struct{ inner *pointerError }
+
+func (*wrapper) Error() string   { return "wrapper" }
+func (w *wrapper) Unwrap() error { panic("no " + w.inner.text) }
+
+type typeless struct{}
+
+func (typeless) Error() string     { return "typeless" }
+func (typeless) ErrorType() string { panic("no type") }
 
 func TestFailures(t *testing.T) {
 	once := Retry{Attempts: 1}
@@ -85,25 +99,25 @@ func TestFailures(t *testing.T) {
 		equal(t, d.GetMessage(), "panic: boom")
 		contains(t, d.GetStack(), "explode")
 	})
-	t.Run("an error that panics when it is asked is a panic of the code that returned it", func(t *testing.T) {
-		var none *fs.PathError
-		tries := 0
-		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
-			return Step(ctx, "s", func(context.Context) (int, error) { tries++; return 0, none })
-		})
-		equal(t, tries, 3)
-		equal(t, d.GetType(), "panic")
-		contains(t, d.GetMessage(), "step s: panic: runtime error: ")
-		for _, fn := range []func(ctx Context, _ struct{}) (int, error){
-			func(Context, struct{}) (int, error) { return 0, none },
-			func(ctx Context, _ struct{}) (int, error) {
-				return Go(ctx, func(Context) (int, error) { return 0, none }).Wait(ctx)
-			},
-		} {
-			d := failure(t, fn)
+	t.Run("an error whose methods panic is a panic of the code that returned it", func(t *testing.T) {
+		for method, bad := range map[string]error{"Error": (*pointerError)(nil), "Unwrap": fmt.Errorf("%w", &wrapper{}), "ErrorType": typeless{}} {
+			for _, fn := range []func(ctx Context, _ struct{}) (int, error){
+				func(Context, struct{}) (int, error) { return 0, bad },
+				func(ctx Context, _ struct{}) (int, error) {
+					return Go(ctx, func(Context) (int, error) { return 0, bad }).Wait(ctx)
+				},
+			} {
+				d := failure(t, fn)
+				equal(t, d.GetType(), "panic")
+				contains(t, d.GetStack(), method)
+			}
+			tries := 0
+			d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+				return Step(ctx, "s", func(context.Context) (int, error) { tries++; return 0, bad })
+			})
 			equal(t, d.GetType(), "panic")
-			contains(t, d.GetMessage(), "panic: runtime error: ")
-			contains(t, d.GetStack(), "PathError")
+			contains(t, d.GetMessage(), "step s: panic: ")
+			equal(t, tries, 3)
 		}
 	})
 	t.Run("code that ends its own goroutine fails", func(t *testing.T) {
