@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -151,8 +152,8 @@ func CheckRetryPolicy(field string, p *RetryPolicy) error {
 		return Invalid(field+".maximum_interval_ms", "must be between 0 and 10 years, got %d", p.MaximumIntervalMS)
 	case !(p.Coefficient == 0 || p.Coefficient >= 1 && p.Coefficient <= 1e9): // also refuses NaN
 		return Invalid(field+".backoff_coefficient", "must be 0 (the default) or 1 to 1e9, got %v", p.Coefficient)
-	case !(p.Jitter >= -1 && p.Jitter <= 1):
-		return Invalid(field+".jitter", "must be at most 1, 0 for the default, -1 for none, got %v", p.Jitter)
+	case !(p.Jitter >= -math.MaxFloat64 && p.Jitter <= 1): // also refuses NaN
+		return Invalid(field+".jitter", "must be at most 1, 0 for the default, negative for none, got %v", p.Jitter)
 	case len(p.NonRetryable) > MaxNonRetryable:
 		return Invalid(field+".non_retryable_errors", "has %d entries, at most %d are allowed", len(p.NonRetryable), MaxNonRetryable)
 	}
