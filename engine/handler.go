@@ -43,6 +43,9 @@ type failedError struct {
 	Code         string            `json:"code"`
 	Message      string            `json:"message"`
 	NonRetryable bool              `json:"non_retryable,omitempty"`
+	RetryAfterMS int64             `json:"retry_after_ms,omitempty,string"` // as the wire's JSON writes numbers of 64 bits
+	Subject      string            `json:"subject,omitempty"`
+	SubjectID    string            `json:"subject_id,omitempty"`
 	Metadata     map[string]string `json:"metadata,omitempty"`
 	Type         string            `json:"type,omitempty"`
 	Stack        string            `json:"stack,omitempty"`
@@ -76,7 +79,10 @@ func failedEventOf(run *Run) Payload {
 		e.StartedAt = run.StartedAt.UTC().Format(time.RFC3339Nano)
 	}
 	if f := run.Error; f != nil {
-		e.Error = failedError{Code: f.Code.String(), Message: f.Message, NonRetryable: f.NonRetryable, Metadata: f.Metadata, Type: f.Type, Stack: f.Stack}
+		e.Error = failedError{
+			Code: f.Code.String(), Message: f.Message, NonRetryable: f.NonRetryable, RetryAfterMS: f.RetryAfterMS,
+			Subject: f.Subject, SubjectID: f.SubjectID, Metadata: f.Metadata, Type: f.Type, Stack: f.Stack,
+		}
 	}
 	data := e.json()
 	if len(data) > MaxPayload-1024 {

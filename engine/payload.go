@@ -46,6 +46,8 @@ type Failure struct {
 	Stack        string            `json:"stack,omitempty"`
 	NonRetryable bool              `json:"non_retryable,omitempty"`
 	RetryAfterMS int64             `json:"retry_after_ms,omitempty"` // the code's own wish for the delay; 0: the policy decides
+	Subject      string            `json:"subject,omitempty"`        // what it is about, in the code's own words
+	SubjectID    string            `json:"subject_id,omitempty"`
 	Metadata     map[string]string `json:"metadata,omitempty"`
 }
 
@@ -53,12 +55,13 @@ type Failure struct {
 func (f Failure) Equal(g Failure) bool {
 	return f.Code == g.Code && f.Type == g.Type && f.Message == g.Message && f.Stack == g.Stack &&
 		f.NonRetryable == g.NonRetryable && f.RetryAfterMS == g.RetryAfterMS &&
+		f.Subject == g.Subject && f.SubjectID == g.SubjectID &&
 		Payload{Metadata: f.Metadata}.Equal(Payload{Metadata: g.Metadata})
 }
 
 // Size is what the failure counts against the run's limit, in bytes.
 func (f Failure) Size() int {
-	return len(f.Type) + len(f.Message) + len(f.Stack) + Payload{Metadata: f.Metadata}.Size()
+	return len(f.Type) + len(f.Message) + len(f.Stack) + len(f.Subject) + len(f.SubjectID) + Payload{Metadata: f.Metadata}.Size()
 }
 
 // String is the code's name on the wire.

@@ -268,6 +268,8 @@ func (f Failure) Clean() Failure {
 	f.Type = cutText(f.Type, MaxName)
 	f.Message = cutText(f.Message, MaxError)
 	f.Stack = cutText(f.Stack, MaxError)
+	f.Subject = cutText(f.Subject, MaxName)
+	f.SubjectID = cutText(f.SubjectID, MaxName)
 	f.RetryAfterMS = min(max(f.RetryAfterMS, 0), MaxDelay.Milliseconds())
 	if f.Code == FailureCrashed {
 		f.Code = FailureUnspecified

@@ -254,6 +254,7 @@ func TestStartRunValidate(t *testing.T) {
 func TestAFailureIsMadeFitToBeStored(t *testing.T) {
 	f := Failure{
 		Code: FailureCrashed, Type: "a\x00b\xff", Message: "x\x00y\xffz", Stack: strings.Repeat("s", MaxError+1), RetryAfterMS: -5,
+		Subject: "\x00", SubjectID: strings.Repeat("i", MaxName+1),
 		Metadata: map[string]string{"k\x00": "v\xff"},
 	}.Clean()
 	if f.Code != FailureUnspecified {
@@ -264,6 +265,9 @@ func TestAFailureIsMadeFitToBeStored(t *testing.T) {
 	}
 	if len(f.Stack) != MaxError || !strings.HasSuffix(f.Stack, CutMark) {
 		t.Errorf("stack has %d bytes and ends %q, want %d and the mark", len(f.Stack), f.Stack[len(f.Stack)-12:], MaxError)
+	}
+	if f.Subject != "\uFFFD" || len(f.SubjectID) != MaxName || !strings.HasSuffix(f.SubjectID, CutMark) {
+		t.Errorf("subject %q, subject id %q, want them mended and cut", f.Subject, f.SubjectID)
 	}
 	if f.RetryAfterMS != 0 {
 		t.Errorf("retry after %d ms, want 0", f.RetryAfterMS)

@@ -94,7 +94,7 @@ func failureText(f *engine.Failure) string {
 	if f == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%d %q %q %q %t %d %s", f.Code, f.Type, f.Message, f.Stack, f.NonRetryable, f.RetryAfterMS, mapText(f.Metadata))
+	return fmt.Sprintf("%d %q %q %q %t %d %q %q %s", f.Code, f.Type, f.Message, f.Stack, f.NonRetryable, f.RetryAfterMS, f.Subject, f.SubjectID, mapText(f.Metadata))
 }
 
 func policyText(p *engine.RetryPolicy) string {

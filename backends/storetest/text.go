@@ -106,7 +106,8 @@ var textCases = []testCase{
 		}
 	}},
 	{"every part of a failure is kept", func(s *stage) {
-		f := engine.Failure{Code: 7, Type: "t", Message: "m", Stack: "s", NonRetryable: true, RetryAfterMS: 1 << 40, Metadata: map[string]string{"k": "v"}}
+		f := engine.Failure{Code: 7, Type: "t", Message: "m", Stack: "s", NonRetryable: true, RetryAfterMS: 1 << 40,
+			Subject: "order", SubjectID: "o-1", Metadata: map[string]string{"k": "v"}}
 		l := s.held()
 		_, err := s.store.FailRun(s.ctx, engine.FailRunParams{Lease: l, Failure: f, Now: s.now})
 		s.must(err, "FailRun")

@@ -34,7 +34,7 @@ func failureOf(e *kagziv1.ErrorDetail) (engine.Failure, error) {
 	}
 	return engine.Failure{
 		Code: engine.FailureCode(e.Code), Type: e.Type, Message: e.Message, Stack: e.Stack,
-		NonRetryable: e.NonRetryable, RetryAfterMS: e.RetryAfterMs, Metadata: e.Metadata,
+		NonRetryable: e.NonRetryable, RetryAfterMS: e.RetryAfterMs, Subject: e.Subject, SubjectID: e.SubjectId, Metadata: e.Metadata,
 	}.Clean(), nil
 }
 

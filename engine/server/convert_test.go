@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -164,6 +165,22 @@ func TestATaskCarriesWhatAWorkerNeeds(t *testing.T) {
 	longer := s.taskTo(&engine.Task{Run: run, ClaimedAt: now})
 	if got := longer.LeaseExpiresAt.AsTime().Sub(now); got != time.Hour {
 		t.Errorf("a run with a heartbeat timeout of an hour is leased for %s", got)
+	}
+}
+
+func TestEachFieldOfAReportedFailureIsKeptAndToldToItsHandler(t *testing.T) {
+	reported := &kagziv1.ErrorDetail{}
+	fillAll(reported.ProtoReflect())
+	reported.Code = kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND
+	failure, err := failureOf(reported)
+	if kept := failureTo(&failure); err != nil || !proto.Equal(kept, reported) {
+		t.Errorf("kept = %v, %v, want %v", kept, err, reported)
+	}
+	run := engine.Run{ID: engine.NewID(time.Now()), Status: engine.RunFailed, Error: &failure, FinishedAt: time.Now()}
+	handler := engine.HandlerOf(&run, "mourn", "q", false, time.Now())
+	var event kagziv1.WorkflowFailedEvent
+	if err := protojson.Unmarshal(handler.Input.Data, &event); err != nil || !proto.Equal(event.Error, reported) {
+		t.Errorf("the handler is told %v, %v, want %v", event.Error, err, reported)
 	}
 }
 

@@ -25,7 +25,7 @@ func failureTo(f *engine.Failure) *kagziv1.ErrorDetail {
 	}
 	return &kagziv1.ErrorDetail{
 		Code: kagziv1.ErrorCode(f.Code), Type: f.Type, Message: f.Message, Stack: f.Stack,
-		NonRetryable: f.NonRetryable, RetryAfterMs: f.RetryAfterMS, Metadata: f.Metadata,
+		NonRetryable: f.NonRetryable, RetryAfterMs: f.RetryAfterMS, Subject: f.Subject, SubjectId: f.SubjectID, Metadata: f.Metadata,
 	}
 }
 
