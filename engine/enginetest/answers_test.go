@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -307,5 +308,23 @@ func TestCancelAndTerminate(t *testing.T) {
 		wantRefused(t, "cancel of no run", err, codes.NotFound, codeNotFound, "no run")
 		_, err = s.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: run, Namespace: "other"})
 		wantRefused(t, "cancel of another namespace's run", err, codes.NotFound, codeNotFound, "no run")
+	})
+}
+
+func TestTheAnswerToAResultIsTheStepAsItIsListed(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		w := s.register(t)
+		s.start(t)
+		task := w.take(t)
+		begun := fine(s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: task.RunId, LeaseToken: task.LeaseToken, StepName: "begun", Input: text("in")}))(t)
+		for place, ref := range []string{begun.StepId, "at-once"} {
+			for range 2 { // again it is the same
+				answer := w.completeStep(t, task, ref, "out")
+				if listed := s.steps(t, task.RunId)[place]; !proto.Equal(answer, listed) {
+					t.Errorf("answered with\n%v, listed as\n%v", answer, listed)
+				}
+			}
+		}
 	})
 }

@@ -122,6 +122,13 @@ func TestASchedulesLife(t *testing.T) {
 		if deleted := fine(s.schedules().DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{ScheduleId: "nightly", Reason: "done"}))(t); !deleted.Deleted {
 			t.Errorf("delete is answered with %v", deleted)
 		}
+		if again := fine(s.schedules().DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{ScheduleId: strings.ToUpper(made.ScheduleId)}))(t); !again.Deleted {
+			t.Errorf("the same delete again is answered with %v", again)
+		}
+		err = second(s.schedules().DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{ScheduleId: made.ScheduleId, Namespace: "other"}))
+		wantRefused(t, "the same delete in another namespace", err, codes.NotFound, codeNotFound, "no schedule")
+		err = second(s.schedules().DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{ScheduleId: "nightly"}))
+		wantRefused(t, "the delete of a name that is free", err, codes.NotFound, codeNotFound, "no schedule")
 		if got := s.get(t, triggered); got.Status != pending {
 			t.Errorf("the run of a deleted schedule is %s", got.Status)
 		}

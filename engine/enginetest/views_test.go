@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -284,6 +285,8 @@ func TestServerInfoAndHealth(t *testing.T) {
 			t.Errorf("health: %v, %v", health, err)
 		}
 		_, err = s.admin().HealthCheck(ctx, &kagziv1.HealthCheckRequest{Service: ptr("no.such")})
-		wantRefused(t, "the health of nothing", err, codes.NotFound, 0, "")
+		wantRefused(t, "the health of nothing", err, codes.NotFound, codeNotFound, "no.such")
+		_, err = healthpb.NewHealthClient(s.Conn).Check(ctx, &healthpb.HealthCheckRequest{Service: "no.such"})
+		wantRefused(t, "the standard health of nothing", err, codes.NotFound, codeNotFound, "no.such")
 	})
 }

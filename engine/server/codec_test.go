@@ -13,7 +13,11 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // rawCodec sends bytes as they are, as a client in another language might.
@@ -160,4 +164,19 @@ func TestTheCodecKeepsFieldsThatItDoesNotKnow(t *testing.T) {
 			t.Errorf("a field of a newer client: %v, want it ignored", err)
 		}
 	})
+}
+
+func TestAMessageHasItsLimitAtItsEdge(t *testing.T) {
+	_, conn := serve(t, stubStore{})
+	start := kagziv1.File_kagzi_v1_workflow_proto.Services().ByName("WorkflowService").Methods().ByName("StartWorkflow")
+	for size, words := range map[int]string{engine.MaxMessage: "input", engine.MaxMessage + 1: "larger than max"} {
+		message := proto.Size(&kagziv1.StartWorkflowRequest{WorkflowType: "t", Input: &kagziv1.Payload{Data: make([]byte, size)}})
+		raw, err := proto.Marshal(&kagziv1.StartWorkflowRequest{WorkflowType: "t", Input: &kagziv1.Payload{Data: make([]byte, 2*size-message)}})
+		if err != nil || len(raw) != size {
+			t.Fatalf("%d bytes, %v, want %d", len(raw), err, size)
+		}
+		if err := callRaw(t.Context(), conn, start, raw); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), words) {
+			t.Errorf("a message of %d bytes is answered with %v, want RESOURCE_EXHAUSTED and %q", size, err, words)
+		}
+	}
 }

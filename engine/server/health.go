@@ -2,13 +2,13 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -23,7 +23,7 @@ const watchHealthEvery = time.Second
 
 func (h *health) Check(ctx context.Context, request *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if !h.server.serves(request.Service) {
-		return nil, status.Error(codes.NotFound, "unknown service")
+		return nil, noService(request.Service)
 	}
 	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
 }
@@ -69,6 +69,10 @@ func (s *Server) serves(service string) bool {
 	return ok
 }
 
+func noService(name string) error {
+	return &engine.Error{Kind: engine.KindNotFound, Subject: "service", SubjectID: cut(name), Message: fmt.Sprintf("this server has no service %q", cut(name))}
+}
+
 // trouble says in one sentence why this server cannot do its work; empty when it can.
 func (s *Server) trouble(ctx context.Context) string {
 	select {
@@ -91,7 +95,7 @@ func (s *Server) storeTrouble(ctx context.Context) string {
 // HealthCheck is the same answer with its reason.
 func (s *Server) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRequest) (*kagziv1.HealthCheckResponse, error) {
 	if !s.serves(request.GetService()) {
-		return nil, status.Error(codes.NotFound, "unknown service")
+		return nil, noService(request.GetService())
 	}
 	response := &kagziv1.HealthCheckResponse{
 		Status: kagziv1.ServingStatus_SERVING_STATUS_SERVING, Message: "ok", Timestamp: timestamppb.New(s.now()),

@@ -110,7 +110,6 @@ func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
 	return started, nil
 }
 
-// completeStep answers with the step, but for its output: the worker has it.
 func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepRequest) (engine.Lease, engine.Step, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
@@ -134,7 +133,6 @@ func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepReques
 	}
 	s.wrote(time.Since(began))
 	s.count(stepCompleted)
-	step.Output = engine.Payload{}
 	return lease, step, nil
 }
 

@@ -170,10 +170,31 @@ func (s *Server) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.De
 	err = s.store.DeleteSchedule(ctx, engine.DeleteScheduleParams{
 		Namespace: namespace, Ref: ref, Reason: request.Reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
+	if engine.KindOf(err) == engine.KindNotFound {
+		err = s.unlessDeleted(ctx, namespace, ref, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &kagziv1.DeleteWorkflowScheduleResponse{Deleted: true, Message: "the schedule is deleted; the runs that it fired stay"}, nil
+}
+
+// unlessDeleted is nil for the id of a schedule that somebody has deleted, so that a delete can be repeated. A name may be another's by then.
+func (s *Server) unlessDeleted(ctx context.Context, namespace, ref string, notFound error) error {
+	id, err := engine.ParseID(ref)
+	if err != nil {
+		return notFound
+	}
+	events, _, err := s.store.ListAudit(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: id.String()}, engine.Page{Limit: engine.DefaultPage})
+	if err != nil {
+		return err
+	}
+	for i := range events {
+		if events[i].Method == "DeleteWorkflowSchedule" && events[i].Outcome == "ok" {
+			return nil
+		}
+	}
+	return notFound
 }
 
 // TriggerWorkflowSchedule fires once now, beside the ticks.

@@ -131,7 +131,7 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 	s.origin = s.counters.read()
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(lenientCodec{}),
-		grpc.MaxRecvMsgSize(engine.MaxMessage+64<<10),
+		grpc.MaxRecvMsgSize(engine.MaxMessage),
 		grpc.MaxSendMsgSize(engine.MaxMessage+64<<10),
 		grpc.MaxConcurrentStreams(1000),
 		grpc.MaxHeaderListSize(16<<10),
