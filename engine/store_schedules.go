@@ -8,8 +8,8 @@ import (
 // Schedules is the templates of runs that time fires.
 type Schedules interface {
 	// CreateSchedule makes a schedule, its namespace too if that is new, and rings RingTimer. A Name that is taken is
-	// ErrExists; a RequestID that is known answers the schedule that it made (whatever has become of it). A disabled namespace
-	// is NamespaceDisabled.
+	// ErrExists; a RequestID that is known answers the schedule that it made (whatever has become of it), or ErrConflict when that
+	// was never changed and has another name, type, queue, expression, zone or input. A disabled namespace is NamespaceDisabled.
 	CreateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// UpdateSchedule replaces all of a schedule that a person decides about: every field of p.Schedule but its counters,
 	// LastFiredAt, Buffered (which it drops unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is the one that

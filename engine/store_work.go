@@ -56,7 +56,7 @@ type Work interface {
 	// BeginStep records that a step runs, or says that it need not. Of the step's latest attempt:
 	//
 	//   - COMPLETED: nothing to execute, Step has the output. FAILED for good: nothing to execute, Step has the error.
-	//   - RUNNING under this token: that attempt again (with its ID), to execute.
+	//   - RUNNING under this token: that attempt again (with its ID), to execute. With another input it is a StepConflict.
 	//   - PENDING with RetryAt after Now: ErrPrecondition.
 	//   - PENDING, interrupted, or none: a new attempt RUNNING, to execute. A PENDING one becomes FAILED; neither is the latest
 	//     any more.
@@ -84,7 +84,7 @@ type Work interface {
 	AwaitSignal(ctx context.Context, p AwaitSignalParams) (AwaitedSignal, error)
 	// StartChild records a CHILD step, RUNNING with ChildRunID, and makes the run p.Child as StartRuns would, with ParentRunID
 	// and ParentStepID set here. A CHILD step of that name is answered as it stands, and nothing is started; one of another
-	// kind is a StepConflict. An external id that an open run holds is ErrExists, and nothing is recorded.
+	// kind is a StepConflict, and so is one made under this token with another type, queue, external id or input. An external id that an open run holds is ErrExists, and nothing is recorded.
 	StartChild(ctx context.Context, p StartChildParams) (Step, error)
 	// AwaitChildren answers the CHILD steps of these children that have ended, when that is all of them, or with Any at least
 	// one. Otherwise the open ones become Awaited (by themselves with Any or when it is only one, else as a group of their own)
@@ -96,7 +96,8 @@ type Work interface {
 	// CompleteRun ends the run as COMPLETED with its output; as CANCELLED, with the output kept and EndedByFailure as its
 	// error, when cancellation had been asked for. With ContinueAs, unless it is CANCELLED so, the next run is made as
 	// Continuation says, in the same transaction: external id, parent and the signals that nothing has consumed pass on to it.
-	// An external id of its own that another open run holds is ErrExists.
+	// An external id of its own that another open run holds is ErrExists. Repeated with a next run of another type, queue, external id
+	// or input it has other content.
 	CompleteRun(ctx context.Context, p CompleteRunParams) (Completed, error)
 	// FailRun asks AfterRunFailed what follows. Retry: the run is PENDING until RetryAt with Attempts and Failures one higher,
 	// the lease is over, and its steps that failed for good become PENDING with that RetryAt and no Failures, to be run again.

@@ -28,7 +28,7 @@ func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 		case tooEarly(prev, b.now):
 			return engine.Step{}, notBefore(prev)
 		case !toRunAgain(prev):
-			return *prev, nil
+			return b.childAgain(prev, &p)
 		}
 	}
 	step, fresh, err := next(run, prev, p.Step, p.ID, b.now, b.now)
@@ -87,7 +87,20 @@ func (b *book) startChildAgain(run *Run, p *engine.StartChildParams) (engine.Ste
 	case step.Kind != engine.StepChild:
 		return engine.Step{}, engine.StepConflict(step.Name, step.Status)
 	}
-	return *step, nil
+	return b.childAgain(step, p)
+}
+
+// childAgain answers a StartChild whose step is there. Under the lease that made it, another child is a conflict; code that comes to it later is told
+// of the child that there is.
+func (b *book) childAgain(step *engine.Step, p *engine.StartChildParams) (engine.Step, error) {
+	if step.Token != p.Lease.Token {
+		return *step, nil
+	}
+	same, err := b.asked(step.ChildRunID, &p.Child.Run)
+	if err == nil && !same {
+		err = engine.StepConflict(step.Name, step.Status)
+	}
+	return *step, err
 }
 
 // AwaitChildren answers with what has ended, or waits for the rest.

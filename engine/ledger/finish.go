@@ -92,12 +92,22 @@ func (b *book) completeRunAgain(run *Run, p *engine.CompleteRunParams) (engine.C
 	completed := run.Status == engine.RunCompleted && run.ContinuedAs.IsZero() == (p.ContinueAs == nil)
 	cancelled := run.Status == engine.RunCancelled && rec.Verb == ""
 	if finishedUnder(run, p.Lease) && (completed || cancelled) {
-		_, output, err := b.tx.Payloads(run.ID)
-		if err != nil || output.Equal(p.Output) {
+		same, err := b.sameEnd(run, p)
+		if err != nil || same {
 			return engine.Completed{Status: run.Status, ContinuedAs: run.ContinuedAs}, err
 		}
 	}
 	return engine.Completed{}, endedOtherwise(run, p.Lease, rec)
+}
+
+// sameEnd says that the run has ended with that output, and goes on as the run that is asked for.
+func (b *book) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error) {
+	_, output, err := b.tx.Payloads(run.ID)
+	if err != nil || !output.Equal(p.Output) || run.ContinuedAs.IsZero() {
+		return err == nil && output.Equal(p.Output), err
+	}
+	next := engine.Continuation(&run.Run, *p.ContinueAs, b.now)
+	return b.asked(run.ContinuedAs, &next.Run)
 }
 
 // FailRun ends the run or has it tried again.

@@ -16,7 +16,7 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 			return engine.Started{}, err
 		}
 		if !id.IsZero() {
-			return b.importedBefore(p.Namespace, id)
+			return b.importedBefore(p.Namespace, id, &p.Runs[0].Run)
 		}
 	}
 	for i := range p.Runs {
@@ -53,12 +53,16 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 	return engine.Started{RunID: p.Runs[0].Run.ID}, b.close()
 }
 
-func (b *book) importedBefore(namespace string, id engine.ID) (engine.Started, error) {
+func (b *book) importedBefore(namespace string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
 	run, err := b.run(namespace, id)
 	if err != nil {
 		return engine.Started{}, err
 	}
-	if run.Origin != engine.OriginImport {
+	same, err := b.asked(id, wanted)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	if run.Origin != engine.OriginImport || !same {
 		return engine.Started{}, requestConflict(id)
 	}
 	return engine.Started{RunID: id, Repeated: true}, nil

@@ -92,6 +92,20 @@ func (b *book) failStepAgain(run *Run, p *engine.FailStepParams) (engine.Verdict
 	return engine.Verdict{}, engine.StepConflict(step.Name, step.Status)
 }
 
+// asked says that a run is the one that a start asks for, by what a start is known by: its type, queue, external id and input. Of a run that is
+// gone nobody can tell.
+func (b *book) asked(id engine.ID, start *engine.Run) (bool, error) {
+	known, err := b.find("", id)
+	if err != nil || known == nil {
+		return err == nil, err
+	}
+	if known.Type != start.Type || known.Queue != start.Queue || known.ExternalID != start.ExternalID {
+		return false, nil
+	}
+	input, _, err := b.tx.Payloads(id)
+	return err == nil && input.Equal(start.Input), err
+}
+
 // digest stands for a value in a receipt.
 func digest(v any) string {
 	text, err := json.Marshal(v)

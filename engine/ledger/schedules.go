@@ -18,7 +18,7 @@ func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 			return engine.Schedule{}, err
 		}
 		if known != nil {
-			return *known, nil
+			return madeBefore(known, &s)
 		}
 	}
 	if err := b.enabled(s.Namespace); err != nil {
@@ -39,6 +39,17 @@ func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	b.ringSchedule(&s)
 	b.ringTimer()
 	return s, b.audit(p.By, p.AuditID, p.Method, onSchedule(&s), p.Reason, "")
+}
+
+// madeBefore answers a request that has made a schedule. Once that was changed, nobody can tell what the request had asked for.
+func madeBefore(known, wanted *engine.Schedule) (engine.Schedule, error) {
+	same := known.Name == wanted.Name && known.Type == wanted.Type && known.Queue == wanted.Queue && known.CronExpr == wanted.CronExpr &&
+		known.TimeZone == wanted.TimeZone && known.Input.Equal(wanted.Input)
+	if known.Revision == 1 && !same {
+		return engine.Schedule{}, &engine.Error{Kind: engine.KindConflict, Subject: "schedule", SubjectID: known.ID.String(),
+			Message: "this request was made before with other content: it made schedule " + known.ID.String()}
+	}
+	return *known, nil
 }
 
 // scheduleNameFree is nil unless another schedule of the namespace goes by the name.
