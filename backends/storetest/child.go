@@ -38,6 +38,27 @@ var childCases = []testCase{
 		_, err = s.tryChild(l, "other")
 		s.lost(err, engine.RunRunning, "StartChild of another under the old lease")
 	}},
+	{"repeated with other content it is a conflict, under its own lease", func(s *stage) {
+		l := s.held()
+		child := s.child(l, "ship", withExternal("shipment"))
+		refused := func(when string) {
+			s.Helper()
+			for what, change := range map[string]func(*engine.StartRun){
+				"input":       func(r *engine.StartRun) { r.Input = text("other") },
+				"type":        ofType("other"),
+				"queue":       inQueue("other"),
+				"external id": withExternal("other"),
+			} {
+				_, err := s.tryChild(l, "ship", withExternal("shipment"), change)
+				s.refused(err, engine.ErrConflict, "StartChild with another "+what+when)
+			}
+		}
+		refused("")
+		s.release(l, false)
+		refused(" when the lease is over")
+		equal(s, "child", s.child(l, "ship", withExternal("shipment")), child)
+		equal(s, "child, asked under the next lease", s.child(s.claim("w1").Lease, "ship", withExternal("other")), child)
+	}},
 	{"the parent's step completes with the child's output in the transaction that ends the child", func(s *stage) {
 		s.childWorker()
 		l := s.held()

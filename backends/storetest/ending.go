@@ -172,6 +172,22 @@ var continueCases = []testCase{
 		_, err = s.store.GetRun(s.ctx, space, other.ID)
 		s.refused(err, engine.ErrNotFound, "GetRun of another next")
 	}},
+	{"repeated with another next run it is a conflict", func(s *stage) {
+		l := s.held(withExternal("loop"))
+		next := engine.StartRun{Run: engine.Run{ID: s.id(), Input: text("next")}}
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.now}), "CompleteRun")
+		for what, change := range map[string]func(*engine.StartRun){
+			"input":       func(r *engine.StartRun) { r.Input = text("other") },
+			"type":        ofType("other"),
+			"queue":       inQueue("other"),
+			"external id": withExternal("other"),
+		} {
+			other := engine.StartRun{Run: engine.Run{ID: s.id(), Input: text("next")}}
+			change(&other)
+			s.refused(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &other, Now: s.now}), engine.ErrConflict, "CompleteRun with another "+what)
+		}
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.now}), "CompleteRun repeated")
+	}},
 	{"under a lost lease neither happens", func(s *stage) {
 		l := s.held()
 		s.lose("w1")

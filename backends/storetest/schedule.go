@@ -106,11 +106,29 @@ var scheduleCases = []testCase{
 		equal(s, "schedule of the repetition", again.ID, first.ID)
 		_, err = s.tryPlan(called("nightly", "r2"))
 		s.refused(err, engine.ErrExists, "CreateSchedule under a taken name")
+		for what, change := range map[string]func(*engine.Schedule){
+			"name":  func(p *engine.Schedule) { p.Name = "daily" },
+			"type":  func(p *engine.Schedule) { p.Type = "other" },
+			"queue": func(p *engine.Schedule) { p.Queue = "other" },
+			"input": func(p *engine.Schedule) { p.Input = text("other") },
+			"cron":  func(p *engine.Schedule) { p.CronExpr = "0 * * * *" },
+			"zone":  func(p *engine.Schedule) { p.TimeZone = "Europe/Berlin" },
+		} {
+			_, err := s.tryPlan(called("nightly", "r1"), change)
+			s.refused(err, engine.ErrConflict, "CreateSchedule repeated with another "+what)
+		}
 		s.plan()
 		s.plan()
 		list, _, err := s.store.ListSchedules(s.ctx, engine.ScheduleFilter{Namespace: space}, engine.Page{Limit: 10})
 		s.must(err, "ListSchedules")
 		equal(s, "schedules", len(list), 3)
+		changed := first
+		changed.Type = "other"
+		_, err = s.store.UpdateSchedule(s.ctx, engine.ScheduleParams{Schedule: changed, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: s.now})
+		s.must(err, "UpdateSchedule")
+		again, err = s.tryPlan(called("nightly", "r1"))
+		s.must(err, "CreateSchedule repeated after a change")
+		equal(s, "schedule of the repetition after a change", again.ID, first.ID)
 	}},
 	{"a tick fires a run with its time, its id and all that was chosen for it", func(s *stage) {
 		plan := s.plan(func(p *engine.Schedule) { p.Tags = map[string]string{"a": "b"} })

@@ -382,6 +382,9 @@ var repairCases = []testCase{
 		again, err := s.store.ImportRuns(s.ctx, p)
 		s.must(err, "ImportRuns repeated")
 		equal(s, "repeated", again.Repeated, true)
+		p.Runs[0].Run.Input = text("other")
+		_, err = s.store.ImportRuns(s.ctx, p)
+		s.refused(err, engine.ErrConflict, "ImportRuns repeated with another run")
 		p.RequestID = ""
 		_, err = s.store.ImportRuns(s.ctx, p)
 		s.refused(err, engine.ErrExists, "ImportRuns under ids that are taken")
