@@ -2246,7 +2246,8 @@ func (x *AwaitSignalResponse) GetTimedOut() bool {
 
 // StartChildRequest: the step is a CHILD_WORKFLOW that runs as long as the child does. In the transaction in which the child
 // ends, the step becomes COMPLETED with the child's output, or FAILED with its error. A child that continues as new goes on as
-// its last run. Repeated under the same name it is answered with the same child.
+// its last run. Repeated under the same name it is answered with the same child, unless it is the same lease's
+// and the child has another type, queue, external id or input: that is a CONFLICT.
 type StartChildRequest struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	StepName          string                 `protobuf:"bytes,1,opt,name=step_name,json=stepName,proto3" json:"step_name,omitempty"`

@@ -345,7 +345,7 @@ type CreateWorkflowScheduleRequest struct {
 	OnFailureWorkflow  string            `protobuf:"bytes,105,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string            `protobuf:"bytes,106,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"`
 	Tags               map[string]string `protobuf:"bytes,107,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	RequestId          string            `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // made for this one call and repeated when it is retried: the same schedule is answered again
+	RequestId          string            `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // made for this one call and repeated when it is retried: the same schedule is answered again; with other content CONFLICT, as long as it was not changed
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }

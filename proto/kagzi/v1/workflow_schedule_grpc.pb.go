@@ -42,7 +42,7 @@ type WorkflowScheduleServiceClient interface {
 	GetWorkflowSchedule(ctx context.Context, in *GetWorkflowScheduleRequest, opts ...grpc.CallOption) (*GetWorkflowScheduleResponse, error)
 	ListWorkflowSchedules(ctx context.Context, in *ListWorkflowSchedulesRequest, opts ...grpc.CallOption) (*ListWorkflowSchedulesResponse, error)
 	UpdateWorkflowSchedule(ctx context.Context, in *UpdateWorkflowScheduleRequest, opts ...grpc.CallOption) (*UpdateWorkflowScheduleResponse, error)
-	// Deletes the template; the runs that it fired stay.
+	// Deletes the template; the runs that it fired stay. Repeated by its id it is answered alike.
 	DeleteWorkflowSchedule(ctx context.Context, in *DeleteWorkflowScheduleRequest, opts ...grpc.CallOption) (*DeleteWorkflowScheduleResponse, error)
 	// Fires once now, beside the ticks.
 	TriggerWorkflowSchedule(ctx context.Context, in *TriggerWorkflowScheduleRequest, opts ...grpc.CallOption) (*TriggerWorkflowScheduleResponse, error)
@@ -172,7 +172,7 @@ type WorkflowScheduleServiceServer interface {
 	GetWorkflowSchedule(context.Context, *GetWorkflowScheduleRequest) (*GetWorkflowScheduleResponse, error)
 	ListWorkflowSchedules(context.Context, *ListWorkflowSchedulesRequest) (*ListWorkflowSchedulesResponse, error)
 	UpdateWorkflowSchedule(context.Context, *UpdateWorkflowScheduleRequest) (*UpdateWorkflowScheduleResponse, error)
-	// Deletes the template; the runs that it fired stay.
+	// Deletes the template; the runs that it fired stay. Repeated by its id it is answered alike.
 	DeleteWorkflowSchedule(context.Context, *DeleteWorkflowScheduleRequest) (*DeleteWorkflowScheduleResponse, error)
 	// Fires once now, beside the ticks.
 	TriggerWorkflowSchedule(context.Context, *TriggerWorkflowScheduleRequest) (*TriggerWorkflowScheduleResponse, error)
