@@ -202,6 +202,14 @@ var bellCases = []testCase{
 			s.cancel(l.RunID)
 			s.offline("w1", engine.OfflineForced)
 		}
+
+		s.register(s.newWorker("w1"), true)
+		s.heldNext(withTimeouts(engine.Timeouts{Heartbeat: time.Minute}))
+		s.offline("w1", engine.OfflineLost)
+		e.forget()
+		_, _, err := s.store.FreeLost(s.ctx, s.now.Add(time.Hour))
+		s.must(err, "FreeLost")
+		e.hears("heartbeat timeout", ringWorker("w1"))
 	}},
 	{"a registration rings its worker, also when it is repeated", func(s *stage) {
 		e := s.listen()

@@ -119,6 +119,7 @@ var childCases = []testCase{
 		equal(s, "finished", len(s.awaitChildren(l, children...)), 0)
 		for i, child := range children {
 			s.claimNothing("w1")
+			s.parked(l.RunID, "child:"+child.String(), time.Time{})
 			s.pass(time.Second)
 			s.finish(s.claimChild(child), fmt.Sprint(i))
 		}

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -158,6 +160,20 @@ var continueCases = []testCase{
 		found, err := s.store.GetRunByExternalID(s.ctx, space, "loop")
 		s.must(err, "GetRunByExternalID")
 		equal(s, "run of the external id", found.ID, next.ID)
+	}},
+	{"what the next run names of its own holds for it", func(s *stage) {
+		l := s.held(tagged("customer", "x"), withPriority(7), withPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
+		next := engine.StartRun{Run: engine.Run{ID: s.id(), ExternalID: "other", Queue: "bulk", Type: "loop", Version: "v2", Priority: 9,
+			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 5}, Tags: map[string]string{"round": "2"}, Requirements: map[string]string{"gpu": "yes"},
+			Timeouts: engine.Timeouts{StartToClose: time.Minute}, OnFailureWorkflow: "mourn", OnFailureQueue: "graves",
+			ConcurrencyKey: "k", ConcurrencyLimit: 3}}
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.now}), "CompleteRun")
+		run := s.run(next.ID)
+		equal(s, "names", strings.Join([]string{run.ExternalID, run.Queue, run.Type, run.Version, run.OnFailureWorkflow, run.OnFailureQueue, run.ConcurrencyKey}, " "),
+			"other bulk loop v2 mourn graves k")
+		equal(s, "numbers", [3]int{run.Priority, run.RetryPolicy.MaximumAttempts, run.ConcurrencyLimit}, [3]int{9, 5, 3})
+		equal(s, "tags and requirements", fmt.Sprint(run.Tags, run.Requirements), "map[round:2] map[gpu:yes]")
+		equal(s, "timeouts", run.Timeouts, next.Timeouts)
 	}},
 	{"repeated it is answered with the same next run", func(s *stage) {
 		l := s.held()

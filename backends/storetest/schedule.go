@@ -267,6 +267,28 @@ var scheduleCases = []testCase{
 		equal(s, "audit events", len(list), 2)
 		equal(s, "method", list[0].Method+" "+list[0].Reason, "UpdateWorkflowSchedule why")
 	}},
+	{"a change by a person leaves what has fired and been counted as it is", func(s *stage) {
+		plan := s.plan()
+		p := s.fireParams(plan.ID, 2)
+		p.Skipped = 3
+		s.fire(p)
+		s.worker("w1")
+		s.finish(s.claim("w1").Lease, "")
+		s.failRun(s.claim("w1").Lease, "no")
+		was := s.schedule(plan.ID)
+		s.pass(time.Second)
+		wanted := engine.Schedule{ID: plan.ID, Namespace: space, CronExpr: "0 * * * *", Queue: queue, Type: kind, Enabled: true,
+			Revision: was.Revision, NextFireAt: s.now.Add(time.Hour)}
+		got, err := s.store.UpdateSchedule(s.ctx, engine.ScheduleParams{Schedule: wanted, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: s.now})
+		s.must(err, "UpdateSchedule")
+		for _, now := range []engine.Schedule{got, s.schedule(plan.ID)} {
+			equal(s, "cron", now.CronExpr, "0 * * * *")
+			s.sameTime("created at", now.CreatedAt, was.CreatedAt)
+			s.sameTime("updated at", now.UpdatedAt, s.now)
+			s.sameTime("last fired at", now.LastFiredAt, p.Ticks[1].At)
+			equal(s, "counts", [4]int64{now.Fired, now.Completed, now.Failed, now.Skipped}, [4]int64{2, 1, 1, 3})
+		}
+	}},
 	{"a disabled schedule is not due and does not fire", func(s *stage) {
 		plan := s.plan()
 		p := s.fireParams(plan.ID, 1)

@@ -124,6 +124,12 @@ var sleepCases = []testCase{
 		s.refused(s.trySleep(l, "nap", time.Hour), engine.ErrConflict, "another length")
 		s.refused(s.trySleep(l, "nap", 0, until(s.now.Add(time.Hour))), engine.ErrConflict, "a moment instead of a length")
 		s.sameTime("wake at", s.step(l.RunID, "nap").WakeAt, s.now.Add(time.Minute))
+
+		l = s.held()
+		moment := s.now.Add(time.Minute)
+		s.sleep(l, "nap", 0, until(moment))
+		s.refused(s.trySleep(l, "nap", 0, until(moment.Add(time.Hour))), engine.ErrConflict, "another moment")
+		s.sameTime("wake at", s.step(l.RunID, "nap").WakeAt, moment)
 	}},
 	{"a timer that stands keeps its moment when the next lease sets it again", func(s *stage) {
 		l := s.held()

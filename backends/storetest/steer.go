@@ -162,6 +162,9 @@ var repairCases = []testCase{
 		equal(s, "steps kept", len(task.History), 0)
 		s.payload("input", task.Run.Input, other)
 		equal(s, "bytes", task.Run.Bytes, int64(len("other")))
+		list := s.audit(run.String())
+		equal(s, "audit events", len(list), 1)
+		equal(s, "what was done", list[0].Method+" "+list[0].Detail, "RetryWorkflow as "+answer.RunID.String()+", restarted with another input")
 	}},
 	{"a retry while one is open is that one", func(s *stage) {
 		run := s.failed("a")
