@@ -98,6 +98,12 @@ func TestPark(t *testing.T) {
 		return Step{Name: name, Kind: StepSleep, Status: StepRunning, WakeAt: at}
 	}
 	retry := func(at time.Time) Step { return Step{Name: "r", Kind: StepFunction, Status: StepPending, RetryAt: at} }
+	signal := func(awaited int64, limit time.Time) Step {
+		return Step{Name: "s", Kind: StepSignal, Status: StepRunning, SignalName: "go", Awaited: awaited, WakeAt: limit}
+	}
+	child := func(awaited int64) Step {
+		return Step{Name: "c", Kind: StepChild, Status: StepRunning, Awaited: awaited}
+	}
 	for _, c := range []struct {
 		name string
 		open []Step
@@ -111,6 +117,11 @@ func TestPark(t *testing.T) {
 		{"a timer before a retry", []Step{retry(later), sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
 		{"a function that runs is nothing to wait for", []Step{{Name: "f", Kind: StepFunction, Status: StepRunning}, sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
 		{"a timer that is over wakes at once, in the past", []Step{sleep("a", noon.Add(-time.Hour))}, Parked{RunSleeping, noon.Add(-time.Hour), "timer:a"}},
+		{"a signal with a limit", []Step{signal(1, later)}, Parked{RunSleeping, later, "signal:go"}},
+		{"a signal without a limit waits for ever", []Step{signal(1, time.Time{})}, Parked{RunSleeping, time.Time{}, "signal:go"}},
+		{"a timer beside a signal without a limit", []Step{signal(1, time.Time{}), sleep("a", later)}, Parked{RunSleeping, later, "timer:a"}},
+		{"a signal and a child that the code has not asked for again are nothing to wait for", []Step{signal(0, soon), child(0)}, Parked{Status: RunPending, AvailableAt: noon}},
+		{"a child", []Step{child(1)}, Parked{RunSleeping, time.Time{}, "child:" + ID{}.String()}},
 		{"what has ended is ignored", []Step{{Kind: StepFunction, Status: StepFailed, RetryAt: soon}, {Kind: StepSleep, Status: StepCompleted, WakeAt: soon}}, Parked{Status: RunPending, AvailableAt: noon}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -213,6 +213,16 @@ var childCases = []testCase{
 		s.refused(err, engine.ErrNotFound, "AwaitChildren of a stranger")
 		s.status(l.RunID, engine.RunRunning)
 	}},
+	{"a child that is named twice in a wait is waited for and answered once", func(s *stage) {
+		s.childWorker()
+		l := s.held()
+		child := s.child(l, "ship")
+		equal(s, "finished", len(s.awaitChildren(l, child, child)), 0)
+		s.finish(s.claimChild(child), "shipped")
+		s.due(l.RunID)
+		l = s.claim("w1").Lease
+		equal(s, "finished", len(s.awaitChildren(l, child, child)), 1)
+	}},
 	{"an external id that an open run holds refuses the child, and records nothing", func(s *stage) {
 		s.start(withExternal("taken"), ofType("other"))
 		l := s.held()

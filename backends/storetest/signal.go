@@ -113,13 +113,15 @@ var signalCases = []testCase{
 		l := s.held()
 		s.await(l, "approval", "approval")
 		equal(s, "waiting", s.await(l, "approval", "approval").Waiting, true)
+		_, err := s.tryAwait(l, "approval", "refusal")
+		s.refused(err, engine.ErrConflict, "AwaitSignal of another signal under that name")
 		s.signal(l.RunID, "approval", "yes")
 		equal(s, "waiting, the signal being there", s.await(l, "approval", "approval").Waiting, true)
 		next := s.claim("w1").Lease
 		got := s.await(next, "approval", "approval")
 		equal(s, "waiting under the next lease", got.Waiting, false)
 		s.payload("output", got.Step.Output, text("yes"))
-		_, err := s.tryAwait(l, "other", "approval")
+		_, err = s.tryAwait(l, "other", "approval")
 		s.lost(err, engine.RunRunning, "AwaitSignal of another step under the old lease")
 	}},
 	{"a held wait keeps the lease, and a signal that comes meanwhile makes the parked run due at once", func(s *stage) {
