@@ -20,6 +20,15 @@ type clock struct {
 	zone  *time.Location
 }
 
+// stamp is when text that tells of moments was made, and how it shows them.
+type stamp struct {
+	style  string
+	second int64
+}
+
+// stamp is that of text that is made now: text with another one no longer says what is so.
+func (c *clock) stamp() stamp { return stamp{c.style, c.now().Unix()} }
+
 // next is the style after this one.
 func (c *clock) next() {
 	c.style = timeNames[(slices.Index(timeNames, c.style)+1)%len(timeNames)]

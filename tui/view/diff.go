@@ -22,7 +22,8 @@ type diffPage struct {
 	text  *widget.Lines
 	rows  []diffRow
 	stale bool
-	width int // for which the lines were made
+	width int   // for which the lines were made
+	made  stamp // when they were
 	at    int // the difference that n and N are at; -1 before the first
 	shown bool
 }
@@ -175,8 +176,8 @@ func (p *diffPage) Draw(c widget.Canvas) {
 		drawMiddle(c, widget.TextLine("Reading …", render.Dim))
 		return
 	}
-	if p.stale || p.width != c.W {
-		p.stale, p.width = false, c.W
+	if made := p.app.clock.stamp(); p.stale || p.width != c.W || p.made != made {
+		p.stale, p.width, p.made = false, c.W, made
 		p.rows = p.compare()
 		lines := make([]widget.Line, len(p.rows))
 		for i, row := range p.rows {

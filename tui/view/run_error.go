@@ -25,7 +25,7 @@ func newTextTab(p *runPage) textTab {
 }
 
 func (t *textTab) Draw(c widget.Canvas) {
-	if t.refreshed() || c.W != t.wide {
+	if t.outdated() || c.W != t.wide {
 		t.wide = c.W
 		t.text.SetLines(t.work(c.W - 2))
 	}

@@ -34,7 +34,8 @@ type runTab interface {
 // tabBase is what a tab is that says nothing else.
 type tabBase struct {
 	p     *runPage
-	stale bool // what it shows is to be worked out again
+	stale bool  // what it shows is to be worked out again
+	made  stamp // when it was, if it tells of moments
 }
 
 func newTabBase(p *runPage) tabBase { return tabBase{p: p, stale: true} }
@@ -52,6 +53,13 @@ func (t *tabBase) refreshed() bool {
 	stale := t.stale
 	t.stale = false
 	return stale
+}
+
+// outdated is refreshed for what tells of moments: that is also worked out again as time passes, and in another style.
+func (t *tabBase) outdated() bool {
+	was := t.made
+	t.made = t.p.app.clock.stamp()
+	return t.refreshed() || was != t.made
 }
 
 // tabNames are the tabs in the order of their digits: as they read, as they read where there is little room, and as commands.

@@ -53,7 +53,7 @@ func (t *treeTab) Close() {
 }
 
 func (t *treeTab) Draw(c widget.Canvas) {
-	if t.refreshed() {
+	if t.outdated() {
 		t.nodes, t.kids = map[string]treeNode{}, nil
 		t.tree.SetRoots(t.ofRun(t.p.run, "", 0))
 		if !t.placed && t.p.run.Loaded() {

@@ -1,0 +1,68 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/tui/world"
+)
+
+// lineOf is the first line of the screen with a label, from the label on.
+func lineOf(t *testing.T, r *rig, label string) string {
+	t.Helper()
+	for line := range strings.Lines(r.draw()) {
+		if at := strings.Index(line, label); at >= 0 {
+			return line[at:]
+		}
+	}
+	t.Fatalf("no line holds %s:\n%s", label, r.draw())
+	return ""
+}
+
+func TestTimesInTextAreSaidAnewAsTimePassesAndInTheStyleThatIsChosen(t *testing.T) {
+	for _, view := range []struct {
+		name, label string
+		open        func(*world.World) string
+		keys        []string
+	}{
+		{"meta", "Created ", runOf(world.Failed), []string{"7"}},
+		{"error", "The run failed ", runOf(world.Failed), []string{"4"}},
+		{"diff", "created ", diffOf(world.Failed, world.Overridden), nil},
+	} {
+		t.Run(view.name, func(t *testing.T) {
+			var w *world.World
+			options := func() Options {
+				w = world.New(1, begin)
+				return Options{API: w, Open: view.open(w), Now: w.Now}
+			}
+			onRig(t, options, 120, 40, func(r *rig) {
+				r.press(view.keys...)
+				before := lineOf(t, r, view.label)
+				w.Advance(2 * time.Minute)
+				r.pass(100 * time.Millisecond)
+				after := lineOf(t, r, view.label)
+				if after == before {
+					t.Errorf("two minutes later it still says %q", before)
+				}
+				r.press("u", "u")
+				if utc := lineOf(t, r, view.label); utc == after {
+					t.Errorf("u changes nothing in %q", after)
+				}
+			})
+		})
+	}
+}
+
+func TestAStepInTheTreeRunsOnAsTimePasses(t *testing.T) {
+	onPiece(t, world.Growing, 120, 32, func(r *rig, w *world.World, p *runPage) {
+		r.press("2")
+		name := "●  " + p.run.Lanes()[len(p.run.Lanes())-1].Name + " "
+		before := lineOf(t, r, name)
+		w.Advance(time.Second)
+		r.pass(100 * time.Millisecond)
+		if after := lineOf(t, r, name); after == before {
+			t.Errorf("a second later the tree still says %q", before)
+		}
+	})
+}
