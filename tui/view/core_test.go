@@ -288,3 +288,27 @@ func TestWhatWasTypedIsRememberedOnceAndTheOldestForgotten(t *testing.T) {
 		t.Errorf("a spoiled file gives %+v", s)
 	}
 }
+
+func TestInAWindowThatIsTooSmallNoKeyDoesAnythingButQuit(t *testing.T) {
+	onPiece(t, world.Growing, 120, 32, func(r *rig, _ *world.World, p *runPage) {
+		r.press("x") // a dialog, with text to be typed into it
+		before := r.draw()
+		r.screen.SetSize(24, 4)
+		r.shows("24x4 is too small,", "60x15 is needed.", "q quits.")
+		r.press("a", "tab", "enter", "esc", "2")
+		newFrame(r.app).PasteHandler()("pasted", nil)
+		r.screen.SetSize(120, 32)
+		if after := r.draw(); after != before {
+			t.Errorf("what was pressed blindly did something:\n%s\nbefore\n%s", after, before)
+		}
+		r.press("esc")
+		if len(r.app.layers) > 0 || r.app.quitting {
+			t.Fatalf("%d layers are left after esc, quitting is %t", len(r.app.layers), r.app.quitting)
+		}
+		r.screen.SetSize(24, 4)
+		r.press("q")
+		if !r.app.quitting {
+			t.Error("q does not quit")
+		}
+	})
+}

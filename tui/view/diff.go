@@ -24,7 +24,7 @@ type diffPage struct {
 	stale bool
 	width int   // for which the lines were made
 	made  stamp // when they were
-	at    int // the difference that n and N are at; -1 before the first
+	at    int   // the difference that n and N are at; -1 before the first
 	shown bool
 }
 

@@ -19,6 +19,12 @@ const (
 	leastHeight = 15
 )
 
+// cramped says that the window is too small for anything to be shown in it.
+func (a *App) cramped() bool {
+	w, h := a.screen.Size()
+	return w < leastWidth || h < leastHeight
+}
+
 // frame is the whole screen: the header, the page, what is wrong, the hints, and what lies over them. It is the only thing that tview knows.
 type frame struct {
 	*tview.Box
@@ -39,7 +45,7 @@ func (f *frame) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) { re
 // PasteHandler gives pasted text to what is being typed; over a page it means nothing, so that a paste never acts.
 func (f *frame) PasteHandler() func(string, func(tview.Primitive)) {
 	return func(text string, _ func(tview.Primitive)) {
-		if l := f.app.layer(); l != nil {
+		if l := f.app.layer(); l != nil && !f.app.cramped() {
 			l.Paste(text)
 		}
 	}
@@ -48,7 +54,7 @@ func (f *frame) PasteHandler() func(string, func(tview.Primitive)) {
 // MouseHandler gives the mouse to what is on top.
 func (f *frame) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
 	return func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool, tview.Primitive) {
-		if f.app.layer() != nil {
+		if f.app.layer() != nil || f.app.cramped() {
 			return true, nil
 		}
 		if p, ok := f.app.trails.top().(clicked); ok {
@@ -64,8 +70,10 @@ func (f *frame) Draw(screen tcell.Screen) {
 	_, _, w, h := f.GetRect()
 	c := widget.On(screen, a.look, 0, 0, w, h)
 	c.Clear(a.look.Role(theme.Text))
-	if w < leastWidth || h < leastHeight {
-		c.Text(0, 0, fmt.Sprintf("%dx%d is too small; Kagzi needs %dx%d. q quits.", w, h, leastWidth, leastHeight), a.look.Role(theme.Warning))
+	if a.cramped() {
+		for i, line := range []string{fmt.Sprintf("%dx%d is too small,", w, h), fmt.Sprintf("%dx%d is needed.", leastWidth, leastHeight), "q quits."} {
+			c.Text(0, i, line, a.look.Role(theme.Warning))
+		}
 		return
 	}
 	top, bottom := 1, h-1

@@ -19,8 +19,11 @@ func (a *App) key(event *tcell.EventKey) *tcell.EventKey {
 		return nil
 	}
 	name := widget.KeyName(event)
-	if name == "ctrl-c" {
+	if name == "ctrl-c" || a.cramped() && name == "q" {
 		a.quit()
+		return nil
+	}
+	if a.cramped() { // nobody sees what a key would do
 		return nil
 	}
 	if l := a.layer(); l != nil {
