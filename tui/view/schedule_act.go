@@ -102,9 +102,11 @@ func (a *App) deleteSchedules(list []*kagziv1.WorkflowSchedule) error {
 		return errNothingUnder
 	}
 	d := scheduleDeed(list, func(ids []string) model.Action { return a.scope().DeleteSchedules(ids, "") }, "Nothing fires any more. The runs that were started stay.")
-	d.done = func(*model.Job) {
-		if p, ok := a.trails.top().(*schedulePage); ok {
-			p.app.trails.pop()
+	if here, ok := a.trails.top().(*schedulePage); ok {
+		d.done = func(*model.Job) {
+			if a.trails.top() == page(here) { // whoever has gone on stays there
+				a.trails.pop()
+			}
 		}
 	}
 	a.confirm(d)

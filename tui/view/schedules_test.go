@@ -1,9 +1,13 @@
 package view
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/world"
 )
 
@@ -134,6 +138,34 @@ func TestADeletedSchedulesPageIsLeft(t *testing.T) {
 		r.pass(time.Second)
 		r.shows("Schedules (5)")
 		r.lacks("catalog-import  ")
+	})
+}
+
+// slowToDelete is a world in which a schedule is deleted when the gate opens.
+type slowToDelete struct {
+	*world.World
+	gate chan struct{}
+}
+
+func (w *slowToDelete) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.DeleteWorkflowScheduleRequest, options ...grpc.CallOption) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
+	<-w.gate
+	return w.World.DeleteWorkflowSchedule(ctx, request, options...)
+}
+
+func TestWhoOpenedAnotherScheduleMeanwhileStaysThere(t *testing.T) {
+	var w *slowToDelete
+	options := func() Options {
+		w = &slowToDelete{world.New(1, begin), make(chan struct{})}
+		return Options{API: w, Open: "schedules", Now: w.Now}
+	}
+	onRig(t, options, 100, 30, func(r *rig) {
+		r.press("down", "enter")
+		r.shows("Schedule catalog-import")
+		r.press("x", "tab", "enter", "esc", "up", "enter")
+		r.shows("Schedule onboarding-digest")
+		close(w.gate)
+		r.pass(time.Second)
+		r.shows("Schedule onboarding-digest")
 	})
 }
 
