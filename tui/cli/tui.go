@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,8 +125,8 @@ func (o *uiOptions) first() string {
 	return o.view
 }
 
-// quoted is a word of a command of the UI.
-func quoted(s string) string { return "'" + s + "'" }
+// quoted is a word of a command of the UI; a quote in it stands in quotes of the other kind.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" }
 
 // oneOf are flags of which each says by itself what is shown.
 var oneOf = [][]string{{"db", "demo", "address"}, {"run", "view"}}
