@@ -84,7 +84,8 @@ type Work interface {
 	AwaitSignal(ctx context.Context, p AwaitSignalParams) (AwaitedSignal, error)
 	// StartChild records a CHILD step, RUNNING with ChildRunID, and makes the run p.Child as StartRuns would, with ParentRunID
 	// and ParentStepID set here. A CHILD step of that name is answered as it stands, and nothing is started; one of another
-	// kind is a StepConflict, and so is one made under this token with another type, queue, external id or input. An external id that an open run holds is ErrExists, and nothing is recorded.
+	// kind is a StepConflict, and so is one made under this token with another type, queue, external id or input. An external id that
+	// an open run holds is ErrExists, and nothing is recorded.
 	StartChild(ctx context.Context, p StartChildParams) (Step, error)
 	// AwaitChildren answers the CHILD steps of these children that have ended, when that is all of them, or with Any at least
 	// one. Otherwise the open ones become Awaited (by themselves with Any or when it is only one, else as a group of their own)
