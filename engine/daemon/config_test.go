@@ -131,6 +131,10 @@ func TestOlderNamesStillWork(t *testing.T) {
 			"KAGZI_SCHEDULER_BATCH_SIZE", "9", func(c *Config) { c.CoordinatorBatchSize = 9 },
 			"KAGZI_SCHEDULER_BATCH_SIZE is an old name, use KAGZI_COORDINATOR_BATCH_SIZE",
 		},
+		{
+			"KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK", "9", func(c *Config) { c.CoordinatorCatchupRate = 9 },
+			"KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK is an old name, use KAGZI_COORDINATOR_CATCHUP_RATE",
+		},
 	} {
 		t.Run(try.variable, func(t *testing.T) {
 			got, warnings, err := settle(nil, map[string]string{try.variable: try.text})

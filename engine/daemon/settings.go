@@ -102,7 +102,8 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	},
 	{
 		name: "coordinator-catchup-rate", usage: "missed ticks of schedules that fire in a second, over all schedules",
-		form: formNumber, parse: parseNumber(func(c *Config) *int { return &c.CoordinatorCatchupRate }),
+		older: []variable{{name: "KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK", deprecated: true}}, // which bounded the same, for each round of the scheduler
+		form:  formNumber, parse: parseNumber(func(c *Config) *int { return &c.CoordinatorCatchupRate }),
 		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorCatchupRate) },
 	},
 	duration("retention", "how long ended runs are kept; 0 keeps them for good",
