@@ -84,6 +84,7 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 		if err != nil {
 			return nil, fmt.Errorf("input of workflow type %s: %w", workflowType, err)
 		}
+		warnLarge(e.w.log, "input", input, "type", workflowType)
 		request, err := newStart(e.task.GetNamespace(), workflowType, input, opts.start(e.info.Queue), e.now())
 		if err != nil {
 			return nil, fmt.Errorf("start of workflow type %s: %w", workflowType, err)

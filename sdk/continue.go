@@ -30,6 +30,7 @@ func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	if err != nil {
 		return none, fmt.Errorf("input of the next run: %w", err)
 	}
+	warnLarge(e.w.log, "input", input, "type", e.info.WorkflowType)
 	e.lock()
 	e.continued = true
 	e.mu.Unlock()

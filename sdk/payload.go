@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"strings"
@@ -15,10 +16,19 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// MaxPayload is the size limit, in bytes, of an input, an output or a step's result, after the codec and with the metadata.
+// MaxPayload is the size limit, in bytes, of an input, an output or a step's result, after the codec and with the metadata. Past 256 KiB of data
+// the log has a warning.
 const MaxPayload = 2 << 20
 
+// largePayload is how many bytes of data are worth a warning.
 const largePayload = 256 << 10
+
+// warnLarge tells of a payload that had better be kept elsewhere: it is stored, and sent to whoever takes the run up, whole.
+func warnLarge(log *slog.Logger, what string, p *kagziv1.Payload, about ...any) {
+	if n := len(p.GetData()); n > largePayload {
+		log.Warn("large "+what, append(about, "bytes", n)...)
+	}
+}
 
 // Payload is encoded user data on its way to the server or back.
 type Payload struct {

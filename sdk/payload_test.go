@@ -1,9 +1,12 @@
 package kagzi
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -44,4 +47,60 @@ func TestUnchangedByJSON(t *testing.T) {
 func asFloat(v any) float64 {
 	f, _ := v.(float64)
 	return f
+}
+
+func TestAPayloadPastTheLimitOfLargeOnesIsWarnedOf(t *testing.T) {
+	for _, size := range []int{largePayload, largePayload + 1} {
+		value := strings.Repeat("x", size-len(`""`))
+		var want []string
+		warned := func(what string) {
+			if size > largePayload {
+				want = append(want, "level=WARN msg=\"large "+what+"\"")
+			}
+		}
+		world(t, func(t *testing.T, f *fake) {
+			var log bytes.Buffer
+			w := testWorker(f)
+			w.log = slog.New(slog.NewTextHandler(&log, nil))
+			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
+				if _, err := Step(ctx, "s", constant(value)); err != nil {
+					return "", err
+				}
+				_, err := StartChild[int](ctx, "c", "other", value, ChildOptions{})
+				return value, err
+			})
+			running(t, w)
+			f.start("r", "w", "{}")
+			f.await(t, "r")
+			warned("step result")
+			warned("input")
+			warned("output")
+			equal(t, warnings(&log), want)
+		})
+		want = nil
+		var log bytes.Buffer
+		d := newDoor(t)
+		c := d.client(t)
+		c.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		_, _ = Start(t.Context(), c, "w", value, StartOptions{})
+		_, _ = CreateSchedule(t.Context(), c, "w", "@daily", value, ScheduleOptions{})
+		_ = Signal(t.Context(), c.Run("r"), "go", value, SignalOptions{})
+		_, _ = c.Schedule("s").Update(t.Context(), ScheduleUpdate{Input: InputOf(value)})
+		_ = OverrideStep(t.Context(), c.Run("r"), "s", value, "why")
+		for _, what := range []string{"input", "input", "signal", "input", "step result"} {
+			warned(what)
+		}
+		equal(t, warnings(&log), want)
+	}
+}
+
+// warnings is the level and message of each line of a log that is a warning.
+func warnings(log *bytes.Buffer) (list []string) {
+	for line := range strings.Lines(log.String()) {
+		if at := strings.Index(line, "level=WARN"); at >= 0 {
+			text, _, _ := strings.Cut(line[at:], "\" ")
+			list = append(list, text+"\"")
+		}
+	}
+	return list
 }

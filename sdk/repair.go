@@ -100,6 +100,7 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	warnLarge(r.c.options.Logger, "input", input, "run", r.id)
 	id, err := requestID(opts.RequestID)
 	if err != nil {
 		return nil, err
@@ -139,6 +140,7 @@ func OverrideStep[T any](ctx context.Context, run *Run, step string, result T, r
 	if err != nil {
 		return fmt.Errorf("kagzi: result of step %q: %w", step, err)
 	}
+	warnLarge(run.c.options.Logger, "step result", payload, "step", step)
 	return run.override(ctx, &kagziv1.OverrideStepRequest{
 		StepName: step, Reason: reason, Result: &kagziv1.OverrideStepRequest_Output{Output: payload},
 	})

@@ -71,6 +71,7 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: input of workflow type %s: %w", workflowType, err)
 	}
+	warnLarge(c.options.Logger, "input", input, "type", workflowType)
 	id, err := requestID(opts.RequestID)
 	if err != nil {
 		return nil, err
@@ -162,6 +163,7 @@ func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetai
 	if err != nil {
 		return nil, err
 	}
+	warnLarge(s.c.options.Logger, "input", input, "schedule", s.id)
 	req := &kagziv1.UpdateWorkflowScheduleRequest{
 		Namespace: s.c.options.Namespace, ScheduleId: s.id, Name: u.Name, WorkflowType: u.WorkflowType, CronExpr: u.Cron,
 		TimeZone: u.TimeZone, TaskQueue: u.Queue, Version: u.Version, Input: input,

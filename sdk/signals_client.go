@@ -26,6 +26,7 @@ func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalO
 	if err != nil {
 		return fmt.Errorf("kagzi: value of signal %q: %w", name, err)
 	}
+	warnLarge(c.options.Logger, "signal", payload, "signal", name)
 	id, err := requestID(opts.ID)
 	if err != nil {
 		return err

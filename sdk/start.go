@@ -135,6 +135,7 @@ func startRequest[In any](c *Client, workflowType string, in In, o StartOptions)
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: input of workflow type %s: %w", workflowType, err)
 	}
+	warnLarge(c.options.Logger, "input", input, "type", workflowType)
 	if o.RequestID, err = requestID(o.RequestID); err != nil {
 		return nil, err
 	}

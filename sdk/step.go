@@ -301,9 +301,7 @@ func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done cha
 	}()
 	r.value, r.payload, r.err = c.run(ctx, name)
 	askError(r.err)
-	if n := len(r.payload.GetData()); n > largePayload {
-		w.log.Warn("large step result", "step", name, "bytes", n)
-	}
+	warnLarge(w.log, "step result", r.payload, "step", name)
 }
 
 // failStep records a failed attempt. It returns the time of the next one, or zero when the step has failed for good.

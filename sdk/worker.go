@@ -158,6 +158,7 @@ func typed[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in 
 		if err != nil {
 			return nil, fmt.Errorf("output of workflow type %s: %w", workflowType, err)
 		}
+		warnLarge(w.log, "output", p, "type", workflowType)
 		return p, nil
 	}
 }
