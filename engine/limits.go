@@ -11,8 +11,7 @@ const (
 	MaxLabelKey   = 63
 	MaxLabelValue = 255
 
-	MaxPayload  = 2 << 20 // bytes of one payload, its metadata included
-	WarnPayload = 256 << 10
+	MaxPayload  = 2 << 20  // bytes of one payload, its metadata included
 	MaxRunBytes = 64 << 20 // all that a run records, its input included
 	MaxSteps    = 10_000
 	MaxSignals  = 10_000    // of one run, that nothing has consumed
