@@ -51,7 +51,7 @@ type Run struct {
 	Type       string
 	Version    string
 	Status     RunStatus
-	Priority   int // -100 to 100, higher first
+	Priority   int // -100 to 100, higher first, until one has been due for StarvationAfter
 
 	Attempts    int // 1 plus the failures that were retried, a step's or the run's own
 	Failures    int // of the run itself (FailRun), which its own RetryPolicy counts

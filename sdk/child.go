@@ -35,7 +35,7 @@ type ChildOptions struct {
 
 	StartAt  time.Time     // not before (now)
 	Delay    time.Duration // in place of StartAt: so long from now
-	Priority int           // -100 to 100, higher first within a queue (0)
+	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
 	Tags             map[string]string // searchable
 	Requirements     map[string]string // only a worker with all of these among its capabilities and labels

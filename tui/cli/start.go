@@ -85,7 +85,7 @@ func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&o.externalID, "external-id", "", "your own id of the run: a second start with it returns the first run")
 	fs.Var(choice(&o.idReuse, "after-end", "never", "reject"), "id-reuse", "when the external id is taken: after-end returns the active run, never also returns an ended one, reject fails")
 	fs.StringVar(&o.requestID, "request-id", "", "id of this very start, to repeat it safely (default: a new one)")
-	fs.Int32Var(&o.priority, "priority", 0, "-100 to 100, higher first within the queue")
+	fs.Int32Var(&o.priority, "priority", 0, "-100 to 100, higher first within the queue, until one has been due for a minute")
 	fs.Var(keyValue(&o.tags), "tag", "tag to find the run by; may be repeated")
 	fs.Var(keyValue(&o.requirements), "require", "capability or label that the worker must have; may be repeated")
 	fs.Var(duration(&o.delay), "delay", "start so much later: 90s, 2h, 7d")

@@ -786,10 +786,11 @@ type StartWorkflowRequest struct {
 	Timeouts           *TimeoutConfig         `protobuf:"bytes,100,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
 	DeadlineAt         *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=deadline_at,json=deadlineAt,proto3" json:"deadline_at,omitempty"` // the earlier of this and execution_timeout holds
 	OnFailureWorkflow  string                 `protobuf:"bytes,102,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
-	OnFailureTaskQueue string                 `protobuf:"bytes,103,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"`                 // empty means the run's own queue
-	StartAt            *timestamppb.Timestamp `protobuf:"bytes,104,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`                                                      // not before; empty means now
-	Priority           *int32                 `protobuf:"varint,105,opt,name=priority,proto3,oneof" json:"priority,omitempty"`                                                            // -100 to 100, higher first within a queue; default 0
-	Tags               map[string]string      `protobuf:"bytes,106,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // searchable
+	OnFailureTaskQueue string                 `protobuf:"bytes,103,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"` // empty means the run's own queue
+	StartAt            *timestamppb.Timestamp `protobuf:"bytes,104,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`                                      // not before; empty means now
+	// -100 to 100, higher first within a queue; default 0. A run that has been due for a minute goes before all priorities.
+	Priority *int32            `protobuf:"varint,105,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	Tags     map[string]string `protobuf:"bytes,106,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // searchable
 	// Only a worker whose capabilities and labels hold all of these may claim the run: {"gpu": "true"}.
 	Requirements    map[string]string `protobuf:"bytes,107,rep,name=requirements,proto3" json:"requirements,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	ExternalIdReuse ExternalIdReuse   `protobuf:"varint,108,opt,name=external_id_reuse,json=externalIdReuse,proto3,enum=kagzi.v1.ExternalIdReuse" json:"external_id_reuse,omitempty"`
