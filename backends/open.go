@@ -4,7 +4,6 @@ package backends
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/kagzi/kagzi/backends/postgres"
@@ -91,7 +90,15 @@ func parse(url string) (path string, err error) {
 	case found && (scheme == "postgres" || scheme == "postgresql") && strings.HasPrefix(rest, "//"):
 		return "", nil
 	case found && scheme == "sqlite":
-		return "", fmt.Errorf("the database URL names no file, want sqlite:PATH")
+		return "", urlError("the database URL names no file, want sqlite:PATH")
 	}
-	return "", fmt.Errorf("unknown kind of database URL, want sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE")
+	return "", urlError("unknown kind of database URL, want sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE")
 }
+
+// urlError is what is wrong with a URL.
+type urlError string
+
+func (e urlError) Error() string { return string(e) }
+
+// ExitCode is that of a wrong setting: a service manager need not start a server with it again and again.
+func (urlError) ExitCode() int { return 64 }

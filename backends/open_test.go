@@ -92,8 +92,15 @@ func TestAURLOfAnotherKindIsRefusedWithBothFormsAndWithoutItsText(t *testing.T) 
 			t.Errorf("Check(%q) works", url)
 		}
 	}
-	if _, err := Open(t.Context(), "sqlite:", engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "sqlite:PATH") {
+	_, err := Open(t.Context(), "sqlite:", engine.OpenOptions{})
+	if err == nil || !strings.Contains(err.Error(), "sqlite:PATH") {
 		t.Errorf("error = %v, want it to say what is missing", err)
+	}
+	if coded, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); !ok || coded.ExitCode() != 64 {
+		t.Errorf("error = %v, want one with the exit code of a wrong setting", err)
 	}
 }
 
