@@ -96,7 +96,13 @@ func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (engine.
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the server at %s made no backup (%s); it is made straight from the database\n", plain(address), plain(err.Error()))
 	}
-	return b.Backup(ctx, url, file)
+	made, err := b.Backup(ctx, url, file)
+	if err != nil {
+		if s, failure := b.Status(ctx, url); failure == nil && s.Missing {
+			err = unserved(url, &s)
+		}
+	}
+	return made, err
 }
 
 // servingOn is where the server that said this of itself (tellHolder) can be reached; empty: it did not say.
@@ -117,15 +123,30 @@ func verifyBackup(cmd *cobra.Command, b Backends, file string) error {
 	if err != nil {
 		return ifMissing(file, err)
 	}
+	unsound := error(nil)
+	if len(findings) > 0 {
+		unsound = fmt.Errorf("the backup is not sound (findings: %d)", len(findings))
+	}
+	if asJSON(cmd) {
+		d := verifiedDocument{backupDocument: documentOf(&made), Sound: unsound == nil, Findings: findingLines(findings)}
+		return errors.Join(json.NewEncoder(cmd.OutOrStdout()).Encode(d), unsound)
+	}
 	for _, f := range findings {
 		if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", plain(f.Subject), plain(f.Text)); err != nil {
 			return err
 		}
 	}
-	if len(findings) > 0 {
-		return fmt.Errorf("the backup is not sound (findings: %d)", len(findings))
+	if unsound != nil {
+		return unsound
 	}
 	return printBackup(cmd, &made)
+}
+
+// verifiedDocument is a backup that was read back, as JSON.
+type verifiedDocument struct {
+	backupDocument
+	Sound    bool     `json:"sound"`
+	Findings []string `json:"findings"`
 }
 
 // ifMissing says of a backup that is not there no more than that.

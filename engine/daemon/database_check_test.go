@@ -3,9 +3,14 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -47,5 +52,49 @@ func TestWhatIsNotSoundIsNotAccepted(t *testing.T) {
 	}}
 	if out, err := runCheck(t, b, "--accept"); err == nil || !strings.Contains(out, "run 1: has no payload row") || strings.Contains(out, "accepted") {
 		t.Errorf("output = %q (%v), want what was found", out, err)
+	}
+}
+
+// runBackup is the command with these arguments.
+func runBackup(t *testing.T, b Backends, args ...string) (out string, err error) {
+	t.Helper()
+	b.Remote.Flags = func(cmd *cobra.Command) { cmd.Flags().StringP("output", "o", "table", "") }
+	cmd := newBackup(b)
+	var o bytes.Buffer
+	cmd.SetOut(&o)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(t.Context())
+	return o.String(), err
+}
+
+func TestABackupThatIsNotSoundIsADocumentToo(t *testing.T) {
+	b := Backends{Verify: func(context.Context, string) (engine.Backup, []engine.Finding, error) {
+		return engine.Backup{File: "kagzi.db", Schema: 7}, []engine.Finding{{Subject: "run 1", Text: "has no payload row"}}, nil
+	}}
+	out, err := runBackup(t, b, "--verify", "kagzi.db", "-o", "json")
+	if err == nil {
+		t.Error("a backup that is not sound passes")
+	}
+	var d verifiedDocument
+	if err := json.Unmarshal([]byte(out), &d); err != nil || d.Sound || d.File != "kagzi.db" || len(d.Findings) != 1 || d.Findings[0] != "run 1: has no payload row" {
+		t.Errorf("output = %q (%v), want one document with the finding", out, err)
+	}
+}
+
+func TestABackupOfNoDatabaseSaysSoAsOtherCommandsDo(t *testing.T) {
+	b := Backends{
+		Holder: func(string) (string, error) { return "", nil },
+		Backup: func(context.Context, string, string) (engine.Backup, error) {
+			return engine.Backup{}, errors.New("unable to open database file")
+		},
+		Status: func(context.Context, string) (engine.SchemaStatus, error) {
+			return engine.SchemaStatus{Missing: true}, nil
+		},
+	}
+	_, err := runBackup(t, b, "--db", "sqlite:"+filepath.Join(t.TempDir(), "kagzi.db"), filepath.Join(t.TempDir(), "to.db"))
+	if coded, ok := errors.AsType[*exitError](err); !ok || coded.code != exitNotFound || !mentions(err, "there is no database") {
+		t.Errorf("%v, want that there is none", err)
 	}
 }
