@@ -39,7 +39,9 @@ func run(args []string) int {
 	root := cli.Root(v, cli.Local{
 		Look:  func(ctx context.Context, file string) (*cli.Nearby, error) { return look(ctx, file, v, b) },
 		Serve: func(ctx context.Context) (*cli.Nearby, error) { return serve(ctx, v, b) },
-		Open:  func(ctx context.Context, url string) (*cli.Nearby, error) { return open(ctx, url, v, b) },
+		Open: func(ctx context.Context, url string, create bool) (*cli.Nearby, error) {
+			return open(ctx, url, create, v, b)
+		},
 		Examine: func(ctx context.Context) (checks []cli.Check) {
 			for _, f := range daemon.Examine(ctx, b) {
 				checks = append(checks, cli.Check(f))
@@ -72,8 +74,8 @@ func look(ctx context.Context, file, version string, b daemon.Backends) (*cli.Ne
 }
 
 // open opens a database for commands that work without a server.
-func open(ctx context.Context, url, version string, b daemon.Backends) (*cli.Nearby, error) {
-	w, err := daemon.Open(ctx, url, version, b)
+func open(ctx context.Context, url string, create bool, version string, b daemon.Backends) (*cli.Nearby, error) {
+	w, err := daemon.Open(ctx, url, create, version, b)
 	if err != nil {
 		return nil, err
 	}

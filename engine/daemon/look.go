@@ -35,26 +35,36 @@ func Look(ctx context.Context, url, version string, b Backends) (*Window, error)
 
 // Open opens a window on the database at url, through which keys are made where no server runs or nobody has a key to it. An empty url is
 // the database that a server without flags would have. It is opened as by a server, and its schema brought up to date; SQLite lets only one
-// process have it. Nothing happens in it by itself: no schedule fires and no worker is taken offline.
-func Open(ctx context.Context, url, version string, b Backends) (*Window, error) {
+// process have it. Nothing happens in it by itself: no schedule fires and no worker is taken offline. One that is not there is made with
+// create only: who mistypes a name and looks for keys must not read that there are none.
+func Open(ctx context.Context, url string, create bool, version string, b Backends) (*Window, error) {
 	if url == "" {
 		var err error
-		if url, err = ownDatabase(); err != nil {
+		if url, err = ownDatabase(create); err != nil {
 			return nil, err
+		}
+	}
+	if !create {
+		if s, err := b.Status(ctx, url); err == nil && s.Missing { // where the status could not be had, opening it says why
+			return nil, unserved(url, &s)
 		}
 	}
 	return open(ctx, url, version, b, false)
 }
 
-// ownDatabase is the database of this machine's settings, with its directory made.
-func ownDatabase() (url string, err error) {
+// ownDatabase is the database of this machine's settings, with create its directory made.
+func ownDatabase(create bool) (url string, err error) {
 	flags := pflag.NewFlagSet("db", pflag.ContinueOnError)
 	register(flags, databaseSettings)
 	c, _, err := resolve(flags, databaseSettings, system())
 	if err != nil {
 		return "", err
 	}
-	return c.privateDatabase()
+	if create {
+		return c.privateDatabase()
+	}
+	url, _, err = c.database()
+	return url, err
 }
 
 func open(ctx context.Context, url, version string, b Backends, readOnly bool) (*Window, error) {

@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +19,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/certs"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -39,7 +44,7 @@ func makeKeys(t *testing.T, c Config, keys ...*kagziv1.Key) (secrets []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Open(t.Context(), url, "v1", embedded(nil))
+	w, err := Open(t.Context(), url, true, "v1", embedded(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,14 +138,14 @@ func TestAWindowHasTheDatabaseToItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), url, "v1", embedded(nil)); !mentions(err, "in use by", s.Address) {
+	if _, err := Open(t.Context(), url, true, "v1", embedded(nil)); !mentions(err, "in use by", s.Address) {
 		t.Errorf("beside a server: %v, want one that names it", err)
 	}
 	s.stop()
 	if err := <-s.done; err != nil {
 		t.Fatal(err)
 	}
-	w, err := Open(t.Context(), url, "v1", embedded(nil))
+	w, err := Open(t.Context(), url, true, "v1", embedded(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,13 +162,35 @@ func TestAWindowWithoutAURLIsOnTheDatabaseOfTheSettings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	t.Setenv("KAGZI_CONFIG", "off")
 	t.Setenv("KAGZI_DATA_DIR", dir)
-	w, err := Open(t.Context(), "", "v1", embedded(nil))
+	w, err := Open(t.Context(), "", true, "v1", embedded(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	if want := filepath.Join(dir, "kagzi.db"); w.Database.Database != want {
 		t.Errorf("opened %s, want %s", w.Database.Database, want)
+	}
+}
+
+func TestWhoLooksForKeysMakesNoDatabase(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	t.Setenv("KAGZI_CONFIG", "off")
+	t.Setenv("KAGZI_DATA_DIR", dir)
+	b := embedded(nil)
+	b.Status = func(ctx context.Context, url string) (engine.SchemaStatus, error) {
+		return sqlite.Status(ctx, strings.TrimPrefix(url, "sqlite:"))
+	}
+	for _, url := range []string{"", "sqlite:" + filepath.Join(dir, "mistyped", "kagzi.db")} {
+		w, err := Open(t.Context(), url, false, "v1", b)
+		if err == nil {
+			t.Error(w.Close())
+		}
+		if coded, ok := errors.AsType[*exitError](err); !ok || coded.code != exitNotFound || !mentions(err, "there is no database", "kagzi.db") {
+			t.Errorf("%q: %v, want that there is none", url, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %s was made (%v)", url, dir, err)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ The list is of one namespace; what was done to keys belongs to none and is shown
 			if o.keys && cmd.Flags().Changed("namespace") {
 				return usagef("--keys and --namespace cannot be given together: keys belong to no namespace")
 			}
-			return e.runNear(cmd, &o.near, func(ctx context.Context, c *client) error { return runAudit(ctx, c, o) })
+			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error { return runAudit(ctx, c, o) })
 		},
 	}
 	e.register(cmd)

@@ -45,7 +45,7 @@ func newKeyList(e *env, o *keyListOptions) *cobra.Command {
 		Example: "  kagzi key list\n  kagzi key list --revoked --db default",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.runNear(cmd, &o.near, func(ctx context.Context, c *client) error { return runKeyList(ctx, c, o) })
+			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error { return runKeyList(ctx, c, o) })
 		},
 	}
 	o.near.register(cmd)
@@ -116,7 +116,7 @@ The command asks first; -y answers yes, and without a terminal it is required.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.completeOne(completeKeys),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.runNear(cmd, &o.near, func(ctx context.Context, c *client) error { return runKeyRevoke(ctx, c, o, args[0]) })
+			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error { return runKeyRevoke(ctx, c, o, args[0]) })
 		},
 	}
 	o.near.register(cmd)

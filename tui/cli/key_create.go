@@ -57,7 +57,7 @@ first; -y answers yes, and without a terminal it is required.`,
 			if err != nil {
 				return err
 			}
-			return e.runNear(cmd, &o.near, func(ctx context.Context, c *client) error { return runKeyCreate(ctx, c, o, key) })
+			return e.runNear(cmd, &o.near, true, func(ctx context.Context, c *client) error { return runKeyCreate(ctx, c, o, key) })
 		},
 	}
 	f := cmd.Flags()

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -129,8 +130,8 @@ func TestKey_revoke(t *testing.T) {
 
 func TestKeys_with_db(t *testing.T) {
 	opened, closed := []string{}, 0
-	local := Local{Open: func(_ context.Context, url string) (*Nearby, error) {
-		opened = append(opened, url)
+	local := Local{Open: func(_ context.Context, url string, create bool) (*Nearby, error) {
+		opened = append(opened, fmt.Sprint(url, " ", create))
 		return &Nearby{
 			Database: "kagzi.db", Dial: func(context.Context) (net.Conn, error) { return nil, errors.New("nobody calls") },
 			Close: func() error { closed++; return nil },
@@ -146,7 +147,7 @@ func TestKeys_with_db(t *testing.T) {
 				t.Errorf("%v: dialled %+v", args, d)
 			}
 		}
-		if want := []string{"", "sqlite:a.db", "postgres://h/d", ""}; !cmp.Equal(opened, want) || closed != len(want) {
+		if want := []string{" false", "sqlite:a.db true", "postgres://h/d false", " false"}; !cmp.Equal(opened, want) || closed != len(want) {
 			t.Errorf("opened %q, closed %d times, want %q", opened, closed, want)
 		}
 	})
@@ -156,7 +157,9 @@ func TestKeys_with_db(t *testing.T) {
 		}
 	})
 	t.Run("say why a database cannot be opened", func(t *testing.T) {
-		s.local.Open = func(context.Context, string) (*Nearby, error) { return nil, errors.New("a server is running on it") }
+		s.local.Open = func(context.Context, string, bool) (*Nearby, error) {
+			return nil, errors.New("a server is running on it")
+		}
 		if _, msg := s.want(t, ExitError, "key", "list", "--db", "default"); !strings.Contains(msg, "a server is running") {
 			t.Errorf("stderr %q", msg)
 		}

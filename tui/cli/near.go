@@ -20,8 +20,8 @@ func (f *nearFlags) register(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("db", words(ownDatabase, "sqlite:", "postgres://")) // fails only for a flag that is not there
 }
 
-// runNear is run on the database that --db names, and as run without it.
-func (e *env) runNear(cmd *cobra.Command, f *nearFlags, work func(context.Context, *client) error) error {
+// runNear is run on the database that --db names, and as run without it. With create a database that is not there yet is made.
+func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(context.Context, *client) error) error {
 	if f.db == "" {
 		return e.run(cmd, work)
 	}
@@ -40,7 +40,7 @@ func (e *env) runNear(cmd *cobra.Command, f *nearFlags, work func(context.Contex
 	if e.local.Open == nil {
 		return errors.New("this program cannot open a database; ask a server with --address")
 	}
-	near, err := e.local.Open(cmd.Context(), url)
+	near, err := e.local.Open(cmd.Context(), url, create)
 	if err != nil {
 		return err
 	}

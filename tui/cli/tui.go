@@ -30,8 +30,8 @@ type Local struct {
 	// Serve starts a server within this process, on the embedded database and at the default address.
 	Serve func(ctx context.Context) (*Nearby, error)
 	// Open opens the database at a URL as its server would, within this process, for a caller with all rights. An empty URL means that of the
-	// server's settings.
-	Open func(ctx context.Context, url string) (*Nearby, error)
+	// server's settings. One that is not there is made with create only.
+	Open func(ctx context.Context, url string, create bool) (*Nearby, error)
 	// Examine looks at what a server of this machine's settings needs where none runs: its files, its disk, its ports.
 	Examine func(ctx context.Context) []Check
 }
