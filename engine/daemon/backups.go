@@ -158,7 +158,7 @@ func (b *backups) store(ctx context.Context) error {
 	b.mu.Unlock()
 	b.made(made.TakenAt, nil)
 	b.log.Info("backup made", "file", file, "bytes", made.Bytes, "runs", made.Rows.Runs)
-	return b.drop()
+	return b.drop(filepath.Base(file))
 }
 
 // alone makes a backup while no other is made.
@@ -237,13 +237,14 @@ func (b *backups) files() (files []backupFile, err error) {
 	return files, err
 }
 
-// drop deletes all but the newest.
-func (b *backups) drop() error {
+// drop deletes all but the newest. The one just made is of those whatever the clock said when the others were made.
+func (b *backups) drop(made string) error {
 	files, err := b.files()
 	if err != nil {
 		return err
 	}
-	for _, old := range files[min(len(files), b.keep):] {
+	files = slices.DeleteFunc(files, func(f backupFile) bool { return f.name == made })
+	for _, old := range files[min(len(files), max(b.keep-1, 0)):] {
 		if err := os.Remove(filepath.Join(b.dir, old.name)); err != nil {
 			return err
 		}

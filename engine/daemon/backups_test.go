@@ -76,6 +76,24 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
+	t.Run("the one just made stays where the clock was ahead before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, time.Hour, 2)
+			begun := time.Now()
+			var want []string
+			for _, ahead := range []time.Duration{100 * time.Hour, 200 * time.Hour} {
+				name := nameAt(begun.Add(ahead))
+				if err := errors.Join(os.MkdirAll(b.dir, 0o700), os.WriteFile(filepath.Join(b.dir, name), nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, name)
+			}
+			want[0] = nameAt(begun.Add(time.Hour))
+			if got := during(t, b, time.Hour+time.Minute); !slices.Equal(got, want) {
+				t.Fatalf("files = %v, want %v", got, want)
+			}
+		})
+	})
 	t.Run("after a restart the next is due an interval after the last", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 10)
