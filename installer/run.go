@@ -53,7 +53,14 @@ func (r runOptions) run(ctx context.Context, args []string, o Options, getenv fu
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group.Go(func() { Watchdog(ctx, o.Alive) })
-	return underManager(ctx, r.name, func(ctx context.Context) error { return o.Run(ctx, args) })
+	return underManager(ctx, r.name, func(ctx context.Context) error {
+		err := o.Run(ctx, args)
+		if err != nil && r.logDir != "" { // the log is where people look for why a service is not there
+			fmt.Fprintln(os.Stderr, "error:", plain(err.Error()))
+		}
+		end() // now: on Windows the process ends as soon as a failure is known
+		return err
+	})
 }
 
 // databaseURL hands the URL to the server through the environment, which nobody but the process and root can read.
@@ -80,7 +87,7 @@ func (r runOptions) databaseURL(getenv func(string) string, setenv func(string, 
 	return setenv("KAGZI_DB", url)
 }
 
-// redirect sends what is printed to the log files, where the service manager keeps none itself.
+// redirect sends what is printed to the log files, where the service manager keeps none itself. The first call of end writes what is left.
 func (r runOptions) redirect() (end func(), err error) {
 	if r.logDir == "" {
 		return func() {}, nil
@@ -97,12 +104,12 @@ func (r runOptions) redirect() (end func(), err error) {
 	os.Stdout, os.Stderr = writer, writer
 	var group sync.WaitGroup
 	group.Go(func() { drain(log, reader) })
-	return func() {
+	return sync.OnceFunc(func() {
 		os.Stdout, os.Stderr = stdout, stderr
 		_ = writer.Close()
 		group.Wait()
 		_, _ = reader.Close(), log.Close()
-	}, nil
+	}), nil
 }
 
 // drain reads on when the log cannot be written, on a full disk for one: a server that waits for its log would stand still.

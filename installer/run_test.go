@@ -83,6 +83,22 @@ func TestWhatIsPrintedGoesToTheLogDirectory(t *testing.T) {
 	}
 }
 
+func TestWhyTheServerEndedIsInItsLogBeforeTheProcessEnds(t *testing.T) {
+	dir := t.TempDir()
+	stderr := os.Stderr
+	err := runOptions{name: "kagzi", logDir: dir}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error {
+		fmt.Fprintln(os.Stdout, "starting")
+		return refuse(exitUsage, "the port is taken\x1b[2J")
+	}}, os.Getenv, nil)
+	wantCode(t, err, exitUsage, "port")
+	if text, err := os.ReadFile(filepath.Join(dir, logName)); err != nil || !strings.HasPrefix(string(text), "starting\nerror: the port is taken") || strings.Contains(string(text), "\x1b") {
+		t.Errorf("log = %q, %v, want the error as well, without what moves the cursor", text, err)
+	}
+	if os.Stderr != stderr {
+		t.Error("what is printed still goes to the log")
+	}
+}
+
 func TestALogTakesALimitedSpace(t *testing.T) {
 	l, err := openLog(t.TempDir())
 	if err != nil {
