@@ -129,14 +129,11 @@ func (d *disk) copyBinary(from, to string) (changed bool, err error) {
 	}
 	if existed { // renamed, because Windows does not let go of a program that runs
 		if err := d.setAside(path); err != nil {
-			return false, err
+			return false, errors.Join(err, ignoreMissing(os.Remove(path+".new")))
 		}
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return false, err
-	}
-	d.later(func() error { return takeBack(path, existed) })
-	return true, nil
+	d.later(func() error { return takeBack(path, existed) }) // before what may fail: from now on there is no program
+	return true, os.Rename(path+".new", path)
 }
 
 func (d *disk) setAside(path string) error {
@@ -149,9 +146,9 @@ func (d *disk) setAside(path string) error {
 // takeBack makes the program what it was. One that runs cannot be removed on Windows, but can be renamed.
 func takeBack(path string, existed bool) error {
 	if !existed {
-		return ignoreMissing(os.Remove(path))
+		return errors.Join(ignoreMissing(os.Remove(path)), ignoreMissing(os.Remove(path+".new")))
 	}
-	if err := os.Rename(path, path+".new"); err != nil {
+	if err := ignoreMissing(os.Rename(path, path+".new")); err != nil {
 		return err
 	}
 	return errors.Join(os.Rename(path+".old", path), ignoreMissing(os.Remove(path+".new")))

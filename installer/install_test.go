@@ -258,3 +258,21 @@ func TestPurgeKeepsADirectoryThatSomebodyChose(t *testing.T) {
 		t.Errorf("/srv: %v, want it kept", err)
 	}
 }
+
+func TestAProgramThatWasSetAsideComesBackWhereNoneTookItsPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kagzi")
+	for name, text := range map[string]string{path + ".old": "before", path + ".new": "after"} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := takeBack(path, true); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "before" {
+		t.Errorf("the program is %q (%v), want the one from before", text, err)
+	}
+	if left, err := filepath.Glob(path + ".*"); err != nil || left != nil {
+		t.Errorf("%v are left (%v)", left, err)
+	}
+}
