@@ -37,11 +37,20 @@ func (a *App) save(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := fillNew(f, data); err != nil {
 		return err
 	}
 	a.say("saved %s", path)
+	return nil
+}
+
+// fillNew writes a file that was just made. One that is not whole is taken away: it would be taken for what was saved, and its name is needed
+// for the next try.
+func fillNew(f *os.File, data []byte) error {
+	_, err := f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
 	return nil
 }
 
