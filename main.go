@@ -59,6 +59,7 @@ func run(args []string) int {
 			})
 		},
 		Health: cli.Health,
+		Listen: daemon.ListenIn,
 	}))
 	root.AddCommand(demo.Command(), bench.Command(), child.Command())
 	return cli.Execute(ctx, root, args, os.Stdin, os.Stdout, os.Stderr)

@@ -18,6 +18,8 @@ type box struct {
 	world   world
 	out     bytes.Buffer
 	health  error
+	listen  string // in the file of settings
+	asked   string // the address whose health was asked for last
 }
 
 func newBox(t *testing.T) *box {
@@ -50,7 +52,11 @@ func newBox(t *testing.T) *box {
 func (b *box) kagzi(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	b.out.Reset()
-	cmd := command(Options{Health: func(context.Context, string) error { return b.health }}, func(cmd *cobra.Command) *world {
+	o := Options{
+		Health: func(_ context.Context, address string) error { b.asked = address; return b.health },
+		Listen: func(config string) string { return strings.ReplaceAll(b.listen, "CONFIG", config) },
+	}
+	cmd := command(o, func(cmd *cobra.Command) *world {
 		w := b.world
 		w.out, w.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 		return &w
@@ -100,6 +106,23 @@ func TestTheLifeOfAService(t *testing.T) {
 		}
 		if step.args == "reconfigure --listen 127.0.0.1:7001" && !strings.Contains(b.manager.text, "--listen 127.0.0.1:7001 --log-level debug") {
 			t.Errorf("the definition is %s, want the address changed and the rest kept", b.manager.text)
+		}
+	}
+}
+
+func TestHealthIsAskedWhereTheServerListens(t *testing.T) {
+	for _, try := range []struct{ flags, file, want string }{
+		{"", "", ""},
+		{"--listen 127.0.0.1:7000", "127.0.0.1:8000", "127.0.0.1:7000"},
+		{"", "CONFIG:8000", "/etc/kagzi/kagzi.toml:8000"},
+	} {
+		b := newBox(t)
+		if _, err := b.kagzi(t, append([]string{"install", "--copy-binary"}, strings.Fields(try.flags)...)...); err != nil {
+			t.Fatal(err)
+		}
+		b.listen = try.file
+		if _, err := b.kagzi(t, "status"); err != nil || b.asked != try.want {
+			t.Errorf("installed with %q, and %q in the file: %q was asked (%v), want %q", try.flags, try.file, b.asked, err, try.want)
 		}
 	}
 }

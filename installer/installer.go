@@ -19,6 +19,8 @@ type Options struct {
 	// Health is asked by `kagzi service status` whether the server at an address, host:port, serves; an empty address is the
 	// server's default. Nil leaves the line out.
 	Health func(ctx context.Context, address string) error
+	// Listen is the address that a file of settings has the server listen on; empty where it says none or cannot be read. Nil is none.
+	Listen func(config string) string
 }
 
 // Command is `kagzi service`.

@@ -25,8 +25,8 @@ type Status struct {
 	LogDir     string `json:"log_dir,omitempty"` // left out where the system keeps the log
 }
 
-// statusOf asks the service manager, and health, if there is one, the server itself.
-func statusOf(ctx context.Context, name string, m manager, health func(context.Context, string) error) (Status, error) {
+// statusOf asks the service manager, and the server itself where there is a way to.
+func statusOf(ctx context.Context, name string, m manager, o Options) (Status, error) {
 	s := Status{Name: name, State: "not installed", Definition: m.place()}
 	definition, found, err := m.definition(ctx)
 	if err != nil || !found {
@@ -50,9 +50,13 @@ func statusOf(ctx context.Context, name string, m manager, health func(context.C
 	if state.Restarts >= 0 {
 		s.Restarts = &state.Restarts
 	}
-	if s.State == running && health != nil && recorded == nil {
+	if s.State == running && o.Health != nil && recorded == nil {
+		address := spec.Listen
+		if address == "" && o.Listen != nil {
+			address = o.Listen(spec.Config)
+		}
 		s.Health = "serving"
-		if err := health(ctx, spec.Listen); err != nil {
+		if err := o.Health(ctx, address); err != nil {
 			s.Health = err.Error()
 		}
 	}

@@ -124,7 +124,7 @@ func newStatus(here machine, options Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := statusOf(cmd.Context(), o.name, m, options.Health)
+			s, err := statusOf(cmd.Context(), o.name, m, options)
 			if err != nil {
 				return err
 			}

@@ -58,6 +58,15 @@ func readFile(path string) (file, error) {
 	return said, nil
 }
 
+// ListenIn is the address that a file of settings has the server listen on; empty where it says none or cannot be read.
+func ListenIn(path string) string {
+	said, err := readFile(path)
+	if err != nil {
+		return ""
+	}
+	return said["listen"].text
+}
+
 // isThere says whether there is something at path, readable or not.
 func isThere(path string) bool {
 	_, err := os.Stat(path)

@@ -240,3 +240,14 @@ func TestPrintedSettingsSayWhereTheyComeFrom(t *testing.T) {
 		t.Errorf("%d settings are printed, want all %d", len(got), len(serverSettings))
 	}
 }
+
+func TestWhereAFileHasTheServerListen(t *testing.T) {
+	for text, want := range map[string]string{"listen = \"127.0.0.1:8000\"\n": "", "[server]\nlisten = \":9\"\n": ":9", "": "", "listen = ": ""} {
+		if got := ListenIn(written(t, text)); got != want {
+			t.Errorf("%q has it listen on %q, want %q", text, got, want)
+		}
+	}
+	if got := ListenIn(filepath.Join(t.TempDir(), "nothing")); got != "" {
+		t.Errorf("a file that is not there has it listen on %q", got)
+	}
+}
