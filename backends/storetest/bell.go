@@ -91,6 +91,12 @@ func (e *ear) holds(r engine.Ring) {
 
 // forget drops the rings heard so far.
 func (e *ear) forget() {
+	e.s.Helper()
+	for range 2 { // rings that come together come in any order, and those of the second start with none from before
+		mark := e.s.id().String()
+		e.s.start(inSpace("probe"), inQueue(mark))
+		e.hears("a start", engine.Ring{Kind: engine.RingQueue, Namespace: "probe", Name: mark})
+	}
 	for {
 		select {
 		case <-e.rings:
@@ -143,12 +149,6 @@ var bellCases = []testCase{
 			e.hears(d.what, ringRun(l.RunID))
 		}
 	}},
-	{"a step that begins rings the timer", func(s *stage) {
-		e := s.listen()
-		l := s.held()
-		s.begin(l, "pay")
-		e.hears("begin", engine.Ring{Kind: engine.RingTimer})
-	}},
 	{"whatever ends a lease and leaves the run waiting rings run, queue and slot", func(s *stage) {
 		e := s.listen()
 		s.worker("w1")
@@ -192,6 +192,8 @@ var bellCases = []testCase{
 			{"forced", func(engine.Lease) { s.offline("w1", engine.OfflineForced) }},
 			{"beat", func(engine.Lease) { s.heartbeat("w1", func(p *engine.HeartbeatParams) { p.Whole = true }) }},
 			{"timeout", func(engine.Lease) { s.timeOut(s.now.Add(time.Hour)) }},
+			{"grace", func(l engine.Lease) { s.cancelWithin(l.RunID, time.Minute) }},
+			{"pause", func(l engine.Lease) { s.pause(l.RunID) }},
 		} {
 			s.register(s.newWorker("w1"), true)
 			l := s.heldNext()
@@ -210,6 +212,58 @@ var bellCases = []testCase{
 		_, _, err := s.store.FreeLost(s.ctx, s.now.Add(time.Hour))
 		s.must(err, "FreeLost")
 		e.hears("heartbeat timeout", ringWorker("w1"))
+
+		s.register(s.newWorker("w1"), true)
+		s.heldNext(func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) })
+		e.forget()
+		s.pass(time.Minute)
+		s.expire()
+		e.hears("deadline", ringWorker("w1"))
+
+		s.childWorker()
+		parent := s.heldNext()
+		child := s.claimChild(s.child(parent, "c", closing(engine.CloseCancel)))
+		e.forget()
+		s.finish(parent, "done")
+		e.hears("end of the parent", ringEnd(child.RunID), ringWorker("nurse"))
+	}},
+	{"whatever there is to wait for from now on rings the timer", func(s *stage) {
+		e := s.listen()
+		s.worker("w1")
+		l := s.heldNext()
+		plan := s.plan()
+		timer := engine.Ring{Kind: engine.RingTimer}
+		for _, c := range []change{
+			{"attempt", func() { s.begin(l, "pay") }},
+			{"deadline", func() { s.start(inQueue("other"), func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) }) }},
+			{"deadline of a child", func() { s.child(l, "c", func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) }) }},
+			{"grace", func() { s.cancelWithin(l.RunID, time.Minute) }},
+			{"schedule", func() { s.plan() }},
+			{"update of a schedule", func() { s.replan(plan.ID, func(p *engine.Schedule) { p.Queue = "elsewhere" }) }},
+		} {
+			e.forget()
+			c.do()
+			e.hears(c.what, timer)
+		}
+	}},
+	{"a run that is resumed, tried again or started by another rings its queue", func(s *stage) {
+		e := s.listen()
+		s.worker("w1")
+		paused, failed := s.start(inQueue("other")), s.failed("a")
+		s.pause(paused)
+		parent := s.held()
+		for _, c := range []struct {
+			change
+			queue string
+		}{
+			{change{"resumption", func() { s.resume(paused) }}, "other"},
+			{change{"retry", func() { s.retry(failed) }}, queue},
+			{change{"child", func() { s.child(parent, "c", inQueue("other")) }}, "other"},
+		} {
+			e.forget()
+			c.do()
+			e.hears(c.what, ringQueue(c.queue))
+		}
 	}},
 	{"a registration rings its worker, also when it is repeated", func(s *stage) {
 		e := s.listen()

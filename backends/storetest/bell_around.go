@@ -82,6 +82,14 @@ var bellAroundCases = []testCase{
 		_, err = s.store.UpdateNamespace(s.ctx, p)
 		s.must(err, "UpdateNamespace")
 		e.hears("update", ringNamespace("made"))
+		p.Namespace.Enabled, p.Method, p.AuditID = false, "DisableNamespace", s.id()
+		_, err = s.store.UpdateNamespace(s.ctx, p)
+		s.must(err, "DisableNamespace")
+		e.forget()
+		p.Namespace.Enabled, p.Method, p.AuditID = true, "EnableNamespace", s.id()
+		_, err = s.store.UpdateNamespace(s.ctx, p)
+		s.must(err, "EnableNamespace")
+		e.hears("its being let go on", engine.Ring{Kind: engine.RingAll})
 	}},
 	{"what leaves a schedule as it is does not ring it", func(s *stage) {
 		e := s.listen()

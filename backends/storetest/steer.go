@@ -148,6 +148,8 @@ var repairCases = []testCase{
 		equal(s, "claimed", task.Run.ID, answer.RunID)
 		equal(s, "steps kept", len(task.History), 1)
 		equal(s, "step", task.History[0].Name, "a")
+		equal(s, "bytes", task.Run.Bytes, int64(len("input")+len("a done")))
+		equal(s, "what was done", s.audit(run.String())[0].Detail, "as "+answer.RunID.String()+", from step b")
 		_, err := s.tryRetry(run, func(p *engine.RetryRunParams) { p.FromStep = "x" })
 		if err == nil {
 			s.Fatalf("a retry from a step that was never begun succeeded")
@@ -272,6 +274,7 @@ var repairCases = []testCase{
 		list := s.signals(answer.RunID)
 		equal(s, "signals", len(list), 1)
 		equal(s, "name", list[0].Name, "b")
+		equal(s, "bytes", s.run(answer.RunID).Bytes, int64(len("input")+len("1")+len("2")))
 		equal(s, "repeated", s.signal(answer.RunID, "b", "2", signalID("x")).Repeated, true)
 	}},
 	{"a retry is nobody's child", func(s *stage) {
