@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,6 +175,65 @@ func TestGracefulCancel(t *testing.T) {
 			})
 		})
 	}
+
+	t.Run("what it has ended stays ended in every replay: a sleep beside a sibling at work", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var causes []error
+			began, slept := make(chan struct{}), make(chan struct{})
+			goOn := sync.OnceFunc(func() { close(slept) })
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				beside := Go(ctx, func(ctx Context) (int, error) {
+					return Step(ctx, "beside", func(context.Context) (int, error) { close(began); <-slept; return 1, nil })
+				})
+				Sleep(ctx, "stay", 2*time.Minute)
+				causes = append(causes, context.Cause(ctx))
+				goOn()
+				n, err := beside.Wait(ctx)
+				Sleep(Cleanup(ctx), "pause", 3*time.Minute)
+				return n, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.until(t, func() bool { return count(f.log, "sleep stay hold=true") == 1 })
+			<-began
+			f.askCancel("r", time.Hour)
+			equal(t, string(f.await(t, "r").Output.GetData()), "1")
+			equal(t, len(causes) > 1, true)
+			for _, cause := range causes {
+				isCancelled(t, "cause after the sleep", cause)
+			}
+		})
+	})
+
+	t.Run("a step that waits for the results before it does not begin any more", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var refused, told bool
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetCompleteStep().GetStepId() != "first" || told {
+					return nil
+				}
+				refused = true
+				return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE}
+			}
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, _ = Step(ctx, "first", constant(1))
+				_, err := Step(ctx, "second", func(context.Context) (int, error) { t.Error("a step began"); return 2, nil })
+				isCancelled(t, "the second step", err)
+				return 0, nil
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.until(t, func() bool { return refused })
+			f.askCancel("r", time.Minute)
+			f.mu.Lock()
+			told = true
+			f.mu.Unlock()
+			equal(t, f.await(t, "r").Status, cancelled)
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete first", "end r"})
+		})
+	})
 
 	t.Run("a step that waits for its retry gives up, and says why it failed", func(t *testing.T) {
 		for _, held := range []bool{false, true} {

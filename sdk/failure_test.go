@@ -230,6 +230,15 @@ func TestFailures(t *testing.T) {
 			equal(t, d.GetNonRetryable(), true)
 		}
 	})
+	t.Run("a name may have all the characters of the alphabet for names", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { return Step(ctx, "azAZ09._:/-", constant(1)) })
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, f.await(t, "r").Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
+		})
+	})
 	t.Run("a name that its number makes too long fails the run before the step", func(t *testing.T) {
 		ran := 0
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
