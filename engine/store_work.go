@@ -56,7 +56,7 @@ type Work interface {
 	// BeginStep records that a step runs, or says that it need not. Of the step's latest attempt:
 	//
 	//   - COMPLETED: nothing to execute, Step has the output. FAILED for good: nothing to execute, Step has the error.
-	//   - RUNNING under this token: that attempt again (with its ID), to execute. With another input it is a StepConflict.
+	//   - RUNNING under this token: that attempt again (with its ID), to execute.
 	//   - PENDING with RetryAt after Now: ErrPrecondition.
 	//   - PENDING, interrupted, or none: a new attempt RUNNING, to execute. A PENDING one becomes FAILED; neither is the latest
 	//     any more.

@@ -26,19 +26,6 @@ var stepCases = []testCase{
 		equal(s, "steps", run.Steps, 2)
 		equal(s, "bytes", run.Bytes, int64(len("input")+len("paid")+len("x")))
 	}},
-	{"announced again with another input it is a conflict, under its own lease", func(s *stage) {
-		taking := func(input string) func(*engine.BeginStepParams) {
-			return func(p *engine.BeginStepParams) { p.Input = text(input) }
-		}
-		l := s.held()
-		first := s.begin(l, "pay", taking("10"))
-		equal(s, "attempt", s.begin(l, "pay", taking("10")).ID, first.ID)
-		_, err := s.tryBegin(l, "pay", taking("20"))
-		s.refused(err, engine.ErrConflict, "BeginStep with another input")
-		s.release(l, false)
-		again := s.begin(s.claim("w1").Lease, "pay", taking("20"))
-		s.payload("input of the next attempt", again.Input, text("20"))
-	}},
 	{"a repeated result is quiet and gets the first answer", func(s *stage) {
 		l := s.held()
 		first := s.complete(l, "pay", "paid")

@@ -23,7 +23,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	}
 	if prev != nil {
 		switch {
-		case prev.Kind != p.Kind, prev.Status == engine.StepRunning && prev.Token == p.Lease.Token && !prev.Input.Equal(p.Input):
+		case prev.Kind != p.Kind:
 			return engine.Begun{}, engine.StepConflict(prev.Name, prev.Status)
 		case prev.Status == engine.StepRunning:
 			return engine.Begun{Step: *prev, Execute: true}, nil
