@@ -60,12 +60,13 @@ func TestASchedulesLife(t *testing.T) {
 		s.toMinute()
 		ctx := within(t, time.Minute)
 		policy := &kagziv1.RetryPolicy{MaximumAttempts: 4, InitialIntervalMs: 10, BackoffCoefficient: 2, MaximumIntervalMs: 20, Jitter: 0.5}
-		made := s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) {
+		nightly := func(r *kagziv1.CreateWorkflowScheduleRequest) {
 			r.Name, r.TaskQueue, r.CronExpr, r.TimeZone, r.Version = "nightly", "q", "30 2 * * *", "Europe/Berlin", ptr("v1")
 			r.MaxCatchup, r.OverlapPolicy, r.RetryPolicy = proto.Int32(7), kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP, policy
 			r.Timeouts, r.OnFailureWorkflow, r.OnFailureTaskQueue = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 60_000}, "mourn", "graves"
 			r.Tags, r.RequestId = map[string]string{"team": "x"}, "req-1"
-		})
+		}
+		made := s.schedule(t, nightly)
 		berlin, err := time.LoadLocation("Europe/Berlin")
 		if err != nil {
 			t.Fatal(err)
@@ -82,10 +83,11 @@ func TestASchedulesLife(t *testing.T) {
 			made.Timeouts.GetExecutionTimeoutMs() != 60_000 || made.OnFailureWorkflow != "mourn" || made.OnFailureTaskQueue != "graves" || made.Version != "v1" {
 			t.Errorf("it is kept as %v", made)
 		}
-		again := s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) { r.RequestId = "req-1" })
-		if again.ScheduleId != made.ScheduleId {
+		if again := s.schedule(t, nightly); again.ScheduleId != made.ScheduleId {
 			t.Errorf("the same request made %s", again.ScheduleId)
 		}
+		other := second(s.schedules().CreateWorkflowSchedule(ctx, &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "t", CronExpr: "@daily", RequestId: "req-1"}))
+		wantRefused(t, "the same request for another schedule", other, codes.FailedPrecondition, codeConflict, "made before")
 		list := fine(s.schedules().ListWorkflowSchedules(ctx, &kagziv1.ListWorkflowSchedulesRequest{TaskQueue: ptr("q")}))(t)
 		if len(list.Schedules) != 1 || list.Schedules[0].Input != nil || list.Schedules[0].Name != "nightly" {
 			t.Errorf("the list is %v, want it without its input", list)
