@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	ossignal "os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +35,15 @@ stopped and removed at the end.
 Exit code: 0 when every result is what it must be, 1 when not, 130 when interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return run(cmd.Context(), screenOf(cmd, o.noColour), o)
+			out := screenOf(cmd, o.noColour)
+			ctx, stop := ossignal.NotifyContext(cmd.Context(), syscall.SIGPIPE) // as from `| head`: killed by it, the demo would leave its files behind
+			defer stop()
+			err := run(ctx, out, o)
+			if ctx.Err() != nil && cmd.Context().Err() == nil {
+				stop()
+				out.line("") // now the signal does what it does to other commands
+			}
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the server and a worker up until ctrl-C, and say what to try")

@@ -72,6 +72,18 @@ func TestBinary(t *testing.T) {
 		d.leavesNothing(serverIn(t, output))
 	})
 
+	t.Run("stops everything when nobody reads it any more", func(t *testing.T) {
+		d := startDemo(t, binary)
+		address := serverIn(t, d.until("RUNNING"))
+		if err := d.out.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if code := d.exitCode(); code == 0 || d.stderr.Len() > 0 {
+			t.Errorf("exit code %d, want that of the signal, and nothing said: %s", code, d.stderr)
+		}
+		d.leavesNothing(address)
+	})
+
 	t.Run("--keep leaves the server up until interrupted and says what to try", func(t *testing.T) {
 		d := startDemo(t, binary, "--keep")
 		output := d.until("ctrl-C stops them")
@@ -112,6 +124,7 @@ type running struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	dir    string // for its temporary files
+	out    io.Closer
 	lines  *bufio.Reader
 	stderr *bytes.Buffer
 }
@@ -128,7 +141,7 @@ func startDemo(t *testing.T, binary string, args ...string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.lines = bufio.NewReader(out)
+	d.out, d.lines = out, bufio.NewReader(out)
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
