@@ -104,6 +104,32 @@ func TestAFailedHandlerIsLogged(t *testing.T) {
 	}
 }
 
+func TestARetryIsLoggedWithItsRunStepAndDelay(t *testing.T) {
+	for _, c := range []struct {
+		retry bool
+		want  []string
+	}{{true, []string{"step will be retried", "step=pay", "run will be retried"}}, {false, nil}} {
+		var log bytes.Buffer
+		verdict := engine.Verdict{Retry: c.retry, RetryAt: began.Add(time.Minute)}
+		s := door(&books{stepVerdict: verdict, verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
+		s.log = slog.New(slog.NewTextHandler(&log, nil))
+		if _, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("retry %v: %q is not in the log:\n%s", c.retry, want, log.String())
+			}
+		}
+		if n := strings.Count(log.String(), "run="+anID); n != strings.Count(log.String(), "delay=") || c.retry != (n == 2) {
+			t.Errorf("retry %v: the run is named %d times:\n%s", c.retry, n, log.String())
+		}
+	}
+}
+
 func TestASignalIsAnsweredByWhatItsStepBecame(t *testing.T) {
 	request := &kagziv1.AwaitSignalRequest{RunId: anID, LeaseToken: aToken, StepName: "s", SignalName: "go", Timeout: durationpb.New(time.Second), Hold: true}
 	done := engine.Step{Name: "s", Kind: engine.StepSignal, Status: engine.StepCompleted}
