@@ -35,7 +35,7 @@ func newBackup(b Backends) *cobra.Command {
 readable by its owner alone. Where a server runs on the database, or with --address, the server makes it, which takes an admin's key if it asks
 for keys; otherwise it is made straight from the database.
 
---verify reads a backup and looks for damage and contradictions: exit 0 when it is sound, 1 otherwise.`,
+--verify reads a backup and looks for damage and contradictions: exit 0 when it is sound, 1 when it is not, 5 when there is no such file.`,
 		Example: `  kagzi db backup /var/backups/kagzi-monday.db
   kagzi db backup --address kagzi.example.com:50051 --tls kagzi.db
   kagzi db backup --verify /var/backups/kagzi-monday.db`,
