@@ -319,6 +319,13 @@ type notebook struct {
 	runs   []int
 	failed int
 	took   time.Duration
+	ended  []int
+}
+
+func (n *notebook) RunsExpired(runs int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = append(n.ended, runs)
 }
 
 func (n *notebook) Claimed(took time.Duration, runs int, err error) {
@@ -342,6 +349,34 @@ func TestTheObserverHearsOfEveryClaim(t *testing.T) {
 		defer n.mu.Unlock()
 		if !slices.Equal(n.runs, []int{0, 2}) || n.failed != 1 || n.took != 20*time.Millisecond {
 			t.Errorf("heard of %v, %d failed, in %s, want 0 and 2, 1 failed, in 20ms", n.runs, n.failed, n.took)
+		}
+	})
+}
+
+func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		n := &notebook{}
+		r.Observe(n)
+		r.store.add("late", 2, 0)
+		r.store.add("q", 2, time.Second)
+		r.store.deadline["late"], r.store.deadline["q"] = time.Now(), time.Now().Add(time.Second+time.Microsecond)
+		r.store.ends = []int{maxClaim, 1}
+		d := r.sit("w", []string{"late", "q"})
+		d.Grant(2)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := d.queues(); !slices.Equal(got, []string{"q", "q"}) {
+			t.Errorf("runs of %v were given, want those whose time was not up, by the same credit", got)
+		}
+		if n.mu.Lock(); !slices.Equal(n.ended, r.store.ends) || r.store.ended != 2 {
+			t.Errorf("heard of the end of %v in %d steps, want %v", n.ended, r.store.ended, r.store.ends)
+		}
+		n.mu.Unlock()
+		r.store.add("late", 1, 0)
+		d.Grant(1)
+		r.ring(engine.RingQueue, "late") // their end fails: the coordinator comes
+		if r.store.ended != 3 || len(r.store.handedBack()) > 0 || d.given() != 2 {
+			t.Errorf("%d steps, %v handed back, %d given, want 3, none and 2", r.store.ended, r.store.handedBack(), d.given())
 		}
 	})
 }

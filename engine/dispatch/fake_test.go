@@ -27,11 +27,14 @@ type fakeStore struct {
 	held     map[string][]engine.Held // by worker
 	mute     int                      // so many claims count, but nobody hears the answer
 	deaf     int                      // so many questions who holds what fail
+	deadline map[string]time.Time     // by queue: of its runs; absent: none
+	ends     []int                    // how many each EndExpired ends; after the last one they fail
+	ended    int                      // how many EndExpired there were
 }
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{waiting: map[string][]time.Time{}, limits: map[string]int{}, running: map[string]int{}, offline: map[string]bool{},
-		held: map[string][]engine.Held{}}
+		held: map[string][]engine.Held{}, deadline: map[string]time.Time{}}
 }
 
 func (f *fakeStore) Now() time.Time { return engine.Micros(time.Now()) }
@@ -84,7 +87,7 @@ func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claim
 		f.running[p.Queue]++
 		id := engine.NewID(p.Now)
 		lease := engine.Lease{Namespace: p.Namespace, RunID: id, Token: g.Token}
-		c.Tasks = append(c.Tasks, engine.Task{Run: engine.Run{ID: id, Queue: p.Queue, WorkerID: g.WorkerID}, Lease: lease})
+		c.Tasks = append(c.Tasks, engine.Task{Run: engine.Run{ID: id, Queue: p.Queue, WorkerID: g.WorkerID, DeadlineAt: f.deadline[p.Queue]}, Lease: lease})
 		f.held[g.WorkerID] = append(f.held[g.WorkerID], engine.Held{Lease: lease})
 	}
 	if f.mute > 0 {
@@ -102,6 +105,16 @@ func (f *fakeStore) Release(_ context.Context, p engine.ReleaseParams) error {
 	defer f.mu.Unlock()
 	f.released = append(f.released, p.Lease.RunID)
 	return nil
+}
+
+func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended++
+	if f.ended > len(f.ends) {
+		return 0, time.Time{}, engine.ErrUnavailable
+	}
+	return f.ends[f.ended-1], time.Time{}, nil
 }
 
 // handedBack is the runs that were released.

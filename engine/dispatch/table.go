@@ -315,7 +315,7 @@ func (t *table) claim(q *line, r Request, grants []engine.Grant) (engine.Claimed
 	})
 }
 
-// settle delivers what was claimed and gives the credit of the other grants back.
+// settle delivers what was claimed and gives the credit of the other grants back. Of a run whose time is up nothing is to begin any more: it ends.
 func (t *table) settle(ctx context.Context, q *line, seats []*Seat, grants []engine.Grant, claimed engine.Claimed) {
 	engine.Failpoint("dispatch.after_claim")
 	byToken := make(map[engine.Token]*Seat, len(grants))
@@ -323,13 +323,21 @@ func (t *table) settle(ctx context.Context, q *line, seats []*Seat, grants []eng
 		byToken[g.Token] = seats[i]
 	}
 	served := make(map[*Seat]bool, len(claimed.Tasks))
+	now, late := t.dispatcher.store.Now(), false
 	for _, task := range claimed.Tasks {
+		if at := task.Run.ExpiresAt(); !at.IsZero() && !at.After(now) {
+			late = true
+			continue
+		}
 		seat := byToken[task.Lease.Token]
 		delete(byToken, task.Lease.Token)
 		served[seat] = true
 		if !t.deliver(seat, task) {
 			t.release(ctx, task.Lease)
 		}
+	}
+	if late {
+		t.endExpired(ctx, now)
 	}
 	t.mu.Lock()
 	for _, s := range byToken {
@@ -390,6 +398,20 @@ func (t *table) deliver(s *Seat, task engine.Task) bool {
 	left := s.left
 	t.mu.Unlock()
 	return !left && s.request.Deliver(task)
+}
+
+// endExpired ends the runs whose time is up. It is the coordinator's duty, which may be behind: after a downtime, or where very many end at once.
+func (t *table) endExpired(ctx context.Context, now time.Time) {
+	d := t.dispatcher
+	for n := maxClaim; n == maxClaim && ctx.Err() == nil; {
+		var err error
+		if n, _, err = d.store.EndExpired(context.WithoutCancel(ctx), engine.EndExpiredParams{Now: now, Limit: maxClaim}); err != nil {
+			// The coordinator tries again; the next heartbeat of its worker does not name the run, which frees it until then.
+			d.log.Warn("expired runs could not be ended", "error", err)
+			return
+		}
+		d.observer.RunsExpired(n)
+	}
 }
 
 func (t *table) release(ctx context.Context, l engine.Lease) {

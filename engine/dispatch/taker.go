@@ -69,8 +69,9 @@ func (t *table) seatFor(start *engine.StartRun, now time.Time) *Seat {
 
 // nextSeat is the place of the seat that is to be served next; -1 when nobody here is to have the run. It needs t.mu.
 func (t *table) nextSeat(start *engine.StartRun, now time.Time) int {
-	if start.AvailableAt.After(now) || t.limited || !slices.Contains(t.types, start.Type) || !engine.Meets(t.offers, start.Requirements) ||
-		time.Now().Before(t.again) || t.prefers(start.Queue, now) {
+	ends := start.ExpiresAt()
+	if start.AvailableAt.After(now) || !ends.IsZero() && !ends.After(now) || t.limited || !slices.Contains(t.types, start.Type) ||
+		!engine.Meets(t.offers, start.Requirements) || time.Now().Before(t.again) || t.prefers(start.Queue, now) {
 		return -1
 	}
 	return slices.IndexFunc(t.seats, func(s *Seat) bool { return s.credit > 0 })

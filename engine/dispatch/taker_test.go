@@ -99,6 +99,7 @@ func TestNobodyTakesWhatAClaimWouldNotGiveHim(t *testing.T) {
 		"another type":         {start: func(s *engine.StartRun) { s.Type = "u" }},
 		"a requirement":        {start: func(s *engine.StartRun) { s.Requirements = map[string]string{"gpu": ""} }},
 		"it is not due":        {start: func(s *engine.StartRun) { s.AvailableAt = s.CreatedAt.Add(time.Second) }},
+		"its time is up":       {start: func(s *engine.StartRun) { s.DeadlineAt = s.CreatedAt }},
 		"a limit of the queue": {sit: func(r *Request) { r.Worker.QueueLimit = 100 }},
 		"a limit of some type": {sit: func(r *Request) { r.Worker.TypeLimits = map[string]int{"u": 100} }},
 	} {
