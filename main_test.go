@@ -170,6 +170,49 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 	}
 }
 
+func TestCommandsOnADatabaseSayWhetherItIsInUseOrOutOfReach(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	startServer(t, dir)
+	spare := t.TempDir()
+	backup := filepath.Join(spare, "backup.db")
+	held, free := "sqlite:"+filepath.Join(dir, "kagzi.db"), "sqlite:"+filepath.Join(spare, "free.db")
+	for _, args := range [][]string{
+		{"db", "backup", backup, "--db", held},
+		{"db", "migrate", "--db", free},
+	} {
+		if code, _, errs := finish(t, args...); code != 0 {
+			t.Fatalf("%q: exit code %d, %s", args, code, errs)
+		}
+	}
+	away := "postgres:///kagzi?host=" + t.TempDir() // a directory of sockets in which none is
+	for _, try := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"db", "restore", backup, "--force", "--db", held}, 6, "in use by process"},
+		{[]string{"db", "migrate", "--db", held}, 6, "in use by process"},
+		{[]string{"db", "copy", "--from", held, "--to", free}, 6, "in use by process"},
+		{[]string{"db", "copy", "--from", free, "--to", held}, 6, "in use by process"},
+		{[]string{"db", "copy", "--release", held}, 6, "in use by process"},
+		{[]string{"db", "check", "--accept", "--db", held}, 6, "in use by process"},
+		{[]string{"key", "list", "--db", held}, 6, "in use by process"},
+		{[]string{"db", "backup", backup, "--db", held}, 6, "exists"},
+		{[]string{"db", "restore", backup, "--db", away}, 7, "does not answer"},
+		{[]string{"db", "migrate", "--db", away}, 7, "does not answer"},
+		{[]string{"db", "status", "--db", away}, 7, "does not answer"},
+		{[]string{"db", "check", "--db", away}, 7, "does not answer"},
+		{[]string{"db", "copy", "--from", away, "--to", free}, 7, "does not answer"},
+		{[]string{"db", "copy", "--from", free, "--to", away}, 7, "does not answer"},
+		{[]string{"db", "copy", "--release", away}, 7, "does not answer"},
+		{[]string{"db", "backup", filepath.Join(spare, "another.db"), "--db", away}, 7, "does not answer"},
+	} {
+		if code, _, errs := finish(t, try.args...); code != try.code || !strings.Contains(errs, try.says) {
+			t.Errorf("%q: exit code %d, %q, want %d and %q", try.args, code, errs, try.code, try.says)
+		}
+	}
+}
+
 func TestTheVersionIsTheReleaseElseTheModuleElseTheCommit(t *testing.T) {
 	build := func(version string, settings ...debug.BuildSetting) func() (*debug.BuildInfo, bool) {
 		return func() (*debug.BuildInfo, bool) {

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -42,18 +41,22 @@ func ServingRefused(name, value string) error {
 	if name == StandingFilling {
 		var f Filling
 		json.Unmarshal([]byte(value), &f) // whoever cannot read it has no source to name
-		return fmt.Errorf("a copy of %s into this database has not ended: run the same `kagzi db copy` again, it goes on where it stopped",
+		return preconditionf("a copy of %s into this database has not ended: run the same `kagzi db copy` again, it goes on where it stopped",
 			cmp.Or(f.From, "another database"))
 	}
 	var m Moved
 	json.Unmarshal([]byte(value), &m)
 	to := cmp.Or(m.To, "another database")
 	if !m.Done {
-		return fmt.Errorf("this database is being moved to %s: run the same `kagzi db copy` again until it ends, and serve that one; "+
+		return preconditionf("this database is being moved to %s: run the same `kagzi db copy` again until it ends, and serve that one; "+
 			"`kagzi db copy --release URL` gives the copy up", to)
 	}
-	return fmt.Errorf("this database was moved to %s: start the server on that one; to undo it while nobody has served that one, "+
+	return preconditionf("this database was moved to %s: start the server on that one; to undo it while nobody has served that one, "+
 		"`kagzi db copy --release URL --force`", to)
+}
+
+func preconditionf(format string, args ...any) error {
+	return &Error{Kind: KindPrecondition, Message: fmt.Sprintf(format, args...)}
 }
 
 // CopyKind is what a column holds, the same on every kind of database.
@@ -123,10 +126,10 @@ type CopyBatch struct {
 }
 
 // ErrCopyRival is that somebody else has changed the standing of a database meanwhile.
-var ErrCopyRival = errors.New("another copy, or a release, is at work on the same database")
+var ErrCopyRival = error(&Error{Kind: KindPrecondition, Message: "another copy, or a release, is at work on the same database"})
 
 // ErrCopyNotEmpty is that a database to copy into holds rows.
-var ErrCopyNotEmpty = errors.New("the target holds rows of its own; give the copy a database of its own")
+var ErrCopyNotEmpty = error(&Error{Kind: KindPrecondition, Message: "the target holds rows of its own; give the copy a database of its own"})
 
 // CopyParams says what to copy.
 type CopyParams struct {

@@ -180,14 +180,14 @@ func (c *passage) judge(ctx context.Context) error {
 	}
 	switch {
 	case c.filledAs != "" && c.params.Snapshot:
-		return fmt.Errorf("the target was begun to be filled by another copy, of %s; give this one a database of its own", c.filling.From)
+		return refuse("the target was begun to be filled by another copy, of %s; give this one a database of its own", c.filling.From)
 	case c.filledAs != "":
 		if c.movedAs == "" || c.filling.Copy != c.moved.Copy {
-			return fmt.Errorf("the target was begun to be filled by another copy, of %s; give this one a database of its own", c.filling.From)
+			return refuse("the target was begun to be filled by another copy, of %s; give this one a database of its own", c.filling.From)
 		}
 		return nil
 	case c.movedAs != "" && !c.params.Snapshot && (c.moved.Done || c.moved.To != c.to.Place()):
-		return fmt.Errorf("the source is fenced for a copy to %s; go on with that one, or give it up with `kagzi db copy --release URL`", c.moved.To)
+		return refuse("the source is fenced for a copy to %s; go on with that one, or give it up with `kagzi db copy --release URL`", c.moved.To)
 	}
 	for _, t := range c.tables {
 		n, err := c.to.Count(ctx, t.Name)
@@ -286,14 +286,14 @@ func Release(ctx context.Context, d Database, force bool) error {
 		return err
 	}
 	if value == "" {
-		return fmt.Errorf("%s is not fenced: there is nothing to release", d.Place())
+		return refuse("%s is not fenced: there is nothing to release", d.Place())
 	}
 	var m engine.Moved
 	if err := json.Unmarshal([]byte(value), &m); err != nil && !force {
 		return fmt.Errorf("read where the database was moved to: %w; --force releases it all the same", err)
 	}
 	if m.Done && !force {
-		return fmt.Errorf("the copy to %s is whole and may be served: with both databases at work each run and each tick would happen twice; "+
+		return refuse("the copy to %s is whole and may be served: with both databases at work each run and each tick would happen twice; "+
 			"if nobody has served that one and it is thrown away, --force releases this one", m.To)
 	}
 	return d.Unfence(ctx, engine.StandingMoved, value, "")
@@ -322,4 +322,9 @@ func text(value any) string {
 		panic(err)
 	}
 	return string(data)
+}
+
+// refuse is an answer to what the standing of a database does not let happen.
+func refuse(format string, args ...any) error {
+	return &engine.Error{Kind: engine.KindPrecondition, Message: fmt.Sprintf(format, args...)}
 }

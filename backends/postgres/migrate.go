@@ -79,7 +79,8 @@ func newestMigration() (int, error) {
 }
 
 func tooNew(number, newest int) error {
-	return fmt.Errorf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)
+	return &engine.Error{Kind: engine.KindPrecondition,
+		Message: fmt.Sprintf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
 }
 
 // requireSchema refuses a schema that is not this program's.

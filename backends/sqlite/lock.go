@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/kagzi/kagzi/engine"
 )
 
 // lock keeps other processes off the database. It is the operating system's, on a file beside the database that is never
@@ -42,7 +44,8 @@ func acquire(path string) (*lock, error) {
 		if time.Now().After(deadline) {
 			holder := readHolder(file)
 			file.Close()
-			return nil, fmt.Errorf("the database %s is in use by %s; one server at a time can have it", path, holder)
+			return nil, &engine.Error{Kind: engine.KindPrecondition,
+				Message: fmt.Sprintf("the database %s is in use by %s; one server at a time can have it", path, holder)}
 		}
 	}
 	l := &lock{file: file, since: time.Now()}

@@ -79,7 +79,8 @@ func apply(ctx context.Context, c *conn, list []migrations.Migration) error {
 }
 
 func newerSchema(number, newest int) error {
-	return fmt.Errorf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)
+	return &engine.Error{Kind: engine.KindPrecondition,
+		Message: fmt.Sprintf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
 }
 
 // Migrate brings the database up to date, with checksums on its pages. No server may be at work on it.

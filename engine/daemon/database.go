@@ -17,14 +17,14 @@ func newDatabase(b Backends) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
 		Short: "Migrate, check, back up, restore and move a database",
-		Long:  "Look after a database, without a server; status, check and backup may be used beside one.",
+		Long: `Look after a database, without a server; status, check and backup may be used beside one.
+
+Exit code: 0 when it worked, 1 when not, 5 when the database or the backup is not there, 6 when another process has the database or what is
+there already stands against it, 7 when no database answers, 64 when the command is wrong, 130 when interrupted.`,
 	}
-	cmd.AddCommand(
-		newMigrate(b), newStatus(b),
-		newCheck(b),
-		newBackup(b), newRestore(b),
-		newDatabaseCopy(b),
-	)
+	for _, c := range []*cobra.Command{newMigrate(b), newStatus(b), newCheck(b), newBackup(b), newRestore(b), newDatabaseCopy(b)} {
+		cmd.AddCommand(codedCommand(c))
+	}
 	return cmd
 }
 
@@ -73,13 +73,18 @@ func (p printer) print(text string, document any) error {
 }
 
 func newMigrate(b Backends) *cobra.Command {
-	return databaseCommand("migrate", "Bring the schema up to date, as a server does when it starts", func(ctx context.Context, c Config, p printer) error {
+	cmd := databaseCommand("migrate", "Bring the schema up to date, as a server does when it starts", func(ctx context.Context, c Config, p printer) error {
 		url, err := c.privateDatabase()
 		if err != nil {
 			return err
 		}
 		return migrate(ctx, b, url, p)
 	})
+	cmd.Long = `Bring the schema of a database up to date, as a server does when it starts. A database that is not there is made.
+
+Exit code: 0 when the schema is this program's, 6 when another process has the database, it was moved to another one or a newer program has
+used it, 7 when no database answers, else 1.`
+	return cmd
 }
 
 func newStatus(b Backends) *cobra.Command {
@@ -94,7 +99,7 @@ func newStatus(b Backends) *cobra.Command {
 
 Exit code: 0 when a server of this program can be started on the database, which brings the schema up to date by itself where some is
 pending; 5 when there is no database file yet; 6 when the database is not to be served by this program, because it was moved to another one,
-a copy into it has not ended, or a newer program has used it.`
+a copy into it has not ended, or a newer program has used it; 7 when no database answers.`
 	return cmd
 }
 
@@ -118,9 +123,6 @@ func migrate(ctx context.Context, b Backends, url string, p printer) error {
 	}
 	return p.print(text.String()+statusText(&after), document)
 }
-
-// exitNotFound is for what is not there.
-const exitNotFound = 5
 
 func status(ctx context.Context, b Backends, url string, p printer) error {
 	s, err := b.Status(ctx, url)
@@ -192,8 +194,8 @@ func newCheck(b Backends) *cobra.Command {
 		}
 		return check(ctx, b, url, p)
 	})
-	cmd.Long = `Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding, 5 when there is no database file. A server may be
-at work. Of a database that was moved to another one, or that a copy has not filled yet, it says so too.
+	cmd.Long = `Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding, 5 when there is no database file, 6 with --accept when
+another process has it, 7 when no database answers. A server may be at work. Of a database that was moved to another one, or that a copy has not filled yet, it says so too.
 
 Each page of an SQLite file ends with a checksum, which shows damage that SQLite itself does not see. Other programs may read the file, such as
 sqlite3; pages that they write have no checksum and count as damaged. After a repair with such a program --accept takes all pages as they are,

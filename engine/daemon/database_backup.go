@@ -35,7 +35,9 @@ func newBackup(b Backends) *cobra.Command {
 readable by its owner alone. Where a server runs on the database, or with --address, the server makes it, which takes an admin's key if it asks
 for keys; otherwise it is made straight from the database.
 
---verify reads a backup and looks for damage and contradictions: exit 0 when it is sound, 1 when it is not, 5 when there is no such file.`,
+--verify reads a backup and looks for damage and contradictions: exit 0 when it is sound, 1 when it is not, 5 when there is no such file.
+
+Exit code: 0 when the backup is made, 5 when there is no database, 6 when FILE is there already, 7 when no database or server answers, else 1.`,
 		Example: `  kagzi db backup /var/backups/kagzi-monday.db
   kagzi db backup --address kagzi.example.com:50051 --tls kagzi.db
   kagzi db backup --verify /var/backups/kagzi-monday.db`,
@@ -55,9 +57,6 @@ for keys; otherwise it is made straight from the database.
 			return verifyBackup(cmd, b, args[0])
 		}
 		made, err := makeBackup(cmd, b, &c, args[0])
-		if errors.Is(err, engine.ErrExists) {
-			err = &exitError{code: exitConflict, err: err}
-		}
 		if err != nil {
 			return err
 		}
@@ -211,7 +210,10 @@ another name. The backup is checked before, and what comes of it after.
 
 What must not happen twice does not: every lease is over, so that what workers still hold counts no more and their runs are handed out again;
 workers are offline until they register anew; and ticks of schedules since the backup are counted as skipped, because they have probably
-fired, unless --refire. Steps that were recorded after the backup run again: the command names the runs that had gone on since.`,
+fired, unless --refire. Steps that were recorded after the backup run again: the command names the runs that had gone on since.
+
+Exit code: 0 when it is restored, 5 when there is no such file, 6 when another process has the database or it holds rows and --force is not
+given, 7 when no database answers, else 1.`,
 		Example: `  kagzi db restore --dry-run /var/backups/kagzi-monday.db
   kagzi db restore --force /var/backups/kagzi-monday.db
   kagzi db restore --db postgres://kagzi@localhost/kagzi kagzi-monday.db`,
@@ -258,18 +260,10 @@ func nextTick(s *engine.Schedule, now time.Time) (next time.Time, skipped int64,
 	return next, skipped, nil
 }
 
-// exitConflict is for what is refused because of what is there already.
-const exitConflict = 6
-
 func restore(ctx context.Context, b Backends, p engine.RestoreParams, to printer) error {
 	done, err := b.Restore(ctx, p)
-	if err != nil {
-		if errors.Is(err, engine.ErrPrecondition) {
-			err = &exitError{code: exitConflict, err: err}
-		}
-		if len(done.Findings) == 0 {
-			return ifMissing(p.File, err)
-		}
+	if err != nil && len(done.Findings) == 0 {
+		return ifMissing(p.File, err)
 	}
 	return errors.Join(to.print(restorationText(&done, &p, err == nil), restorationDocument(&done, &p, err == nil)), err)
 }

@@ -30,6 +30,9 @@ compared. Then start the server on the target, at the same address: workers reco
 --release URL gives a copy up and lets the source be served again.
 --snapshot leaves the source alone and copies what it holds at one moment, as a backup does.
 
+Exit code: 0 when the copy is whole, 6 when another process has a database, it is being moved elsewhere or the target holds rows, 7 when a
+database does not answer, 130 when interrupted, else 1.
+
 URLs are sqlite:PATH and postgres://USER@HOST/DATABASE; a password is better kept in ~/.pgpass than in a command.`,
 		Example: `  kagzi db copy --from sqlite:/var/lib/kagzi/kagzi.db --to postgres://kagzi@db.internal/kagzi
   kagzi db copy --release sqlite:/var/lib/kagzi/kagzi.db`,

@@ -71,7 +71,7 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 	log := slog.New(slog.DiscardHandler) // the terminal belongs to others
 	store, err := b.Open(ctx, url, engine.OpenOptions{ReadOnly: readOnly, Log: log})
 	if err != nil {
-		return nil, err
+		return nil, coded(ctx, err)
 	}
 	if !readOnly {
 		err = setHolder(store, "for a command")
