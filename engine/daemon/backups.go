@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -125,7 +126,8 @@ func (b *backups) due(now time.Time) (time.Time, error) {
 // scheduled makes one that is due, unless it is another server's turn.
 func (b *backups) scheduled(ctx context.Context) error {
 	if b.turns == nil {
-		return b.store(ctx)
+		_, err := b.store(ctx)
+		return err
 	}
 	wait, giveBack, err := b.turns.BackupTurn(ctx, b.every)
 	if err != nil {
@@ -136,29 +138,33 @@ func (b *backups) scheduled(ctx context.Context) error {
 		b.plan(again)
 		return sleepUntil(ctx, again)
 	}
-	if err := b.store(ctx); err != nil {
+	made, err := b.store(ctx)
+	if err != nil && !made {
 		return errors.Join(err, giveBack(context.WithoutCancel(ctx)))
 	}
-	return nil
+	return err
 }
 
-// store makes one in the directory and deletes the oldest.
-func (b *backups) store(ctx context.Context) error {
+// store makes one in the directory and deletes the oldest. Where those could not be deleted, it is made nevertheless.
+func (b *backups) store(ctx context.Context) (made bool, err error) {
 	if err := makePrivate(b.dir); err != nil {
-		return err
+		return false, err
 	}
 	b.sweep(time.Now())
 	file := filepath.Join(b.dir, "kagzi-"+time.Now().UTC().Format(backupStamp)+".db")
-	made, err := b.alone(ctx, file)
+	backup, err := b.alone(ctx, file)
 	if err != nil {
-		return err
+		return false, err
 	}
 	b.mu.Lock()
-	b.last, b.failed = made.TakenAt, ""
+	b.last, b.failed = backup.TakenAt, ""
 	b.mu.Unlock()
-	b.made(made.TakenAt, nil)
-	b.log.Info("backup made", "file", file, "bytes", made.Bytes, "runs", made.Rows.Runs)
-	return b.drop(filepath.Base(file))
+	b.made(backup.TakenAt, nil)
+	b.log.Info("backup made", "file", file, "bytes", backup.Bytes, "runs", backup.Rows.Runs)
+	if err := b.drop(filepath.Base(file)); err != nil {
+		return true, fmt.Errorf("delete old backups: %w", err)
+	}
+	return true, nil
 }
 
 // alone makes a backup while no other is made.

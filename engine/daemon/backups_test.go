@@ -173,6 +173,27 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
+	t.Run("the turn of one that was made is kept, though old ones could not be deleted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, time.Hour, 1)
+			turns := &turns{waits: []time.Duration{0}}
+			b.turns = turns
+			b.make = func(context.Context, string) (engine.Backup, error) {
+				return engine.Backup{}, errors.Join(os.RemoveAll(b.dir), os.WriteFile(b.dir, nil, 0o600)) // no directory any more, whose files could be listed
+			}
+			failed := 0
+			b.made = func(_ time.Time, err error) {
+				if err != nil {
+					failed++
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if err := b.run(ctx); !errors.Is(err, context.DeadlineExceeded) || turns.back != 0 || failed != 1 {
+				t.Errorf("%v; given back %d times, told of %d failures, want none given back and one told", err, turns.back, failed)
+			}
+		})
+	})
 	t.Run("none is made where none is asked for", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, 0, 1)
