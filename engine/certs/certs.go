@@ -33,6 +33,11 @@ type UnsafeError struct{ text string }
 
 func (e *UnsafeError) Error() string { return e.text }
 
+// StandingError is that what is there does not serve, and stays as long as nobody wants it made anew.
+type StandingError struct{ text string }
+
+func (e *StandingError) Error() string { return e.text }
+
 // pair is a certificate with its key, and who may sign those of clients, as files held them at one moment.
 type pair struct {
 	files   Files

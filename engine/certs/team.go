@@ -138,7 +138,7 @@ func (w *workshop) server() error {
 	hosts := w.team.Hosts
 	if there != nil && !w.team.Renew {
 		if missing := notNamed(there, hosts); len(missing) > 0 {
-			return fmt.Errorf("%s is there, and does not hold for %q; add --renew to make it anew", w.path("server.crt"), missing)
+			return standing("%s is there, and does not hold for %q; add --renew to make it anew", w.path("server.crt"), missing)
 		}
 		return w.keep("server", there)
 	}
@@ -168,17 +168,21 @@ func (w *workshop) client(key string) error {
 // keep leaves a certificate as it is, if it is of use.
 func (w *workshop) keep(name string, there *x509.Certificate) error {
 	if err := checkTime(there, w.team.Now); err != nil {
-		return fmt.Errorf("%s: %w; add --renew to make it anew", w.path(name+".crt"), err)
+		return standing("%s: %v; add --renew to make it anew", w.path(name+".crt"), err)
 	}
 	key, err := w.readKey(name)
 	if err != nil {
 		return err
 	}
 	if !key.PublicKey.Equal(there.PublicKey) {
-		return fmt.Errorf("%s does not belong to %s; add --renew to make both anew", w.path(name+".key"), w.path(name+".crt"))
+		return standing("%s does not belong to %s; add --renew to make both anew", w.path(name+".key"), w.path(name+".crt"))
 	}
 	w.note(name, there, false)
 	return nil
+}
+
+func standing(format string, args ...any) error {
+	return &StandingError{fmt.Sprintf(format, args...)}
 }
 
 // leaf is a certificate that signs no others, and lives no longer than its authority.

@@ -148,7 +148,7 @@ type verifiedDocument struct {
 	Findings []string `json:"findings"`
 }
 
-// ifMissing says of a backup that is not there no more than that.
+// ifMissing says of a file that is not there no more than that.
 func ifMissing(file string, err error) error {
 	if _, absent := os.Stat(file); errors.Is(err, fs.ErrNotExist) && errors.Is(absent, fs.ErrNotExist) {
 		return &exitError{code: exitNotFound, err: fmt.Errorf("there is no file %s", plain(file))}

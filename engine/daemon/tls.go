@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,7 +40,10 @@ without the secret of a key, one each, with the name of their key in it.
 
 What is there stays: a second call makes what is missing, such as the certificate of another client. --renew makes the server's and those
 of the clients that are named anew, with the same authority, and for the same hosts if none are named. A running server takes them up by
-itself. Clients need ca.crt only. Who has ca.key can make certificates in the team's name: it can be kept elsewhere between two calls.`,
+itself. Clients need ca.crt only. Who has ca.key can make certificates in the team's name: it can be kept elsewhere between two calls.
+
+Exit code: 0 when all is there, 6 when a certificate is there that does not serve and --renew is not given, 64 when the command is wrong, 78
+when others may read a secret of it, else 1.`,
 		Example: `  kagzi tls init --host kagzi.example.com
   kagzi tls init --dir /etc/kagzi/tls --host kagzi.example.com,10.0.0.7 --client ci
   kagzi tls init --dir /etc/kagzi/tls --renew`,
@@ -62,6 +66,9 @@ itself. Clients need ca.crt only. Who has ca.key can make certificates in the te
 		t.Now, t.Local = time.Now(), localHosts(os.Hostname)
 		made, err := t.Make()
 		if err != nil {
+			if _, stands := errors.AsType[*certs.StandingError](err); stands {
+				return &exitError{code: exitConflict, err: err}
+			}
 			return ifUnsafe(err)
 		}
 		return tellTeam(cmd.OutOrStdout(), t.Dir, made)

@@ -17,6 +17,9 @@ func newTLSShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show FILE...",
 		Short: "Print the certificates in files: whose they are, what they hold for, and for how long; exit 1 if one has expired",
+		Long: `Print the certificates in files: whose they are, what they hold for, and for how long.
+
+Exit code: 0 when all are valid, 1 when one has expired or a file holds none, 5 when there is no such file.`,
 		Example: `  kagzi tls show /etc/kagzi/tls/*.crt
   kagzi tls show server.crt ca.crt`,
 		Args: cobra.MinimumNArgs(1),
@@ -31,7 +34,7 @@ func showCertificates(w io.Writer, files []string, now time.Time) error {
 	for _, file := range files {
 		shown, err := certs.Show(file)
 		if err != nil {
-			return err
+			return ifMissing(file, err)
 		}
 		for i, s := range shown {
 			name := file

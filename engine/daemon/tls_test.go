@@ -70,6 +70,20 @@ func TestTLSInitRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
+func TestTLSCommandsEndWithTheCodesOfOthers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tls")
+	if _, err := typed(t, "init", "--dir", dir, "--host", "one.example.com"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed(t, "init", "--dir", dir, "--host", "other.example.com"); codeOf(err) != 6 || !mentions(err, "--renew") {
+		t.Errorf("another host: %v with code %d, want --renew with 6", err, codeOf(err))
+	}
+	nope := filepath.Join(dir, "nope.crt")
+	if _, err := typed(t, "show", nope); codeOf(err) != 5 || !mentions(err, "there is no file "+nope) {
+		t.Errorf("no file: %v with code %d, want 5", err, codeOf(err))
+	}
+}
+
 func TestWithoutADirectoryTheFilesAreAmongTheSettings(t *testing.T) {
 	home := t.TempDir()
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "AppData"} {
