@@ -114,13 +114,14 @@ func arrange(rows [][]any, order []int) [][]any {
 func (c *passage) verify(ctx context.Context) error {
 	c.progress = engine.CopyProgress{Verifying: true, Total: c.progress.Total}
 	c.report.Tables = nil
+	c.tell("", 0, 0)
 	for i := range c.tables {
 		name := c.tables[i].Name
 		var source, target sum
 		var unread error
 		var reading sync.WaitGroup
-		reading.Go(func() { source, unread = c.addUp(ctx, c.from, &c.sources[i]) })
-		target, err := c.addUp(ctx, c.to, &c.tables[i])
+		reading.Go(func() { source, unread = c.addUp(ctx, c.from, &c.sources[i], func(int64) {}) })
+		target, err := c.addUp(ctx, c.to, &c.tables[i], func(rows int64) { c.tell(name, rows, 0) })
 		reading.Wait()
 		if err := errors.Join(unread, err); err != nil {
 			return fmt.Errorf("read table %s back: %w", name, err)
@@ -135,12 +136,12 @@ func (c *passage) verify(ctx context.Context) error {
 				name, source.rows, source, target.rows, target, noted.rows, noted)
 		}
 		c.report.Tables = append(c.report.Tables, engine.CopyCount{Table: name, Rows: target.rows})
-		c.tell(name, target.rows, 0)
 	}
 	return nil
 }
 
-func (c *passage) addUp(ctx context.Context, d Database, t *engine.CopyTable) (total sum, err error) {
+// addUp is the sum of a table; read hears of each load of rows.
+func (c *passage) addUp(ctx context.Context, d Database, t *engine.CopyTable, read func(rows int64)) (total sum, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	loads := make(chan load, 1)
 	var reading sync.WaitGroup
@@ -152,6 +153,7 @@ func (c *passage) addUp(ctx context.Context, d Database, t *engine.CopyTable) (t
 			return total, l.err
 		}
 		total.add(l.sum)
+		read(l.sum.rows)
 	}
 	return total, ctx.Err()
 }

@@ -34,6 +34,25 @@ func TestACopyHoldsTheSameRowsOfEveryTable(t *testing.T) {
 	}
 }
 
+func TestACopyTellsThatItReadsBackBeforeItDoes(t *testing.T) {
+	t.Parallel()
+	from, to := freshURL(t, "sqlite"), freshURL(t, "sqlite")
+	populate(t, from, rand.New(rand.NewPCG(seed(t), 1)), 40)
+	var told []engine.CopyProgress
+	report, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay, Progress: func(p engine.CopyProgress) {
+		if p.Verifying {
+			told = append(told, p)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := told[0], told[len(told)-1]
+	if first.Table != "" || first.Rows != 0 || first.Total != report.Rows() || last.Rows != report.Rows() {
+		t.Errorf("told first %+v and last %+v, want nothing compared and then all %d rows", first, last, report.Rows())
+	}
+}
+
 // copied is a copy that must come to its end.
 func copied(t testing.TB, from, to string) engine.CopyReport {
 	t.Helper()

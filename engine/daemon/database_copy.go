@@ -95,12 +95,13 @@ type copyLines struct {
 
 func (l *copyLines) tell(p engine.CopyProgress) {
 	now := time.Now()
-	if now.Sub(l.last) < copyInterval && p.Verifying == l.verifying {
+	if p.Verifying && !l.verifying {
+		l.verifying, l.last = true, now
+		fmt.Fprintln(l.w, "all rows arrived; reading both databases back")
 		return
 	}
-	if p.Verifying != l.verifying {
-		l.verifying = p.Verifying
-		fmt.Fprintln(l.w, "all rows arrived; reading both databases back")
+	if now.Sub(l.last) < copyInterval || p.Rows == 0 {
+		return
 	}
 	l.last = now
 	if p.Verifying {

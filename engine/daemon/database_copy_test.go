@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -49,6 +50,24 @@ func TestCopySaysWhatArrivedAndWhatToDoNext(t *testing.T) {
 	if !strings.Contains(messages, "reading both databases back") || strings.Contains(messages, "\x1b") {
 		t.Errorf("messages = %q, want what is going on, without controls", messages)
 	}
+}
+
+func TestACopySaysHowMuchItHasComparedOnceItHasComparedSome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := Backends{Copy: func(_ context.Context, p engine.CopyParams) (engine.CopyReport, error) {
+			for _, progress := range []engine.CopyProgress{
+				{Verifying: true, Total: 9}, {Verifying: true, Table: "fires", Total: 9}, {Verifying: true, Table: "ru\x1b[2Jns", Rows: 5, Total: 9},
+			} {
+				p.Progress(progress)
+				time.Sleep(2 * copyInterval)
+			}
+			return engine.CopyReport{}, nil
+		}}
+		_, messages, err := runCopy(t.Context(), b, "--from", "sqlite:a.db", "--to", "sqlite:b.db")
+		if want := "all rows arrived; reading both databases back\ncompared 5 of 9 rows (" + plain("ru\x1b[2Jns") + ")\n"; err != nil || messages != want {
+			t.Errorf("messages = %q (%v), want %q", messages, err, want)
+		}
+	})
 }
 
 func TestCopyThatIsInterruptedSaysHowToGoOn(t *testing.T) {
