@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -134,7 +133,7 @@ func runKeyCreate(ctx context.Context, c *client, o *keyCreateOptions, key *kagz
 		return errors.Join(err, file.drop())
 	}
 	if err := file.keep(answer.GetSecret()); err != nil {
-		return fmt.Errorf("the key was made, but its secret could not be kept: %w; say: kagzi key revoke %s", err, answer.GetKey().GetKeyId())
+		return o.lost(err, answer.GetKey(), first)
 	}
 	if err := c.printNewKey(answer, o.file); err != nil {
 		return err
@@ -150,6 +149,19 @@ func runKeyCreate(ctx context.Context, c *client, o *keyCreateOptions, key *kagz
 		c.out.say("every call needs a key from now on; workers and clients get theirs with: kagzi key create NAME --role worker --namespace default")
 	}
 	return nil
+}
+
+// lost is a key that was made and whose secret nobody has: what to say to be rid of it, and to get in again where it was the first.
+func (o *keyCreateOptions) lost(err error, key *kagziv1.Key, first bool) error {
+	what := fmt.Errorf("the key was made, but its secret could not be kept: %w", err)
+	switch {
+	case o.near.db != "":
+		return fmt.Errorf("%w; say: kagzi key revoke %s, with the same --db", what, key.GetKeyId())
+	case first:
+		return fmt.Errorf("%w; every call needs a key now, and nobody has one: stop a server that has the database to itself, "+
+			"and say beside it: kagzi key revoke %s --db default", what, key.GetKeyId())
+	}
+	return fmt.Errorf("%w; say: kagzi key revoke %s", what, key.GetKeyId())
 }
 
 // firstKey says whether the database has no key yet. A server that cannot say has none.
@@ -207,7 +219,26 @@ func newSecretFile(name string) (*secretFile, error) {
 	if err != nil {
 		return nil, &usageError{err: fmt.Errorf("--output-file: %w", err)}
 	}
-	return &secretFile{f}, nil
+	s, err := reserve(f)
+	if err != nil {
+		return nil, fmt.Errorf("--output-file: %w; no key was made", err)
+	}
+	return s, nil
+}
+
+// secretRoom is more than a secret takes, in bytes.
+const secretRoom = 1 << 10
+
+// reserve makes room for a secret on the disk: when a key is made, it is too late to find that there is none.
+func reserve(f *os.File) (*secretFile, error) {
+	s := &secretFile{f}
+	if _, err := f.Write(make([]byte, secretRoom)); err != nil {
+		return nil, errors.Join(err, s.drop())
+	}
+	if err := f.Sync(); err != nil {
+		return nil, errors.Join(err, s.drop())
+	}
+	return s, nil
 }
 
 // keep writes the secret, so that it is on the disk.
@@ -215,8 +246,9 @@ func (s *secretFile) keep(secret string) error {
 	if s == nil {
 		return nil
 	}
-	_, err := io.WriteString(s.f, secret+"\n")
-	return errors.Join(err, s.f.Sync(), s.f.Close())
+	secret += "\n"
+	_, err := s.f.WriteAt([]byte(secret), 0)
+	return errors.Join(err, s.f.Truncate(int64(len(secret))), s.f.Sync(), s.f.Close())
 }
 
 // drop removes the file.

@@ -65,6 +65,47 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+	t.Run("makes no key whose secret has no room in its file", func(t *testing.T) {
+		name := filepath.Join(t.TempDir(), "ada.key")
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(name) // for reading: what is written fails, as on a full disk
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reserve(f); err == nil {
+			t.Error("a file that takes no writes is taken for one that does")
+		}
+		if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the file is left (%v)", err)
+		}
+	})
+	t.Run("leaves nothing but the secret in the file", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "ada.key")
+		s := &session{server: &fake{me: required()}}
+		s.want(t, ExitOK, "key", "create", "ada", "--role", "admin", "--output-file", file)
+		if text, err := os.ReadFile(file); err != nil || string(text) != secret+"\n" {
+			t.Errorf("the file holds %q (%v)", text, err)
+		}
+	})
+	t.Run("says how to get in again when the secret is lost", func(t *testing.T) {
+		key := &kagziv1.Key{KeyId: "k1", Name: "ada"}
+		for _, c := range []struct {
+			first bool
+			db    string
+			want  string
+		}{
+			{false, "", "say: kagzi key revoke k1"},
+			{true, "", "every call needs a key now, and nobody has one: stop a server that has the database to itself, and say beside it: kagzi key revoke k1 --db default"},
+			{true, "sqlite:a.db", "say: kagzi key revoke k1, with the same --db"},
+		} {
+			o := &keyCreateOptions{near: nearFlags{db: c.db}}
+			if err := o.lost(errors.New("no room"), key, c.first); !strings.HasSuffix(err.Error(), c.want) || !strings.Contains(err.Error(), "no room") {
+				t.Errorf("first %t, --db %q: %v, want %q", c.first, c.db, err, c.want)
+			}
+		}
+	})
 	t.Run("of the first key asks, because it locks everybody else out", func(t *testing.T) {
 		s := &session{server: &fake{}, tty: true, stdin: "n\n"}
 		if _, msg := s.want(t, ExitError, "key", "create", "ada", "--role", "admin"); !strings.Contains(msg, "locked out") || len(s.server.keys) != 0 {
