@@ -73,7 +73,7 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	case err == nil:
 		return said.ofSuccess(args[0])
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &timeoutError{limit: e.flags.Timeout, err: err}
+		return &timeoutError{limit: e.flags.timeout, err: err}
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}

@@ -28,7 +28,8 @@ type ClientFlags struct {
 	NoColor bool
 	Timeout time.Duration // of the whole command; 0 means the default of 10 s a call
 
-	tls bool // the flag --tls
+	tls     bool   // the flag --tls
+	timeout string // Timeout as it was given
 }
 
 // Register defines the flags in a flag set.
@@ -46,7 +47,7 @@ func (f *ClientFlags) Register(fs *pflag.FlagSet) {
 	fs.VarP(choice(&f.Output, "table", "json", "jsonl", "yaml"), "output", "o", "table, json, jsonl or yaml")
 	fs.Var(choice(&f.Time, "relative", "iso"), "time", "how tables show times: relative or iso")
 	fs.BoolVar(&f.NoColor, "no-color", false, "no colours, as with NO_COLOR")
-	fs.Var(duration(&f.Timeout), "timeout", "give up after this long (default 10s for a call; no limit for watch and wait)")
+	fs.Var(givenValue{duration(&f.Timeout), &f.timeout}, "timeout", "give up after this long (default 10s for a call; no limit for watch and wait)")
 }
 
 // Resolve fills what was not given: how to reach the server from the environment and kagzi.toml, as find does (profile.Resolve), and the
@@ -110,6 +111,8 @@ type client struct {
 	namespace string
 	address   string
 	timeout   time.Duration
+	given     string // timeout as it was given
+	query     string // the filter of -q, as it was given
 	out       *output
 	typed     func(field string) string // what was typed for a field of a request
 	now       func() time.Time
@@ -155,7 +158,7 @@ func (c *client) work(ctx context.Context, work func(context.Context, *client) e
 	}
 	err := work(ctx, c)
 	if err != nil && c.timeout > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &timeoutError{limit: c.timeout, err: err}
+		return &timeoutError{limit: c.given, err: err}
 	}
 	return c.placed(err)
 }
@@ -206,8 +209,12 @@ func inTheClear(address string) error {
 // client is what a command works with once there is a connection.
 func (e *env) client(cmd *cobra.Command, api tui.API, address string) *client {
 	f := e.flags
+	query := ""
+	if flag := cmd.Flags().Lookup("query"); flag != nil {
+		query = flag.Value.String()
+	}
 	return &client{
-		API: api, namespace: f.Namespace, address: address, timeout: f.Timeout,
+		API: api, namespace: f.Namespace, address: address, timeout: f.Timeout, given: f.timeout, query: query,
 		out: newOutput(e.streams(cmd), f, e.lookup), now: e.now, newID: e.newID,
 		typed: func(field string) string { return typed(cmd, field) },
 	}
@@ -217,11 +224,11 @@ func (e *env) client(cmd *cobra.Command, api tui.API, address string) *client {
 func (c *client) placed(err error) error {
 	var call *callError
 	if errors.As(err, &call) {
-		call.address, call.namespace, call.typed = c.address, c.namespace, c.typed
+		call.address, call.namespace, call.query, call.typed = c.address, c.namespace, c.query, c.typed
 		return err
 	}
 	if _, ok := status.FromError(err); ok && err != nil {
-		return &callError{address: c.address, namespace: c.namespace, err: err, typed: c.typed}
+		return &callError{address: c.address, namespace: c.namespace, query: c.query, err: err, typed: c.typed}
 	}
 	return err
 }

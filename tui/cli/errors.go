@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -35,12 +34,12 @@ func (e codeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // timeoutError says that --timeout is over.
 type timeoutError struct {
-	limit time.Duration
-	err   error // what was being done
+	limit string // as it was given
+	err   error  // what was being done
 }
 
 func (e *timeoutError) Error() string {
-	return fmt.Sprintf("gave up after %s (--timeout)", render.Duration(e.limit))
+	return fmt.Sprintf("gave up after %s (--timeout)", e.limit)
 }
 func (e *timeoutError) Unwrap() error { return e.err }
 
@@ -48,6 +47,7 @@ func (e *timeoutError) Unwrap() error { return e.err }
 type callError struct {
 	address   string
 	namespace string
+	query     string // the filter of -q; empty: there is none
 	err       error
 	hint      string              // of the command that called
 	typed     func(string) string // what was typed for a field of the request; nil where that is not known
@@ -103,7 +103,7 @@ func explainCall(e *callError) ([]string, int) {
 		code = ExitError
 	}
 	detail := detailOf(s)
-	lines := []string{e.line(s, detail)}
+	lines := e.lines(s, detail)
 	switch s.Code() {
 	case codes.Unavailable:
 		if detail == nil && !strings.HasPrefix(s.Message(), "server") {
@@ -142,6 +142,17 @@ func explainCall(e *callError) ([]string, int) {
 
 // listsOf are the commands that list what a namespace has of a thing.
 var listsOf = map[string]string{"run": "kagzi workflow list", "schedule": "kagzi schedule list"}
+
+// lines are the server's message, and below it where in a filter it is about something.
+func (e *callError) lines(s *status.Status, detail *kagziv1.ErrorDetail) []string {
+	name, place := inFilter(e.query, detail.GetMetadata()["field"])
+	if place < 0 {
+		return []string{e.line(s, detail)}
+	}
+	asked := *e
+	asked.typed = func(string) string { return "-q: " + name }
+	return append([]string{asked.line(s, detail)}, pointed(e.query, place)...)
+}
 
 // line is the server's message with what it is about, unless the message says so itself.
 func (e *callError) line(s *status.Status, detail *kagziv1.ErrorDetail) string {
@@ -223,9 +234,14 @@ func filterError(err error) error {
 		return usagef("-q: %w", err)
 	}
 	usage := usagef("-q: %w", err)
-	before, after := render.Safe(syntax.Text[:syntax.Offset]), render.Safe(syntax.Text[syntax.Offset:])
-	usage.hint = []string{before + after, strings.Repeat(" ", render.Width(before)) + "^"}
+	usage.hint = pointed(syntax.Text, syntax.Offset)
 	return usage
+}
+
+// pointed is a filter with a caret under a place in it.
+func pointed(text string, offset int) []string {
+	before, after := render.Safe(text[:offset]), render.Safe(text[offset:])
+	return []string{before + after, strings.Repeat(" ", render.Width(before)) + "^"}
 }
 
 // hintedUncertain adds a hint to the failure of a call that may nevertheless have had its effect.

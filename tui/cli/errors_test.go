@@ -84,6 +84,24 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			}
 		}
 	})
+	t.Run("what a filter asks for is shown in the filter", func(t *testing.T) {
+		for _, c := range []struct {
+			field string
+			args  []string
+			want  string
+		}{
+			{"workflow_types", []string{"-q", `queue = "a" and type = "bad name"`}, "error: -q: type: is odd\n  queue = \"a\" and type = \"bad name\"\n                  ^\n"},
+			{"tags", []string{"-q", `tag.x = "\x1b"`}, "error: -q: tag: is odd\n  tag.x = \"\\x1b\"\n  ^\n"},
+			{"search", []string{"-q", `external_id = "b"`}, "error: -q: external_id: is odd\n  external_id = \"b\"\n  ^\n"},
+			{"workflow_types", []string{"-q", `queue = "a"`, "--type", "bad name"}, "error: --type: is odd\n"},
+		} {
+			wrong := detailed(codes.InvalidArgument, c.field+": is odd", &kagziv1.ErrorDetail{Metadata: map[string]string{"field": c.field}})
+			s := &session{server: &fake{fail: map[string]error{"ListWorkflows": wrong}}}
+			if _, msg := s.want(t, ExitUsage, append([]string{"wf", "list"}, c.args...)...); msg != c.want {
+				t.Errorf("%q: %q, want %q", c.args, msg, c.want)
+			}
+		}
+	})
 	t.Run("a run id that is none says how to name an external id", func(t *testing.T) {
 		wrong := detailed(codes.InvalidArgument, "run_id: must be a UUID", &kagziv1.ErrorDetail{Metadata: map[string]string{"field": "run_id"}})
 		s := &session{server: &fake{fail: map[string]error{"GetWorkflow": wrong, "WaitWorkflow": wrong, "WatchWorkflow": wrong}}}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kagzi/kagzi/tui/filter"
 )
 
 // spellings are what fields of requests are called on the command line, where that is not the field's own name with dashes: flags, or
@@ -28,7 +30,7 @@ var spellings = map[string][]string{
 // typed is what was typed for a field of a request: "--queue" for task_queue, "TYPE" for an argument. The field itself where the command has
 // nothing for it.
 func typed(cmd *cobra.Command, field string) string {
-	parts := strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == ' ' || r == '[' })
+	parts := fieldParts(field)
 	if len(parts) == 0 {
 		return field
 	}
@@ -54,6 +56,31 @@ func typed(cmd *cobra.Command, field string) string {
 		return field
 	}
 	return found
+}
+
+// asking are the fields of a filter that ask for what fields of a request say.
+var asking = map[string][]filter.Field{
+	"statuses": {filter.Status}, "status_filter": {filter.Status}, "workflow_type": {filter.Type}, "workflow_types": {filter.Type},
+	"task_queue": {filter.Queue}, "task_queues": {filter.Queue}, "created_after": {filter.Created}, "created_before": {filter.Created},
+	"tags": {filter.Tag}, "search": {filter.ID, filter.ExternalID, filter.Search}, "schedule_id": {filter.Schedule},
+	"parent_run_id": {filter.Parent}, "worker_id": {filter.Worker},
+}
+
+// inFilter is what a filter calls a field of a request, and where it asks for it; below 0: nowhere.
+func inFilter(query, field string) (name string, place int) {
+	for _, part := range fieldParts(field) {
+		for _, asks := range asking[part] {
+			if at := filter.Place(query, asks); at >= 0 {
+				return string(asks), at
+			}
+		}
+	}
+	return "", -1
+}
+
+// fieldParts are the names in the path of a field.
+func fieldParts(field string) []string {
+	return strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == ' ' || r == '[' })
 }
 
 // fieldName is a name of a field within a server's message; those of one word cannot be told from others.

@@ -34,6 +34,20 @@ func (v durationValue) Set(s string) error {
 	return nil
 }
 
+// givenValue is a flag that notes the text that it was given.
+type givenValue struct {
+	durationValue
+	text *string
+}
+
+func (v givenValue) Set(s string) error {
+	err := v.durationValue.Set(s)
+	if err == nil {
+		*v.text = s
+	}
+	return err
+}
+
 // pairsValue is a flag k=v that may be given several times.
 type pairsValue struct{ m *map[string]string }
 

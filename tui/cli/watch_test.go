@@ -66,6 +66,21 @@ func TestWatch_gives_up_where_no_server_ever_answered(t *testing.T) {
 	s.want(t, ExitNotFound, "wf", "watch", "run-1")
 }
 
+func TestA_timeout_is_told_as_it_was_given(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, limit := range []string{"300us", "1ns", "90m", "1d"} {
+			still := func() (*kagziv1.WaitWorkflowResponse, error) {
+				time.Sleep(48 * time.Hour)
+				return nil, status.Error(codes.DeadlineExceeded, "late")
+			}
+			s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){still}}}
+			if _, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", limit); !strings.Contains(msg, "gave up after "+limit+" (--timeout)") {
+				t.Errorf("--timeout %s: %q", limit, msg)
+			}
+		}
+	})
+}
+
 func TestWait_outlasts_the_server_and_keeps_to_its_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		still := func() (*kagziv1.WaitWorkflowResponse, error) { return &kagziv1.WaitWorkflowResponse{}, nil }

@@ -187,3 +187,18 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestPlaceIsWhereAFilterAsksForAField(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		field Field
+		want  int
+	}{
+		{`queue = "type" and type in ("a", "b")`, Type, 19}, {`type = a`, Type, 0}, {`type = a`, Queue, -1}, {``, Type, -1},
+		{`type = a and`, Queue, -1}, {`type = "`, Type, -1}, {`type a`, Type, -1},
+	} {
+		if got := Place(c.text, c.field); got != c.want {
+			t.Errorf("place of %s in %q = %d, want %d", c.field, c.text, got, c.want)
+		}
+	}
+}

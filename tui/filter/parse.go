@@ -43,6 +43,27 @@ func Parse(text string) (Filter, error) {
 	}
 }
 
+// Place is where a filter asks for a field, in bytes; below 0 where it does not, or cannot be read.
+func Place(text string, field Field) int {
+	tokens, err := lex(text)
+	if err != nil {
+		return -1
+	}
+	p := &parser{text: text, tokens: tokens}
+	for p.peek().kind != end {
+		at := p.peek().offset
+		c, err := p.condition()
+		if err != nil {
+			return -1
+		}
+		if c.Field == field {
+			return at
+		}
+		p.take()
+	}
+	return -1
+}
+
 type parser struct {
 	text   string
 	tokens []token
