@@ -13,12 +13,17 @@ type View struct {
 	Now      time.Time
 	ISO      bool // times as RFC 3339 in UTC instead of "3m ago"
 	Payloads int  // bytes of a payload to show; negative means all
+	// Moment shows times another way, full where there is room; nil: as ISO says.
+	Moment func(t *timestamppb.Timestamp, full bool) string
 }
 
 // Time shows a moment, "-" when there is none.
 func (v View) Time(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"
+	}
+	if v.Moment != nil {
+		return v.Moment(t, false)
 	}
 	if v.ISO {
 		return t.AsTime().UTC().Format("2006-01-02T15:04:05.000Z")
@@ -30,6 +35,9 @@ func (v View) Time(t *timestamppb.Timestamp) string {
 func (v View) FullTime(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"
+	}
+	if v.Moment != nil {
+		return v.Moment(t, true)
 	}
 	iso := t.AsTime().UTC().Format("2006-01-02T15:04:05.000Z")
 	if v.ISO {

@@ -71,5 +71,14 @@ func (c *clock) full(t *timestamppb.Timestamp) string {
 
 // view is how the shared renderers show values.
 func (c *clock) view() render.View {
-	return render.View{Now: c.now(), ISO: c.style == "utc", Payloads: 200}
+	v := render.View{Now: c.now(), ISO: c.style == "utc", Payloads: 200}
+	if c.style == "local" || c.style == "epoch" {
+		v.Moment = func(t *timestamppb.Timestamp, full bool) string {
+			if full {
+				return c.full(t)
+			}
+			return c.show(t)
+		}
+	}
+	return v
 }

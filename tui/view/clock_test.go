@@ -45,9 +45,14 @@ func TestTimesInTextAreSaidAnewAsTimePassesAndInTheStyleThatIsChosen(t *testing.
 				if after == before {
 					t.Errorf("two minutes later it still says %q", before)
 				}
-				r.press("u", "u")
-				if utc := lineOf(t, r, view.label); utc == after {
-					t.Errorf("u changes nothing in %q", after)
+				seen := map[string]string{after: "relative"}
+				for _, style := range []string{"local", "utc", "epoch"} {
+					r.press("u")
+					line := lineOf(t, r, view.label)
+					if other, same := seen[line]; same {
+						t.Errorf("%q is shown in style %s as in %s", line, style, other)
+					}
+					seen[line] = style
 				}
 			})
 		})
