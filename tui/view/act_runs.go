@@ -134,6 +134,9 @@ func (r runDeeds) cancel(args []string) error {
 		if grace, err = filter.ParseDuration(args[0]); err != nil || len(args) > 1 {
 			return fmt.Errorf("cancel takes a grace such as 30s, got %q", args[0])
 		}
+		if grace < 0 {
+			return fmt.Errorf("grace %q: want a time that is not negative, such as 30s", args[0])
+		}
 		lines = []string{fmt.Sprintf("Its code is told and has %s to clean up.", render.Duration(grace))}
 	}
 	runs := r.open()

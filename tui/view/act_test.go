@@ -58,6 +58,16 @@ func TestNothingIsDoneWithoutAYesAndEnterAloneIsNone(t *testing.T) {
 	})
 }
 
+func TestACancellationTakesNoNegativeGrace(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+		onRun(t, r, "status:sleeping")
+		if err := r.app.command("cancel -30s"); err == nil || !strings.Contains(err.Error(), `grace "-30s"`) || r.app.layer() != nil {
+			t.Errorf("%v, want the grace refused and nothing asked", err)
+		}
+	})
+}
+
 func TestManyRunsAreCancelledOnlyAfterTheirNumberWasTyped(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "runs"), 100, 30, func(r *rig) {

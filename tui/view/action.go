@@ -15,6 +15,7 @@ type Action struct {
 	Aliases []string // other names of the command
 	Keys    []string // as widget.KeyName has them
 	Args    string   // of the command, for the help: "[ID]"
+	Whole   bool     // what follows its name is one argument, as it was typed
 	Short   string   // for the hints: "cancel"; empty is Name
 	Help    string   // one sentence without a full stop
 	Group   Group

@@ -204,6 +204,37 @@ func TestWhatCanBeDoneIsInTheHelpAndWhatChangesIsGoneWhenLookingOnly(t *testing.
 	}
 }
 
+func TestAFilterInACommandKeepsItsQuotes(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "queues"), 120, 24, func(r *rig) {
+		for _, command := range []string{`runs tag.x="a b"`, `filter tag.x="a b"`, `  events   "a b"`} {
+			if err := r.app.command(command); err != nil {
+				t.Fatalf("%s: %v", command, err)
+			}
+			_, want, _ := strings.Cut(strings.TrimSpace(command), " ")
+			if got := r.app.trails.top().(filtered).Filter(); got != strings.TrimSpace(want) {
+				t.Errorf("after %s the filter is %s, want %s", command, got, strings.TrimSpace(want))
+			}
+		}
+	})
+}
+
+func TestAViewIsSavedInTheHomeOfThePerson(t *testing.T) {
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "USERPROFILE", "home"} {
+		t.Setenv(name, home)
+	}
+	var w *world.World
+	onRig(t, inWorld(&w, "queues"), 100, 24, func(r *rig) {
+		r.press("ctrl-s", "ctrl-u")
+		r.enter("~/view.csv")
+		r.press("enter")
+		if _, err := os.Stat(filepath.Join(home, "view.csv")); err != nil {
+			t.Errorf("%v\n%s", err, r.draw())
+		}
+	})
+}
+
 func TestARowIsCopiedAndAViewIsSaved(t *testing.T) {
 	dir := t.TempDir()
 	var w *world.World

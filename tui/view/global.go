@@ -17,7 +17,7 @@ func (a *App) shared(p page) []*Action {
 	if f, ok := p.(filtered); ok {
 		list = append(list, &Action{
 			Name: "filter", Keys: []string{"/"}, Args: "[TEXT | save NAME | NAME]", Help: "choose what is shown; save it by name, use it by name", Group: GroupView, Hint: 20,
-			Run: func(args []string) error { return a.filter(f, args) }, Complete: func(text string) []string { return a.completeFilter(f, text) },
+			Whole: true, Run: func(args []string) error { return a.filter(f, strings.Join(args, "")) }, Complete: func(text string) []string { return a.completeFilter(f, text) },
 		})
 	}
 	if l, ok := p.(sortable); ok {
@@ -135,7 +135,7 @@ func (a *App) global() registry {
 	}
 	for _, v := range views {
 		list = append(list, &Action{
-			Name: v.name, Aliases: v.aliases, Keys: v.keys, Args: v.args, Help: v.help, Group: GroupGo,
+			Name: v.name, Aliases: v.aliases, Keys: v.keys, Args: v.args, Help: v.help, Group: GroupGo, Whole: v.args == filterArgs,
 			Run: func(args []string) error { return a.open(v, args) }, Complete: a.completeView(v),
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/widget"
@@ -52,7 +51,8 @@ func (a *App) typeCommand() {
 }
 
 // filter takes a filter, or saves the one that is set, or uses a saved one.
-func (a *App) filter(p filtered, args []string) error {
+func (a *App) filter(p filtered, text string) error {
+	args := split(text)
 	switch {
 	case len(args) == 0:
 		a.typeFilter(p)
@@ -76,7 +76,7 @@ func (a *App) filter(p filtered, args []string) error {
 	case len(args) == 1 && a.savedFilters()[args[0]] != "":
 		return p.SetFilter(a.savedFilters()[args[0]])
 	}
-	return p.SetFilter(strings.Join(args, " "))
+	return p.SetFilter(text)
 }
 
 // savedFilters are those of the settings and those saved here, which go before.

@@ -93,7 +93,19 @@ func (a *App) command(line string) error {
 			return errors.New(why)
 		}
 	}
+	if action.Whole {
+		return action.Run(behind(line))
+	}
 	return action.Run(words[1:])
+}
+
+// behind is what follows the first word of a line, as it was typed; none where that is all.
+func behind(line string) []string {
+	line = strings.TrimSpace(line)
+	if at := strings.IndexAny(line, " \t"); at >= 0 {
+		return []string{strings.TrimSpace(line[at:])}
+	}
+	return nil
 }
 
 // completions are the lines that a command that is being typed may become.

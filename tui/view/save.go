@@ -30,6 +30,9 @@ func (a *App) save(path string) error {
 	if err != nil {
 		return err
 	}
+	if path, err = inHome(path); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("there is a file of that name already: %s", filepath.Base(path))
@@ -42,6 +45,19 @@ func (a *App) save(path string) error {
 	}
 	a.say("saved %s", path)
 	return nil
+}
+
+// inHome is a path as a shell reads it: a leading ~/ is the person's home.
+func inHome(path string) (string, error) {
+	rest, found := strings.CutPrefix(path, "~/")
+	if !found {
+		return path, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w; name the directory itself", path, err)
+	}
+	return filepath.Join(home, rest), nil
 }
 
 // fillNew writes a file that was just made. One that is not whole is taken away: it would be taken for what was saved, and its name is needed

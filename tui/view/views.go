@@ -17,13 +17,16 @@ type entry struct {
 	complete func(a *App, text string) []string // of its argument
 }
 
+// filterArgs is the argument of a view that takes a filter.
+const filterArgs = "[FILTER]"
+
 // views are all of them, in the order of their digits. It is filled by init because the pages open each other.
 var views []*entry
 
 func init() {
 	views = []*entry{
 		{name: "overview", aliases: []string{"o", "pulse"}, keys: []string{"1"}, help: "how everything is", open: openOverview},
-		{name: "runs", aliases: []string{"r", "wf", "workflows"}, keys: []string{"2"}, args: "[FILTER]", help: "the runs, newest first", open: openRuns, complete: completeRuns},
+		{name: "runs", aliases: []string{"r", "wf", "workflows"}, keys: []string{"2"}, args: filterArgs, help: "the runs, newest first", open: openRuns, complete: completeRuns},
 		{name: "run", args: "ID", help: "one run", open: openRun},
 		{name: "diff", args: "RUN RUN", help: "two runs side by side", open: openDiff},
 		{name: "workers", aliases: []string{"w"}, keys: []string{"4"}, help: "who does the work", open: openWorkers},
@@ -34,7 +37,7 @@ func init() {
 		{name: "namespaces", keys: []string{"8"}, help: "all namespaces", open: openNamespaces},
 		{name: "ns", aliases: []string{"namespace"}, args: "NAME", help: "work in another namespace", open: useNamespace, complete: completeNamespace},
 		{name: "server", aliases: []string{"health"}, keys: []string{"9"}, help: "the server, its database and its calls", open: openServer},
-		{name: "events", aliases: []string{"ev", "log"}, keys: []string{"0"}, args: "[FILTER]", help: "what the server noted", open: openEvents},
+		{name: "events", aliases: []string{"ev", "log"}, keys: []string{"0"}, args: filterArgs, help: "what the server noted", open: openEvents},
 	}
 }
 
