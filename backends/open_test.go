@@ -45,7 +45,7 @@ func TestOnlyAnSQLiteDatabaseIsOpenedForLooking(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.DrainWorker(t.Context(), "w1", s.Now()); !errors.Is(err, engine.ErrReadOnly) {
+	if err := s.DrainWorker(t.Context(), engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now()}); !errors.Is(err, engine.ErrReadOnly) {
 		t.Errorf("DrainWorker: %v, want ErrReadOnly", err)
 	}
 	_, err = Open(t.Context(), "postgres://me:secret@localhost:1/kagzi", engine.OpenOptions{ReadOnly: true})

@@ -21,8 +21,8 @@ type Keys interface {
 	ListKeys(ctx context.Context, p Page) ([]APIKey, PageInfo, error)
 	// NoteKeyUse moves LastUsedAt of keys forward, never back; keys that are not there are left out. It rings nothing.
 	NoteKeyUse(ctx context.Context, uses []KeyUse) error
-	// NoteRefusal writes an audit event that no verb writes: of a change that was refused before any verb of this store was asked, or of
-	// one about a worker, after it. It may be repeated with the same ID.
+	// NoteRefusal writes an audit event that no verb writes: of a change that was refused before any verb of this store was asked. It may be
+	// repeated with the same ID.
 	NoteRefusal(ctx context.Context, e AuditEvent) error
 }
 

@@ -22,13 +22,15 @@ type Workers interface {
 	// again. The last heartbeat is Now; where Now is before the one before, because the clock was set back, it is a microsecond
 	// after that one, so that whoever looks sees that the worker lives.
 	Heartbeat(ctx context.Context, p HeartbeatParams) (Beat, error)
-	// DrainWorker makes an ONLINE worker DRAINING and rings it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound.
-	DrainWorker(ctx context.Context, workerID string, now time.Time) error
+	// DrainWorker makes an ONLINE worker DRAINING and rings it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound. With an
+	// AuditID, a worker that was ONLINE leaves the AuditEvent "DrainWorker" in the same transaction.
+	DrainWorker(ctx context.Context, p DrainWorkerParams) error
 	// OfflineWorker makes a worker OFFLINE, with the reason, and frees its runs. OfflineDeregistered and OfflineForced: due at
 	// once, no loss counted. OfflineLost: as AfterLeaseLost says, but a run whose own Timeouts.Heartbeat since the last
 	// heartbeat is not yet over keeps its lease (FreeLost comes for it), and nothing happens at all when the worker was heard
 	// from after HeardAt (the second look failed). It returns how many runs were freed. OFFLINE already is fine (0 freed);
-	// unknown is WorkerNotFound.
+	// unknown is WorkerNotFound. With an AuditID, a worker that was not OFFLINE leaves the AuditEvent "ForceOfflineWorker" in the same
+	// transaction.
 	OfflineWorker(ctx context.Context, p OfflineWorkerParams) (int, error)
 }
 
@@ -86,10 +88,20 @@ type Held struct {
 	CancelReason string
 }
 
-// OfflineWorkerParams takes a worker off.
+// DrainWorkerParams has a worker drain. The audit event has Subject "worker" and the worker's id and namespace.
+type DrainWorkerParams struct {
+	WorkerID string
+	By       Actor
+	AuditID  ID // zero when the worker itself asks: no event
+	Now      time.Time
+}
+
+// OfflineWorkerParams takes a worker off. The audit event is as that of DrainWorkerParams.
 type OfflineWorkerParams struct {
 	WorkerID string
 	Reason   OfflineReason
 	HeardAt  time.Time // with OfflineLost: the last heartbeat that the first look saw
+	By       Actor
+	AuditID  ID // zero when no person or key asks: no event
 	Now      time.Time
 }

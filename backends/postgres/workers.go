@@ -188,14 +188,21 @@ func statsText(stats *engine.WorkerStats) string {
 var drainWorkerSQL string
 
 // DrainWorker leaves the worker what it has.
-func (s *Store) DrainWorker(_ context.Context, workerID string, _ time.Time) error {
+func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error {
+	p.Now = engine.Micros(p.Now)
 	_, err := write(s, "drain a worker", func(t *tx) (none struct{}, err error) {
-		known, err := t.exec(drainWorkerSQL, args{"worker_id": workerID})
-		if err == nil && known == 0 {
-			err = engine.WorkerNotFound(workerID)
+		w, err := t.oneWorker(lockWorkerSQL, args{"worker_id": p.WorkerID})
+		switch {
+		case err != nil:
+			return none, err
+		case w == nil || w.Status == engine.WorkerOffline:
+			return none, engine.WorkerNotFound(p.WorkerID)
 		}
-		t.ringWorker(workerID)
-		return none, err
+		if err := t.queue(drainWorkerSQL, args{"worker_id": p.WorkerID}); err != nil {
+			return none, err
+		}
+		t.ringWorker(p.WorkerID)
+		return none, ledger.DrainAsked(t, w, &p)
 	})
 	return err
 }
@@ -221,6 +228,9 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (freed int, err error)
 		return 0, nil
 	}
 	if err := t.queue(offlineWorkerSQL, args{"worker_id": p.WorkerID, "reason": int16(p.Reason), "now": micros(p.Now)}); err != nil {
+		return 0, err
+	}
+	if err := ledger.OfflineAsked(t, w, p); err != nil {
 		return 0, err
 	}
 	held, err := t.HeldBy(p.WorkerID)

@@ -168,14 +168,21 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 var drainWorkerSQL string
 
 // DrainWorker leaves the worker what it has.
-func (s *Store) DrainWorker(ctx context.Context, workerID string, _ time.Time) error {
+func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) error {
+	p.Now = engine.Micros(p.Now)
 	_, err := write(ctx, s, "DrainWorker", 0, func(t *tx) (none struct{}, err error) {
-		known, err := t.exec(&drainWorkerSQL, text("worker_id", workerID))
-		if err == nil && known == 0 {
-			err = engine.WorkerNotFound(workerID)
+		w, err := t.Worker(p.WorkerID)
+		switch {
+		case err != nil:
+			return none, err
+		case w == nil || w.Status == engine.WorkerOffline:
+			return none, engine.WorkerNotFound(p.WorkerID)
 		}
-		t.ringWorker(workerID)
-		return none, err
+		if _, err := t.exec(&drainWorkerSQL, text("worker_id", p.WorkerID)); err != nil {
+			return none, err
+		}
+		t.ringWorker(p.WorkerID)
+		return none, ledger.DrainAsked(t, w, &p)
 	})
 	return err
 }
@@ -198,6 +205,9 @@ func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams)
 			return 0, nil
 		}
 		if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
+			return 0, err
+		}
+		if err := ledger.OfflineAsked(t, w, &p); err != nil {
 			return 0, err
 		}
 		t.ringWorker(p.WorkerID)

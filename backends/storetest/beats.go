@@ -47,7 +47,7 @@ func (s *stage) beatKinds() []beatKind {
 		})
 		add(2, func(*beatKind, []engine.Lease) {})
 		add(1, func(k *beatKind, _ []engine.Lease) {
-			s.must(s.store.DrainWorker(s.ctx, k.params.WorkerID, s.now), "DrainWorker")
+			s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: k.params.WorkerID, Now: s.now}), "DrainWorker")
 			k.status = engine.WorkerDraining
 		})
 		add(1, func(k *beatKind, _ []engine.Lease) { // the clock was set back

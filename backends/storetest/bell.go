@@ -188,7 +188,9 @@ var bellCases = []testCase{
 		e := s.listen()
 		for _, d := range []deed{
 			{"cancel", func(l engine.Lease) { s.cancel(l.RunID) }},
-			{"drain", func(engine.Lease) { s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker") }},
+			{"drain", func(engine.Lease) {
+				s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.now}), "DrainWorker")
+			}},
 			{"forced", func(engine.Lease) { s.offline("w1", engine.OfflineForced) }},
 			{"beat", func(engine.Lease) { s.heartbeat("w1", func(p *engine.HeartbeatParams) { p.Whole = true }) }},
 			{"timeout", func(engine.Lease) { s.timeOut(s.now.Add(time.Hour)) }},

@@ -16,7 +16,9 @@ var bellAroundCases = []testCase{
 	{"a change of a worker's status rings the worker, also when it holds nothing", func(s *stage) {
 		e := s.listen()
 		for _, c := range []change{
-			{"drain", func() { s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker") }},
+			{"drain", func() {
+				s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.now}), "DrainWorker")
+			}},
 			{"goodbye", func() { s.offline("w1", engine.OfflineDeregistered) }},
 			{"forced", func() { s.offline("w1", engine.OfflineForced) }},
 			{"lost", func() { s.offline("w1", engine.OfflineLost) }},

@@ -156,7 +156,7 @@ var claimCases = []testCase{
 		for _, w := range []string{"online", "draining", "offline"} {
 			s.worker(w)
 		}
-		s.must(s.store.DrainWorker(s.ctx, "draining", s.now), "DrainWorker")
+		s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "draining", Now: s.now}), "DrainWorker")
 		s.offline("offline", engine.OfflineDeregistered)
 		id := s.start()
 		s.start()

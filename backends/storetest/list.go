@@ -394,7 +394,7 @@ func listWorkers(s *stage) {
 		}
 		all = append(all, name)
 	}
-	s.must(s.store.DrainWorker(s.ctx, "c", s.now), "DrainWorker")
+	s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "c", Now: s.now}), "DrainWorker")
 	s.offline("a", engine.OfflineForced)
 	check := func(what string, f engine.WorkerFilter, want string) {
 		s.Helper()
@@ -447,7 +447,7 @@ func queueDepths(s *stage) {
 	drained := s.newWorker("w3")
 	drained.Queues, drained.Types = []string{queue, "drained"}, []string{"nobody"}
 	s.register(drained, true)
-	s.must(s.store.DrainWorker(s.ctx, "w3", s.now), "DrainWorker")
+	s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w3", Now: s.now}), "DrainWorker")
 
 	depths := func(queue string) []engine.QueueDepth {
 		s.Helper()

@@ -198,7 +198,7 @@ var lostCases = []testCase{
 	}},
 	{"a draining worker can be lost too", func(s *stage) {
 		l := s.held()
-		s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker")
+		s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.now}), "DrainWorker")
 		equal(s, "freed", s.offline("w1", engine.OfflineLost), 1)
 		s.status(l.RunID, engine.RunPending)
 	}},

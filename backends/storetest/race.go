@@ -459,7 +459,7 @@ var raceCases = []testCase{
 					_, err = s.store.Claim(s.ctx, p)
 					return err
 				}
-				if err = s.store.DrainWorker(s.ctx, "w1", p.Now); err != nil {
+				if err = s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: p.Now}); err != nil {
 					return err
 				}
 				claimed, err := s.store.Claim(s.ctx, late)

@@ -105,11 +105,12 @@ func (f *stream) end() act {
 }
 
 func (f *stream) workerCall() (act, bool) {
-	id, now := f.one("w1", "w2", "w3"), f.now
+	id := f.one("w1", "w2", "w3")
 	switch f.roll.IntN(6) {
 	case 0:
+		p := engine.DrainWorkerParams{WorkerID: id, Now: f.now}
 		return act{text: "drain " + id,
-			store: func(ctx context.Context, s engine.Store) string { return errOr(s.DrainWorker(ctx, id, now), "ok") },
+			store: func(ctx context.Context, s engine.Store) string { return errOr(s.DrainWorker(ctx, p), "ok") },
 			model: func(m *model) string { return m.drain(id) },
 		}, f.chance(30)
 	case 1, 2:

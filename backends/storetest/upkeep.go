@@ -211,7 +211,7 @@ var upkeepCases = []testCase{
 		s.worker("a")
 		s.pass(time.Second)
 		s.worker("b")
-		s.must(s.store.DrainWorker(s.ctx, "b", s.now), "DrainWorker")
+		s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "b", Now: s.now}), "DrainWorker")
 		other := s.newWorker("c")
 		other.Namespace = "other"
 		s.register(other, true)

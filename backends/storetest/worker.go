@@ -48,7 +48,7 @@ var workerCases = []testCase{
 	}},
 	{"the same instance stays DRAINING, and comes back ONLINE from OFFLINE", func(s *stage) {
 		s.worker("w1")
-		s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker")
+		s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.now}), "DrainWorker")
 		equal(s, "status", s.register(s.newWorker("w1"), true).Status, engine.WorkerDraining)
 		for _, reason := range []engine.OfflineReason{engine.OfflineDeregistered, engine.OfflineLost, engine.OfflineForced} {
 			s.offline("w1", reason)
@@ -69,7 +69,7 @@ var workerCases = []testCase{
 			return err
 		}
 		s.refused(try(), engine.ErrExists, "RegisterWorker of an ONLINE id")
-		s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker")
+		s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.now}), "DrainWorker")
 		s.refused(try(), engine.ErrExists, "RegisterWorker of a DRAINING id")
 		equal(s, "instance", s.workerState("w1").InstanceID, "instance-w1")
 	}},
@@ -209,8 +209,8 @@ var workerCases = []testCase{
 	}},
 	{"a draining worker keeps what it holds, hears of it, and gets nothing new", func(s *stage) {
 		l := s.held()
-		s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker")
-		s.must(s.store.DrainWorker(s.ctx, "w1", s.now), "DrainWorker again")
+		s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.now}), "DrainWorker")
+		s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.now}), "DrainWorker again")
 		equal(s, "status", s.workerState("w1").Status, engine.WorkerDraining)
 		equal(s, "status in the beat", s.heartbeat("w1").Status, engine.WorkerDraining)
 		s.start()
@@ -218,8 +218,37 @@ var workerCases = []testCase{
 		s.complete(l, "pay", "paid")
 		s.finish(l, "done")
 		s.offline("w1", engine.OfflineDeregistered)
-		s.refused(s.store.DrainWorker(s.ctx, "w1", s.now), engine.ErrNotFound, "DrainWorker of an OFFLINE worker")
-		s.refused(s.store.DrainWorker(s.ctx, "nobody", s.now), engine.ErrNotFound, "DrainWorker of an unknown worker")
+		s.refused(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.now}), engine.ErrNotFound, "DrainWorker of an OFFLINE worker")
+		s.refused(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "nobody", Now: s.now}), engine.ErrNotFound, "DrainWorker of an unknown worker")
+	}},
+	{"a person who has a worker drain or go is in the audit log, once each, and the worker itself is not", func(s *stage) {
+		drain := func(by engine.Actor, id engine.ID) error {
+			return s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", By: by, AuditID: id, Now: s.now.Add(456 * time.Nanosecond)})
+		}
+		force := func(by engine.Actor, id engine.ID) {
+			_, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, By: by, AuditID: id, Now: s.now})
+			s.must(err, "OfflineWorker")
+		}
+		s.worker("w1")
+		drained, gone := s.id(), s.id()
+		s.must(drain(somebody, drained), "DrainWorker")
+		want := engine.AuditEvent{ID: drained, At: s.now, Actor: somebody, Method: "DrainWorker", Namespace: space, Subject: "worker", SubjectID: "w1", Outcome: "ok"}
+		s.must(drain(somebody, s.id()), "DrainWorker again")
+		s.pass(time.Second)
+		force(somebody, gone)
+		force(somebody, s.id())
+		s.refused(drain(somebody, s.id()), engine.ErrNotFound, "DrainWorker of an OFFLINE worker")
+		events := s.audit("w1")
+		equal(s, "audit events", len(events), 2)
+		s.sameText("event of the drain", auditText(events[1]), auditText(want))
+		want.ID, want.At, want.Method = gone, s.now, "ForceOfflineWorker"
+		s.sameText("event of the end", auditText(events[0]), auditText(want))
+		s.worker("w1")
+		s.must(drain(engine.Actor{}, engine.ID{}), "DrainWorker by the worker itself")
+		s.offline("w1", engine.OfflineDeregistered)
+		s.worker("w1")
+		s.offline("w1", engine.OfflineLost)
+		equal(s, "audit events after goodbyes and a loss", len(s.audit("w1")), 2)
 	}},
 	{"a worker that leaves or is forced off frees its runs at once and nothing is counted", func(s *stage) {
 		for _, reason := range []engine.OfflineReason{engine.OfflineDeregistered, engine.OfflineForced} {

@@ -189,9 +189,9 @@ func (c *counting) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (eng
 	return c.store.Heartbeat(ctx, p)
 }
 
-func (c *counting) DrainWorker(ctx context.Context, workerID string, now time.Time) error {
+func (c *counting) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) error {
 	c.calls.Add(1)
-	return c.store.DrainWorker(ctx, workerID, now)
+	return c.store.DrainWorker(ctx, p)
 }
 
 func (c *counting) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {

@@ -11,6 +11,8 @@ func onSchedule(s *engine.Schedule) subject { return subject{s.Namespace, "sched
 
 func onNamespace(n *engine.Namespace) subject { return subject{n.Name, "namespace", n.Name} }
 
+func onWorker(w *engine.Worker) subject { return subject{w.Namespace, "worker", w.ID} }
+
 // onKey is of no namespace: a key may be for many.
 func onKey(k *engine.APIKey) subject { return subject{"", "key", k.ID.String()} }
 

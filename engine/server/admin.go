@@ -61,11 +61,12 @@ func (s *Server) DrainWorker(ctx context.Context, request *kagziv1.DrainWorkerRe
 	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
 		return nil, err
 	}
-	if err := s.store.DrainWorker(ctx, request.WorkerId, s.now()); err != nil {
+	now := s.now()
+	p := engine.DrainWorkerParams{WorkerID: request.WorkerId, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	if err := s.store.DrainWorker(ctx, p); err != nil {
 		return nil, err
 	}
 	s.noteWorker(ctx, "worker draining", request.WorkerId)
-	s.recordWorker(ctx, "DrainWorker", request.WorkerId)
 	return &kagziv1.DrainWorkerResponse{Success: true, Message: "the worker finishes what it holds and gets nothing new"}, nil
 }
 
@@ -74,14 +75,14 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
 		return nil, err
 	}
+	now := s.now()
 	freed, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
-		WorkerID: request.WorkerId, Reason: engine.OfflineForced, Now: s.now(),
+		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.noteWorker(ctx, "worker taken offline", request.WorkerId, slog.Int("runs_freed", freed))
-	s.recordWorker(ctx, "ForceOfflineWorker", request.WorkerId)
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(freed)}, nil
 }
 

@@ -281,8 +281,12 @@ func (b *books) FailStep(_ context.Context, p engine.FailStepParams) (engine.Ver
 	return b.stepVerdict, nil
 }
 
-func (b *books) DrainWorker(context.Context, string, time.Time) error { return nil }
+func (b *books) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error {
+	b.note(p)
+	return nil
+}
 
-func (b *books) OfflineWorker(context.Context, engine.OfflineWorkerParams) (int, error) {
+func (b *books) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (int, error) {
+	b.note(p)
 	return 2, nil
 }

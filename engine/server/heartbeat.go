@@ -90,7 +90,7 @@ func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (
 		return nil, err
 	}
 	if r.Drain {
-		if err := s.store.DrainWorker(ctx, r.WorkerId, s.now()); err != nil {
+		if err := s.store.DrainWorker(ctx, engine.DrainWorkerParams{WorkerID: r.WorkerId, Now: s.now()}); err != nil {
 			return nil, err
 		}
 		s.noteWorker(ctx, "worker draining", r.WorkerId)

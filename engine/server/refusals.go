@@ -97,15 +97,6 @@ func (s *Server) record(ctx context.Context, event engine.AuditEvent) {
 	}
 }
 
-// recordWorker writes that a worker was changed, which the verbs about workers do not do themselves.
-func (s *Server) recordWorker(ctx context.Context, method, worker string) {
-	event := engine.AuditEvent{Method: method, Subject: "worker", SubjectID: worker, Outcome: "ok"}
-	if w, err := s.store.GetWorker(ctx, worker); err == nil {
-		event.Namespace = w.Namespace
-	}
-	s.record(ctx, event)
-}
-
 // aboutOf is what a request is about, as the audit log names it. What is not fit to be kept is left out.
 func aboutOf(request any) (namespace, subject, id string) {
 	switch r := request.(type) {

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -80,9 +79,6 @@ func (b *beside) repeat(c *memory.Call, turn *engine.Turn) {
 	defer turn.Place()
 	ctx := engine.WithTakers(engine.WithTurn(context.Background(), turn), c.Takers)
 	in := []reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.Params)}
-	if c.Verb == "DrainWorker" {
-		in = append(in, reflect.ValueOf(time.Now()))
-	}
 	out := reflect.ValueOf(b.store).MethodByName(c.Verb).Call(in)
 	var got []any
 	for _, v := range out[:len(out)-1] {

@@ -1,2 +1,2 @@
--- Nothing new for the worker. No row changed: it is unknown or OFFLINE.
-update workers set status = 2 where worker_id = @worker_id and status <> 3
+-- Nothing new for the worker. Always one row.
+update workers set status = 2 where worker_id = @worker_id

@@ -299,16 +299,17 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 }
 
 // DrainWorker leaves the worker what it has.
-func (s *Store) DrainWorker(ctx context.Context, id string, _ time.Time) error {
-	_, err := write(ctx, s, "DrainWorker", id, func(t *tx) (none struct{}, err error) {
-		known := t.db.workers[id]
+func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) error {
+	p.Now = engine.Micros(p.Now)
+	_, err := write(ctx, s, "DrainWorker", p, func(t *tx) (none struct{}, err error) {
+		known := t.db.workers[p.WorkerID]
 		if known == nil || known.Status == engine.WorkerOffline {
-			return none, engine.WorkerNotFound(id)
+			return none, engine.WorkerNotFound(p.WorkerID)
 		}
 		w := *known
 		w.Status = engine.WorkerDraining
 		t.keepWorker(w)
-		return none, nil
+		return none, ledger.DrainAsked(t, known, &p)
 	})
 	return err
 }
@@ -328,6 +329,9 @@ func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams)
 		w := *known
 		w.Status, w.Reason, w.DeregisteredAt = engine.WorkerOffline, p.Reason, p.Now
 		t.keepWorker(w)
+		if err := ledger.OfflineAsked(t, known, &p); err != nil {
+			return 0, err
+		}
 		runs := t.heldBy(w.ID)
 		if lost {
 			return ledger.LoseRuns(t, runs, w.LastHeartbeatAt, p.Now)

@@ -1,0 +1,27 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// DrainAsked keeps who had the worker, as it was until then, drain. Without an AuditID it was the worker itself.
+func DrainAsked(tx Tx, w *engine.Worker, p *engine.DrainWorkerParams) error {
+	if w.Status == engine.WorkerDraining {
+		return nil
+	}
+	return workerChanged(tx, w, "DrainWorker", p.By, p.AuditID, p.Now)
+}
+
+// OfflineAsked keeps who took the worker off. Without an AuditID it left or was lost.
+func OfflineAsked(tx Tx, w *engine.Worker, p *engine.OfflineWorkerParams) error {
+	return workerChanged(tx, w, "ForceOfflineWorker", p.By, p.AuditID, p.Now)
+}
+
+func workerChanged(tx Tx, w *engine.Worker, method string, by engine.Actor, id engine.ID, now time.Time) error {
+	if id.IsZero() {
+		return nil
+	}
+	return open(tx, now).audit(by, id, method, onWorker(w), "", "")
+}
