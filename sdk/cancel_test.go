@@ -446,4 +446,31 @@ func TestGracefulCancel(t *testing.T) {
 			isCancelled(t, "cause", <-cause)
 		})
 	})
+
+	for end, want := range map[kagziv1.WorkflowStatus]error{cancelled: ErrCancelled, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED: errLeaseLost} {
+		t.Run("the cause is heard from a heartbeat where nothing else has told the worker: "+end.String(), func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				began, cause := make(chan struct{}), make(chan error, 1)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					return Step(ctx, "long", func(ctx context.Context) (int, error) {
+						close(began)
+						<-ctx.Done()
+						cause <- context.Cause(ctx)
+						return 0, ctx.Err()
+					})
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				<-began
+				f.awaitSteps(t, "r", 1) // its announcement would be answered with the run's end
+				f.mu.Lock()
+				f.end(f.runs["r"], end, nil)
+				f.mu.Unlock()
+				if got := <-cause; !errors.Is(got, want) {
+					t.Errorf("cause = %v, want %v", got, want)
+				}
+			})
+		})
+	}
 }

@@ -46,7 +46,11 @@ func (s Status) wire() kagziv1.WorkflowStatus {
 func statusOf(w interface {
 	GetStatus() kagziv1.WorkflowStatus
 }) Status {
-	return Status(strings.TrimPrefix(w.GetStatus().String(), statusPrefix))
+	return statusFrom(w.GetStatus())
+}
+
+func statusFrom(s kagziv1.WorkflowStatus) Status {
+	return Status(strings.TrimPrefix(s.String(), statusPrefix))
 }
 
 // RunDetails is a run as it stood when the server was asked. Zero times mean that it has not come to that.

@@ -61,8 +61,10 @@ func (f *fake) apply(s *fakeSession, req *kagziv1.SessionRequest) *kagziv1.Sessi
 		f.log = append(f.log, fmt.Sprintf("heartbeat held=%d", len(op.Heartbeat.GetHeld())))
 		h := &kagziv1.HeartbeatResponse{Accepted: true}
 		for _, l := range op.Heartbeat.GetHeld() {
-			if r := f.runs[l.GetRunId()]; r == nil || r.token != l.GetLeaseToken() {
+			if r := f.runs[l.GetRunId()]; r == nil {
 				h.Lost = append(h.Lost, l)
+			} else if r.token != l.GetLeaseToken() {
+				h.Lost = append(h.Lost, &kagziv1.Lease{RunId: l.GetRunId(), LeaseToken: l.GetLeaseToken(), RunStatus: r.Status})
 			} else if r.cancelAsk {
 				h.Cancelling = append(h.Cancelling, r.cancelTask())
 			}

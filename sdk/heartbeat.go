@@ -72,7 +72,7 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	w.lease.confirm(sentAt)
 	for _, l := range h.GetLost() {
 		if e := w.held(l.GetRunId(), l.GetLeaseToken()); e != nil && !e.leaving() {
-			e.lose(&kagziv1.ErrorDetail{Message: "not renewed by the server"})
+			e.lose(notRenewed(l))
 		}
 	}
 	for _, c := range h.GetCancelling() {
@@ -82,6 +82,15 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 		w.askDrain()
 	}
 	return true
+}
+
+// notRenewed is the reason for a lease that is over, as a refused write has it. Older servers do not say what the run is.
+func notRenewed(l *kagziv1.Lease) *kagziv1.ErrorDetail {
+	d := &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, Message: "not renewed by the server"}
+	if status := l.GetRunStatus(); status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
+		d.Metadata = map[string]string{"status": string(statusFrom(status))}
+	}
+	return d
 }
 
 func (w *Worker) askDrain() {

@@ -32,6 +32,7 @@ type books struct {
 	verdict     engine.RunVerdict
 	stepVerdict engine.Verdict
 	end         engine.RunEnd
+	beat        engine.Beat
 	slow        time.Duration // how long the writes of workers take
 	pages       []engine.Page // of ListRuns
 }
@@ -122,6 +123,10 @@ func (b *books) ListAudit(_ context.Context, f engine.AuditFilter, p engine.Page
 
 func (b *books) GetWorker(_ context.Context, id string) (engine.Worker, error) {
 	return engine.Worker{ID: id, Status: engine.WorkerOnline}, nil
+}
+
+func (b *books) Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error) {
+	return b.beat, nil
 }
 
 func (b *books) HeldBy(context.Context, string) ([]engine.Held, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -54,13 +55,43 @@ func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*k
 		return nil, err
 	}
 	response := &kagziv1.HeartbeatResponse{Accepted: true, ShouldDrain: beat.Status == engine.WorkerDraining}
+	statuses := s.statusesOf(ctx, r.WorkerId, beat.Lost)
 	for _, l := range beat.Lost {
-		response.Lost = append(response.Lost, &kagziv1.Lease{RunId: l.RunID.String(), LeaseToken: l.Token.Wire()})
+		response.Lost = append(response.Lost, &kagziv1.Lease{
+			RunId: l.RunID.String(), LeaseToken: l.Token.Wire(), RunStatus: kagziv1.WorkflowStatus(statuses[l.RunID]),
+		})
 	}
 	for _, h := range beat.Cancelling {
 		response.Cancelling = append(response.Cancelling, cancellingTo(h))
 	}
 	return response, nil
+}
+
+// statusesOf is where the runs of these leases stand, as far as they are of the worker's namespace and the database says: the heartbeat
+// has counted, whatever comes of this.
+func (s *Server) statusesOf(ctx context.Context, worker string, leases []engine.Lease) map[engine.ID]engine.RunStatus {
+	if len(leases) == 0 {
+		return nil
+	}
+	w, err := s.store.GetWorker(ctx, worker)
+	if err != nil {
+		return nil
+	}
+	ids := make([]engine.ID, len(leases))
+	for i, l := range leases {
+		ids[i] = l.RunID
+	}
+	statuses := make(map[engine.ID]engine.RunStatus, len(ids))
+	for page := range slices.Chunk(ids, engine.MaxPage) {
+		runs, err := s.store.GetRuns(ctx, w.Namespace, page)
+		if err != nil {
+			return statuses
+		}
+		for i := range runs {
+			statuses[runs[i].ID] = runs[i].Status
+		}
+	}
+	return statuses
 }
 
 // statsOf reads what a worker measured about itself; absent is nil.

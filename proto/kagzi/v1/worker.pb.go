@@ -788,9 +788,11 @@ func (x *HeartbeatRequest) GetHeldIsWhole() bool {
 }
 
 type Lease struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	LeaseToken    string                 `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	RunId      string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	LeaseToken string                 `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	// In HeartbeatResponse.lost: what the run is now; unspecified when it is deleted or not of the worker's namespace.
+	RunStatus     WorkflowStatus `protobuf:"varint,100,opt,name=run_status,json=runStatus,proto3,enum=kagzi.v1.WorkflowStatus" json:"run_status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -837,6 +839,13 @@ func (x *Lease) GetLeaseToken() string {
 		return x.LeaseToken
 	}
 	return ""
+}
+
+func (x *Lease) GetRunStatus() WorkflowStatus {
+	if x != nil {
+		return x.RunStatus
+	}
+	return WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED
 }
 
 type HeartbeatResponse struct {
@@ -3863,11 +3872,13 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\ffailed_delta\x18f \x01(\x05R\vfailedDelta\x12+\n" +
 	"\x05stats\x18g \x01(\v2\x15.kagzi.v1.WorkerStatsR\x05stats\x12#\n" +
 	"\x04held\x18h \x03(\v2\x0f.kagzi.v1.LeaseR\x04held\x12\"\n" +
-	"\rheld_is_whole\x18i \x01(\bR\vheldIsWhole\"?\n" +
+	"\rheld_is_whole\x18i \x01(\bR\vheldIsWhole\"x\n" +
 	"\x05Lease\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vlease_token\x18\x02 \x01(\tR\n" +
-	"leaseToken\"\xad\x01\n" +
+	"leaseToken\x127\n" +
+	"\n" +
+	"run_status\x18d \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\trunStatus\"\xad\x01\n" +
 	"\x11HeartbeatResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12!\n" +
 	"\fshould_drain\x18\x02 \x01(\bR\vshouldDrain\x12#\n" +
@@ -4216,16 +4227,16 @@ var file_kagzi_v1_worker_proto_goTypes = []any{
 	nil,                              // 47: kagzi.v1.RegisterRequest.CapabilitiesEntry
 	nil,                              // 48: kagzi.v1.Task.TagsEntry
 	(*timestamppb.Timestamp)(nil),    // 49: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 50: google.protobuf.Duration
-	(*Payload)(nil),                  // 51: kagzi.v1.Payload
-	(*RetryPolicy)(nil),              // 52: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),            // 53: kagzi.v1.TimeoutConfig
-	(*Step)(nil),                     // 54: kagzi.v1.Step
-	(*ErrorDetail)(nil),              // 55: kagzi.v1.ErrorDetail
-	(StepKind)(0),                    // 56: kagzi.v1.StepKind
-	(*StartWorkflowRequest)(nil),     // 57: kagzi.v1.StartWorkflowRequest
-	(*Workflow)(nil),                 // 58: kagzi.v1.Workflow
-	(WorkflowStatus)(0),              // 59: kagzi.v1.WorkflowStatus
+	(WorkflowStatus)(0),              // 50: kagzi.v1.WorkflowStatus
+	(*durationpb.Duration)(nil),      // 51: google.protobuf.Duration
+	(*Payload)(nil),                  // 52: kagzi.v1.Payload
+	(*RetryPolicy)(nil),              // 53: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),            // 54: kagzi.v1.TimeoutConfig
+	(*Step)(nil),                     // 55: kagzi.v1.Step
+	(*ErrorDetail)(nil),              // 56: kagzi.v1.ErrorDetail
+	(StepKind)(0),                    // 57: kagzi.v1.StepKind
+	(*StartWorkflowRequest)(nil),     // 58: kagzi.v1.StartWorkflowRequest
+	(*Workflow)(nil),                 // 59: kagzi.v1.Workflow
 }
 var file_kagzi_v1_worker_proto_depIdxs = []int32{
 	0,   // 0: kagzi.v1.Worker.status:type_name -> kagzi.v1.WorkerStatus
@@ -4241,125 +4252,126 @@ var file_kagzi_v1_worker_proto_depIdxs = []int32{
 	47,  // 10: kagzi.v1.RegisterRequest.capabilities:type_name -> kagzi.v1.RegisterRequest.CapabilitiesEntry
 	4,   // 11: kagzi.v1.HeartbeatRequest.stats:type_name -> kagzi.v1.WorkerStats
 	8,   // 12: kagzi.v1.HeartbeatRequest.held:type_name -> kagzi.v1.Lease
-	8,   // 13: kagzi.v1.HeartbeatResponse.lost:type_name -> kagzi.v1.Lease
-	42,  // 14: kagzi.v1.HeartbeatResponse.cancelling:type_name -> kagzi.v1.CancelTask
-	50,  // 15: kagzi.v1.PollTaskRequest.wait:type_name -> google.protobuf.Duration
-	51,  // 16: kagzi.v1.PollTaskResponse.input:type_name -> kagzi.v1.Payload
-	14,  // 17: kagzi.v1.PollTaskResponse.task:type_name -> kagzi.v1.Task
-	14,  // 18: kagzi.v1.PollTaskResponse.more:type_name -> kagzi.v1.Task
-	51,  // 19: kagzi.v1.Task.input:type_name -> kagzi.v1.Payload
-	49,  // 20: kagzi.v1.Task.lease_expires_at:type_name -> google.protobuf.Timestamp
-	49,  // 21: kagzi.v1.Task.deadline_at:type_name -> google.protobuf.Timestamp
-	52,  // 22: kagzi.v1.Task.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	53,  // 23: kagzi.v1.Task.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	54,  // 24: kagzi.v1.Task.history:type_name -> kagzi.v1.Step
-	48,  // 25: kagzi.v1.Task.tags:type_name -> kagzi.v1.Task.TagsEntry
-	49,  // 26: kagzi.v1.Task.scheduled_at:type_name -> google.protobuf.Timestamp
-	49,  // 27: kagzi.v1.Task.cancel_grace_until:type_name -> google.protobuf.Timestamp
-	55,  // 28: kagzi.v1.Task.cancel_reason:type_name -> kagzi.v1.ErrorDetail
-	54,  // 29: kagzi.v1.GetHistoryResponse.history:type_name -> kagzi.v1.Step
-	56,  // 30: kagzi.v1.BeginStepRequest.kind:type_name -> kagzi.v1.StepKind
-	51,  // 31: kagzi.v1.BeginStepRequest.input:type_name -> kagzi.v1.Payload
-	52,  // 32: kagzi.v1.BeginStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	49,  // 33: kagzi.v1.BeginStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	51,  // 34: kagzi.v1.BeginStepResponse.cached_output:type_name -> kagzi.v1.Payload
-	55,  // 35: kagzi.v1.BeginStepResponse.error:type_name -> kagzi.v1.ErrorDetail
-	51,  // 36: kagzi.v1.CompleteStepRequest.output:type_name -> kagzi.v1.Payload
-	49,  // 37: kagzi.v1.CompleteStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	54,  // 38: kagzi.v1.CompleteStepResponse.step:type_name -> kagzi.v1.Step
-	55,  // 39: kagzi.v1.FailStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	52,  // 40: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	49,  // 41: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	49,  // 42: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
-	50,  // 43: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
-	49,  // 44: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
-	50,  // 45: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
-	51,  // 46: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
-	57,  // 47: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
-	1,   // 48: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
-	54,  // 49: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
-	58,  // 50: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
-	54,  // 51: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
-	51,  // 52: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
-	57,  // 53: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
-	59,  // 54: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	55,  // 55: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
-	59,  // 56: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	49,  // 57: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
-	5,   // 58: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
-	38,  // 59: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
-	7,   // 60: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
-	17,  // 61: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
-	19,  // 62: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
-	21,  // 63: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
-	23,  // 64: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
-	25,  // 65: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
-	27,  // 66: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
-	29,  // 67: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
-	31,  // 68: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
-	33,  // 69: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
-	35,  // 70: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
-	10,  // 71: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
-	39,  // 72: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
-	6,   // 73: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
-	14,  // 74: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
-	9,   // 75: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
-	18,  // 76: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
-	20,  // 77: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
-	22,  // 78: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
-	24,  // 79: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
-	26,  // 80: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
-	28,  // 81: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
-	30,  // 82: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
-	32,  // 83: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
-	34,  // 84: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
-	36,  // 85: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
-	11,  // 86: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
-	55,  // 87: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
-	42,  // 88: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
-	43,  // 89: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
-	41,  // 90: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
-	55,  // 91: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
-	49,  // 92: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
-	5,   // 93: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
-	7,   // 94: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
-	10,  // 95: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
-	12,  // 96: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
-	15,  // 97: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
-	17,  // 98: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
-	19,  // 99: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
-	21,  // 100: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
-	23,  // 101: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
-	25,  // 102: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
-	27,  // 103: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
-	29,  // 104: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
-	31,  // 105: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
-	33,  // 106: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
-	35,  // 107: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
-	39,  // 108: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
-	37,  // 109: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
-	6,   // 110: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
-	9,   // 111: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
-	11,  // 112: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
-	13,  // 113: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
-	16,  // 114: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
-	18,  // 115: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
-	20,  // 116: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
-	22,  // 117: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
-	24,  // 118: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
-	26,  // 119: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
-	28,  // 120: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
-	30,  // 121: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
-	32,  // 122: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
-	34,  // 123: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
-	36,  // 124: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
-	41,  // 125: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
-	40,  // 126: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
-	110, // [110:127] is the sub-list for method output_type
-	93,  // [93:110] is the sub-list for method input_type
-	93,  // [93:93] is the sub-list for extension type_name
-	93,  // [93:93] is the sub-list for extension extendee
-	0,   // [0:93] is the sub-list for field type_name
+	50,  // 13: kagzi.v1.Lease.run_status:type_name -> kagzi.v1.WorkflowStatus
+	8,   // 14: kagzi.v1.HeartbeatResponse.lost:type_name -> kagzi.v1.Lease
+	42,  // 15: kagzi.v1.HeartbeatResponse.cancelling:type_name -> kagzi.v1.CancelTask
+	51,  // 16: kagzi.v1.PollTaskRequest.wait:type_name -> google.protobuf.Duration
+	52,  // 17: kagzi.v1.PollTaskResponse.input:type_name -> kagzi.v1.Payload
+	14,  // 18: kagzi.v1.PollTaskResponse.task:type_name -> kagzi.v1.Task
+	14,  // 19: kagzi.v1.PollTaskResponse.more:type_name -> kagzi.v1.Task
+	52,  // 20: kagzi.v1.Task.input:type_name -> kagzi.v1.Payload
+	49,  // 21: kagzi.v1.Task.lease_expires_at:type_name -> google.protobuf.Timestamp
+	49,  // 22: kagzi.v1.Task.deadline_at:type_name -> google.protobuf.Timestamp
+	53,  // 23: kagzi.v1.Task.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	54,  // 24: kagzi.v1.Task.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	55,  // 25: kagzi.v1.Task.history:type_name -> kagzi.v1.Step
+	48,  // 26: kagzi.v1.Task.tags:type_name -> kagzi.v1.Task.TagsEntry
+	49,  // 27: kagzi.v1.Task.scheduled_at:type_name -> google.protobuf.Timestamp
+	49,  // 28: kagzi.v1.Task.cancel_grace_until:type_name -> google.protobuf.Timestamp
+	56,  // 29: kagzi.v1.Task.cancel_reason:type_name -> kagzi.v1.ErrorDetail
+	55,  // 30: kagzi.v1.GetHistoryResponse.history:type_name -> kagzi.v1.Step
+	57,  // 31: kagzi.v1.BeginStepRequest.kind:type_name -> kagzi.v1.StepKind
+	52,  // 32: kagzi.v1.BeginStepRequest.input:type_name -> kagzi.v1.Payload
+	53,  // 33: kagzi.v1.BeginStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	49,  // 34: kagzi.v1.BeginStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	52,  // 35: kagzi.v1.BeginStepResponse.cached_output:type_name -> kagzi.v1.Payload
+	56,  // 36: kagzi.v1.BeginStepResponse.error:type_name -> kagzi.v1.ErrorDetail
+	52,  // 37: kagzi.v1.CompleteStepRequest.output:type_name -> kagzi.v1.Payload
+	49,  // 38: kagzi.v1.CompleteStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	55,  // 39: kagzi.v1.CompleteStepResponse.step:type_name -> kagzi.v1.Step
+	56,  // 40: kagzi.v1.FailStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	53,  // 41: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	49,  // 42: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	49,  // 43: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
+	51,  // 44: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
+	49,  // 45: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
+	51,  // 46: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
+	52,  // 47: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
+	58,  // 48: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
+	1,   // 49: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
+	55,  // 50: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
+	59,  // 51: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
+	55,  // 52: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
+	52,  // 53: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
+	58,  // 54: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
+	50,  // 55: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	56,  // 56: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
+	50,  // 57: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	49,  // 58: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
+	5,   // 59: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
+	38,  // 60: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
+	7,   // 61: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
+	17,  // 62: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
+	19,  // 63: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
+	21,  // 64: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
+	23,  // 65: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
+	25,  // 66: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
+	27,  // 67: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
+	29,  // 68: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
+	31,  // 69: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 70: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
+	35,  // 71: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
+	10,  // 72: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
+	39,  // 73: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
+	6,   // 74: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
+	14,  // 75: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
+	9,   // 76: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
+	18,  // 77: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
+	20,  // 78: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
+	22,  // 79: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
+	24,  // 80: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
+	26,  // 81: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
+	28,  // 82: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
+	30,  // 83: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
+	32,  // 84: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 85: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
+	36,  // 86: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
+	11,  // 87: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
+	56,  // 88: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
+	42,  // 89: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
+	43,  // 90: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
+	41,  // 91: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
+	56,  // 92: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
+	49,  // 93: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
+	5,   // 94: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
+	7,   // 95: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
+	10,  // 96: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
+	12,  // 97: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
+	15,  // 98: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
+	17,  // 99: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
+	19,  // 100: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
+	21,  // 101: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
+	23,  // 102: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
+	25,  // 103: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
+	27,  // 104: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
+	29,  // 105: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
+	31,  // 106: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 107: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
+	35,  // 108: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
+	39,  // 109: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
+	37,  // 110: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
+	6,   // 111: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
+	9,   // 112: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
+	11,  // 113: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
+	13,  // 114: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
+	16,  // 115: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
+	18,  // 116: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
+	20,  // 117: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
+	22,  // 118: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
+	24,  // 119: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
+	26,  // 120: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
+	28,  // 121: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
+	30,  // 122: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
+	32,  // 123: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 124: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
+	36,  // 125: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
+	41,  // 126: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
+	40,  // 127: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
+	111, // [111:128] is the sub-list for method output_type
+	94,  // [94:111] is the sub-list for method input_type
+	94,  // [94:94] is the sub-list for extension type_name
+	94,  // [94:94] is the sub-list for extension extendee
+	0,   // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_worker_proto_init() }
