@@ -194,8 +194,11 @@ func newCheck(b Backends) *cobra.Command {
 		}
 		return check(ctx, b, url, p)
 	})
-	cmd.Long = `Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding, 5 when there is no database file, 6 with --accept when
-another process has it, 7 when no database answers. A server may be at work. Of a database that was moved to another one, or that a copy has not filled yet, it says so too.
+	cmd.Long = `Look for what is wrong in the data. A server may be at work. Of a database that was moved to another one, or that a copy has not filled
+yet, it says so too.
+
+Exit code: 0 when it is sound, 1 with one line per finding, 5 when there is no database file, 6 with --accept when another process has it, 7
+when no database answers.
 
 Each page of an SQLite file ends with a checksum, which shows damage that SQLite itself does not see. Other programs may read the file, such as
 sqlite3; pages that they write have no checksum and count as damaged. After a repair with such a program --accept takes all pages as they are,
