@@ -9,12 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kagzi/kagzi/sdk/profile"
+	"github.com/kagzi/kagzi/tui/cli"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -27,7 +28,7 @@ type options struct {
 	concurrency int
 	slots       int
 	asJSON      bool
-	address     string
+	said        profile.Profile // what the flags say of how to reach a server
 	namespace   string
 	db          string
 	fullDB      string
@@ -41,6 +42,7 @@ type options struct {
 // must hold child.Command and, for private servers, the command server.
 func Command() *cobra.Command {
 	var o options
+	var flags cli.ClientFlags
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure throughput, latency and cost of a server",
@@ -60,11 +62,13 @@ Exit code: 0 when every run returned what it must, 1 when not, 7 when no server 
 		Example: `  kagzi bench
   kagzi bench --workload W2 --repeat 3 --json
   kagzi bench --workload W1,W6 --scale 0.1 --address 127.0.0.1:50051
+  kagzi bench --address kagzi.example.com:50051 --tls --api-key-file ~/.config/kagzi/ada.key
   kagzi bench --db postgres://kagzi@localhost/kagzi --duration 10s
   kagzi bench --workload W2 --duration 30m
   kagzi bench --workload W1 --db postgres://kagzi@localhost/kagzi --servers 2 --markdown`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.said = flags.Said(cmd.Flags().Changed)
 			return run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
 		},
 	}
@@ -78,8 +82,7 @@ Exit code: 0 when every run returned what it must, 1 when not, 7 when no server 
 	fs.IntVar(&o.slots, "slots", 100, "runs that the worker takes at once")
 	fs.BoolVar(&o.asJSON, "json", false, "report as one JSON document")
 	fs.BoolVar(&o.markdown, "markdown", false, "report as tables in Markdown")
-	fs.StringVar(&o.address, "address", "", "host:port of a running server")
-	fs.StringVarP(&o.namespace, "namespace", "n", "", `namespace to work in (default "default")`)
+	flags.RegisterReach(fs)
 	fs.StringVar(&o.db, "db", "", "database URL for a private server, such as postgres://…")
 	fs.IntVar(&o.servers, "servers", 1, "private servers on --db, each with a worker process of its own")
 	fs.StringVar(&o.fullDB, "full-db", "", "database URL for W10's many ended runs, kept and used again (default: on SQLite, removed afterwards)")
@@ -120,11 +123,11 @@ func run(ctx context.Context, out, messages io.Writer, o options) (err error) {
 	if err := cmp.Or(err, o.check()); err != nil {
 		return err
 	}
-	o.namespace = cmp.Or(o.namespace, os.Getenv("KAGZI_NAMESPACE"), "default")
 	t, err := findTarget(ctx, o)
 	if err != nil {
 		return err
 	}
+	o.namespace = t.namespace(o)
 	if err := t.suits(chosen); err != nil {
 		return err
 	}
@@ -162,7 +165,7 @@ func measure(ctx context.Context, t *target, w workload, o options) (s sample, e
 	}
 	defer func() { err = errors.Join(err, closeServers()) }()
 	spec := workerSpec{
-		namespace: o.namespace, queue: queuePrefix + strings.ToLower(w.id+"-"+rand.Text()[:12]), slots: o.slots, count: 1, private: t.address == "",
+		namespace: o.namespace, queue: queuePrefix + strings.ToLower(w.id+"-"+rand.Text()[:12]), slots: o.slots, count: 1, private: t.address == "", reach: t.reach,
 	}
 	r, err := newRig(servers, database, spec)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kagzi/kagzi/sdk/profile"
 )
 
 func TestPlan(t *testing.T) {
@@ -109,7 +111,7 @@ func TestWorkloadsAreRefusedWhereTheyCannotBeMeasured(t *testing.T) {
 			}
 		})
 	}
-	_, err := findTarget(t.Context(), options{address: "127.0.0.1:1", servers: 2})
+	_, err := findTarget(t.Context(), options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 2})
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
 		t.Errorf("two servers without --db: %v, want a usage error", err)

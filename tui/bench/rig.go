@@ -34,9 +34,17 @@ type rig struct {
 
 func newRig(servers []place, database string, spec workerSpec) (*rig, error) {
 	r := &rig{servers: servers, database: database, spec: spec}
+	key, err := spec.reach.Key()
+	if err != nil {
+		return nil, err
+	}
+	encrypted, err := spec.reach.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range servers {
 		client, err := kagzi.NewClient(kagzi.ClientOptions{
-			Profile: spec.profile(), Address: s.address, Namespace: spec.namespace, Logger: slog.New(slog.DiscardHandler),
+			Profile: kagzi.NoProfile, Address: s.address, Namespace: spec.namespace, APIKey: string(key), TLS: encrypted, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			return nil, errors.Join(err, r.close())

@@ -12,6 +12,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
+	"github.com/kagzi/kagzi/sdk/profile"
 )
 
 // oneAnswer is a server whose every run has ended already, in one way.
@@ -122,7 +123,7 @@ func TestAServerThatWasNamedAndDoesNotAnswerIsUnavailable(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	_ = listener.Close()
-	_, err = findTarget(t.Context(), options{address: address})
+	_, err = findTarget(t.Context(), options{said: profile.Profile{Address: address}})
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitUnavailable {
 		t.Errorf("error = %v, want exit code %d", err, exitUnavailable)

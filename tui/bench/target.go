@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,11 @@ const (
 
 // target says where servers to measure come from.
 type target struct {
-	address string // of one that runs already; empty means private ones for each measurement
-	db      string // of private ones; empty means SQLite
-	dir     string // under which private ones get a directory each
-	servers int    // private ones for each measurement, at least 1
+	address string          // of one that runs already; empty means private ones for each measurement
+	db      string          // of private ones; empty means SQLite
+	dir     string          // under which private ones get a directory each
+	servers int             // private ones for each measurement, at least 1
+	reach   profile.Profile // how to reach that one
 	info    *kagziv1.GetServerInfoResponse
 
 	fullDB string   // of the private server with many ended runs; empty means SQLite
@@ -49,14 +51,14 @@ func (s *private) stop() error { return errors.Join(s.Stop(stopGrace), os.Remove
 
 // findTarget looks for the server that the options name or that runs at the default address, else decides for private ones.
 func findTarget(ctx context.Context, o options) (*target, error) {
-	if o.db != "" && o.address != "" {
+	if o.db != "" && o.said.Address != "" {
 		return nil, usagef("--db is for a private server, --address for one that runs: give one of them")
 	}
 	if o.servers > 1 && o.db == "" {
 		return nil, usagef("--servers %d is for private servers that share a Postgres: give --db too", o.servers)
 	}
 	if o.db == "" {
-		reach, err := profile.Resolve(profile.Profile{Address: o.address})
+		reach, err := profile.Resolve(o.said)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +69,7 @@ func findTarget(ctx context.Context, o options) (*target, error) {
 		info, err := ask(ctx, reach, limit)
 		switch {
 		case err == nil:
-			return &target{address: reach.Address, info: info}, nil
+			return &target{address: reach.Address, reach: reach, info: info}, nil
 		case named:
 			return nil, unanswered(reach.Address, err)
 		}
@@ -77,6 +79,14 @@ func findTarget(ctx context.Context, o options) (*target, error) {
 		return nil, err
 	}
 	return &target{db: o.db, dir: dir, servers: o.servers, fullDB: o.fullDB}, nil
+}
+
+// namespace is the one to work in: on a server that runs as every client command has it, on private ones without a word of a profile.
+func (t *target) namespace(o options) string {
+	if t.address != "" {
+		return t.reach.Namespace
+	}
+	return cmp.Or(o.said.Namespace, os.Getenv("KAGZI_NAMESPACE"), profile.DefaultNamespace)
 }
 
 func ask(ctx context.Context, p profile.Profile, limit time.Duration) (*kagziv1.GetServerInfoResponse, error) {

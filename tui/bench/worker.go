@@ -15,6 +15,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui/child"
+	"github.com/kagzi/kagzi/tui/cli"
 )
 
 const (
@@ -29,8 +30,9 @@ type workerSpec struct {
 	namespace string
 	queue     string
 	slots     int
-	count     int  // workers in the process, each with a connection of its own
-	private   bool // the server is the bench's own: neither the environment nor kagzi.toml says how to reach it
+	count     int             // workers in the process, each with a connection of its own
+	reach     profile.Profile // how to reach the server, unless it is private
+	private   bool            // the server is the bench's own: neither the environment nor kagzi.toml says how to reach it
 }
 
 // profile is that of the SDK by which the server is reached.
@@ -51,7 +53,9 @@ type worker struct {
 func (s workerSpec) start(ctx context.Context) (w worker, err error) {
 	var env []string
 	if !s.private {
-		env = settings()
+		if env, err = cli.Environment(nil, s.reach); err != nil {
+			return w, err
+		}
 	}
 	w.Process, err = child.Start(child.Spec{Env: env, Args: []string{
 		"bench", "worker", "--address", s.address, "--namespace", s.namespace, "--queue", s.queue, "--slots", strconv.Itoa(s.slots),
@@ -66,20 +70,6 @@ func (s workerSpec) start(ctx context.Context) (w worker, err error) {
 	}
 	w.starting, _ = processorTime(w.PID())
 	return w, nil
-}
-
-// settings is what the environment says of how to reach a server.
-func settings() (env []string) {
-	names := []string{"KAGZI_PROFILE", "KAGZI_CONFIG"}
-	for _, key := range profile.Keys() {
-		names = append(names, profile.Variable(key))
-	}
-	for _, name := range names {
-		if value, set := os.LookupEnv(name); set {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
 }
 
 // newWorker is the hidden command that the worker process runs.

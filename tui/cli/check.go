@@ -130,10 +130,21 @@ func (v *verdict) ofSuccess(command string) error {
 // checkEnvironment is the environment of a build that is checked: this process's own, with the server that the flags name, which no
 // profile is to change.
 func checkEnvironment(own []string, f *ClientFlags) ([]string, error) {
-	key, err := f.Key()
+	environment, err := Environment(own, f.Profile)
 	if err != nil {
 		return nil, &usageError{err: err}
 	}
+	return environment, nil
+}
+
+// Environment is an environment with the server of a profile that was resolved, whatever it said of servers before. The errors are about the
+// file of the key.
+func Environment(own []string, p profile.Profile) ([]string, error) {
+	key, err := p.Key()
+	if err != nil {
+		return nil, err
+	}
+	f := &ClientFlags{Profile: p}
 	given := map[string]string{"KAGZI_PROFILE": profile.Off}
 	for _, name := range profile.Keys() {
 		given[profile.Variable(name)] = f.shown(name)

@@ -34,6 +34,15 @@ type ClientFlags struct {
 
 // Register defines the flags in a flag set.
 func (f *ClientFlags) Register(fs *pflag.FlagSet) {
+	f.RegisterReach(fs)
+	fs.VarP(choice(&f.Output, "table", "json", "jsonl", "yaml"), "output", "o", "table, json, jsonl or yaml")
+	fs.Var(choice(&f.Time, "relative", "iso"), "time", "how tables show times: relative or iso")
+	fs.BoolVar(&f.NoColor, "no-color", false, "no colours, as with NO_COLOR")
+	fs.Var(givenValue{duration(&f.Timeout), &f.timeout}, "timeout", "give up after this long (default 10s for a call; no limit for watch and wait)")
+}
+
+// RegisterReach defines only those flags that say how to reach a server. Said is what they say.
+func (f *ClientFlags) RegisterReach(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Name, "profile", "", "settings to go by, of the table [profile.NAME] in kagzi.toml; off reads no file")
 	fs.StringVar(&f.Address, "address", profile.DefaultAddress, "host:port of the server")
 	fs.StringVarP(&f.Namespace, "namespace", "n", profile.DefaultNamespace, "namespace to work in")
@@ -44,10 +53,6 @@ func (f *ClientFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.TLSCert, "tls-client-cert", "", "file of the certificate to show the server")
 	fs.StringVar(&f.TLSKey, "tls-client-key", "", "file of that certificate's key")
 	fs.StringVar(&f.TLSServerName, "tls-server-name", "", "name to expect in the server's certificate")
-	fs.VarP(choice(&f.Output, "table", "json", "jsonl", "yaml"), "output", "o", "table, json, jsonl or yaml")
-	fs.Var(choice(&f.Time, "relative", "iso"), "time", "how tables show times: relative or iso")
-	fs.BoolVar(&f.NoColor, "no-color", false, "no colours, as with NO_COLOR")
-	fs.Var(givenValue{duration(&f.Timeout), &f.timeout}, "timeout", "give up after this long (default 10s for a call; no limit for watch and wait)")
 }
 
 // Resolve fills what was not given: how to reach the server from the environment and kagzi.toml, as find does (profile.Resolve), and the
@@ -63,7 +68,7 @@ func (f *ClientFlags) Resolve(fs *pflag.FlagSet, lookup func(string) (string, bo
 			return usagef("%s=%q: %w", variable, value, err)
 		}
 	}
-	found, err := find(f.said(fs.Changed))
+	found, err := find(f.Said(fs.Changed))
 	if err != nil {
 		return &usageError{err: err}
 	}
@@ -71,8 +76,8 @@ func (f *ClientFlags) Resolve(fs *pflag.FlagSet, lookup func(string) (string, bo
 	return nil
 }
 
-// said is what the flags say that were given.
-func (f *ClientFlags) said(given func(string) bool) profile.Profile {
+// Said is what the flags say that were given.
+func (f *ClientFlags) Said(given func(string) bool) profile.Profile {
 	said := profile.Profile{Name: f.Name}
 	if given("tls") {
 		said.TLS = &f.tls
