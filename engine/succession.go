@@ -8,7 +8,8 @@ import (
 )
 
 // Continuation is the run that goes on where run ends. next is what its code asked for: the input, and whatever it names of its
-// own; the rest is run's, its external id and its parent included. A limit on the whole run counts anew.
+// own; the rest is run's, its external id and its parent included. A limit on the whole run counts anew, and a deadline that run's starter
+// has named holds for all that goes on for it.
 func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	s := heir(run, next.ID, now)
 	s.Input, s.Bytes = next.Input, int64(next.Input.Size())
@@ -23,14 +24,11 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	}
 	if next.Timeouts != (Timeouts{}) {
 		s.Timeouts = next.Timeouts
-		s.DeadlineAt = time.Time{}
 	}
-	if s.Timeouts.Execution > 0 {
-		s.DeadlineAt = s.AvailableAt.Add(s.Timeouts.Execution)
+	if s.DeadlineAt = next.DeadlineAt; s.DeadlineAt.IsZero() {
+		s.DeadlineAt = namedDeadline(run)
 	}
-	if !next.DeadlineAt.IsZero() && (s.Timeouts.Execution == 0 || next.DeadlineAt.Before(s.DeadlineAt)) {
-		s.DeadlineAt = next.DeadlineAt // the earlier of the two holds
-	}
+	s.DeadlineAt = earlier(s.DeadlineAt, s.AvailableAt, s.Timeouts.Execution)
 	if next.OnFailureWorkflow != "" {
 		s.OnFailureWorkflow, s.OnFailureQueue = next.OnFailureWorkflow, next.OnFailureQueue
 	}
@@ -59,25 +57,39 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 	}
 	s.Bytes = int64(s.Input.Size())
 	s.RetriedFrom, s.FailedRunID = run.ID, run.FailedRunID // a handler stays one: its input is an event, and it has no handlers
-	if !s.DeadlineAt.After(p.Now) {
+	if s.DeadlineAt = namedDeadline(run); !s.DeadlineAt.After(p.Now) {
 		s.DeadlineAt = time.Time{}
 	}
+	s.DeadlineAt = earlier(s.DeadlineAt, p.Now, run.Timeouts.Execution)
 	return s
 }
 
-// heir is a new run with all that a starter chose for run.
+// namedDeadline is the moment by which run's starter wanted it to have ended; unset when its deadline can be no more than its limit, which
+// counts from its creation or from later.
+func namedDeadline(run *Run) time.Time {
+	if limit := run.Timeouts.Execution; limit > 0 && !run.DeadlineAt.Before(run.CreatedAt.Add(limit)) {
+		return time.Time{}
+	}
+	return run.DeadlineAt
+}
+
+// earlier is the deadline of a run that begins at start and may take so long, 0 without end, beside the deadline that was named, if any.
+func earlier(named, start time.Time, limit time.Duration) time.Time {
+	if end := start.Add(limit); limit > 0 && (named.IsZero() || end.Before(named)) {
+		return end
+	}
+	return named
+}
+
+// heir is a new run with all that a starter chose for run but its deadline.
 func heir(run *Run, id ID, now time.Time) StartRun {
-	s := StartRun{Run: Run{
+	return StartRun{Run: Run{
 		ID: id, Namespace: run.Namespace, ExternalID: run.ExternalID, Queue: run.Queue, Type: run.Type, Version: run.Version,
-		Status: RunPending, Priority: run.Priority, Attempts: 1, CreatedAt: now, AvailableAt: now, DeadlineAt: run.DeadlineAt,
+		Status: RunPending, Priority: run.Priority, Attempts: 1, CreatedAt: now, AvailableAt: now,
 		RetryPolicy: run.RetryPolicy, Timeouts: run.Timeouts, Tags: maps.Clone(run.Tags), Requirements: maps.Clone(run.Requirements),
 		OnFailureWorkflow: run.OnFailureWorkflow, OnFailureQueue: run.OnFailureQueue,
 		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit, Traceparent: run.Traceparent,
 	}}
-	if run.Timeouts.Execution > 0 {
-		s.DeadlineAt = now.Add(run.Timeouts.Execution)
-	}
-	return s
 }
 
 // ChildFailure is what a parent is told of a child that did not complete.

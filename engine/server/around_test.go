@@ -72,7 +72,7 @@ func TestAContinuationIsReadWithWhatItNames(t *testing.T) {
 		t.Fatalf("answer %v, %v", answer, err)
 	}
 	if next.Namespace != "team" || next.Queue != "" || next.Type != "" || next.RequestID != "" || string(next.Input.Data) != "in" || next.Bytes != 2 ||
-		next.ConcurrencyLimit != 1 || next.DeadlineAt.Sub(next.CreatedAt) != time.Second {
+		next.ConcurrencyLimit != 1 || next.Timeouts.Execution != time.Second || !next.DeadlineAt.IsZero() {
 		t.Errorf("next = %+v", next.Run)
 	}
 	answer, err = door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: anID, LeaseToken: aToken})

@@ -132,7 +132,9 @@ func (s *Server) continuationOf(ctx context.Context, namespace string, r *kagziv
 		return engine.StartRun{}, err
 	}
 	start.RequestID = ""
-	return settled(start), nil
+	next := settled(start)
+	next.DeadlineAt = start.DeadlineAt // with the limit it is settled at the commit, where the run's own is known
+	return next, nil
 }
 
 // checkTied refuses what a start on behalf of another run has no use for.

@@ -2531,7 +2531,8 @@ type CompleteWorkflowRequest struct {
 	Output     *Payload               `protobuf:"bytes,3,opt,name=output,proto3" json:"output,omitempty"`
 	LeaseToken string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	// Ends this run and starts that one in the same commit: a loop that never ends without a history
-	// that never ends. It takes over the external id, the queue and the policies unless it names its own.
+	// that never ends. It takes over the external id, the queue and the policies unless it names its own,
+	// and so the deadline_at that a starter named; an execution_timeout counts anew.
 	ContinueAs    *StartWorkflowRequest `protobuf:"bytes,101,opt,name=continue_as,json=continueAs,proto3" json:"continue_as,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
