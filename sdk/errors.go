@@ -104,8 +104,8 @@ type RunError struct {
 	Status  Status // FAILED, CANCELLED, TIMED_OUT or TERMINATED
 	Type    string // as StepError.Type
 	Message string
-	Code    ErrorCode
-	Stack   string // of a panic
+	Code    ErrorCode // of the step whose error the code returned, or of what else ended the run; "" for the code's own errors
+	Stack   string    // of a panic
 }
 
 func (e *RunError) Error() string {
@@ -289,6 +289,9 @@ func errorDetail(err error) *kagziv1.ErrorDetail {
 	}
 	if errors.As(err, &step) {
 		d.NonRetryable = d.NonRetryable || step.NonRetryable
+		if d.Code == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED && step.Code != CodeCrashed { // only the server says that a worker was lost
+			d.Code = step.Code.wire()
+		}
 	}
 	if errors.Is(err, ErrCancelled) {
 		d.Code, d.NonRetryable = kagziv1.ErrorCode_ERROR_CODE_CANCELLED, true
