@@ -61,6 +61,11 @@ func retryable(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
+// unsettled says that a commit which failed with err may count all the same.
+func unsettled(err error) bool {
+	return engine.KindOf(translate("commit", err)) == engine.KindUnavailable
+}
+
 // translate turns an error of the driver into one of the engine. It drops the driver's own words where they could name the
 // address, and wraps what nobody foresaw with what was being done.
 func translate(doing string, err error) error {

@@ -19,6 +19,7 @@ import (
 
 const (
 	flushAfter    = 10 * time.Millisecond // rings for other servers are gathered for so long
+	doubtAfter    = time.Second           // a commit whose answer was lost has come to its end by then
 	aliveEvery    = 10 * time.Second      // a listening connection that was silent for so long is asked whether it lives
 	probeTimeout  = 2 * time.Second
 	pollEvery     = time.Second // without notifications: anything may have changed
@@ -49,6 +50,8 @@ type bell struct {
 	pending map[engine.Ring]struct{} // for other servers
 	wake    chan struct{}            // capacity one
 
+	doubted chan struct{} // capacity one: a commit may count that rang nobody
+
 	closed chan struct{}
 	cancel context.CancelFunc
 	group  sync.WaitGroup
@@ -59,7 +62,7 @@ func newBell(log *slog.Logger, pool *pgxpool.Pool, config *address) *bell {
 	rand.Read(id[:])
 	b := &bell{
 		log: log, pool: pool, config: config, sender: hex.EncodeToString(id[:]), probe: make(chan struct{}, 1),
-		pending: map[engine.Ring]struct{}{}, wake: make(chan struct{}, 1), closed: make(chan struct{}),
+		pending: map[engine.Ring]struct{}{}, wake: make(chan struct{}, 1), doubted: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	b.setListening(false)
 	return b
@@ -98,6 +101,7 @@ func (b *bell) start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.cancel = cancel
 	b.group.Go(func() { b.flushRings(running) })
+	b.group.Go(func() { b.settleDoubts(running) })
 	if b.config.pooled() {
 		b.log.Info("a pooler stands before the database, so notifications are not heard; looking every second instead")
 		b.group.Go(func() {
@@ -144,6 +148,34 @@ func (b *bell) ring(rings []engine.Ring) {
 	select {
 	case b.wake <- struct{}{}:
 	default:
+	}
+}
+
+// doubt is for a commit whose answer was lost: it may count, and rang nobody. Whoever repeats the call is told that it has counted, and rings
+// nobody either.
+func (b *bell) doubt() {
+	select {
+	case b.doubted <- struct{}{}:
+	default:
+	}
+}
+
+// settleDoubts rings everybody for commits in doubt, once the database answers and has had the time to end them.
+func (b *bell) settleDoubts(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.doubted:
+		}
+		for answers := false; !answers; answers = b.pool.Ping(ctx) == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(doubtAfter):
+			}
+		}
+		b.ring([]engine.Ring{{Kind: engine.RingAll}})
 	}
 }
 

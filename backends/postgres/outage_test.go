@@ -131,6 +131,51 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 	awaitRing(t, rings, engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders"})
 }
 
+func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
+	url, name := marked(t)
+	s, admin := openAt(t, url), adminConnection(t, url)
+	register(t, s, "w1")
+	start(t, s, 1)
+	claimed, err := s.Claim(t.Context(), claimParams(s, "w1", 1))
+	if err != nil || len(claimed.Tasks) != 1 {
+		t.Fatalf("Claim: %d tasks, %v", len(claimed.Tasks), err)
+	}
+	lease := claimed.Tasks[0].Lease
+	rings := listenTo(t, s)
+	for table, do := range map[string]func() error{ // which the commit's round trip waits for
+		"leases": func() error { // in a group
+			_, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()})
+			return err
+		},
+		"audit": func() error { // alone
+			return s.NoteRefusal(t.Context(), engine.AuditEvent{ID: engine.NewID(s.Now()), At: s.Now(), Namespace: "default", Method: "CancelWorkflow"})
+		},
+	} {
+		lock, err := admin.Begin(t.Context())
+		if err == nil {
+			_, err = lock.Exec(t.Context(), "lock table "+table+" in access exclusive mode")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := make(chan error, 1)
+		go func() { written <- do() }()
+		for killed := 0; killed == 0; { // as soon as it waits for the lock
+			if err := lock.QueryRow(t.Context(), `
+				select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'`, name).Scan(&killed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := <-written; !errors.Is(err, engine.ErrUnavailable) {
+			t.Errorf("the commit that waits for %s: %v, want ErrUnavailable", table, err)
+		}
+		if err := lock.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	}
+}
+
 func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
 	s := openAt(t, pgtest.URL(t))
 	s.pool.Close()

@@ -84,6 +84,9 @@ func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error)
 	err = t.commit()
 	s.floors.due(t.due)
 	if err != nil {
+		if unsettled(err) {
+			s.bell.doubt()
+		}
 		t.rollback()
 		return err
 	}
@@ -420,6 +423,9 @@ func (s *Store) writeGroup(group []*call) {
 	if alone(err) {
 		answers.hands.settle(false, nil)
 		return // nobody is settled
+	}
+	if unsettled(err) {
+		s.bell.doubt()
 	}
 	err = translate("write", err)
 	answers.hands.settle(false, err)
