@@ -48,6 +48,9 @@ func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*k
 		if err != nil {
 			return nil, engine.Invalid("held.lease_token", "is not a token that a task carried")
 		}
+		if _, known := kagziv1.WorkflowStatus_name[int32(l.RunStatus)]; !known { // it is for answers, and not looked at otherwise
+			return nil, engine.Invalid("held.run_status", "is an unknown status, %d; leave it out", l.RunStatus)
+		}
 		p.Held = append(p.Held, engine.Lease{RunID: id, Token: token})
 	}
 	beat, err := s.store.Heartbeat(ctx, p)
