@@ -10,6 +10,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/wire"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
@@ -19,7 +20,11 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-const maxMessage = 8<<20 + 64<<10
+// The bytes of one message. A server takes less than it sends, and ends a stream for more.
+const (
+	maxMessage = maxRequest + 64<<10
+	maxRequest = 8 << 20
+)
 
 // How much may be on its way to us, of one stream and of one connection, that has not been read. They stand still because gRPC feels for
 // better ones with a ping for about every message, which costs more than the message.
@@ -73,7 +78,8 @@ func (e *endpoint) complete(log *slog.Logger) error {
 		log.Warn("settings: " + warning)
 	}
 	// gRPC would look for a name without a port for ever, or knock at port 443. What else it takes for a target is its own affair.
-	if _, port, err := net.SplitHostPort(p.Address); (err != nil || port == "") && !strings.Contains(p.Address, "://") {
+	scheme, _, target := strings.Cut(p.Address, "://")
+	if _, port, err := net.SplitHostPort(p.Address); (err != nil || port == "") && !target || target && strings.HasPrefix(scheme, "http") {
 		return fmt.Errorf("kagzi: address %q: want host:port, such as 127.0.0.1:50051", p.Address)
 	}
 	key, err := p.Key()
@@ -99,7 +105,8 @@ func dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 		grpc.WithStaticStreamWindowSize(streamWindow),
 		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage), grpc.MaxRetryRPCBufferSize(maxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxRequest), grpc.MaxRetryRPCBufferSize(maxMessage),
+			grpc.ForceCodecV2(wire.Codec{})),
 		grpc.WithDefaultServiceConfig(streamRetries),
 		grpc.WithChainUnaryInterceptor(new(patience).unary),
 		grpc.WithConnectParams(grpc.ConnectParams{

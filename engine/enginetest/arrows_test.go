@@ -13,8 +13,7 @@ import (
 
 const module = "github.com/kagzi/kagzi/"
 
-// arrow is one line of the table of arrows in architecture.md: what a package of ours may reach, itself aside, and
-// those within it that have no line of their own.
+// arrow says what a package of ours may reach, itself aside, and those within it that have no line of their own.
 type arrow struct {
 	from   string
 	may    []string // packages, or with /... whole rooms
@@ -27,32 +26,33 @@ var arrows = []arrow{
 	{"engine/ledger", []string{"engine"}, "the verbs that look before they write, over statements that a backend brings"},
 	{"engine/dispatch", []string{"engine"}, "matching runs and workers needs no wire and no database"},
 	{"engine/coordinator", []string{"engine", "engine/cron"}, "upkeep needs no wire and no database"},
-	{"engine/server", []string{"engine", "engine/cron", "engine/dispatch", "proto/kagzi/v1"}, "the door sees the store as an interface only"},
-	{"engine/daemon", []string{"engine", "engine/...", "proto/kagzi/v1"}, "the store comes as a function, so that the switch on dialect stays in one place"},
+	{"engine/server", []string{"engine", "engine/cron", "engine/dispatch", "proto/..."}, "the door sees the store as an interface only"},
+	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
 	{"backends/sqlite", []string{"engine", "engine/ledger", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
 	{"backends/postgres", []string{"engine", "engine/ledger", "migrations"}, "likewise"},
 	{"backends/move", []string{"engine"}, "how rows move is the same for all databases: each comes as an interface"},
 	{"backends", []string{"engine", "engine/ledger", "migrations", "backends/..."}, "the one switch on dialect"},
 	{"proto/kagzi/v1", nil, "the wire is everybody's"},
+	{"proto/wire", nil, "how it is written, likewise"},
 	{"migrations", nil, "the schema is data"},
-	{"sdk", []string{"proto/kagzi/v1", "sdk/profile", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
+	{"sdk", []string{"proto/...", "sdk/profile", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
 	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
 	{"sdk/profile", nil, "where a server is, for workers and people alike, needs neither"},
-	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "migrations", "proto/kagzi/v1"}, "the real engine, in the tests of users alone"},
-	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/seam", "proto/kagzi/v1"}, "outsiders come in by the front door"},
+	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "migrations", "proto/..."}, "the real engine, in the tests of users alone"},
+	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/seam", "proto/..."}, "outsiders come in by the front door"},
 	{"installer", nil, "a service manager is told of a program, not of workflows; the server comes as a function"},
 	{"installer/package", []string{"installer"}, "a tool that packs the program with what `kagzi service` would write"},
 	{"proto/gen", nil, "a tool that makes proto/kagzi/v1"},
 	{"proto", []string{"proto/kagzi/v1"}, "holds the directive that makes it"},
 	{"backends/storetest", []string{"engine"}, "the contract as tests is written against the contract"},
 	{"backends/postgres/pgtest", nil, "a database for tests"},
-	{"engine/torture", []string{"engine/torture/...", "engine/simulate/overlay", "proto/kagzi/v1", "sdk", "sdk/profile", "sdk/internal/seam"}, "a tool that tortures servers from outside; what it holds them to is written without them"},
-	{"engine/simulate", []string{"engine", "engine/...", "proto/kagzi/v1", "sdk", "sdk/profile", "sdk/internal/seam"}, "server, client and worker against each other, for tests"},
+	{"engine/torture", []string{"engine/torture/...", "engine/simulate/overlay", "proto/...", "sdk", "sdk/profile", "sdk/internal/seam"}, "a tool that tortures servers from outside; what it holds them to is written without them"},
+	{"engine/simulate", []string{"engine", "engine/...", "proto/...", "sdk", "sdk/profile", "sdk/internal/seam"}, "server, client and worker against each other, for tests"},
 	{"engine/simulate/memory", []string{"engine", "engine/ledger"}, "a store like the backends, for tests"},
 	{"engine/simulate/overlay", nil, "how code is changed for one build"},
 	{"engine/simulate/bugs", []string{"engine/simulate/overlay"}, "a tool that puts mistakes into the code and runs its tests"},
 	{"engine/simulate/replay", []string{"engine/simulate/overlay"}, "a tool that runs the simulation on a runtime without luck"},
-	{"engine/enginetest", []string{"engine", "engine/...", "proto/kagzi/v1"}, "the whole server, for tests"},
+	{"engine/enginetest", []string{"engine", "engine/...", "proto/..."}, "the whole server, for tests"},
 }
 
 // engineImports is all that the engine may pull in from elsewhere, but for the door, which needs gRPC.

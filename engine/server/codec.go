@@ -3,28 +3,21 @@ package server
 import (
 	"unicode/utf8"
 
-	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers the codec that lenientCodec wraps
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/proto/wire"
 )
 
 // lenientCodec lets a message that cannot be decoded (a string that is no UTF-8, a broken field) through with a mark on it, because
 // gRPC would answer INTERNAL before any interceptor sees the call. The interceptors find the mark and answer INVALID_ARGUMENT.
-type lenientCodec struct{}
+type lenientCodec struct{ wire.Codec }
 
-var protoCodec = encoding.GetCodecV2("proto")
-
-func (lenientCodec) Name() string { return "proto" }
-
-func (lenientCodec) Marshal(v any) (mem.BufferSlice, error) { return protoCodec.Marshal(v) }
-
-func (lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	err := protoCodec.Unmarshal(data, v)
+func (l lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	err := l.Codec.Unmarshal(data, v)
 	message, ok := v.(proto.Message)
 	if err == nil || !ok {
 		return err
