@@ -37,7 +37,7 @@ func backupBefore(ctx context.Context, c *conn, path string, pending []migration
 
 // dropOldest deletes all but the newest backups from before migrations. Other files stay, whatever they are called.
 func dropOldest(path string) error {
-	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Base(path)) + `\.before-[0-9]{4}-([0-9]{8}T[0-9]{6}Z)\.db$`)
+	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Base(path)) + `\.before-[0-9]{4}-([0-9]{8}T[0-9]{6}(?:\.[0-9]{6})?Z)\.db$`)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return err

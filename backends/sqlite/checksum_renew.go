@@ -112,7 +112,7 @@ func renew(ctx context.Context, c *conn, path string, size int64) (next string, 
 func (c *conn) fold(ctx context.Context) error {
 	return c.query(ctx, &checkpointTruncateSQL, func(r *row) error {
 		if r.num() != 0 {
-			return errors.New("another process has the database open; end it first")
+			return &engine.Error{Kind: engine.KindPrecondition, Message: "another process has the database open; end it first"}
 		}
 		return nil
 	})

@@ -611,6 +611,25 @@ func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
 	}
 }
 
+func TestNothingIsAcceptedWhileAnotherProgramReads(t *testing.T) {
+	path, _ := closedOne(t)
+	foreign(t, path, "update namespaces set display_name = 'mended'")
+	reader, err := connect(dsn(path) + "&" + uncheckedParam + "=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.close()
+	for _, statement := range []string{"begin", "select count(*) from namespaces"} {
+		if err := reader.query(t.Context(), &statement, func(*row) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign(t, path, "update namespaces set display_name = 'mended again'") // which stays in the log as long as that reads
+	if _, _, err := Accept(t.Context(), path); engine.KindOf(err) != engine.KindPrecondition || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("error = %v, want a refusal that says who is in the way", err)
+	}
+}
+
 func TestWhatContradictsItselfIsNotAccepted(t *testing.T) {
 	path, _ := closedOne(t)
 	foreign(t, path, "delete from payloads")

@@ -35,7 +35,7 @@ func schemaNumber(ctx context.Context, c *conn) (int, error) {
 }
 
 // migrate applies what is missing, in one transaction, and returns the schema's number. A file that holds rows is copied before.
-func migrate(ctx context.Context, c *conn, path string, keep bool) (int, error) {
+func migrate(ctx context.Context, c *conn, path string, o engine.OpenOptions) (int, error) {
 	list, err := migrations.List("sqlite")
 	if err != nil {
 		return 0, err
@@ -48,10 +48,16 @@ func migrate(ctx context.Context, c *conn, path string, keep bool) (int, error) 
 		return 0, newerSchema(number, len(list))
 	case number == len(list):
 		return number, nil
-	case keep:
+	case o.KeepSchema:
 		return 0, fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
 	}
 	if number > 0 {
+		size, err := c.size(ctx)
+		if err != nil {
+			return 0, err
+		}
+		o.Log.Info("bringing the schema up to date after a copy of the database, which may write all of it anew",
+			"schema", number, "newest", len(list), "size", bytesText(size))
 		if err := backupBefore(ctx, c, path, list[number:]); err != nil {
 			return 0, err
 		}

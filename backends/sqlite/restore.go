@@ -14,8 +14,8 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// ErrHoldsRows refuses to replace a database that somebody has used.
-var ErrHoldsRows = &engine.Error{Kind: engine.KindPrecondition,
+// errHoldsRows refuses to replace a database that somebody has used.
+var errHoldsRows = &engine.Error{Kind: engine.KindPrecondition,
 	Message: "the database that is to be filled holds rows already; --force replaces it and keeps its file, --dry-run tells what would be lost"}
 
 // Restore puts the backup p.File in the place of the database at path, which no server may have. The new file is made beside it, taken up
@@ -253,5 +253,5 @@ func keepAs(path, kept string) error {
 	return nil
 }
 
-// stamp is a moment as part of a file's name.
-func stamp(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
+// stamp is a moment as part of a file's name, so exact that who was killed and begins again finds another.
+func stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000000Z") }

@@ -33,7 +33,7 @@ func (r *restoring) compare(ctx context.Context) error {
 		used = true
 	}
 	if used && !r.p.Force && !r.p.DryRun {
-		return ErrHoldsRows
+		return errHoldsRows
 	}
 	return nil
 }

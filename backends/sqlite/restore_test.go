@@ -150,13 +150,13 @@ func TestRestore(t *testing.T) {
 		}
 		now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 		done := restoreInto(t, old.path, engine.RestoreParams{File: b.File, Force: true, Now: now})
-		if want := old.path + ".before-restore-20261122T100000Z"; done.Kept != want {
+		if want := old.path + ".before-restore-20261122T100000.000000Z"; done.Kept != want {
 			t.Fatalf("kept as %s, want %s", done.Kept, want)
 		}
 		if findings, err := Check(t.Context(), done.Kept); err != nil || len(findings) > 0 {
 			t.Errorf("what is kept: %v (%v), want it sound", findings, err)
 		}
-		want := []string{"kagzi.db", "kagzi.db.before-restore-20261122T100000Z", "kagzi.db.lock"}
+		want := []string{"kagzi.db", "kagzi.db.before-restore-20261122T100000.000000Z", "kagzi.db.lock"}
 		if got := names(t, filepath.Dir(old.path)); !slices.Equal(got, want) {
 			t.Errorf("files = %v, want %v", got, want)
 		}

@@ -102,11 +102,11 @@ func TestNoStatementOfAVerbScans(t *testing.T) {
 		"insert_run", "insert_related_run", "insert_input", "get_request", "get_external", "open_external", "requested", "claim_run", "insert_leases",
 		"get_key", "count_key", "gate_run", "first_gated", "wake_steps", "await_no_step", "get_lease", "complete_new_step", "get_latest_attempt",
 		"get_attempt", "get_attempt_of_lease", "update_step", "supersede_step", "retry_steps", "complete_run", "set_output",
-		"end_steps", "interrupt_steps", "save_run", "save_lease", "delete_lease", "heartbeat", "held_by", "get_run_state", "get_run", "get_runs",
+		"end_steps", "interrupt_steps", "save_run", "save_lease", "delete_lease", "heartbeat", "held_by", "held_to_free", "get_run_state", "get_run", "get_runs",
 		"list_waiting", "list_results", "list_child_steps", "next_of_group", "await_steps", "list_timed_out", "list_expiring", "list_prunable",
 		"next_signal", "get_signal", "list_unconsumed", "count_signals", "consume_signal", "open_retry", "open_children", "open_of",
 		"get_schedule", "get_schedule_by_name", "get_schedule_by_request", "due_schedules", "get_handler_queue",
-		"list_signals", "list_handlers", "list_retries", "list_schedules", "list_namespaces", "list_audit", "prune_signals", "prune_fires",
+		"list_signals", "list_handlers", "list_retries", "list_schedules", "list_namespaces", "list_audit", "prune_signals", "prune_fires", "prune_audit",
 	} {
 		text, ok := texts[name+".sql"]
 		if !ok {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,7 +129,15 @@ func TestUpgrade(t *testing.T) {
 
 func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 	path := databaseOf(t, 1)
-	openAt(t, path).Close()
+	var said bytes.Buffer
+	upgraded, err := Open(t.Context(), path, engine.OpenOptions{Log: slog.New(slog.NewTextHandler(&said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upgraded.Close()
+	if !strings.Contains(said.String(), "bringing the schema up to date") || !strings.Contains(said.String(), "schema=1") {
+		t.Errorf("the log says %q, want that the schema is brought up to date", said.String())
+	}
 	made, err := filepath.Glob(path + ".before-0002-*.db")
 	if err != nil || len(made) != 1 {
 		t.Fatalf("backups = %v (%v), want one", made, err)
@@ -144,6 +153,20 @@ func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 		t.Fatalf("the run that was at work is %s (%v), want it due again", run.Status, err)
 	}
 	expectSound(t, target)
+}
+
+func TestAnUpgradeThatWasKilledCanBeginAgainInTheSameSecond(t *testing.T) {
+	path := databaseOf(t, 1)
+	c, err := connectReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	for range 3 {
+		if err := backupBefore(t.Context(), c, path, migrationsOf(t)[1:]); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // countRuns looks without a store, which would migrate.

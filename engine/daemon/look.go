@@ -82,10 +82,32 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 	}
 	w := &Window{Database: description, listener: bufconn.Listen(windowBuffer), parts: newParts(), store: store}
 	srv := server.New(store, dispatch.New(store, log), server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true})
-	w.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, w.listener) })
+	w.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, besideListener{w.listener}) })
 	w.parts.start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Ring) })
 	return w, nil
 }
+
+// besideListener names where its callers are, for the audit log.
+type besideListener struct{ net.Listener }
+
+func (l besideListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return besideConn{conn}, nil
+}
+
+type besideConn struct{ net.Conn }
+
+func (besideConn) RemoteAddr() net.Addr { return besideAddr{} }
+
+// besideAddr is the address of who works on a database itself, without a server.
+type besideAddr struct{}
+
+func (besideAddr) Network() string { return "pipe" }
+
+func (besideAddr) String() string { return "beside the database" }
 
 // Dial makes a connection to the window.
 func (w *Window) Dial(ctx context.Context) (net.Conn, error) { return w.listener.DialContext(ctx) }

@@ -56,6 +56,15 @@ func makeKeys(t *testing.T, c Config, keys ...*kagziv1.Key) (secrets []string) {
 		}
 		secrets = append(secrets, made.Secret)
 	}
+	changes, err := admin.ListAuditEvents(t.Context(), &kagziv1.ListAuditEventsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range changes.Events {
+		if e.Peer != "beside the database" {
+			t.Errorf("a key was made from %q, want from beside the database", e.Peer)
+		}
+	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

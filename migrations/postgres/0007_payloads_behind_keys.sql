@@ -1,0 +1,1 @@
+-- Nothing changes here, where payloads stand apart from the rows, and keys in indexes of their own.
