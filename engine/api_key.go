@@ -66,12 +66,12 @@ func (k *APIKey) ServesQueue(name string) bool { return matchesAny(k.Queues, nam
 func (k *APIKey) ServesType(name string) bool { return matchesAny(k.Types, name) }
 
 func matchesAny(globs []string, name string) bool {
-	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool { return Glob(glob, name) })
+	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool { return matchesGlob(glob, name) })
 }
 
-// Glob says whether name is what pattern describes, in which * stands for any text, the empty one included. Its cost grows with the
+// matchesGlob says whether name is what pattern describes, in which * stands for any text, the empty one included. Its cost grows with the
 // product of both lengths at most.
-func Glob(pattern, name string) bool {
+func matchesGlob(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == name

@@ -87,13 +87,13 @@ func TestGlob(t *testing.T) {
 		{"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "abc", true}, {"a*b*c", "a-b-b-c", true}, {"a*b*c", "acb", false},
 		{"ab*ba", "aba", false}, {"*aab", "aaab", true}, {"*ab*ab", "ab", false}, {"a?", "ab", false}, {"[a]", "a", false}, {"a.c", "abc", false},
 	} {
-		if got := Glob(c.pattern, c.name); got != c.want {
-			t.Errorf("Glob(%q, %q) = %t, want %t", c.pattern, c.name, got, c.want)
+		if got := matchesGlob(c.pattern, c.name); got != c.want {
+			t.Errorf("matchesGlob(%q, %q) = %t, want %t", c.pattern, c.name, got, c.want)
 		}
 	}
 }
 
-// plainGlob is what Glob means, without a thought of speed.
+// plainGlob is what matchesGlob means, without a thought of speed.
 func plainGlob(pattern, name string) bool {
 	switch {
 	case pattern == "":
@@ -122,8 +122,8 @@ func TestGlobSaysTheSameAsItsPlainRule(t *testing.T) {
 	for range 50_000 {
 		pattern, name := draw("ab*", 7), draw("ab", 9) // few letters, so that much nearly matches
 		want := plainGlob(pattern, name)
-		if got := Glob(pattern, name); got != want {
-			t.Fatalf("KAGZI_TEST_SEED=%d: Glob(%q, %q) = %t, want %t", seed, pattern, name, got, want)
+		if got := matchesGlob(pattern, name); got != want {
+			t.Fatalf("KAGZI_TEST_SEED=%d: matchesGlob(%q, %q) = %t, want %t", seed, pattern, name, got, want)
 		}
 		if want {
 			matched++
@@ -136,7 +136,7 @@ func TestGlobSaysTheSameAsItsPlainRule(t *testing.T) {
 
 func TestGlobIsNotSlowedDownByManyStars(t *testing.T) {
 	pattern, name := strings.Repeat("*a", MaxName/2), strings.Repeat("a", MaxName-1)+"b"
-	if Glob(pattern, name) { // a search that goes back would take longer than the universe is old
+	if matchesGlob(pattern, name) { // a search that goes back would take longer than the universe is old
 		t.Errorf("%q ends as the pattern does, want no match", name)
 	}
 }

@@ -32,6 +32,8 @@ type Error struct {
 	SubjectID string    // the subject's id or name
 	Field     string    // the request's field, with KindInvalid and KindTooLarge
 	Status    RunStatus // of the run, where that explains the refusal; 0 otherwise
+
+	ContinuedAs ID // the run that goes on for one that has ended, where that explains the refusal
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -124,10 +126,14 @@ func LeaseLost(run ID, status RunStatus) error {
 		Message: "the lease of run " + run.String() + " is lost: the run is " + status.String()}
 }
 
-// RunEnded is the answer to a change of a run that has ended otherwise.
-func RunEnded(run ID, status RunStatus) error {
-	return &Error{Kind: KindPrecondition, Subject: "run", SubjectID: run.String(), Status: status,
-		Message: "run " + run.String() + " has already ended: it is " + status.String()}
+// RunEnded is the answer to a change of a run that has ended otherwise. It tells which run goes on for one that continued as new.
+func RunEnded(r *Run) error {
+	e := &Error{Kind: KindPrecondition, Subject: "run", SubjectID: r.ID.String(), Status: r.Status, ContinuedAs: r.ContinuedAs,
+		Message: "run " + r.ID.String() + " has already ended: it is " + r.Status.String()}
+	if !r.ContinuedAs.IsZero() {
+		e.Message += " and goes on as run " + r.ContinuedAs.String()
+	}
+	return e
 }
 
 // StepConflict is the answer to a second, different result for a step.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"strings"
 	"time"
@@ -9,16 +8,6 @@ import (
 
 // GlobalHandler is the workflow type that handles every failure of a namespace.
 const GlobalHandler = "__kagzi_failure_handler"
-
-// DerivedID is an id that follows from another: the one that belongs to the moment now, the id of and the word why. Stores use it
-// where a transaction makes rows that nobody could bring an id for.
-func DerivedID(now time.Time, of ID, why string) ID {
-	sum := sha256.Sum256(append(of[:], why...))
-	id := FirstID(now)
-	copy(id[8:], sum[:8])
-	id[8] = id[8]&0x3f | 0x80
-	return id
-}
 
 // failedEvent is the input of a failure handler: WorkflowFailedEvent of the wire, as JSON.
 type failedEvent struct {
@@ -66,7 +55,7 @@ func HandlerOf(run *Run, workflowType, queue string, global bool, now time.Time)
 	}}
 }
 
-// IsHandler says that the run handles a failure, so that its own has no handler (C28).
+// IsHandler says that the run handles a failure, so that its own has no handler.
 func (r *Run) IsHandler() bool { return !r.FailedRunID.IsZero() }
 
 func failedEventOf(run *Run) Payload {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -39,6 +40,16 @@ func FirstID(t time.Time) ID {
 		return ID{}
 	}
 	return idAt(uint64(t.UnixMilli())<<12, 0)
+}
+
+// DerivedID is an id that follows from another: the one that belongs to the moment now, the id of and the word why. Stores use it
+// where a transaction makes rows that nobody could bring an id for.
+func DerivedID(now time.Time, of ID, why string) ID {
+	sum := sha256.Sum256(append(of[:], why...))
+	id := FirstID(now)
+	copy(id[8:], sum[:8])
+	id[8] = id[8]&0x3f | 0x80
+	return id
 }
 
 func idAt(stamp, luck uint64) ID {

@@ -35,6 +35,8 @@ const (
 	FailureUnspecified FailureCode = 0
 	FailureTimeout     FailureCode = 8   // start_to_close or the run's own limit passed
 	FailureCancelled   FailureCode = 100 // the run was cancelled or terminated
+	FailureExhausted   FailureCode = 101 // a size or a count would pass its limit
+	FailureLeaseLost   FailureCode = 102 // only as code reports it
 	FailureCrashed     FailureCode = 103 // the worker was lost; only Kagzi itself records this one
 )
 
@@ -74,9 +76,9 @@ func (c FailureCode) String() string {
 		return "ERROR_CODE_" + names[c]
 	case c == FailureCancelled:
 		return "ERROR_CODE_CANCELLED"
-	case c == 101:
+	case c == FailureExhausted:
 		return "ERROR_CODE_RESOURCE_EXHAUSTED"
-	case c == 102:
+	case c == FailureLeaseLost:
 		return "ERROR_CODE_LEASE_LOST"
 	case c == FailureCrashed:
 		return "ERROR_CODE_CRASHED"

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What holds where nothing was said (spec: Defaults).
+// What holds where nothing was said.
 const (
 	DefaultAttempts        = 3
 	DefaultInitialInterval = time.Second

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"time"
 )
@@ -34,7 +35,7 @@ func AfterStepFailed(run, step *RetryPolicy, n int, f Failure, now time.Time, ro
 }
 
 // AfterRunFailed decides about a run whose code has now let n errors escape. A run is tried again only when its
-// starter gave it a policy (C25); failures of its steps do not count.
+// starter gave it a policy; failures of its steps do not count.
 func AfterRunFailed(run *RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
 	if run == nil {
 		return Verdict{}
@@ -86,7 +87,7 @@ func AfterLeaseLost(losses int, progressed bool, now time.Time) LossVerdict {
 // CrashedFailure ends a run that lost MaxLeaseLosses workers in a row.
 func CrashedFailure() Failure {
 	return Failure{Code: FailureCrashed, Type: "crashed", NonRetryable: true,
-		Message: "10 workers in a row were lost while they held this run, without a step recorded in between"}
+		Message: fmt.Sprintf("%d workers in a row were lost while they held this run, without a step recorded in between", MaxLeaseLosses)}
 }
 
 // InterruptedFailure marks an attempt that its worker never finished.
@@ -129,7 +130,7 @@ type Parked struct {
 // timers, limits and retries; now when what it awaits has happened, or when there is nothing to wait for.
 func Park(steps []Step, now time.Time) Parked {
 	due := Parked{Status: RunPending, AvailableAt: now}
-	if Satisfied(steps) {
+	if satisfied(steps) {
 		return due
 	}
 	var p Parked
@@ -159,8 +160,8 @@ func Park(steps []Step, now time.Time) Parked {
 	return p
 }
 
-// Satisfied says that something which the code awaits has happened: a step awaited by itself has ended, or all of a group.
-func Satisfied(steps []Step) bool {
+// satisfied says that something which the code awaits has happened: a step awaited by itself has ended, or all of a group.
+func satisfied(steps []Step) bool {
 	open := map[int64]bool{}
 	for _, s := range steps {
 		if s.Awaited > 1 && s.Open() {

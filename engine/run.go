@@ -155,9 +155,9 @@ type Timeouts struct {
 type ExternalIDReuse uint8
 
 const (
-	ReuseAfterEnd ExternalIDReuse = iota // an active run is returned; after its end the id is free again
-	ReuseNever                           // any retained run is returned, the newest one
-	ReuseReject                          // an active run makes the start fail with ErrExists
+	ReuseWhenEnded ExternalIDReuse = iota // an active run is returned; after its end the id is free again
+	ReuseNever                            // any retained run is returned, the newest one
+	ReuseReject                           // an active run makes the start fail with ErrExists
 )
 
 // StartRun is one run to be made. ID and CreatedAt are the caller's; AvailableAt is now or later. Fields that only a later life

@@ -9,7 +9,7 @@ import (
 // the same contract as tests.
 //
 // Each method is one transaction: it happens whole or not at all, and when it returns nil the change is on disk and
-// survives a power cut (but see Claim). Methods may be called from any goroutine and may be repeated blindly: a repetition has no second
+// survives a power cut (but see Claim and OfflineWorker). Methods may be called from any goroutine and may be repeated blindly: a repetition has no second
 // effect, and the answer that its comment says. A Store is told the time, the ids and the luck; it invents none of them, so
 // two backends that are given the same calls hold the same rows. Times are kept as UTC with microseconds, text is
 // compared and ordered byte by byte.

@@ -92,10 +92,11 @@ type TriggerScheduleParams struct {
 
 // Namespaces is the boundaries between users.
 type Namespaces interface {
-	// CreateNamespace makes one that nothing has used yet; taken is ErrExists, unless it stands exactly so, which is fine
-	// again.
+	// CreateNamespace makes one that nothing has used yet, and rings RingNamespace; taken is ErrExists, unless it stands exactly so, which is
+	// fine again. RingAll, too, when it has a retention of its own.
 	CreateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
-	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included, and rings RingAll.
+	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included, and rings RingNamespace; RingAll, too, when
+	// it is enabled again or has another retention.
 	// p.Namespace.UpdatedAt is that of what was read; another one is ErrConflict, unless the namespace stands exactly so already.
 	// Unset: whatever stands is replaced. ErrNotFound.
 	UpdateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)

@@ -10,7 +10,8 @@ type Upkeep interface {
 	// LiveWorkers is every worker that is not OFFLINE, with when it was heard from.
 	LiveWorkers(ctx context.Context) ([]LiveWorker, error)
 	// FreeLost frees, as AfterLeaseLost says, the runs of workers taken OFFLINE as lost whose own Timeouts.Heartbeat is over by
-	// now. It returns how many, and when the next will be (zero: none).
+	// now, and with no loss counted what workers still hold that are OFFLINE for another reason, because OfflineWorker did not come to its end. It
+	// frees some hundred at most, and returns how many, and when the next is to be freed (zero: none).
 	FreeLost(ctx context.Context, now time.Time) (int, time.Time, error)
 	// TimeoutSteps fails attempts that are RUNNING with TimeoutAt <= p.Now as FailStep would with StepTimedOutFailure and Hold:
 	// with a retry the attempt is PENDING until RetryAt, the run's lease is over and the run is parked; without, the attempt is
@@ -26,12 +27,13 @@ type Upkeep interface {
 	// first and then by id, at most limit, with their inputs left out; and when the next of the others fires (zero: none).
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, time.Time, error)
 	// Prune deletes runs of p.Namespace that ended with p.Status before p.Before, with everything of theirs, oldest first, at
-	// most p.Limit, and fewer where these have very many rows, but one at least. A run stays that is Pinned, or that an open run refers to (its child, parent, handler, retry or
-	// continuation), or that is the child of an open run. It returns how many; 0: there is none, or another server is at them.
+	// most p.Limit, and fewer where these have very many rows, but one at least. A run stays that is Pinned, or that an open run
+	// refers to (its child, parent, handler, retry or continuation), or that is the child of an open run. It returns how many; 0:
+	// there is none, or another server is at them.
 	Prune(ctx context.Context, p PruneParams) (int, error)
-	// PruneRecords deletes workers that went OFFLINE before p.Workers and records of fired ticks from before p.Fires, at most
-	// p.Limit of each.
-	PruneRecords(ctx context.Context, p PruneRecordsParams) error
+	// PruneRecords deletes workers that went OFFLINE before p.Workers, records of fired ticks from before p.Fires, and audit events whose ids were
+	// made before p.Audit, oldest first, at most p.Limit of each. more says that it came to that limit, so that there may be others.
+	PruneRecords(ctx context.Context, p PruneRecordsParams) (more bool, err error)
 }
 
 // EndExpiredParams bounds one sweep.
@@ -67,5 +69,6 @@ type PruneParams struct {
 type PruneRecordsParams struct {
 	Workers time.Time
 	Fires   time.Time
+	Audit   time.Time // whole milliseconds, as ids have them
 	Limit   int
 }

@@ -30,7 +30,8 @@ type Workers interface {
 	// heartbeat is not yet over keeps its lease (FreeLost comes for it), and nothing happens at all when the worker was heard
 	// from after HeardAt (the second look failed). It returns how many runs were freed. OFFLINE already is fine (0 freed);
 	// unknown is WorkerNotFound. With an AuditID, a worker that was not OFFLINE leaves the AuditEvent "ForceOfflineWorker" in the same
-	// transaction.
+	// transaction. The runs of one that holds very many are freed in several, the first of which takes it off: whatever the others do not come to,
+	// because of an error or the end of the process, FreeLost comes for, and a worker of that instance that comes back meanwhile keeps.
 	OfflineWorker(ctx context.Context, p OfflineWorkerParams) (int, error)
 }
 

@@ -113,7 +113,7 @@ func ChildFailure(child *Run) Failure {
 
 // ChildTooLarge is what a parent is told of a child whose output it has no room for.
 func ChildTooLarge(child *Run) Failure {
-	return Failure{Code: 101, Type: "too_large", NonRetryable: true,
+	return Failure{Code: FailureExhausted, Type: "too_large", NonRetryable: true,
 		Message:  fmt.Sprintf("the output of child run %s would take this run past %d bytes", child.ID, MaxRunBytes),
 		Metadata: map[string]string{"child_run_id": child.ID.String(), "child_status": child.Status.String()}}
 }

@@ -40,10 +40,10 @@ func firstRune(s string) rune {
 	return r
 }
 
-// CheckNamespace refuses what is no namespace: 1 to 63 lower-case letters, digits and hyphens.
+// CheckNamespace refuses what is no namespace: 1 to MaxNamespace lower-case letters, digits and hyphens.
 func CheckNamespace(field, name string) error {
-	if name == "" || len(name) > 63 {
-		return Invalid(field, "must have 1 to 63 characters, got %d", len(name))
+	if name == "" || len(name) > MaxNamespace {
+		return Invalid(field, "must have 1 to %d characters, got %d", MaxNamespace, len(name))
 	}
 	for i := range len(name) {
 		if c := name[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {

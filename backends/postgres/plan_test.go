@@ -131,7 +131,7 @@ func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *te
 }
 
 // inOrder are those that walk along an index, as far as they are asked to.
-var inOrder = map[string]bool{"list_expiring": true, "list_timed_out": true, "due_schedules": true}
+var inOrder = map[string]bool{"list_expiring": true, "list_timed_out": true, "due_schedules": true, "list_left_behind": true}
 
 // firstColumns are those that the indexes begin with, by index.
 func firstColumns(t *testing.T, conn *pgx.Conn) map[string]string {
@@ -203,8 +203,8 @@ var indexOf = map[string]string{
 	"next_of_group": "steps_open", "list_waiting": "steps_awaited", "list_child_steps": "steps_child", "open_children": "runs_parent",
 	"list_due": "runs_claim", "claim_chosen": "steps_awaited", "count_keys": "leases_key", "count_queue": "leases_slot",
 	"open_of": "runs_schedule_open", "open_retry": "runs_retried", "list_retried": "runs_retried", "next_signal": "signals_waiting",
-	"get_signal": "signals_id", "count_signals": "signals_waiting", "prune_fires": "fires_old", "list_timed_out": "steps_timeout",
-	"requested": "runs_request", "open_external": "runs_external_active", "held_by": "leases_worker",
+	"get_signal": "signals_id", "count_signals": "signals_waiting", "prune_fires": "fires_old", "prune_audit": "audit_pkey", "list_timed_out": "steps_timeout",
+	"requested": "runs_request", "open_external": "runs_external_active", "held_by": "leases_worker", "held_to_free": "leases_worker", "list_left_behind": "leases_worker",
 	"lock_beating": "workers_pkey", "heartbeats": "workers_pkey",
 }
 
@@ -234,6 +234,7 @@ func hotStatements(t *testing.T) map[string]planned {
 	}
 	for name, a := range map[string]args{
 		"get_run_state": runs, "get_lease": runs, "held_by": {"worker_ids": workers},
+		"held_to_free": {"worker_id": "w1", "heard_at": now, "now": now, "limit": 100}, "list_left_behind": {"limit": 101},
 		"list_due": merge(meet, args{"heads": 10, "starved_since": now}), "gate_runs": merge(runs, args{"now": now}),
 		"lock_beating": {"worker_ids": workers},
 		"heartbeats":   {"worker_ids": workers, "active": []int64{1, 2}, "completed": []int64{1, 2}, "failed": []int64{1, 2}, "stats": workers, "now": []int64{now, now}},
@@ -243,6 +244,7 @@ func hotStatements(t *testing.T) map[string]planned {
 		"list_prunable": {"namespace": "default", "status": 4, "before": now, "limit": 100}, "list_retried": runs,
 		"prune_steps": runs, "prune_signals": runs, "prune_payload": runs, "prune_tags": runs, "prune_requests": runs, "prune_receipts": runs,
 		"prune_run": runs, "prune_fires": {"before": now, "limit": 100},
+		"prune_audit":   {"before": id[0], "limit": 100},
 		"open_children": run, "open_retry": run, "open_of": {"schedule_id": "s", "but": id[0]},
 		"open_external": {"namespace": "default", "external_id": "e"}, "requested": {"namespace": "default", "request_id": "r"},
 		"get_external": {"namespace": "default", "external_id": "e", "never": true},

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"slices"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -88,16 +89,30 @@ var pruneWorkersSQL string
 //go:embed sql/prune_fires.sql
 var pruneFiresSQL string
 
-// PruneRecords deletes what is left of workers and ticks.
-func (s *Store) PruneRecords(_ context.Context, p engine.PruneRecordsParams) error {
-	_, err := write(s, "delete old records", func(t *tx) (none struct{}, err error) {
-		if !p.Workers.IsZero() {
-			err = t.queue(pruneWorkersSQL, args{"before": micros(engine.Micros(p.Workers)), "limit": p.Limit})
+//go:embed sql/prune_audit.sql
+var pruneAuditSQL string
+
+// PruneRecords deletes what is left of workers, ticks and changes.
+func (s *Store) PruneRecords(_ context.Context, p engine.PruneRecordsParams) (bool, error) {
+	return write(s, "delete old records", func(t *tx) (more bool, err error) {
+		for _, kind := range []struct {
+			statement string
+			before    time.Time
+			bound     any
+		}{
+			{pruneWorkersSQL, p.Workers, micros(engine.Micros(p.Workers))},
+			{pruneFiresSQL, p.Fires, micros(engine.Micros(p.Fires))},
+			{pruneAuditSQL, p.Audit, [16]byte(engine.FirstID(p.Audit))},
+		} {
+			if kind.before.IsZero() {
+				continue
+			}
+			n := 0
+			if _, err := t.found(kind.statement, args{"before": kind.bound, "limit": p.Limit}, &n); err != nil {
+				return false, err
+			}
+			more = more || n == p.Limit
 		}
-		if err == nil && !p.Fires.IsZero() {
-			err = t.queue(pruneFiresSQL, args{"before": micros(engine.Micros(p.Fires)), "limit": p.Limit})
-		}
-		return none, err
+		return more, nil
 	})
-	return err
 }

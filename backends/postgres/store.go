@@ -1,5 +1,21 @@
-// Package postgres keeps Kagzi's runs, steps and workers in PostgreSQL 14 or later; several servers may share one database.
-// Concurrent calls are gathered into one transaction; what must be seen by other servers is rung with NOTIFY, outside of it.
+// Package postgres keeps runs, steps and workers in PostgreSQL 14 or later; several servers may share one database. It fills
+// engine.Store, whose comments are the contract; the statements are in sql/, one a file, beside their twins of the SQLite backend.
+//
+// The calls that are made most are gathered into one transaction, of one round trip (write.go), and so are heartbeats (beats.go); any other
+// has a transaction of its own (tx.go), which is repeated when a rival was in its way. What other servers must hear of is rung with NOTIFY,
+// outside of it (listen.go). Reads have connections of their own.
+//
+// Files that both backends have say the same of their databases, and are to be read side by side. By subject:
+//
+//   - The verbs: those of package ledger (verbs.go), over the rows of a transaction (tx_*.go); and with statements of their own, because
+//     they are called most, starts (runs.go, start_columns.go), claims (work.go, gate.go, floors.go, hands.go), results of steps
+//     (steps.go), ends of runs (finish.go) and the register of workers (workers.go).
+//   - What the store remembers of rows that hardly ever change: known.go.
+//   - Reading: views*.go, counts.go, circumstances.go, loads.go, all through rows.go.
+//   - The life of a database: migrate.go, prune.go, check.go, restore.go, copy.go, standing.go.
+//
+// Only here: the address, its connections and what a pooler before the database takes away (connect.go, pooler.go, statement.go), and the
+// database's clock (clock.go).
 package postgres
 
 import (

@@ -138,12 +138,30 @@ func (t *tx) HeldBy(worker string) ([]engine.ID, error) {
 	return t.still(ids, func(r *ledger.Run) bool { return r.Holder == worker && !r.Token.IsZero() })
 }
 
-// still locks runs and leaves out those of which it is true no longer.
-func (t *tx) still(ids []engine.ID, true func(r *ledger.Run) bool) ([]engine.ID, error) {
+//go:embed sql/held_to_free.sql
+var heldToFreeSQL string
+
+// heldToFree is as HeldBy, but the first only, and without those that outlive the worker's loss. full says that there may be more.
+func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []engine.ID, full bool, err error) {
+	var heard time.Time
+	if p.Reason == engine.OfflineLost {
+		heard = w.LastHeartbeatAt
+	}
+	ids, err = t.ids(heldToFreeSQL, args{"worker_id": w.ID, "heard_at": microsOrNull(heard), "now": micros(p.Now), "limit": ledger.FreedAtOnce})
+	if err != nil {
+		return nil, false, err
+	}
+	full = len(ids) == ledger.FreedAtOnce
+	ids, err = t.still(ids, func(r *ledger.Run) bool { return r.Holder == w.ID && !r.Token.IsZero() })
+	return ids, full, err
+}
+
+// still locks runs and leaves out those for which the condition holds no longer.
+func (t *tx) still(ids []engine.ID, holds func(r *ledger.Run) bool) ([]engine.ID, error) {
 	if err := t.prepare(ids); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(ids, func(id engine.ID) bool { return t.loaded[id] == nil || !true(t.loaded[id]) }), nil
+	return slices.DeleteFunc(ids, func(id engine.ID) bool { return t.loaded[id] == nil || !holds(t.loaded[id]) }), nil
 }
 
 //go:embed sql/get_payloads.sql
@@ -238,53 +256,56 @@ func (t *tx) Expired(now time.Time, limit int) (expired []engine.ID, next time.T
 	return expired, next, err
 }
 
-//go:embed sql/list_held_past_heartbeat.sql
-var listHeldPastHeartbeatSQL string
+//go:embed sql/list_left_behind.sql
+var listLeftBehindSQL string
 
 //go:embed sql/lock_workers.sql
 var lockWorkersSQL string
 
-// pastHeartbeat is a lease that a lost worker still has, until its run's own heartbeat timeout is over.
-type pastHeartbeat struct {
-	run    engine.ID
+// leftBehind is a lease that an OFFLINE worker still has.
+type leftBehind struct {
+	ledger.Left
 	worker string
-	until  time.Time
+	freeAt time.Time
 }
 
-func (t *tx) listPastHeartbeat() ([]pastHeartbeat, error) {
-	return collect(t, listHeldPastHeartbeatSQL, args{}, func(row pgx.CollectableRow) (l pastHeartbeat, err error) {
-		err = row.Scan(idOf(&l.run), &l.worker, timeOf(&l.until))
+func (t *tx) listLeftBehind(limit int) ([]leftBehind, error) {
+	return collect(t, listLeftBehindSQL, args{"limit": limit}, func(row pgx.CollectableRow) (l leftBehind, err error) {
+		err = row.Scan(idOf(&l.RunID), &l.worker, &l.Lost, timeOf(&l.freeAt))
 		return l, err
 	})
 }
 
-// HeldPastHeartbeat locks the workers, who might come back, then the runs, and looks again.
-func (t *tx) HeldPastHeartbeat(now time.Time) (over []engine.ID, next time.Time, err error) {
-	held, err := t.listPastHeartbeat()
+// LeftBehind locks the workers, who might come back, then the runs, and looks again.
+func (t *tx) LeftBehind(now time.Time, limit int) (left []ledger.Left, next time.Time, err error) {
+	held, err := t.listLeftBehind(limit + 1)
 	if err != nil {
 		return nil, next, err
 	}
+	var ids []engine.ID
 	var workers []string
 	for _, l := range held {
 		switch {
-		case !l.until.After(now):
-			over, workers = append(over, l.run), append(workers, l.worker)
-		case next.IsZero() || l.until.Before(next):
-			next = l.until
+		case !l.freeAt.After(now) && len(ids) < limit:
+			ids, workers = append(ids, l.RunID), append(workers, l.worker)
+		case next.IsZero():
+			next = l.freeAt
 		}
 	}
-	if len(over) == 0 {
+	if len(ids) == 0 {
 		return nil, next, nil
 	}
 	if err := t.queue(lockWorkersSQL, args{"worker_ids": workers}); err != nil {
 		return nil, next, err
 	}
-	if err := t.prepare(over); err != nil {
+	if err := t.prepare(ids); err != nil {
 		return nil, next, err
 	}
-	held, err = t.listPastHeartbeat()
-	over = slices.DeleteFunc(over, func(id engine.ID) bool {
-		return !slices.ContainsFunc(held, func(l pastHeartbeat) bool { return l.run == id && !l.until.After(now) })
-	})
-	return over, next, err
+	held, err = t.listLeftBehind(limit + 1)
+	for _, l := range held {
+		if slices.Contains(ids, l.RunID) && !l.freeAt.After(now) {
+			left = append(left, l.Left)
+		}
+	}
+	return left, next, err
 }

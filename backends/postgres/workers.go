@@ -210,36 +210,60 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 //go:embed sql/offline_worker.sql
 var offlineWorkerSQL string
 
-// OfflineWorker takes the worker off and frees what it held.
+// OfflineWorker takes the worker off and frees what it held, a portion after the other.
 func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (int, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	return write(s, "take a worker off", func(t *tx) (int, error) { return t.offlineWorker(&p) })
+	part, err := write(s, "take a worker off", func(t *tx) (portion, error) { return t.offlineWorker(&p) })
+	freed := part.freed
+	for part.full && err == nil {
+		part, err = write(s, "free the runs of a worker that was taken off", func(t *tx) (portion, error) {
+			w, err := t.oneWorker(lockWorkerSQL, args{"worker_id": p.WorkerID})
+			if err != nil || !ledger.TakenOffBy(w, &p) {
+				return portion{}, err
+			}
+			return t.freeHeld(w, &p)
+		})
+		if err != nil {
+			s.bell.ring([]engine.Ring{{Kind: engine.RingAll}}) // for FreeLost
+		}
+		freed += part.freed
+	}
+	return freed, err
 }
 
-func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (freed int, err error) {
+// portion is how many runs of a worker's were freed, and whether there may be more.
+type portion struct {
+	freed int
+	full  bool
+}
+
+func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
 	w, err := t.oneWorker(lockWorkerSQL, args{"worker_id": p.WorkerID})
-	lost := p.Reason == engine.OfflineLost
 	switch {
 	case err != nil:
-		return 0, err
+		return portion{}, err
 	case w == nil:
-		return 0, engine.WorkerNotFound(p.WorkerID)
-	case w.Status == engine.WorkerOffline, lost && w.LastHeartbeatAt.After(p.HeardAt):
-		return 0, nil
+		return portion{}, engine.WorkerNotFound(p.WorkerID)
+	case w.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && w.LastHeartbeatAt.After(p.HeardAt):
+		return portion{}, nil
 	}
 	if err := t.queue(offlineWorkerSQL, args{"worker_id": p.WorkerID, "reason": int16(p.Reason), "now": micros(p.Now)}); err != nil {
-		return 0, err
+		return portion{}, err
 	}
 	if err := ledger.OfflineAsked(t, w, p); err != nil {
-		return 0, err
-	}
-	held, err := t.HeldBy(p.WorkerID)
-	if err != nil {
-		return 0, err
+		return portion{}, err
 	}
 	t.ringWorker(p.WorkerID)
-	if lost {
-		return ledger.LoseRuns(t, held, w.LastHeartbeatAt, p.Now)
+	return t.freeHeld(w, p)
+}
+
+// freeHeld frees the first that the worker, which is locked, holds.
+func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (part portion, err error) {
+	ids, full, err := t.heldToFree(w, p)
+	if err != nil {
+		return portion{}, err
 	}
-	return len(held), ledger.FreeRuns(t, held, p.Now)
+	part.full = full
+	part.freed, err = ledger.FreeHeld(t, w, ids, p)
+	return part, err
 }

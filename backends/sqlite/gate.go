@@ -7,8 +7,8 @@ import (
 // maxGated is how many runs without a free slot of their concurrency key one transaction sorts out, about.
 const maxGated = 1000
 
-// key is a concurrency key of a workflow type.
-type key struct{ kind, name string }
+// concurrencyKey is a key of a workflow type.
+type concurrencyKey struct{ kind, name string }
 
 //go:embed sql/get_key.sql
 var getKeySQL string
@@ -22,7 +22,7 @@ var gateRunSQL string
 // slot takes a slot of the run's concurrency key; where none is free, the run leaves its lane until one is. Only the writer takes
 // and frees slots, so what it has counted holds until the end of the claim.
 func (c *claim) slot(run *candidate) (bool, error) {
-	k := key{kind: run.lane.kind}
+	k := concurrencyKey{kind: run.lane.kind}
 	limit := 0
 	err := c.query(&getKeySQL, func(r *row) error {
 		k.name, limit = r.text(), int(r.num())
@@ -42,7 +42,7 @@ func (c *claim) slot(run *candidate) (bool, error) {
 		used++
 	}
 	if c.keys == nil {
-		c.keys = map[key]int{}
+		c.keys = map[concurrencyKey]int{}
 	}
 	c.keys[k] = used
 	if free {
@@ -56,7 +56,7 @@ func (c *claim) slot(run *candidate) (bool, error) {
 }
 
 // holders counts the leases of a key.
-func (c *claim) holders(k key) (n int, err error) {
+func (c *claim) holders(k concurrencyKey) (n int, err error) {
 	err = c.query(&countKeySQL, func(r *row) error {
 		n = int(r.num())
 		return nil

@@ -80,6 +80,26 @@ func working(t *testing.T) *Store {
 	return s
 }
 
+func TestAClaimThatIsAnsweredBeforeItIsDurableCountsAsOneCommit(t *testing.T) {
+	s := working(t)
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, s)
+	before := s.CommitSizes()
+	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
+		Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
+	})
+	if err != nil || len(claimed.Tasks) != 1 {
+		t.Fatalf("claimed %d runs (%v), want 1", len(claimed.Tasks), err)
+	}
+	settle(t, s)
+	after := s.CommitSizes()
+	if commits, writes := after.Commits-before.Commits, after.Writes-before.Writes; commits != writes {
+		t.Errorf("%d commits for %d writes one after the other, want one for each", commits, writes)
+	}
+}
+
 func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	s := working(t)
 	w := waitersOf(s, "w")

@@ -72,21 +72,30 @@ var pruneWorkersSQL string
 //go:embed sql/prune_fires.sql
 var pruneFiresSQL string
 
-// PruneRecords deletes what no run needs.
-func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) error {
-	_, err := write(ctx, s, "PruneRecords", 0, func(t *tx) (none struct{}, err error) {
-		if err := t.pruneBefore(&pruneWorkersSQL, p.Workers, p.Limit); err != nil {
-			return none, err
-		}
-		return none, t.pruneBefore(&pruneFiresSQL, p.Fires, p.Limit)
-	})
-	return err
-}
+//go:embed sql/prune_audit.sql
+var pruneAuditSQL string
 
-func (t *tx) pruneBefore(statement *string, before time.Time, limit int) error {
-	if before.IsZero() {
-		return nil
-	}
-	_, err := t.exec(statement, instant("before", engine.Micros(before)), num("limit", limit))
-	return err
+// PruneRecords deletes what no run needs.
+func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
+	return write(ctx, s, "PruneRecords", 0, func(t *tx) (more bool, err error) {
+		for _, kind := range []struct {
+			statement *string
+			before    time.Time
+			bound     arg
+		}{
+			{&pruneWorkersSQL, p.Workers, instant("before", engine.Micros(p.Workers))},
+			{&pruneFiresSQL, p.Fires, instant("before", engine.Micros(p.Fires))},
+			{&pruneAuditSQL, p.Audit, idArg("before", engine.FirstID(p.Audit))},
+		} {
+			if kind.before.IsZero() {
+				continue
+			}
+			n, err := t.exec(kind.statement, kind.bound, num("limit", p.Limit))
+			if err != nil {
+				return false, err
+			}
+			more = more || int(n) == p.Limit
+		}
+		return more, nil
+	})
 }

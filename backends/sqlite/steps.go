@@ -27,7 +27,11 @@ func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (
 //go:embed sql/complete_new_step.sql
 var completeNewStepSQL string
 
-// completeNewStep is the fast path. Where it does not apply, nothing is written.
+//go:embed sql/has_begun.sql
+var hasBegunSQL string
+
+// completeNewStep is the fast path. Where it does not apply, nothing is written. The insert meets a first attempt alone, which a step that came along
+// from another run need not have; so whoever has no plain lease looks before.
 func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Step, bool, error) {
 	step := engine.Step{
 		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
@@ -39,6 +43,12 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 	lease, err := t.lease(p.Lease)
 	if err != nil || lease == nil || lease.steps >= engine.MaxSteps || lease.bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Step{}, false, err
+	}
+	if lease.steps > 0 && !lease.plain {
+		begun, err := t.session.found(&hasBegunSQL, func(*row) error { return nil }, idArg("run_id", p.Lease.RunID), text("name", p.Step.Name))
+		if err != nil || begun {
+			return engine.Step{}, false, err
+		}
 	}
 	step.Sequence, step.WorkerID = lease.steps+1, lease.worker
 	made, err := t.direct(&completeNewStepSQL, idArg("step_id", p.ID), idArg("run_id", p.Lease.RunID), text("name", p.Step.Name),

@@ -2,9 +2,22 @@
 // statements are in sql/, one a file, beside their twins of the Postgres backend.
 //
 // One goroutine writes: it carries out all calls that wait in one transaction and commits once (write.go); another makes that durable
-// and answers, while the next transaction is at work (syncer.go). Reads go to a small
-// pool of connections that cannot write, each method on one snapshot. A lock on a file beside the database keeps a second
-// process out, since the bell and the writer know of this one only.
+// and answers, while the next transaction is at work (syncer.go). Reads go to a small pool of connections that cannot write, each
+// method on one snapshot. A lock on a file beside the database keeps a second process out, since the bell and the writer know of this
+// one only.
+//
+// Files that both backends have say the same of their databases, and are to be read side by side. By subject:
+//
+//   - The verbs: those of package ledger (verbs.go), over the rows of a transaction (tx_*.go); and with statements of their own, because
+//     they are called most, starts (runs.go), claims (work.go, gate.go, hands.go, tasks.go), results of steps (steps.go), ends of runs
+//     (finish.go) and the register of workers (workers.go).
+//   - What the writer remembers of the rows, so that it need not look: known.go, tally.go, fresh.go.
+//   - Reading: views*.go, page.go, counts.go, circumstances.go, loads.go, all through read.go and rows.go.
+//   - The life of a file: migrate.go, prune.go, room.go, footing.go, check.go, backup*.go, restore*.go, copy.go, standing.go.
+//
+// Only here, between the store and SQLite's library: connections and statements (conn.go, handle.go, page_cache.go); the write-ahead log,
+// lengthened, gathered, synced and folded for speed (log_ahead.go, log_gather.go, sync_*.go, fold.go); checksums of pages and of the log
+// (checksum*.go, underlying.go); and looking at a file that another process serves (looking*.go).
 package sqlite
 
 import (
@@ -79,10 +92,8 @@ func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error
 
 // openUpTo is Open; a file of that size at most is written anew when it has no checksums.
 func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest int64) (*Store, error) {
-	s := &Store{
-		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), readers: make(chan *conn, readerCount),
-		closed: make(chan struct{}), fatal: make(chan struct{}),
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	s := &Store{log: o.Log, readers: make(chan *conn, readerCount), closed: make(chan struct{}), fatal: make(chan struct{})}
 	if o.ReadOnly {
 		if err := s.openLooking(ctx, path); err != nil {
 			return nil, err
@@ -195,7 +206,7 @@ func prepareSchema(ctx context.Context, c *conn, path string, o engine.OpenOptio
 	if err = refuseMoved(ctx, c); err != nil {
 		return "", 0, err
 	}
-	number, err = migrate(ctx, c, path, o.KeepSchema)
+	number, err = migrate(ctx, c, path, o)
 	return version, number, err
 }
 

@@ -60,7 +60,9 @@ func (s *syncer) finish(c *commit) {
 		c.rings = nil
 	} else {
 		s.store.trouble.Store(nil)
-		s.store.commits.Add(len(c.calls))
+		if len(c.calls) > 0 { // they were counted when they were answered, where that was before
+			s.store.commits.Add(len(c.calls))
+		}
 		s.store.unsynced.Store(nil)
 	}
 	close(c.durable)

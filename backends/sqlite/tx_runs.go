@@ -163,18 +163,35 @@ func (t *tx) Expired(now time.Time, limit int) (ids []engine.ID, next time.Time,
 	return ids, next, err
 }
 
-//go:embed sql/list_held_past_heartbeat.sql
-var listHeldPastHeartbeatSQL string
+//go:embed sql/list_left_behind.sql
+var listLeftBehindSQL string
 
-func (t *tx) HeldPastHeartbeat(now time.Time) (ids []engine.ID, next time.Time, err error) {
-	err = t.query(&listHeldPastHeartbeatSQL, func(r *row) error {
-		switch id, at := r.id(), r.time(); {
-		case !at.After(now):
-			ids = append(ids, id)
-		case next.IsZero() || at.Before(next):
+func (t *tx) LeftBehind(now time.Time, limit int) (left []ledger.Left, next time.Time, err error) {
+	err = t.query(&listLeftBehindSQL, func(r *row) error {
+		l := ledger.Left{RunID: r.id(), Lost: r.flag()}
+		switch at := r.time(); {
+		case !at.After(now) && len(left) < limit:
+			left = append(left, l)
+		case next.IsZero():
 			next = at
 		}
 		return nil
-	})
-	return ids, next, err
+	}, num("limit", limit+1))
+	return left, next, err
+}
+
+//go:embed sql/held_to_free.sql
+var heldToFreeSQL string
+
+// heldToFree is the first that the worker holds, those that outlive its loss left out.
+func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []engine.ID, err error) {
+	var heard time.Time
+	if p.Reason == engine.OfflineLost {
+		heard = w.LastHeartbeatAt
+	}
+	err = t.query(&heldToFreeSQL, func(r *row) error {
+		ids = append(ids, r.id())
+		return nil
+	}, text("worker_id", w.ID), instant("heard_at", heard), instant("now", p.Now), num("limit", ledger.FreedAtOnce))
+	return ids, err
 }

@@ -45,13 +45,13 @@ func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) 
 type claim struct {
 	*tx
 	p          *engine.ClaimParams
-	grants     []engine.Grant // of workers that are ONLINE
-	lanes      []lane         // whose runs they could take
-	taken      []taken        // by the grants, in their order
-	leased     int            // of these: they have their leases
-	keys       map[key]int    // slots of concurrency keys in use
-	gated      int            // runs that were found to wait for a slot
-	unfinished bool           // so many that the rest is for another transaction
+	grants     []engine.Grant         // of workers that are ONLINE
+	lanes      []lane                 // whose runs they could take
+	taken      []taken                // by the grants, in their order
+	leased     int                    // of these: they have their leases
+	keys       map[concurrencyKey]int // slots of concurrency keys in use
+	gated      int                    // runs that were found to wait for a slot
+	unfinished bool                   // so many that the rest is for another transaction
 	out        engine.Claimed
 }
 
@@ -217,13 +217,17 @@ func (c *claim) choose(due []candidate) (again bool, err error) {
 	return false, nil
 }
 
-// free is how many more runs the grants and the queue's limit allow.
+// free is how many more runs the grants and the queue's limit allow. What runs is counted before anything is taken: a run that was taken just now
+// may have no lease yet.
 func (c *claim) free(due int) (int, error) {
 	free := len(c.grants) - len(c.taken)
-	if due == 0 || c.p.QueueLimit == 0 {
+	if due == 0 || c.p.QueueLimit == 0 && len(c.p.TypeLimits) == 0 {
 		return free, nil
 	}
 	running, err := c.running("")
+	if c.p.QueueLimit == 0 {
+		return free, err
+	}
 	return min(free, max(c.p.QueueLimit-running, 0)), err
 }
 

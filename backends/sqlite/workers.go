@@ -190,34 +190,50 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 //go:embed sql/offline_worker.sql
 var offlineWorkerSQL string
 
-// OfflineWorker takes the worker off and frees what it held.
+// OfflineWorker takes the worker off and frees what it held, a portion after the other.
 func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	return write(ctx, s, "OfflineWorker", 0, func(t *tx) (freed int, err error) {
-		w, err := t.Worker(p.WorkerID)
-		lost := p.Reason == engine.OfflineLost
-		switch {
-		case err != nil:
-			return 0, err
-		case w == nil:
-			return 0, engine.WorkerNotFound(p.WorkerID)
-		case w.Status == engine.WorkerOffline, lost && w.LastHeartbeatAt.After(p.HeardAt):
-			return 0, nil
+	freed, err := write(ctx, s, "OfflineWorker", 0, func(t *tx) (int, error) { return t.offlineWorker(&p) })
+	for n := freed; n == ledger.FreedAtOnce && err == nil; freed += n {
+		n, err = write(ctx, s, "OfflineWorker", 0, func(t *tx) (int, error) {
+			w, err := t.Worker(p.WorkerID)
+			if err != nil || !ledger.TakenOffBy(w, &p) {
+				return 0, err
+			}
+			return t.freeHeld(w, &p)
+		})
+		if err != nil {
+			s.bell.Ring([]engine.Ring{{Kind: engine.RingAll}}) // for FreeLost
 		}
-		if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
-			return 0, err
-		}
-		if err := ledger.OfflineAsked(t, w, &p); err != nil {
-			return 0, err
-		}
-		t.ringWorker(p.WorkerID)
-		runs, err := t.HeldBy(p.WorkerID)
-		switch {
-		case err != nil:
-			return 0, err
-		case lost:
-			return ledger.LoseRuns(t, runs, w.LastHeartbeatAt, p.Now) // FreeLost comes for the others
-		}
-		return len(runs), ledger.FreeRuns(t, runs, p.Now)
-	})
+	}
+	return freed, err
+}
+
+func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (freed int, err error) {
+	w, err := t.Worker(p.WorkerID)
+	switch {
+	case err != nil:
+		return 0, err
+	case w == nil:
+		return 0, engine.WorkerNotFound(p.WorkerID)
+	case w.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && w.LastHeartbeatAt.After(p.HeardAt):
+		return 0, nil
+	}
+	if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
+		return 0, err
+	}
+	if err := ledger.OfflineAsked(t, w, p); err != nil {
+		return 0, err
+	}
+	t.ringWorker(p.WorkerID)
+	return t.freeHeld(w, p)
+}
+
+// freeHeld frees the first that the worker holds.
+func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (int, error) {
+	ids, err := t.heldToFree(w, p)
+	if err != nil {
+		return 0, err
+	}
+	return ledger.FreeHeld(t, w, ids, p)
 }

@@ -48,7 +48,7 @@ type call struct {
 	verb     string
 	size     int         // bytes of payloads, about
 	harmless bool        // a power cut may undo it after the answer
-	then     func(error) // hears what came of it, once, before the caller is answered or after he has given up; nil: nobody does
+	then     func(error) // hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
 	do       func(*tx) error
 	turn     *engine.Turn // nil: it stands behind nothing
 	err      error
@@ -124,7 +124,7 @@ func (t *tx) ringEnd(id engine.ID, ending *engine.Ending) {
 	t.Ring(engine.Ring{Kind: engine.RingEnd, ID: id, Ending: ending})
 }
 
-// ringStarted rings for a run that was just started, as though it were taken: left finds out.
+// ringStarted rings for a run that was just started, as though it were Taken; at the end of the transaction left says whether it is.
 func (t *tx) ringStarted(run *engine.Run) {
 	t.unclaimed[run.ID] = queueKey{run.Namespace, run.Queue}
 	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: run.Namespace, Name: run.Queue, Taken: true})
@@ -236,7 +236,9 @@ func (w *writer) run() {
 				return
 			}
 		}
-		runtime.Gosched() // who is about to call joins this commit, and the sync before it begins; where there is neither, this costs nothing
+		// Let those run who are about to call, so that they join this commit, and the syncer begin with the one before. Where nobody waits
+		// to run this costs nothing.
+		runtime.Gosched()
 		w.group, w.size = append(w.group[:0], first), first.size
 		w.gather()
 		w.carryOut(true)
@@ -316,7 +318,9 @@ func (w *writer) carryOut(open bool) {
 	case c.log == 0:
 		w.handOver(c)
 		w.syncer.finish(c) // it is at nothing else
-	case w.harmless(): // it is answered at once, and on disk before the next one is written all the same: a log has one commit that was cut short
+	case w.harmless():
+		// It is answered at once. It is on disk before the next one is written all the same, for only the last commit of a log may be cut
+		// short by a crash (checksum_log.go).
 		rest := newCommit()
 		rest.log, c.log = c.log, 0
 		w.handOver(c)
@@ -361,9 +365,9 @@ var commitSQL string
 //go:embed sql/rollback.sql
 var rollbackSQL string
 
-// commit carries the calls out and ends the transaction, which may have to be made durable still. alone says that a call failed after it had written and that nothing of
-// the group has happened; the calls are then to be carried out one by one. An error means likewise that nothing has
-// happened, or that nobody will find it. A call that was refused has its err.
+// commit carries the calls out and ends the transaction, which may have to be made durable still. alone says that a call failed after it
+// had written and that nothing of the group has happened; the calls are then to be carried out one by one. An error means likewise
+// that nothing has happened, or that nobody will find it. A call that was refused has its err.
 func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	t := &w.tx
 	if failure := w.store.failure.Load(); failure != nil {

@@ -286,7 +286,7 @@ var bellCases = []testCase{
 	{"who is rung sees the change", func(s *stage) {
 		e := s.listen()
 		s.worker("w1")
-		for i := range 20 {
+		for i := range 200 {
 			own := fmt.Sprintf("queue-%d", i) // a late ring for the last one must not be taken for this one
 			r := s.newRun(inQueue(own))
 			seen := make(chan error, 1)

@@ -93,6 +93,26 @@ var bellAroundCases = []testCase{
 		s.must(err, "EnableNamespace")
 		e.hears("its being let go on", engine.Ring{Kind: engine.RingAll})
 	}},
+	{"a namespace that gets another retention rings all, for somebody may wait for what is to be deleted", func(s *stage) {
+		e := s.listen()
+		p := engine.NamespaceParams{
+			Namespace: engine.Namespace{Name: "made", Enabled: true, Retention: time.Hour}, Method: "CreateNamespace", By: somebody, AuditID: s.id(), Now: s.now,
+		}
+		_, err := s.store.CreateNamespace(s.ctx, p)
+		s.must(err, "CreateNamespace")
+		e.hears("creation", engine.Ring{Kind: engine.RingAll})
+		for _, change := range []func(*engine.Namespace){
+			func(n *engine.Namespace) { n.Retention = time.Minute },
+			func(n *engine.Namespace) { n.Keep = map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour} },
+		} {
+			e.forget()
+			change(&p.Namespace)
+			p.Method, p.AuditID = "UpdateNamespace", s.id()
+			_, err = s.store.UpdateNamespace(s.ctx, p)
+			s.must(err, "UpdateNamespace")
+			e.hears("update", engine.Ring{Kind: engine.RingAll})
+		}
+	}},
 	{"what leaves a schedule as it is does not ring it", func(s *stage) {
 		e := s.listen()
 		plan, mark := s.plan(), s.plan()

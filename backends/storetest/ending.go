@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -160,6 +161,23 @@ var continueCases = []testCase{
 		found, err := s.store.GetRunByExternalID(s.ctx, space, "loop")
 		s.must(err, "GetRunByExternalID")
 		equal(s, "run of the external id", found.ID, next.ID)
+	}},
+	{"whoever signals or steers the run that has ended is told which one goes on", func(s *stage) {
+		l := s.held()
+		next := s.newRun()
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.now}), "CompleteRun")
+		for verb, refused := range map[string]func() error{
+			"SignalRun": func() error { _, err := s.trySignal(l.RunID, "stop", "now"); return err },
+			"CancelRun": func() error { _, err := s.store.CancelRun(s.ctx, s.endParams(l.RunID, "why")); return err },
+			"PauseRun":  func() error { _, err := s.store.PauseRun(s.ctx, s.steer(l.RunID, "why")); return err },
+		} {
+			err := refused()
+			s.refused(err, engine.ErrPrecondition, verb)
+			s.explained(err, engine.RunCompleted, verb)
+			if e, ok := errors.AsType[*engine.Error](err); ok {
+				equal(s, verb+": continued as", e.ContinuedAs, next.ID)
+			}
+		}
 	}},
 	{"what the next run names of its own holds for it", func(s *stage) {
 		l := s.held(tagged("customer", "x"), withPriority(7), withPolicy(engine.RetryPolicy{MaximumAttempts: 4}))

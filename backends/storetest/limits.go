@@ -114,6 +114,15 @@ var limitsCases = []testCase{
 		equal(s, "of a", count["a"], 1)
 		equal(s, "of b", count["b"], 3)
 	}},
+	{"what the first claim under a limit took before it came to the type that is limited counts from then on", func(s *stage) {
+		s.worker("w1")
+		s.start(ofType("b"), withPriority(9))
+		s.release(s.claimLimited(1).Tasks[0].Lease, false)
+		s.start(ofType("a"))
+		equal(s, "tasks under a type's limit", len(s.claimLimited(2, typeLimit("a", 2)).Tasks), 2)
+		s.start()
+		equal(s, "tasks at the queue's limit", len(s.claimLimited(1, queueLimit(2)).Tasks), 0)
+	}},
 	{"a claim is limited only when grants are left over although runs are due", func(s *stage) {
 		s.worker("w1")
 		equal(s, "on an empty queue", s.claimLimited(1, queueLimit(1)).Limited, false)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -185,6 +186,44 @@ var lostCases = []testCase{
 		equal(s, "leases of the heir", len(s.heldBy("w1")), 0)
 		_, err := s.tryComplete(l, "pay", "late")
 		s.lost(err, engine.RunPending, "CompleteStep")
+	}},
+	{"a worker that holds very many is rid of them in portions, each a commit of its own", func(s *stage) {
+		const many = 250
+		for _, reason := range []engine.OfflineReason{engine.OfflineLost, engine.OfflineForced, engine.OfflineDeregistered} {
+			s.worker("w1")
+			s.holdMany("w1", many)
+			before, _ := s.commits()
+			equal(s, "freed", s.offline("w1", reason), many)
+			if c, known := s.commits(); known && c-before < 3 {
+				s.Fatalf("commits for %d runs of a worker = %d, want several", many, c-before)
+			}
+			equal(s, "leases", len(s.heldBy("w1")), 0)
+			equal(s, "freed again", s.offline("w1", reason), 0)
+			equal(s, "claimed by another", len(s.claimedIDs(s.worker(fmt.Sprintf("heir-%d", reason)), many+1)), many)
+		}
+	}},
+	{"runs that outlive a lost worker in great numbers are freed in portions, and keep none of the others from it", func(s *stage) {
+		const many = 250
+		s.worker("w1")
+		s.holdMany("w1", many, withTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
+		s.holdMany("w1", many)
+		heard := s.now
+		s.pass(time.Minute)
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), many)
+		s.now = heard.Add(time.Hour)
+		for left := many; left > 0; {
+			n, next, err := s.store.FreeLost(s.ctx, s.now)
+			s.must(err, "FreeLost")
+			if n == 0 || n == many {
+				s.Fatalf("FreeLost freed %d of %d, want a portion", n, many)
+			}
+			if left -= n; left > 0 {
+				s.sameTime("next", next, s.now)
+			} else {
+				s.sameTime("next", next, time.Time{})
+			}
+		}
+		equal(s, "leases", len(s.heldBy("w1")), 0)
 	}},
 	{"losing one worker leaves the others alone", func(s *stage) {
 		s.held()

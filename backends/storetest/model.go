@@ -104,7 +104,7 @@ func (m *model) end(p engine.EndRunParams, status engine.RunStatus) string {
 	case r.Status == status:
 		return fmt.Sprint(engine.RunEnd{Status: status})
 	case r.Status.Ended():
-		return errText(engine.RunEnded(p.RunID, r.Status))
+		return errText(engine.RunEnded(&r.Run))
 	}
 	r.Error = ptr(engine.EndedByFailure(status, p.Reason))
 	m.over(r, status, p.Now)

@@ -72,12 +72,12 @@ func closing(policy engine.ParentClose) func(*engine.StartRun) {
 	return func(r *engine.StartRun) { r.ParentClose = policy }
 }
 
-// childWorker is a worker that serves nothing but children.
-func (s *stage) childWorker() string {
+// childWorker registers a worker that serves nothing but children.
+func (s *stage) childWorker() {
 	s.Helper()
 	w := s.newWorker("nurse")
 	w.Types = []string{"child"}
-	return s.register(w, true).ID
+	s.register(w, true)
 }
 
 // claimChild hands the next due child to its worker, which must be this one.

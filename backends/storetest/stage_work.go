@@ -70,6 +70,26 @@ func (s *stage) held(changes ...func(*engine.StartRun)) engine.Lease {
 	return task.Lease
 }
 
+// holdMany is n new runs in the hands of a worker.
+func (s *stage) holdMany(worker string, n int, changes ...func(*engine.StartRun)) {
+	s.Helper()
+	runs := make([]engine.StartRun, n)
+	for i := range runs {
+		runs[i] = s.newRun(changes...)
+	}
+	s.startAll(runs...)
+	equal(s, "claimed runs", len(s.claimedIDs(worker, n)), n)
+}
+
+// commits is how many the store has made, if it says so.
+func (s *stage) commits() (n uint64, known bool) {
+	c, known := s.store.(engine.Commits)
+	if known {
+		n = c.CommitSizes().Commits
+	}
+	return n, known
+}
+
 func named(name string) engine.StepRef { return engine.StepRef{Name: name} }
 
 func (s *stage) tryBegin(l engine.Lease, name string, changes ...func(*engine.BeginStepParams)) (engine.Begun, error) {

@@ -91,7 +91,7 @@ var startCases = []testCase{
 		}
 	}},
 	{"an active external id returns its run", func(s *stage) {
-		for _, reuse := range []engine.ExternalIDReuse{engine.ReuseAfterEnd, engine.ReuseNever} {
+		for _, reuse := range []engine.ExternalIDReuse{engine.ReuseWhenEnded, engine.ReuseNever} {
 			ext := []string{"a", "b", "c"}[reuse]
 			first := s.start(withExternal(ext), withReuse(reuse))
 			again := s.started(s.newRun(withExternal(ext), withReuse(reuse)))
@@ -114,7 +114,7 @@ var startCases = []testCase{
 		}
 	}},
 	{"after the end an external id is free again", func(s *stage) {
-		for _, reuse := range []engine.ExternalIDReuse{engine.ReuseAfterEnd, engine.ReuseReject} {
+		for _, reuse := range []engine.ExternalIDReuse{engine.ReuseWhenEnded, engine.ReuseReject} {
 			first := s.start(withExternal("ext"))
 			s.cancel(first)
 			second := s.started(s.newRun(withExternal("ext"), withReuse(reuse)))

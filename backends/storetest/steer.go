@@ -155,6 +155,23 @@ var repairCases = []testCase{
 			s.Fatalf("a retry from a step that was never begun succeeded")
 		}
 	}},
+	{"a result that a retry kept is not recorded again, whatever attempt it was", func(s *stage) {
+		l := s.held()
+		s.begin(l, "pay")
+		s.now = s.fail(l, "pay", "no money").RetryAt
+		l = s.claim("w1").Lease
+		s.begin(l, "pay")
+		s.complete(l, "pay", "paid")
+		s.failRun(l, "no")
+		s.retry(l.RunID)
+		l = s.claim("w1").Lease
+		s.complete(l, "ship", "sent")
+		_, err := s.tryComplete(l, "pay", "paid twice")
+		s.refused(err, engine.ErrConflict, "CompleteStep")
+		equal(s, "attempts", len(s.attempts(l.RunID, "pay")), 1)
+		s.payload("output", s.step(l.RunID, "pay").Output, text("paid"))
+		equal(s, "steps of the run", s.run(l.RunID).Steps, 2)
+	}},
 	{"a restart keeps nothing and may have another input", func(s *stage) {
 		run := s.failed("a")
 		other := text("other")
@@ -337,6 +354,28 @@ var repairCases = []testCase{
 		task := s.claim("w1")
 		equal(s, "status", task.History[0].Status, engine.StepFailed)
 		s.failure("error", task.History[0].Error, f)
+	}},
+	{"a timer that was made to fail is set anew when its run is tried again", func(s *stage) {
+		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}))
+		s.sleep(l, "nap", time.Hour)
+		s.pause(l.RunID)
+		f := boom("it takes too long")
+		_, err := s.store.OverrideStep(s.ctx, engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "nap", Failure: &f})
+		s.must(err, "OverrideStep")
+		s.resume(l.RunID)
+		at := s.failRun(s.claim("w1").Lease, "no").RetryAt
+		equal(s, "status", s.step(l.RunID, "nap").Status, engine.StepPending)
+		s.now = at
+		l = s.claim("w1").Lease
+		s.now = at.Add(-time.Microsecond)
+		s.refused(s.trySleep(l, "nap", time.Hour), engine.ErrPrecondition, "Sleep before the step is to be tried again")
+		s.now = at
+		s.sleep(l, "nap", time.Hour)
+		s.parked(l.RunID, "timer:nap", at.Add(time.Hour))
+		equal(s, "attempt", s.step(l.RunID, "nap").Attempt, 3)
+		s.sleep(l, "nap", time.Hour)
+		s.pass(time.Hour)
+		equal(s, "status of the timer", s.claim("w1").History[0].Status, engine.StepCompleted)
 	}},
 	{"a run that is at work cannot be overridden", func(s *stage) {
 		l := s.held()

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -207,6 +209,58 @@ var upkeepCases = []testCase{
 		equal(s, "status", s.workerState("online").Status, engine.WorkerOnline)
 		equal(s, "status", s.workerState("recent").Status, engine.WorkerOffline)
 	}},
+	{"audit events of long ago are forgotten, oldest first, so many at a time, in every namespace and in none", func(s *stage) {
+		note := func(namespace, subject string) {
+			s.Helper()
+			e := engine.AuditEvent{ID: s.id(), At: s.now, Method: "CancelWorkflow", Namespace: namespace, Subject: "run", SubjectID: subject, Outcome: "PERMISSION_DENIED"}
+			s.must(s.store.NoteRefusal(s.ctx, e), "NoteRefusal")
+		}
+		left := func(want ...string) {
+			s.Helper()
+			var got []string
+			for _, namespace := range []string{space, "other", ""} {
+				events, _, err := s.store.ListAudit(s.ctx, engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
+				s.must(err, "ListAudit")
+				for _, e := range events {
+					got = append(got, e.SubjectID)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				s.Fatalf("audit events = %q, want %q", got, want)
+			}
+		}
+		s.now = s.now.Truncate(time.Millisecond)
+		begun := s.now
+		for i, namespace := range []string{"other", space, "", space, space} {
+			note(namespace, fmt.Sprint(i))
+			s.pass(time.Second)
+		}
+		equal(s, "more", s.pruneRecords(engine.PruneRecordsParams{Workers: s.now, Fires: s.now, Limit: 2}), false)
+		left("0", "1", "2", "3", "4")
+		before := engine.PruneRecordsParams{Audit: begun.Add(3 * time.Second), Limit: 2}
+		equal(s, "more", s.pruneRecords(before), true)
+		left("2", "3", "4")
+		equal(s, "more", s.pruneRecords(before), false)
+		left("3", "4")
+		equal(s, "more", s.pruneRecords(before), false)
+		left("3", "4")
+		before.Audit = begun.Add(3*time.Second + time.Millisecond)
+		equal(s, "more", s.pruneRecords(before), false)
+		left("4")
+	}},
+	{"old workers are more than a sweep takes", func(s *stage) {
+		for _, id := range []string{"a", "b", "c"} {
+			s.worker(id)
+			s.offline(id, engine.OfflineDeregistered)
+		}
+		s.pass(time.Hour)
+		p := engine.PruneRecordsParams{Workers: s.now, Limit: 2}
+		equal(s, "more", s.pruneRecords(p), true)
+		equal(s, "more", s.pruneRecords(p), false)
+		_, err := s.store.GetWorker(s.ctx, "c")
+		s.refused(err, engine.ErrNotFound, "GetWorker")
+	}},
 	{"live workers are those that are not OFFLINE, of all namespaces", func(s *stage) {
 		s.worker("a")
 		s.pass(time.Second)
@@ -230,6 +284,13 @@ var upkeepCases = []testCase{
 	}},
 }
 
+func (s *stage) pruneRecords(p engine.PruneRecordsParams) (more bool) {
+	s.Helper()
+	more, err := s.store.PruneRecords(s.ctx, p)
+	s.must(err, "PruneRecords")
+	return more
+}
+
 func (s *stage) prune(before time.Time, limit int) int {
 	s.Helper()
 	n, err := pruneAll(s.ctx, s.store, before, limit)
@@ -247,7 +308,7 @@ func pruneAll(ctx context.Context, store engine.Store, before time.Time, limit i
 		n += deleted
 	}
 	if err == nil {
-		err = store.PruneRecords(ctx, engine.PruneRecordsParams{Workers: before, Limit: limit})
+		_, err = store.PruneRecords(ctx, engine.PruneRecordsParams{Workers: before, Limit: limit})
 	}
 	return n, err
 }

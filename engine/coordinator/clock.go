@@ -40,6 +40,7 @@ func (c *Coordinator) checkClock() {
 		return
 	}
 	clear(c.sightings)
+	c.round = round{} // what was due by the clock before may not be by this one
 	c.dueNow(now)
 	// A clock that is wrong now may soon be right again, before it costs anybody's runs.
 	c.prune.due = now.Add(pruneEvery)

@@ -27,7 +27,7 @@ type store interface {
 	FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error)
 	ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error)
 	Prune(ctx context.Context, p engine.PruneParams) (int, error)
-	PruneRecords(ctx context.Context, p engine.PruneRecordsParams) error
+	PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error)
 	Health(ctx context.Context) error
 	Now() time.Time
 }
@@ -39,6 +39,7 @@ type Options struct {
 	WorkerLease       time.Duration // how long a worker may be silent; 0: 30 s
 	HeartbeatInterval time.Duration // how often workers beat; 0: 10 s
 	Retention         time.Duration // how long ended runs are kept where their namespace does not say; 0: for good
+	AuditRetention    time.Duration // how long audit events are kept; 0: for good
 	CatchupRate       int           // missed ticks that fire in a second, over all schedules; 0: 100
 	// Net is how often everything is looked at although nobody rang, for stores whose rings can be lost on the way from
 	// another server; 0: never.
@@ -106,6 +107,8 @@ type Coordinator struct {
 	duties    []*duty // all of them, in the order in which they are done when several are due
 	sightings map[string]sighting
 	backlogs  map[engine.ID]backlog
+	round     round
+	unable    map[engine.ID]time.Time // schedules that could not fire, and until when they are left alone, by the monotonic clock
 	catchup   allowance
 	begun     time.Time // when Run began to listen, by the store's clock
 	clock     clock
@@ -117,7 +120,7 @@ type rings struct{ all, worker, timer bool }
 // New makes a coordinator of s.
 func New(s store, o Options) *Coordinator {
 	c := &Coordinator{store: s, options: o.withDefaults(), bell: make(chan struct{}, 1),
-		sightings: map[string]sighting{}, backlogs: map[engine.ID]backlog{}}
+		sightings: map[string]sighting{}, backlogs: map[engine.ID]backlog{}, unable: map[engine.ID]time.Time{}}
 	c.catchup.rate = float64(c.options.CatchupRate)
 	c.log = c.options.Log
 	c.net = &duty{name: "look at everything", run: c.lookAtEverything}
@@ -227,6 +230,9 @@ func (c *Coordinator) heed() {
 		if c.prune.due.IsZero() {
 			c.prune.hasten(now, mono, pruneEvery) // a namespace may have got a retention of its own
 		}
+	}
+	if rung.all || rung.timer {
+		c.round.noLaterThan(now) // one that is under way was begun before
 	}
 	if rung.timer {
 		for _, d := range []*duty{c.timeouts, c.expiry, c.schedules} {

@@ -427,6 +427,31 @@ func TestANamespaceWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
 	})
 }
 
+func TestAnOutcomeWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+		f.set(func() { f.old, f.heavy = 250, "default CANCELLED" })
+		pass(61 * time.Second)
+		tried := map[engine.RunStatus]int{}
+		f.set(func() {
+			for _, p := range f.pruned {
+				tried[p.Status]++
+			}
+		})
+		for _, status := range outcomes {
+			if status != engine.RunCancelled && tried[status] == 0 {
+				t.Errorf("%s runs were not deleted", status)
+			}
+		}
+		pass(time.Minute)
+		if n := f.oldRuns(); n != 0 {
+			t.Errorf("%d old runs are left, want none", n)
+		}
+		if !strings.Contains(log.String(), "CANCELLED") {
+			t.Errorf("log = %s, want it to name the outcome", log)
+		}
+	})
+}
+
 func TestADutyThatFailsWhileTheStoreIsWellLetsLostWorkersBeFound(t *testing.T) {
 	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.heavy, f.spaces = "a", slices.Insert(f.spaces, 0, engine.Namespace{Name: "a"}) })
@@ -462,6 +487,32 @@ func TestANamespaceAndAnOutcomeHaveARetentionOfTheirOwn(t *testing.T) {
 				t.Errorf("%s runs are kept for %v, want %v", key, got[key], want)
 			}
 		}
+	})
+}
+
+func TestOldRecordsAreDeletedEachInItsTimeInBatches(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour, AuditRetention: 9600 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.changes = 250 })
+		pass(61 * time.Second)
+		f.set(func() {
+			if len(f.records) != 3 || f.changes != 0 {
+				t.Fatalf("%d sweeps and %d audit events left, want 3 and none", len(f.records), f.changes)
+			}
+			now := f.now().Add(-time.Second)
+			p := f.records[0]
+			if now.Sub(p.Workers) != 720*time.Hour || now.Sub(p.Fires) != 720*time.Hour || now.Sub(p.Audit) != 9600*time.Hour {
+				t.Errorf("sweep = %+v, want workers and ticks of 720h ago and audit events of 9600h ago", p)
+			}
+		})
+	})
+	story(t, Options{AuditRetention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.changes = 1 })
+		pass(61 * time.Second)
+		f.set(func() {
+			if len(f.records) != 1 || !f.records[0].Workers.IsZero() || !f.records[0].Fires.IsZero() || f.changes != 0 || len(f.pruned) != 0 {
+				t.Errorf("sweeps = %+v, want one that deletes audit events only", f.records)
+			}
+		})
 	})
 }
 

@@ -17,30 +17,33 @@ import (
 
 // fakeStore is a register of workers and a list of timers, in memory. Its time is the bubble's, and can be set.
 type fakeStore struct {
-	mu      sync.Mutex
-	ring    func(engine.Ring)
-	offset  time.Duration
-	outage  bool
-	slow    time.Duration // how long each call takes
-	workers map[string]time.Time
-	offline map[string]time.Time // when each was taken off
-	heavy   string               // the worker, or the namespace, that the store takes too long for
-	steps   []time.Time          // when attempts time out
-	ended   []time.Time          // of the steps: when they did
-	locked  bool                 // another server is at the steps
-	runs    []time.Time          // when leases of lost workers end that outlive them
-	freed   []time.Time
-	old     int         // COMPLETED runs of "default" to delete
-	atOnce  int         // of them, how many a call deletes; 0: as many as are wanted
-	expire  []time.Time // when runs expire
-	bad     []time.Time // of the steps and runs, those that the store cannot cope with
-	expired []time.Time
-	pruned  []engine.PruneParams
-	spaces  []engine.Namespace
-	plans   map[engine.ID]*engine.Schedule
-	fired   []fire
-	stale   bool // another server has fired first
-	calls   map[string]int
+	mu       sync.Mutex
+	ring     func(engine.Ring)
+	offset   time.Duration
+	outage   bool
+	slow     time.Duration // how long each call takes
+	workers  map[string]time.Time
+	offline  map[string]time.Time // when each was taken off
+	heavy    string               // the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
+	steps    []time.Time          // when attempts time out
+	ended    []time.Time          // of the steps: when they did
+	locked   bool                 // another server is at the steps
+	runs     []time.Time          // when leases of lost workers end that outlive them
+	freed    []time.Time
+	old      int         // COMPLETED runs of "default" to delete
+	atOnce   int         // of them, how many a call deletes; 0: as many as are wanted
+	expire   []time.Time // when runs expire
+	bad      []time.Time // of the steps and runs, those that the store cannot cope with
+	expired  []time.Time
+	pruned   []engine.PruneParams
+	records  []engine.PruneRecordsParams
+	changes  int // audit events to delete
+	spaces   []engine.Namespace
+	plans    map[engine.ID]*engine.Schedule
+	fired    []fire
+	stale    bool // another server has fired first
+	overlaps bool // the run of an earlier tick is active, and ticks are skipped
+	calls    map[string]int
 }
 
 // fire is one run that a schedule started.
@@ -158,7 +161,7 @@ func (f *fakeStore) Prune(_ context.Context, p engine.PruneParams) (int, error) 
 	if err := f.enter("Prune"); err != nil {
 		return 0, err
 	}
-	if p.Namespace == f.heavy {
+	if p.Namespace == f.heavy || p.Namespace+" "+p.Status.String() == f.heavy {
 		return 0, engine.ErrUnavailable
 	}
 	f.pruned = append(f.pruned, p)
@@ -170,9 +173,18 @@ func (f *fakeStore) Prune(_ context.Context, p engine.PruneParams) (int, error) 
 	return n, nil
 }
 
-func (f *fakeStore) PruneRecords(context.Context, engine.PruneRecordsParams) error {
+func (f *fakeStore) PruneRecords(_ context.Context, p engine.PruneRecordsParams) (bool, error) {
 	defer f.mu.Unlock()
-	return f.enter("PruneRecords")
+	if err := f.enter("PruneRecords"); err != nil {
+		return false, err
+	}
+	f.records = append(f.records, p)
+	n := min(f.changes, p.Limit)
+	if p.Audit.IsZero() {
+		n = 0
+	}
+	f.changes -= n
+	return n == p.Limit, nil
 }
 
 func (f *fakeStore) ListNamespaces(_ context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
@@ -221,6 +233,9 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 	if err := f.enter("FireSchedule"); err != nil {
 		return engine.Fired{}, err
 	}
+	if p.ScheduleID.String() == f.heavy {
+		return engine.Fired{}, engine.ErrUnavailable
+	}
 	s := f.plans[p.ScheduleID]
 	if f.stale || s == nil || s.Revision != p.Revision || !s.NextFireAt.Equal(p.Expect) {
 		return engine.Fired{Stale: true}, nil
@@ -230,6 +245,9 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 	}
 	s.NextFireAt, s.Broken = p.Next, p.Broken
 	s.Skipped += p.Skipped
+	if f.overlaps {
+		return engine.Fired{Skipped: p.Skipped + int64(len(p.Ticks))}, nil
+	}
 	return engine.Fired{Runs: len(p.Ticks), Skipped: p.Skipped}, nil
 }
 

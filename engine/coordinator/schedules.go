@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,8 +11,10 @@ import (
 )
 
 const (
-	// dueSchedules is how many schedules a turn looks at; those beyond wait for the next look, which is at once.
+	// dueSchedules is how many schedules a look finds; those beyond wait for the next look, which is at once.
 	dueSchedules = 10_000
+	// firePortion is how long schedules fire until the other duties have their turn.
+	firePortion = 100 * time.Millisecond
 	// firesAtOnce is how many runs one transaction starts.
 	firesAtOnce = 100
 	// catchupGap is the pause when the rate of catching up holds ticks back.
@@ -44,46 +47,77 @@ func (a *allowance) take(now time.Time, want int) int {
 	return n
 }
 
-// fireSchedules fires what is due, the schedule whose tick is oldest first. A schedule that cannot fire stops none of the others.
+// round is the schedules that were found due together and have not had their turn, and when the next of the others is due.
+type round struct {
+	due  []engine.Schedule
+	next time.Time
+}
+
+// noLaterThan has the next look at schedules come no later.
+func (r *round) noLaterThan(t time.Time) {
+	if r.next.IsZero() || t.Before(r.next) {
+		r.next = t
+	}
+}
+
+// fireSchedules fires what is due, the schedule whose tick is oldest first, a portion at a time: between these the other duties come. A schedule
+// that cannot fire while the store is well is tried again after the interval, and keeps no other.
 func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Time, error) {
-	due, next, err := c.store.DueSchedules(ctx, now, dueSchedules)
-	if err != nil {
-		return time.Time{}, err
-	}
-	soon := func(t time.Time) {
-		if next.IsZero() || t.Before(next) {
-			next = t
-		}
-	}
-	if len(due) == dueSchedules {
-		soon(now.Add(catchupGap))
-	}
-	for i := range due {
-		s := &due[i]
-		params, late := c.decide(s, now)
-		if params == nil {
-			soon(now.Add(catchupGap))
-			continue
-		}
-		fired, err := c.store.FireSchedule(ctx, *params)
-		if err != nil && (ctx.Err() != nil || engine.KindOf(err) == engine.KindUnavailable) {
+	if len(c.round.due) == 0 {
+		due, next, err := c.store.DueSchedules(ctx, now, dueSchedules)
+		if err != nil {
 			return time.Time{}, err
 		}
-		if err == nil && !fired.Stale {
-			c.options.Observer.ScheduleFired(s, fired, late, c.lateness(params, late))
-		}
-		c.logFired(s, params, fired, late, err)
-		switch {
-		case err != nil:
-			soon(now.Add(c.options.Interval))
-		case params.Broken != "" || params.Next.IsZero():
-		case params.Next.After(now):
-			soon(params.Next)
-		default:
-			soon(now.Add(catchupGap))
+		c.round = round{due, next}
+		maps.DeleteFunc(c.unable, func(_ engine.ID, until time.Time) bool { return time.Until(until) <= 0 })
+		if len(due) == dueSchedules {
+			c.round.noLaterThan(now.Add(catchupGap))
 		}
 	}
-	return next, nil
+	for begun := time.Now(); len(c.round.due) > 0; {
+		s := &c.round.due[0]
+		c.round.due = c.round.due[1:]
+		if err := c.fire(ctx, s, now); err != nil {
+			c.round = round{}
+			return time.Time{}, err
+		}
+		if len(c.round.due) > 0 && time.Since(begun) >= firePortion {
+			return now, nil
+		}
+	}
+	return c.round.next, nil
+}
+
+// fire fires a schedule that was found due. An error means that the others cannot either.
+func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Time) error {
+	if until, unable := c.unable[s.ID]; unable {
+		c.round.noLaterThan(now.Add(time.Until(until)))
+		return nil
+	}
+	params, late := c.decide(s, now)
+	if params == nil {
+		c.round.noLaterThan(now.Add(catchupGap))
+		return nil
+	}
+	fired, err := c.store.FireSchedule(ctx, *params)
+	if err != nil && (ctx.Err() != nil || engine.KindOf(err) == engine.KindUnavailable && c.store.Health(ctx) != nil) {
+		return err
+	}
+	if err == nil && !fired.Stale {
+		c.options.Observer.ScheduleFired(s, fired, late, c.lateness(params, late))
+	}
+	c.logFired(s, params, fired, late, err)
+	switch {
+	case err != nil:
+		c.unable[s.ID] = time.Now().Add(c.options.Interval)
+		c.round.noLaterThan(now.Add(c.options.Interval))
+	case params.Broken != "" || params.Next.IsZero():
+	case params.Next.After(now):
+		c.round.noLaterThan(params.Next)
+	default:
+		c.round.noLaterThan(now.Add(catchupGap))
+	}
+	return nil
 }
 
 // decide says what becomes of a schedule's ticks up to now; nil when the rate holds them back. late is how many of those that
@@ -156,7 +190,9 @@ func (c *Coordinator) logFired(s *engine.Schedule, p *engine.FireScheduleParams,
 	case fired.Stale:
 	case p.Broken != "":
 		log.Warn("schedule is broken and will not fire until it is updated", "reason", p.Broken)
-	case late > 0 || fired.Skipped > 0:
+	case late > 0 || p.Skipped > 0:
 		log.Info("schedule caught up", "runs", fired.Runs, "missed", late, "skipped", fired.Skipped)
+	case fired.Skipped > 0:
+		log.Debug("tick skipped, as the overlap policy says", "skipped", fired.Skipped)
 	}
 }

@@ -53,6 +53,17 @@ func TestMissedTicksAreReplayedTheMostRecentOnesInOrderAndTheRestCounted(t *test
 	})
 }
 
+func TestTicksThatTheOverlapPolicySkipsAreNotLoggedAsCaughtUp(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+		f.set(func() { f.overlaps = true })
+		id := f.plan("* * * * * *", 100, time.Now().UTC().Add(time.Second).Truncate(time.Second))
+		pass(5 * time.Second)
+		if len(f.fires(id)) < 4 || log.Len() > 0 {
+			t.Errorf("%d ticks on time were skipped, and the log says:\n%s", len(f.fires(id)), log)
+		}
+	})
+}
+
 func TestWithoutCatchupOnlyTicksOnTimeFire(t *testing.T) {
 	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		base := time.Now().UTC().Truncate(time.Second)
@@ -111,6 +122,77 @@ func TestABrokenScheduleStopsNoOther(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "schedule is broken"); n != 1 {
 			t.Errorf("said %d times that it is broken, want once", n)
+		}
+	})
+}
+
+func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		const many = 200
+		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
+		ids := make([]engine.ID, many)
+		for i := range ids {
+			ids[i] = f.plan(next.Format("5 4 15 2 1 ?"), 100, next)
+		}
+		at := next.Add(2 * time.Second)
+		f.set(func() { f.slow, f.expire = 25*time.Millisecond, append(f.expire, at) })
+		f.ring(engine.Ring{Kind: engine.RingTimer})
+		pass(time.Minute)
+		for _, id := range ids {
+			if n := len(f.fires(id)); n != 1 {
+				t.Fatalf("a schedule fired %d times, want once", n)
+			}
+		}
+		got := f.moments(&f.expired)
+		if last := f.fired[many-1].at; !last.After(at.Add(time.Second)) {
+			t.Fatalf("the last schedule fired at %v, want it to be after %v for this to show anything", last, at)
+		}
+		if len(got) != 1 || got[0].Sub(at) > 200*time.Millisecond {
+			t.Errorf("a run expired at %v, want within 200 ms of %v", got, at)
+		}
+		if n := f.count("DueSchedules"); n > 10 {
+			t.Errorf("%d looks for due schedules, want one for all of them", n)
+		}
+	})
+}
+
+func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		const many = 200
+		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
+		for range many {
+			f.plan(next.Format("5 4 15 2 1 ?"), 100, next)
+		}
+		f.set(func() { f.slow = 25 * time.Millisecond })
+		f.ring(engine.Ring{Kind: engine.RingTimer})
+		pass(2 * time.Second)
+		late := next.Add(2 * time.Second)
+		made := f.plan(late.Format("5 4 15 2 1 ?"), 100, late)
+		f.ring(engine.Ring{Kind: engine.RingTimer})
+		pass(8 * time.Second)
+		if n := len(f.fires(made)); n != 1 {
+			t.Errorf("it fired %d times, want once", n)
+		}
+	})
+}
+
+func TestAScheduleThatTheStoreCannotCopeWithKeepsNoOther(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
+		heavy := f.plan("* * * * * *", 100, next)
+		f.set(func() { f.heavy = heavy.String() })
+		good := f.plan("* * * * * *", 100, next.Add(time.Second))
+		pass(11 * time.Second)
+		if n := len(f.fires(good)); n != 10 {
+			t.Errorf("the other schedule fired %d times, want 10", n)
+		}
+		if n := f.count("FireSchedule"); n > 14 {
+			t.Errorf("%d tries, want 10 of one schedule and a few of that which cannot fire", n)
+		}
+		f.set(func() { f.heavy = "" })
+		pass(5 * time.Second)
+		if n := len(f.fires(heavy)); n < 15 {
+			t.Errorf("after the interval %d of its ticks have fired, want all", n)
 		}
 	})
 }

@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -71,11 +73,11 @@ func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time,
 // outcomes are the ways in which a run ends, each with a retention of its own.
 var outcomes = []engine.RunStatus{engine.RunCompleted, engine.RunFailed, engine.RunCancelled, engine.RunTimedOut, engine.RunTerminated}
 
-// pruneOld deletes runs that ended long ago, a batch of each namespace and outcome at a time. Between two rounds it rests for as
+// pruneOld deletes runs that ended long ago, a batch of each namespace and outcome at a time, and old records. Between two rounds it rests for as
 // long as one took, so that deleting a backlog takes at most half of the store's time. A namespace where that fails while the store is well is tried
 // again, and keeps no other.
 func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, error) {
-	begun, more, any := time.Now(), false, c.options.Retention > 0
+	begun, more, any := time.Now(), false, c.options.Retention > 0 || c.options.AuditRetention > 0
 	page := engine.Page{Limit: engine.MaxPage}
 	var failed error
 	for {
@@ -89,7 +91,7 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 				if c.store.Health(ctx) != nil || ctx.Err() != nil {
 					return time.Time{}, err
 				}
-				failed = err
+				failed = errors.Join(failed, err)
 			}
 			more, any = more || left, any || namespaces[i].Retention > 0 || len(namespaces[i].Keep) > 0
 		}
@@ -98,13 +100,11 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 		}
 		page.After = &engine.Cursor{Name: namespaces[len(namespaces)-1].Name}
 	}
-	if c.options.Retention > 0 {
-		old := now.Add(-c.options.Retention)
-		err := c.store.PruneRecords(ctx, engine.PruneRecordsParams{Workers: old, Fires: old, Limit: c.options.BatchSize})
-		if err != nil {
-			return time.Time{}, err
-		}
+	left, err := c.pruneRecords(ctx, now)
+	if err != nil {
+		return time.Time{}, err
 	}
+	more = more || left
 	switch {
 	case failed != nil:
 		return time.Time{}, failed
@@ -116,8 +116,24 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 	return now.Add(pruneEvery), nil
 }
 
-// pruneNamespace deletes a batch of each outcome; more says that there may be others: the store says so only by finding none.
-func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, now time.Time) (more bool, err error) {
+// pruneRecords deletes a batch of what workers, ticks and changes have left; more says that there may be others.
+func (c *Coordinator) pruneRecords(ctx context.Context, now time.Time) (more bool, err error) {
+	p := engine.PruneRecordsParams{Limit: c.options.BatchSize}
+	if keep := c.options.Retention; keep > 0 {
+		p.Workers, p.Fires = now.Add(-keep), now.Add(-keep)
+	}
+	if keep := c.options.AuditRetention; keep > 0 {
+		p.Audit = now.Add(-keep)
+	}
+	if p.Workers.IsZero() && p.Audit.IsZero() {
+		return false, nil
+	}
+	return c.store.PruneRecords(ctx, p)
+}
+
+// pruneNamespace deletes a batch of each outcome; more says that there may be others: the store says so only by finding none. An outcome where that
+// fails while the store is well keeps no other.
+func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, now time.Time) (more bool, failed error) {
 	for _, status := range outcomes {
 		keep := n.RetentionOf(status, c.options.Retention)
 		if keep <= 0 {
@@ -125,7 +141,11 @@ func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, n
 		}
 		deleted, err := c.store.Prune(ctx, engine.PruneParams{Namespace: n.Name, Status: status, Before: now.Add(-keep), Limit: c.options.BatchSize})
 		if err != nil {
-			return false, err
+			failed = errors.Join(failed, fmt.Errorf("delete runs of %s that ended as %s: %w", n.Name, status, err))
+			if c.store.Health(ctx) != nil {
+				return more, failed
+			}
+			continue
 		}
 		if deleted > 0 {
 			c.log.Info("old runs deleted", "namespace", n.Name, "status", status.String(), "runs", deleted)
@@ -133,5 +153,5 @@ func (c *Coordinator) pruneNamespace(ctx context.Context, n *engine.Namespace, n
 		}
 		more = more || deleted > 0
 	}
-	return more, nil
+	return more, failed
 }

@@ -110,7 +110,7 @@ func (c *Coordinator) watchStore(ctx context.Context, now time.Time) (time.Time,
 	return time.Time{}, nil
 }
 
-// freeLost frees the runs that outlive their worker's lease, by a heartbeat timeout of their own.
+// freeLost frees the runs that outlive their worker's lease, by a heartbeat timeout of their own or because it was not taken off to the end.
 func (c *Coordinator) freeLost(ctx context.Context, now time.Time) (time.Time, error) {
 	n, next, err := c.store.FreeLost(ctx, now)
 	if n > 0 {

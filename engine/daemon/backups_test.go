@@ -281,3 +281,19 @@ func TestWhatARestoreLosesIsToldInLinesFitForATerminal(t *testing.T) {
 		t.Errorf("a dry run says %q", text)
 	}
 }
+
+func TestARestoreOfAFileThatIsNotThereLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	cmd := newRestore(Backends{})
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs([]string{"--data-dir", data, filepath.Join(dir, "nope.db")})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(t.Context()); codeOf(err) != exitNotFound || !mentions(err, "nope.db") {
+		t.Errorf("%v with code %d, want that there is no such file, and %d", err, codeOf(err), exitNotFound)
+	}
+	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the data directory: %v, want it not to be made", err)
+	}
+}

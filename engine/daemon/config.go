@@ -1,5 +1,5 @@
-// Package daemon is a server process: its settings, its start, its stop in reverse order, and the commands `kagzi server`
-// and `kagzi db`.
+// Package daemon is a server process: its settings, its start, its stop in reverse order, and the commands `kagzi server`, `kagzi db` and
+// `kagzi tls`.
 package daemon
 
 import (
@@ -26,6 +26,7 @@ type Config struct {
 	CoordinatorBatchSize   int
 	CoordinatorCatchupRate int
 	Retention              time.Duration // how long ended runs are kept; 0: for good
+	AuditRetention         time.Duration // how long it is kept who changed what; 0: for good
 	BackupEvery            time.Duration // 0: no scheduled backups
 	BackupKeep             int           // how many of them stay
 	BackupDir              string        // empty: backups in the data directory, or beside the database file
@@ -62,6 +63,7 @@ func Defaults() Config {
 		CoordinatorBatchSize:   100,
 		CoordinatorCatchupRate: 100,
 		Retention:              720 * time.Hour,
+		AuditRetention:         9600 * time.Hour,
 		BackupKeep:             24,
 		DrainTimeout:           25 * time.Second,
 		LogFormat:              "text",

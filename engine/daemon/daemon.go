@@ -181,8 +181,8 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	copies.made = srv.BackupMade
 	upkeep = coordinator.New(p.store, coordinator.Options{
 		Interval: c.CoordinatorInterval, BatchSize: c.CoordinatorBatchSize, WorkerLease: c.WorkerLease,
-		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, CatchupRate: c.CoordinatorCatchupRate,
-		Net: netFor(description), Log: log, Observer: srv,
+		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, AuditRetention: c.AuditRetention,
+		CatchupRate: c.CoordinatorCatchupRate, Net: netFor(description), Log: log, Observer: srv,
 	})
 	dispatcher.Observe(srv)
 	if clock, err := newClock(); err == nil && clock != nil {

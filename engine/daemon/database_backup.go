@@ -234,6 +234,9 @@ given, 7 when no database answers, else 1.`,
 			return err
 		}
 		p.File, p.Next, p.Now = args[0], nextTick, engine.Micros(time.Now())
+		if _, err := os.Stat(p.File); err != nil { // before a directory is made for what will not come
+			return ifMissing(p.File, err)
+		}
 		database := c.privateDatabase
 		if p.DryRun {
 			database = func() (string, error) {

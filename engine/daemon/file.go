@@ -156,7 +156,8 @@ func fileSettings() []*setting {
 	return known
 }
 
-// instead asks whether the known name that is nearest to one that is not known was meant, if it is near enough.
+// instead asks whether the known name that is nearest to one that is not known was meant, if it is near enough. It and distance stand in
+// package profile too: the SDK and the engine may not import each other.
 func instead(name string, known []string) string {
 	nearest, least := "", max(len(name)/2, 2)+1
 	for _, candidate := range known {

@@ -108,6 +108,8 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	},
 	duration("retention", "how long ended runs are kept; 0 keeps them for good",
 		func(c *Config) *time.Duration { return &c.Retention }, 0, engine.MaxDelay),
+	duration("audit-retention", "how long it is kept who changed what (kagzi audit); 0 keeps it for good",
+		func(c *Config) *time.Duration { return &c.AuditRetention }, 0, engine.MaxDelay),
 	duration("backup-every", "how often the server makes a backup of its database; 0 makes none",
 		func(c *Config) *time.Duration { return &c.BackupEvery }, 0, engine.MaxDelay),
 	{

@@ -1,6 +1,6 @@
 // Package dispatch matches waiting workers with due runs. It keeps no state that matters: restart it and nothing is lost.
 //
-// Workers that could take the same runs sit at one Table, whose single goroutine claims for all of them at once; so a hundred
+// Workers that could take the same runs sit at one table, whose single goroutine claims for all of them at once; so a hundred
 // idle workers cost one query, and nothing at all while nobody rings. A store that makes a run may as well take a grant for it there (Take),
 // and hand it over in the same commit.
 package dispatch
@@ -8,6 +8,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ type Dispatcher struct {
 
 	mu     sync.Mutex
 	tables map[string]*table
-	lines  map[queueKey][]*table // the tables of each queue
+	queues map[queueKey][]*table // the tables at which each queue is served
 	asked  int                   // how often somebody took a grant: whom the next is asked of first goes round
 	ctx    context.Context       // of Run; nil before it
 	closed bool
@@ -46,7 +47,7 @@ type queueKey struct{ namespace, queue string }
 
 // New makes a dispatcher that claims from s.
 func New(s store, log *slog.Logger) *Dispatcher {
-	return &Dispatcher{store: s, log: log, observer: nobody{}, tables: map[string]*table{}, lines: map[queueKey][]*table{}}
+	return &Dispatcher{store: s, log: log, observer: nobody{}, tables: map[string]*table{}, queues: map[queueKey][]*table{}}
 }
 
 // Observer hears of every claim: how long it took and how many runs it brought; and how many runs ended here because their time was up. It is
@@ -110,7 +111,7 @@ func (d *Dispatcher) Ring(r engine.Ring) {
 		if r.Taken {
 			return
 		}
-		for _, t := range d.lines[queueKey{r.Namespace, r.Name}] {
+		for _, t := range d.queues[queueKey{r.Namespace, r.Name}] {
 			t.rung(r)
 		}
 	}
@@ -139,8 +140,8 @@ func (d *Dispatcher) Sit(r Request) *Seat {
 		t = newTable(d, key, r)
 		d.tables[key] = t
 		for _, q := range r.Queues {
-			line := queueKey{t.namespace, q}
-			d.lines[line] = append(d.lines[line], t)
+			in := queueKey{t.namespace, q}
+			d.queues[in] = append(d.queues[in], t)
 		}
 		d.start(t)
 	}
@@ -169,19 +170,10 @@ func (r *Request) key() string {
 		add(o.Key, o.Value)
 	}
 	b.WriteString(strconv.Itoa(r.Worker.QueueLimit))
-	for _, name := range sortedKeys(r.Worker.TypeLimits) {
+	for _, name := range slices.Sorted(maps.Keys(r.Worker.TypeLimits)) {
 		add(name, strconv.Itoa(r.Worker.TypeLimits[name]))
 	}
 	return b.String()
-}
-
-func sortedKeys(m map[string]int) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Seat is one worker's place at a table.
@@ -220,10 +212,10 @@ func (s *Seat) Leave() {
 func (d *Dispatcher) drop(t *table) {
 	delete(d.tables, t.key)
 	for _, q := range t.queues {
-		line := queueKey{t.namespace, q.name}
-		d.lines[line] = slices.DeleteFunc(d.lines[line], func(other *table) bool { return other == t })
-		if len(d.lines[line]) == 0 {
-			delete(d.lines, line)
+		key := queueKey{t.namespace, q.name}
+		d.queues[key] = slices.DeleteFunc(d.queues[key], func(other *table) bool { return other == t })
+		if len(d.queues[key]) == 0 {
+			delete(d.queues, key)
 		}
 	}
 	if t.cancel != nil {

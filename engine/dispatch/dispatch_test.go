@@ -284,8 +284,8 @@ func TestOfflineWorkersLoseTheirCreditAndOthersAreServed(t *testing.T) {
 		wantClaims(t, r, "for a worker that was refused", 0)
 		dead.Leave()
 		alive.Leave()
-		if len(r.tables) != 0 || len(r.lines) != 0 {
-			t.Errorf("%d tables and %d lines are left, want none", len(r.tables), len(r.lines))
+		if len(r.tables) != 0 || len(r.queues) != 0 {
+			t.Errorf("%d tables and %d queues are left, want none", len(r.tables), len(r.queues))
 		}
 	})
 }

@@ -33,7 +33,7 @@ type table struct {
 
 	mu     sync.Mutex
 	seats  []*Seat // who was served last stands last
-	queues []*line
+	queues []*queue
 	looked time.Time // when a heartbeat last made it look
 	again  time.Time // after a failed claim: not before
 
@@ -41,8 +41,8 @@ type table struct {
 	doubtful map[engine.Token]string
 }
 
-// line is what a table knows of one of its queues.
-type line struct {
+// queue is what a table knows of one of its queues.
+type queue struct {
 	name    string
 	dirty   bool      // something may be due there: rung, or the last claim found as much as it could take
 	claimed bool      // a claim from it is under way
@@ -56,7 +56,7 @@ func newTable(d *Dispatcher, key string, r Request) *table {
 		limited: r.Worker.QueueLimit > 0 || len(r.Worker.TypeLimits) > 0, bell: make(chan struct{}, 1),
 	}
 	for _, q := range r.Queues {
-		t.queues = append(t.queues, &line{name: q, dirty: true})
+		t.queues = append(t.queues, &queue{name: q, dirty: true})
 	}
 	return t
 }
@@ -259,7 +259,7 @@ func (t *table) resolve(ctx context.Context) bool {
 }
 
 // leaveDirty notes that the queue is still to be looked at, but not before the pause is over.
-func (t *table) leaveDirty(q *line, pause time.Duration) {
+func (t *table) leaveDirty(q *queue, pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q.dirty, q.claimed = true, false
@@ -269,7 +269,7 @@ func (t *table) leaveDirty(q *line, pause time.Duration) {
 }
 
 // nextQueue is the first queue where something may be due, no longer marked; nil when there is none or a claim has just failed.
-func (t *table) nextQueue() *line {
+func (t *table) nextQueue() *queue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if time.Now().Before(t.again) {
@@ -305,7 +305,7 @@ func (t *table) take() ([]*Seat, []engine.Grant) {
 	return seats, grants
 }
 
-func (t *table) claim(q *line, r Request, grants []engine.Grant) (engine.Claimed, error) {
+func (t *table) claim(q *queue, r Request, grants []engine.Grant) (engine.Claimed, error) {
 	// Not the table's own context: a claim that has begun must be carried through, or its runs would belong to nobody. The store
 	// bounds its own writes.
 	return t.dispatcher.store.Claim(context.Background(), engine.ClaimParams{
@@ -316,7 +316,7 @@ func (t *table) claim(q *line, r Request, grants []engine.Grant) (engine.Claimed
 }
 
 // settle delivers what was claimed and gives the credit of the other grants back. Of a run whose time is up nothing is to begin any more: it ends.
-func (t *table) settle(ctx context.Context, q *line, seats []*Seat, grants []engine.Grant, claimed engine.Claimed) {
+func (t *table) settle(ctx context.Context, q *queue, seats []*Seat, grants []engine.Grant, claimed engine.Claimed) {
 	engine.Failpoint("dispatch.after_claim")
 	byToken := make(map[engine.Token]*Seat, len(grants))
 	for i, g := range grants {

@@ -27,7 +27,7 @@ func (d *Dispatcher) Take(start *engine.StartRun) engine.Taker {
 	if d.ctx == nil || d.closed {
 		return nil
 	}
-	tables := d.lines[queueKey{start.Namespace, start.Queue}]
+	tables := d.queues[queueKey{start.Namespace, start.Queue}]
 	for i := range tables {
 		t := tables[(d.asked+i)%len(tables)]
 		if seat := t.seatFor(start, now); seat != nil {
@@ -46,7 +46,7 @@ func (d *Dispatcher) Waits(start *engine.StartRun) bool {
 	now := engine.Micros(d.store.Now())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.lines[queueKey{start.Namespace, start.Queue}], func(t *table) bool {
+	return slices.ContainsFunc(d.queues[queueKey{start.Namespace, start.Queue}], func(t *table) bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return t.nextSeat(start, now) >= 0

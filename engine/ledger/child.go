@@ -183,8 +183,8 @@ func (b *book) childSteps(run *Run, children []engine.ID) (ended []engine.Step, 
 }
 
 // groupOf is how the open steps become Awaited: which are to be changed, and to what. waiting is all steps of the run that are open or
-// Awaited. A step that wakes the run by itself already goes on to do so: to wake once too often is harmless, not to wake is not.
-func groupOf(waiting []engine.Step, open []engine.ID, any bool) (steps []engine.ID, group int64) {
+// Awaited; apart says that each of the open ones is to wake the run by itself. A step that wakes the run by itself already goes on to do so: to wake once too often is harmless, not to wake is not.
+func groupOf(waiting []engine.Step, open []engine.ID, apart bool) (steps []engine.ID, group int64) {
 	wanted := make(map[engine.ID]bool, len(open))
 	for _, id := range open {
 		wanted[id] = true
@@ -203,7 +203,7 @@ func groupOf(waiting []engine.Step, open []engine.ID, any bool) (steps []engine.
 			steps = append(steps, s.ID)
 		}
 	}
-	if any || len(open) == 1 {
+	if apart || len(open) == 1 {
 		return steps, 1
 	}
 	for g, n := range in {

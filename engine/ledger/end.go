@@ -66,9 +66,10 @@ func (b *book) tellParent(child *Run) error {
 	return b.happened(parent, step)
 }
 
-// started says that it was the step that started the run, or the one that this goes on for: whoever starts a run may name any step as its parent's.
+// started says that the step did start the run, or the one that the run continues. It has to be asked, because whoever starts a run may
+// name any step as the one that did.
 func started(step *engine.Step, run *Run) bool {
-	return step.ChildRunID == run.ID || !run.ContinuedFrom.IsZero() // which was looked at when that one ended
+	return step.ChildRunID == run.ID || !run.ContinuedFrom.IsZero() // a continuation keeps the step only if that was asked of the run before it (parentStep)
 }
 
 // outputOf is the output of a run that has COMPLETED.

@@ -34,6 +34,9 @@ func CreateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 		return engine.Namespace{}, err
 	}
 	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
+	if !sameRetention(&engine.Namespace{}, &n) {
+		tx.Ring(engine.Ring{Kind: engine.RingAll})
+	}
 	return n, b.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
 
@@ -58,7 +61,7 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 		return engine.Namespace{}, err
 	}
 	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
-	if n.Enabled && !known.Enabled {
+	if n.Enabled && !known.Enabled || !sameRetention(known, &n) {
 		tx.Ring(engine.Ring{Kind: engine.RingAll})
 	}
 	b.ringTimer()
@@ -68,7 +71,11 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 // sameNamespace compares all that a person decides about.
 func sameNamespace(n, m *engine.Namespace) bool {
 	return n.DisplayName == m.DisplayName && n.Description == m.Description && n.Enabled == m.Enabled &&
-		n.Retention == m.Retention && maps.Equal(n.Keep, m.Keep) && n.FailureQueue == m.FailureQueue
+		sameRetention(n, m) && n.FailureQueue == m.FailureQueue
+}
+
+func sameRetention(n, m *engine.Namespace) bool {
+	return n.Retention == m.Retention && maps.Equal(n.Keep, m.Keep)
 }
 
 // ensureNamespace makes a namespace that comes into being by being used.

@@ -23,7 +23,7 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	size := p.Payload.Size()
 	switch {
 	case run.Status.Ended():
-		return engine.Signalled{}, engine.RunEnded(run.ID, run.Status)
+		return engine.Signalled{}, engine.RunEnded(&run.Run)
 	case run.Bytes+int64(size) > engine.MaxRunBytes:
 		return engine.Signalled{}, tooManyBytes("payload", run.Bytes, size)
 	}

@@ -26,7 +26,9 @@ func Sleep(tx Tx, p engine.SleepParams) error {
 		return err
 	}
 	switch {
-	case prev == nil || prev.Kind == engine.StepSleep && prev.Status == engine.StepRunning && prev.WakeAt.IsZero():
+	case prev != nil && prev.Kind == engine.StepSleep && tooEarly(prev, b.now):
+		return notBefore(prev)
+	case prev == nil || prev.Kind == engine.StepSleep && (unset(prev) || toRunAgain(prev)):
 		if err := b.setTimer(run, prev, &p); err != nil {
 			return err
 		}
@@ -45,6 +47,9 @@ func Sleep(tx Tx, p engine.SleepParams) error {
 	}
 	return b.close()
 }
+
+// unset says that the timer was begun, but not told when to end.
+func unset(step *engine.Step) bool { return step.Status == engine.StepRunning && step.WakeAt.IsZero() }
 
 // setTimer makes the step a RUNNING SLEEP with an end.
 func (b *book) setTimer(run *Run, prev *engine.Step, p *engine.SleepParams) error {

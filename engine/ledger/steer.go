@@ -28,7 +28,7 @@ func endByPerson(tx Tx, p engine.EndRunParams, status engine.RunStatus, method s
 	case run.Status == status:
 		return engine.RunEnd{Status: status, GraceUntil: run.GraceUntil}, nil
 	case run.Status.Ended():
-		return engine.RunEnd{}, engine.RunEnded(run.ID, run.Status)
+		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
 	failure := engine.EndedByFailure(status, p.Reason)
 	b.ringWorker(run.Holder)
@@ -49,7 +49,7 @@ func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	case err != nil:
 		return engine.RunEnd{}, err
 	case run.Status.Ended() && run.Status != engine.RunCancelled:
-		return engine.RunEnd{}, engine.RunEnded(run.ID, run.Status)
+		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
 	until := engine.Micros(b.now.Add(p.Grace))
 	if run.Status.Ended() || !run.CancelRequestedAt.IsZero() && !until.Before(run.GraceUntil) {
@@ -88,7 +88,7 @@ func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	case err != nil:
 		return engine.Run{}, err
 	case run.Status.Ended():
-		return engine.Run{}, engine.RunEnded(run.ID, run.Status)
+		return engine.Run{}, engine.RunEnded(&run.Run)
 	case run.Paused:
 		return b.whole(run)
 	}
@@ -120,7 +120,7 @@ func ResumeRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	case err != nil:
 		return engine.Run{}, err
 	case run.Status.Ended():
-		return engine.Run{}, engine.RunEnded(run.ID, run.Status)
+		return engine.Run{}, engine.RunEnded(&run.Run)
 	case !run.Paused:
 		return b.whole(run)
 	}

@@ -48,9 +48,9 @@ type Tx interface {
 	FirstGated(namespace, workflowType, key string) ([]engine.ID, error)
 	// Expired is the open runs whose ExpiresAt is not after now, earliest first, at most limit; and when the next of the others expires.
 	Expired(now time.Time, limit int) ([]engine.ID, time.Time, error)
-	// HeldPastHeartbeat is the leases of workers taken OFFLINE as lost: those whose run's own heartbeat timeout since the worker was last heard
-	// from is over by now, and when the next will be.
-	HeldPastHeartbeat(now time.Time) ([]engine.ID, time.Time, error)
+	// LeftBehind is what workers that are OFFLINE still hold and is to be freed by now, earliest first and then by id, at most limit; and when the
+	// next of the others is. Of a worker that was lost that is when the run's own heartbeat timeout since it was last heard from is over, else at once.
+	LeftBehind(now time.Time, limit int) ([]Left, time.Time, error)
 
 	// Attempt is the attempt with the ref's id or, when there is none, the latest of that name; nil when the run has not begun it.
 	// ByID alone is meant when the name is empty.
@@ -149,6 +149,12 @@ type Run struct {
 
 // Current says that the lease is the run's.
 func (r *Run) Current(l engine.Lease) bool { return !r.Token.IsZero() && r.Token == l.Token }
+
+// Left is a run that a worker holds which is OFFLINE.
+type Left struct {
+	RunID engine.ID
+	Lost  bool // the worker was lost; otherwise it left or was taken off
+}
 
 // Receipt is what a lease was ended by without ending the run, remembered for repetitions.
 type Receipt struct {

@@ -62,14 +62,28 @@ func outlives(run *Run, heardAt, now time.Time) bool {
 	return run.Timeouts.Heartbeat > 0 && heardAt.Add(run.Timeouts.Heartbeat).After(now)
 }
 
-// FreeLost comes for the leases that a lost worker was left.
+// FreedAtOnce is how many leases of OFFLINE workers one transaction ends: whoever else wants to write waits for it.
+const FreedAtOnce = 100
+
+// FreeLost comes for the leases that a worker was left which is OFFLINE.
 func FreeLost(tx Tx, now time.Time) (int, time.Time, error) {
-	ids, next, err := tx.HeldPastHeartbeat(engine.Micros(now))
-	if err != nil || len(ids) == 0 {
+	left, next, err := tx.LeftBehind(engine.Micros(now), FreedAtOnce)
+	if err != nil || len(left) == 0 {
 		return 0, next, err
 	}
-	lost, err := LoseRuns(tx, ids, time.Time{}, now)
-	return lost, next, err
+	var lost, others []engine.ID
+	for _, l := range left {
+		if l.Lost {
+			lost = append(lost, l.RunID)
+		} else {
+			others = append(others, l.RunID)
+		}
+	}
+	n, err := LoseRuns(tx, lost, time.Time{}, now)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	return n + len(others), next, FreeRuns(tx, others, now)
 }
 
 // TimeoutSteps takes the attempts of one run together, so that the end of its lease does not interrupt one that is over itself.

@@ -19,6 +19,19 @@ func OfflineAsked(tx Tx, w *engine.Worker, p *engine.OfflineWorkerParams) error 
 	return workerChanged(tx, w, "ForceOfflineWorker", p.By, p.AuditID, p.Now)
 }
 
+// FreeHeld frees these runs of the worker that p takes off, or has taken off, as the reason says, and returns how many.
+func FreeHeld(tx Tx, w *engine.Worker, ids []engine.ID, p *engine.OfflineWorkerParams) (int, error) {
+	if p.Reason == engine.OfflineLost {
+		return LoseRuns(tx, ids, w.LastHeartbeatAt, p.Now)
+	}
+	return len(ids), FreeRuns(tx, ids, p.Now)
+}
+
+// TakenOffBy says that the worker, nil when there is none, is OFFLINE since this call took it off.
+func TakenOffBy(w *engine.Worker, p *engine.OfflineWorkerParams) bool {
+	return w != nil && w.Status == engine.WorkerOffline && w.Reason == p.Reason && w.DeregisteredAt.Equal(p.Now)
+}
+
 func workerChanged(tx Tx, w *engine.Worker, method string, by engine.Actor, id engine.ID, now time.Time) error {
 	if id.IsZero() {
 		return nil

@@ -1,9 +1,12 @@
--- Records of ticks that fired long ago. No row changed: there are none.
-delete from fires
-where (schedule_id, tick) in (
-    select schedule_id, tick
-    from fires
-    where fired_at < @before
-    order by fired_at
-    limit @limit
-    for update skip locked)
+-- Records of ticks that fired long ago. Always one row: how many are gone.
+with gone as (
+    delete from fires
+    where (schedule_id, tick) in (
+        select schedule_id, tick
+        from fires
+        where fired_at < @before
+        order by fired_at
+        limit @limit
+        for update skip locked)
+    returning tick)
+select count(*) from gone

@@ -175,20 +175,25 @@ func (t *tx) Expired(now time.Time, limit int) (ids []engine.ID, next time.Time,
 	return ids, next, nil
 }
 
-func (t *tx) HeldPastHeartbeat(now time.Time) (ids []engine.ID, next time.Time, err error) {
-	for _, r := range t.find(func(r *Run) bool { return r.Lease != nil && r.Timeouts.Heartbeat > 0 }) {
+func (t *tx) LeftBehind(now time.Time, limit int) (left []ledger.Left, next time.Time, err error) {
+	freeAt := func(r *Run) time.Time {
 		w := t.db.workers[r.Lease.Holder]
-		if w == nil || w.Status != engine.WorkerOffline || w.Reason != engine.OfflineLost {
-			continue
+		if w.Reason == engine.OfflineLost {
+			return w.LastHeartbeatAt.Add(r.Timeouts.Heartbeat)
 		}
-		switch at := w.LastHeartbeatAt.Add(r.Timeouts.Heartbeat); {
-		case !at.After(now):
-			ids = append(ids, r.ID)
-		case next.IsZero() || at.Before(next):
-			next = at
-		}
+		return w.DeregisteredAt
 	}
-	return ids, next, nil
+	held := t.find(func(r *Run) bool {
+		return r.Lease != nil && t.db.workers[r.Lease.Holder] != nil && t.db.workers[r.Lease.Holder].Status == engine.WorkerOffline
+	})
+	slices.SortStableFunc(held, func(a, b *Run) int { return freeAt(a).Compare(freeAt(b)) })
+	for _, r := range held {
+		if len(left) == limit || freeAt(r).After(now) {
+			return left, freeAt(r), nil
+		}
+		left = append(left, ledger.Left{RunID: r.ID, Lost: t.db.workers[r.Lease.Holder].Reason == engine.OfflineLost})
+	}
+	return left, next, nil
 }
 
 func (t *tx) Receipt(run engine.ID, token engine.Token) (ledger.Receipt, error) {

@@ -123,8 +123,8 @@ func (t *tx) neededByOpen(r *Run) bool {
 }
 
 // PruneRecords deletes what no run needs.
-func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) error {
-	_, err := write(ctx, s, "PruneRecords", p, func(t *tx) (none struct{}, err error) {
+func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
+	return write(ctx, s, "PruneRecords", p, func(t *tx) (bool, error) {
 		gone := t.workersBy(func(w *engine.Worker) bool {
 			return w.Status == engine.WorkerOffline && w.DeregisteredAt.Before(engine.Micros(p.Workers)) && len(t.heldBy(w.ID)) == 0
 		})
@@ -144,7 +144,16 @@ func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) e
 		for _, f := range old[:min(p.Limit, len(old))] {
 			remove(t, t.db.fires, f)
 		}
-		return none, nil
+		var events []engine.ID
+		for id := range t.db.audit {
+			if compareIDs(id, engine.FirstID(p.Audit)) < 0 {
+				events = append(events, id)
+			}
+		}
+		slices.SortFunc(events, compareIDs)
+		for _, id := range events[:min(p.Limit, len(events))] {
+			remove(t, t.db.audit, id)
+		}
+		return max(len(gone), len(old), len(events)) >= p.Limit, nil
 	})
-	return err
 }

@@ -314,28 +314,44 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 	return err
 }
 
-// OfflineWorker takes the worker off and frees what it held.
+// OfflineWorker takes the worker off and frees what it held, a portion after the other.
 func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	return write(ctx, s, "OfflineWorker", p, func(t *tx) (int, error) {
-		known := t.db.workers[p.WorkerID]
-		lost := p.Reason == engine.OfflineLost
-		switch {
-		case known == nil:
-			return 0, engine.WorkerNotFound(p.WorkerID)
-		case known.Status == engine.WorkerOffline, lost && known.LastHeartbeatAt.After(p.HeardAt):
-			return 0, nil
-		}
-		w := *known
-		w.Status, w.Reason, w.DeregisteredAt = engine.WorkerOffline, p.Reason, p.Now
-		t.keepWorker(w)
-		if err := ledger.OfflineAsked(t, known, &p); err != nil {
-			return 0, err
-		}
-		runs := t.heldBy(w.ID)
-		if lost {
-			return ledger.LoseRuns(t, runs, w.LastHeartbeatAt, p.Now)
-		}
-		return len(runs), ledger.FreeRuns(t, runs, p.Now)
+	freed, err := write(ctx, s, "OfflineWorker", p, func(t *tx) (int, error) { return t.offlineWorker(&p) })
+	for n := freed; n == ledger.FreedAtOnce && err == nil; freed += n {
+		n, err = write(ctx, s, "OfflineWorker", p, func(t *tx) (int, error) {
+			w := t.db.workers[p.WorkerID]
+			if !ledger.TakenOffBy(w, &p) {
+				return 0, nil
+			}
+			return t.freeHeld(w, &p)
+		})
+	}
+	return freed, err
+}
+
+func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (int, error) {
+	known := t.db.workers[p.WorkerID]
+	switch {
+	case known == nil:
+		return 0, engine.WorkerNotFound(p.WorkerID)
+	case known.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && known.LastHeartbeatAt.After(p.HeardAt):
+		return 0, nil
+	}
+	w := *known
+	w.Status, w.Reason, w.DeregisteredAt = engine.WorkerOffline, p.Reason, p.Now
+	t.keepWorker(w)
+	if err := ledger.OfflineAsked(t, known, p); err != nil {
+		return 0, err
+	}
+	return t.freeHeld(&w, p)
+}
+
+// freeHeld frees the first that the worker holds.
+func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (int, error) {
+	ids := t.ids(func(r *Run) bool {
+		return r.Lease != nil && r.Lease.Holder == w.ID &&
+			(p.Reason != engine.OfflineLost || !w.LastHeartbeatAt.Add(r.Timeouts.Heartbeat).After(p.Now))
 	})
+	return ledger.FreeHeld(t, w, ids[:min(len(ids), ledger.FreedAtOnce)], p)
 }

@@ -1,0 +1,37 @@
+package sqlite
+
+import (
+	"testing"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
+	s := open(t).(*Store)
+	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
+		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"}, Types: []string{"w"}, MaxConcurrent: 10},
+		Chosen: true, Now: s.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := startedRun(t, s, "default", "in")
+	claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"w"}, HistoryBytes: engine.HistoryBytes,
+		Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
+	if err != nil || len(claimed.Tasks) != 1 {
+		t.Fatalf("claimed %d runs, %v, want 1", len(claimed.Tasks), err)
+	}
+	_, err = write(t.Context(), s, "take off and go no further", 0, func(x *tx) (int64, error) {
+		return x.exec(&offlineWorkerSQL, text("worker_id", "w1"), num("reason", engine.OfflineForced), instant("now", s.Now()))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, next, err := s.FreeLost(t.Context(), s.Now()); n != 1 || !next.IsZero() || err != nil {
+		t.Errorf("freed %d runs, next %s, %v, want 1 and no other", n, next, err)
+	}
+	run, err := s.GetRun(t.Context(), "default", id)
+	if err != nil || run.Status != engine.RunPending || run.LeaseLosses != 0 {
+		t.Errorf("run is %s with %d losses, %v, want PENDING with none", run.Status, run.LeaseLosses, err)
+	}
+}
