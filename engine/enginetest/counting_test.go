@@ -344,7 +344,7 @@ func (c *counting) Prune(ctx context.Context, p engine.PruneParams) (int, error)
 	return c.store.Prune(ctx, p)
 }
 
-func (c *counting) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) error {
+func (c *counting) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
 	c.calls.Add(1)
 	return c.store.PruneRecords(ctx, p)
 }

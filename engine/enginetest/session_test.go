@@ -209,6 +209,34 @@ func TestANewSessionOfAWorkerReplacesTheOld(t *testing.T) {
 	})
 }
 
+func TestCancelReachesANewSessionOfTheWorkerAtOnce(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		same := func(r *kagziv1.RegisterRequest) { r.InstanceId = "instance-1" }
+		old := s.session(t, same)
+		old.grant(2)
+		asked, ended := s.start(t), s.start(t)
+		first, second := receive(t, "a run", old.tasks), receive(t, "another", old.tasks)
+		if first.RunId != asked {
+			first, second = second, first
+		}
+		renewed := s.session(t, same)
+		renewed.beat(first, second)
+		if _, err := s.workflows().CancelWorkflow(within(t, 20*time.Second), &kagziv1.CancelWorkflowRequest{
+			RunId: asked, Grace: durationpb.New(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		if told := receive(t, "word of the graceful cancel", renewed.cancels); told.LeaseToken != first.LeaseToken || told.GraceUntil == nil {
+			t.Errorf("the worker is told %v", told)
+		}
+		if _, err := s.workflows().CancelWorkflow(within(t, 20*time.Second), &kagziv1.CancelWorkflowRequest{RunId: ended}); err != nil {
+			t.Fatal(err)
+		}
+		if told := receive(t, "word of the cancel", renewed.cancels); told.LeaseToken != second.LeaseToken || told.GraceUntil != nil {
+			t.Errorf("the worker is told %v", told)
+		}
+	})
+}
+
 func TestRunsThatAHeartbeatDoesNotNameGoToOthers(t *testing.T) {
 	var o Options
 	o.Server.HeartbeatInterval = 300 * time.Millisecond

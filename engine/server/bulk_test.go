@@ -48,7 +48,7 @@ func TestABulkChangeReachesEachRunOnceAndCountsThoseThatRefuse(t *testing.T) {
 	stubborn := b.runs[1500].ID
 	b.refuse = func(id engine.ID) error {
 		if id == stubborn {
-			return engine.RunEnded(id, engine.RunCompleted)
+			return engine.RunEnded(&engine.Run{ID: id, Status: engine.RunCompleted})
 		}
 		return nil
 	}

@@ -133,6 +133,7 @@ func (w *session) beat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagzi
 	if err != nil {
 		return nil, err
 	}
+	adopted := w.adopt(r.Held)
 	w.mu.Lock()
 	for _, l := range response.Lost {
 		id, idErr := engine.ParseID(l.RunId)
@@ -143,11 +144,33 @@ func (w *session) beat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagzi
 	}
 	w.mu.Unlock()
 	w.told(response.Cancelling)
+	if adopted { // the bell may have been rung for one of them before it was known here
+		ring(w.bell)
+	}
 	if response.ShouldDrain {
 		w.seat.Leave()
 	}
 	w.seat.Look()
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: response}}, nil
+}
+
+// adopt notes what the first heartbeat of the session names: leases that the worker has from an earlier one. It says whether there are any.
+func (w *session) adopt(named []*kagziv1.Lease) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.named {
+		return false
+	}
+	w.named = true
+	found := false
+	for _, l := range named {
+		id, idErr := engine.ParseID(l.RunId)
+		token, tokenErr := engine.ParseToken(l.LeaseToken)
+		if _, known := w.held[id]; idErr == nil && tokenErr == nil && !known {
+			w.held[id], found = holding{token: token}, true
+		}
+	}
+	return found
 }
 
 // told notes what an answer tells the worker to stop, so that the bell does not tell it again.

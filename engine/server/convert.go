@@ -68,7 +68,7 @@ func timeOf(field string, t *timestamppb.Timestamp) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if err := t.CheckValid(); err != nil || t.Seconds < 0 {
-		return time.Time{}, engine.Invalid(field, "is not a valid time after 1970")
+		return time.Time{}, engine.Invalid(field, "must be a time from 1970 to the year 9999")
 	}
 	return engine.Micros(t.AsTime()), nil
 }

@@ -361,3 +361,11 @@ func TestEachFilterOfAListIsRead(t *testing.T) {
 	}
 	wantEachFieldRead(t, &kagziv1.ListWorkflowsRequest{}, nil, read)
 }
+
+func TestAMomentBeyondTheCalendarIsRefusedWithItsLimits(t *testing.T) {
+	for _, seconds := range []int64{-1, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()} {
+		if _, err := timeOf("until", &timestamppb.Timestamp{Seconds: seconds}); err == nil || err.Error() != "until: must be a time from 1970 to the year 9999" {
+			t.Errorf("%d: %v", seconds, err)
+		}
+	}
+}

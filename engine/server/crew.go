@@ -5,8 +5,8 @@ import "sync"
 // maxResting bounds the goroutines that wait for work, and with them the stacks that are kept: about 16 KiB each.
 const maxResting = 256
 
-// crew carries work out in goroutines that are used again. A new one begins with a small stack, and a call of some depth has it copied to a larger
-// one twice, frame by frame: a tenth of the processor time of a busy server. The zero value is ready.
+// crew carries work out in goroutines that are used again. A new one begins with a small stack, and a call of some depth has that copied
+// to a larger one twice, frame by frame: a tenth of the processor time of a busy server. The zero value is ready.
 type crew struct {
 	mu      sync.Mutex
 	resting []chan func() // the work of each that waits; who came last is first, since its stack is still in the processor's caches

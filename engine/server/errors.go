@@ -57,6 +57,9 @@ func (s *Server) errorDetail(err error) (codes.Code, *kagziv1.ErrorDetail) {
 	if e.Status != 0 {
 		detail.Metadata = map[string]string{"status": e.Status.String()}
 	}
+	if !e.ContinuedAs.IsZero() {
+		detail.Metadata["continued_as_run_id"] = e.ContinuedAs.String()
+	}
 	return answer.grpc, detail
 }
 

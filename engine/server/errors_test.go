@@ -40,6 +40,10 @@ func TestAnErrorTellsWhereTheRunStands(t *testing.T) {
 	if detail.Code != kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST || detail.Metadata["status"] != "CANCELLED" || !detail.NonRetryable {
 		t.Errorf("a lost lease goes out as %+v", detail)
 	}
+	detail = detailOf(t, s.toStatus(engine.RunEnded(&engine.Run{ID: engine.ID{1}, Status: engine.RunCompleted, ContinuedAs: engine.ID{2}})))
+	if detail.Metadata["status"] != "COMPLETED" || detail.Metadata["continued_as_run_id"] != (engine.ID{2}).String() {
+		t.Errorf("the end of a run that continued as new goes out as %+v", detail)
+	}
 }
 
 func TestOnlyWhatMayPassIsRetryable(t *testing.T) {

@@ -151,14 +151,14 @@ func (k *keyring) load(mark uint64) error {
 	return nil
 }
 
-// begin asks what is asked once: whether hints can be lost, and which keys were revoked of late.
-func (k *keyring) begin(ctx context.Context, any bool) error {
+// begin asks what is asked once: whether hints can be lost and, where the database has keys, which were revoked of late.
+func (k *keyring) begin(ctx context.Context, keyed bool) error {
 	d, err := k.store.Describe(ctx)
 	if err != nil {
 		return err
 	}
 	k.sure.Store(d.Notifications == "in-process")
-	if !any {
+	if !keyed {
 		return nil
 	}
 	keys, _, err := k.store.ListKeys(ctx, engine.Page{Limit: maxRevoked})

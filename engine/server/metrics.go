@@ -135,7 +135,7 @@ func (s *Server) Metrics() Metrics {
 		TicksCaughtUp: t.ticksCaughtUp.Load(), TicksSkipped: t.ticksSkipped.Load(),
 		Notifications: make(map[string]int64, len(ringNames)),
 		Sessions:      s.sessions.count(), Connections: int(s.connections.Load()), Streams: int(s.methods.openStreams()),
-		RunWatchers: s.watchers.count(), RunWaiters: s.waiters.count(), NamespaceWatchers: s.hub.count(),
+		RunWatchers: s.runBells.count(), RunWaiters: s.waiters.count(), NamespaceWatchers: s.hub.count(),
 	}
 	m.LastBackup, m.BackupsFailed = t.backups()
 	if store, ok := s.store.(engine.Commits); ok {
@@ -158,10 +158,10 @@ func (s *sessions) count() int {
 	return len(s.workers)
 }
 
-func (w *watchers) count() (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, bells := range w.runs {
+func (b *runBells) count() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, bells := range b.runs {
 		n += len(bells)
 	}
 	return n

@@ -44,7 +44,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.Ring(engine.Ring{Kind: engine.RingAll})
 		s.Ring(engine.Ring{Kind: engine.RingTimer})
 		s.Ring(engine.Ring{Kind: engine.RingTimer})
-		_, leave := s.watchers.watch(engine.ID{1})
+		_, leave := s.runBells.watch(engine.ID{1})
 		defer leave()
 
 		got := s.Metrics()

@@ -9,13 +9,13 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// wire is a stream that takes messages when it is let.
-type wire struct {
+// network is a stream that takes messages when it is let.
+type network struct {
 	free  chan error
 	taken []int64
 }
 
-func (l *wire) send(m *kagziv1.SessionResponse) error {
+func (l *network) send(m *kagziv1.SessionResponse) error {
 	if err := <-l.free; err != nil {
 		return err
 	}
@@ -30,9 +30,9 @@ func numbered(seq int64) outgoing {
 func TestOutbox(t *testing.T) {
 	stories := []struct {
 		name string
-		tell func(t *testing.T, o *outbox, room chan struct{}, l *wire)
+		tell func(t *testing.T, o *outbox, room chan struct{}, l *network)
 	}{
-		{"sends in order, one at a time, and nobody waits for it", func(t *testing.T, o *outbox, room chan struct{}, l *wire) {
+		{"sends in order, one at a time, and nobody waits for it", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 			for seq := range int64(40) {
 				room <- struct{}{}
 				o.push(numbered(seq), func(err error) { t.Errorf("broken: %v", err) })
@@ -42,7 +42,7 @@ func TestOutbox(t *testing.T) {
 				t.Errorf("%d sent as %v, %d left, %d places taken, want 40 in order", len(l.taken), l.taken, len(left), len(room))
 			}
 		}},
-		{"goes on after it was empty", func(t *testing.T, o *outbox, room chan struct{}, l *wire) {
+		{"goes on after it was empty", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 			close(l.free)
 			for seq := range int64(3) {
 				room <- struct{}{}
@@ -55,7 +55,7 @@ func TestOutbox(t *testing.T) {
 				t.Errorf("sent %v", l.taken)
 			}
 		}},
-		{"keeps what a broken stream did not take, and sends nothing after it", func(t *testing.T, o *outbox, room chan struct{}, l *wire) {
+		{"keeps what a broken stream did not take, and sends nothing after it", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 			var broken error
 			for seq := range int64(4) {
 				room <- struct{}{}
@@ -75,7 +75,7 @@ func TestOutbox(t *testing.T) {
 				t.Errorf("broken %v, sent %v, left %v", broken, l.taken, left)
 			}
 		}},
-		{"closes when the last is sent", func(t *testing.T, o *outbox, room chan struct{}, l *wire) {
+		{"closes when the last is sent", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 			room <- struct{}{}
 			o.push(numbered(1), func(error) {})
 			synctest.Wait()
@@ -99,7 +99,7 @@ func TestOutbox(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, room := &wire{free: make(chan error)}, make(chan struct{}, 64)
+				l, room := &network{free: make(chan error)}, make(chan struct{}, 64)
 				story.tell(t, &outbox{stream: l.send, room: room}, room, l)
 			})
 		})

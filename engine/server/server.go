@@ -1,5 +1,17 @@
 // Package server is the gRPC door: it decodes, validates, calls one verb of the store, and encodes. What it keeps in memory is who
 // waits for what; all of that can be lost.
+//
+// Most files are named after what is called. The rest, by subject:
+//
+//   - A worker's operations come over a stream (session.go, receive.go, calls.go, outbox.go) or as unary calls (worker.go); both lead to
+//     the same functions (operations.go, waits.go, endings.go, register.go, heartbeat.go).
+//   - Who waits: waiters for the end of a run (waiters.go, awaiting.go, fresh.go), those who watch all that happens to one (run_bells.go,
+//     watch.go), and watchers of the lists of a namespace (hub.go, feed.go, watcher.go, watch_namespace.go).
+//   - Who may: the key of a call (interceptors.go, caller.go, keyring.go), what it allows (permissions.go, scope.go, redact.go), streams
+//     that end with it (visits.go), and those who have none (tap.go, strangers.go, refusals.go).
+//   - The wire: convert.go reads it, encode.go writes it, errors.go has the table of refusals, cursor.go the places in lists.
+//   - Capsules: export.go and capsule.go write one; import.go, capsule_read.go, capsule_convert.go and resettle.go take one in.
+//   - What is counted and told: metrics.go and its like, methods.go, activity.go, stats.go, events.go, health.go, info.go.
 package server
 
 import (
@@ -86,7 +98,7 @@ type Server struct {
 	log        *slog.Logger
 	started    time.Time
 
-	watchers watchers // of every change of a run
+	runBells runBells // of every change of a run
 	waiters  waiters  // for its end
 	fresh    fresh    // runs that need no look before waiting for their end
 	hub      hub      // of every change in a namespace
@@ -219,7 +231,7 @@ func (s *Server) Ring(r engine.Ring) {
 	s.hub.ring(r)
 	switch r.Kind {
 	case engine.RingRun:
-		s.watchers.ring(r.ID)
+		s.runBells.ring(r.ID)
 	case engine.RingEnd:
 		s.fresh.drop(r.ID)
 		s.waiters.ring(r.ID, r.Ending)
@@ -229,7 +241,7 @@ func (s *Server) Ring(r engine.Ring) {
 		s.keysChanged()
 	case engine.RingAll:
 		s.keysChanged()
-		s.watchers.ringAll()
+		s.runBells.ringAll()
 		s.fresh.dropAll()
 		s.waiters.ringAll()
 		s.sessions.ringAll()

@@ -30,7 +30,8 @@ type session struct {
 	refused refusals
 
 	mu       sync.Mutex
-	held     map[engine.ID]holding // the runs handed out in this session, as far as is known
+	held     map[engine.ID]holding // the runs handed out in this session, or in one before it, as far as is known
+	named    bool                  // a heartbeat has said what it has from before this session
 	lines    map[string]line       // by run: its operations that are under way
 	unseated bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
 	recheck  bool                  // something held was in the middle of an operation when the bell was answered

@@ -165,7 +165,7 @@ func (s *Server) WatchStats(request *kagziv1.WatchStatsRequest, stream kagziv1.A
 		if err := stream.Send(response); err != nil {
 			return err
 		}
-		if err := await(s, stream.Context(), ticker.C); err != nil {
+		if err := await(stream.Context(), s, ticker.C); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kag
 	if err != nil {
 		return err
 	}
-	bell, leave := s.watchers.watch(id)
+	bell, leave := s.runBells.watch(id)
 	defer leave()
 	w := watch{server: s, namespace: namespace, id: id, send: stream.Send, seen: map[engine.ID]sight{}}
 	for {
@@ -31,10 +31,10 @@ func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kag
 		}
 		// A run whose steps take long to read is read less often, so that watching costs a small part of the time.
 		pause := time.NewTimer(max(watchEvery, 10*time.Since(began)))
-		err = await(s, ctx, pause.C)
+		err = await(ctx, s, pause.C)
 		pause.Stop()
 		if err == nil {
-			err = await(s, ctx, bell)
+			err = await(ctx, s, bell)
 		}
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kag
 }
 
 // await waits for c, the end of the call, or the server's stop.
-func await[T any](s *Server, ctx context.Context, c <-chan T) error {
+func await[T any](ctx context.Context, s *Server, c <-chan T) error {
 	select {
 	case <-c:
 		return nil

@@ -37,7 +37,7 @@ func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1
 		if len(events) > 0 {
 			continue
 		}
-		if err := await(s, stream.Context(), bell); err != nil {
+		if err := await(stream.Context(), s, bell); err != nil {
 			return err
 		}
 	}

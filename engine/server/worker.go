@@ -159,7 +159,7 @@ func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest)
 	return s.polledTo(ctx, tasks), nil
 }
 
-// poller checks that a worker may poll for what it asks, and is it.
+// poller is the worker that polls; an error when it may not poll for what it asks.
 func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (engine.Worker, error) {
 	namespace, err := namespaceOf(request.Namespace)
 	if err != nil {
