@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc"
@@ -79,6 +80,9 @@ func (a *awaits) close() {
 
 // await waits until a run has ended. The error is errAskAlone, the refusal of this wait as a gRPC status, or the end of ctx.
 func (a *awaits) await(ctx context.Context, runID string, whole bool) (*kagziv1.AwaitWorkflowsResponse_Ended, error) {
+	if !utf8.ValidString(runID) { // sent, it would end the stream of all the others
+		return nil, errAskAlone
+	}
 	w := a.enter(runID, whole)
 	if w == nil {
 		return nil, errAskAlone
@@ -106,6 +110,9 @@ func (a *awaits) enter(runID string, whole bool) *awaited {
 	}
 	s.waits[s.seq] = w
 	s.unsent = append(s.unsent, w)
+	if len(s.unsent) > 2*maxAwaiting { // while there is no server, nobody takes out those that were given up
+		s.unsent = slices.DeleteFunc(s.unsent, func(w *awaited) bool { return s.waits[w.request.Seq] != w })
+	}
 	s.ring()
 	return w
 }
@@ -181,6 +188,7 @@ func (s *awaitStream) run() {
 		if answered {
 			failures = 0
 		}
+		s.expire() // one that nobody waits on is not missed, and not opened again
 		if !transient(err) || s.of.ctx.Err() != nil || s.ended() {
 			s.refuse(err)
 			return
@@ -188,7 +196,7 @@ func (s *awaitStream) run() {
 		failures++
 		if s.connected() {
 			delay := backoff(min(failures, awaitsTries))
-			log.Warn("waiting for runs: refused", "error", statusError(status.Convert(err)), "next_attempt_in", delay.Round(time.Millisecond))
+			log.Warn("waiting for runs: refused", "error", statusError(status.Convert(err)), "attempt", failures, "next_attempt_in", delay.Round(time.Millisecond))
 			s.pause(delay)
 			continue
 		}

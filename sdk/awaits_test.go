@@ -1,10 +1,12 @@
 package kagzi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -73,6 +75,7 @@ func TestAwaits(t *testing.T) {
 			}
 			_, err = Result[string](t.Context(), c.Run("b"))
 			equal(t, err, error(&RunError{RunID: "b", Status: StatusTimedOut, Type: "slow", Message: "late", Code: CodeTimeout, Stack: "s"}))
+			equal(t, []bool{errors.Is(err, ErrTimeout), errors.Is(err, ErrCancelled), errors.Is(err, context.DeadlineExceeded)}, []bool{true, false, false})
 			failed, err := c.Run("b").Wait(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -209,6 +212,51 @@ func TestAwaits(t *testing.T) {
 			d.took()
 			time.Sleep(time.Hour)
 			equal(t, len(d.took()), 0)
+		})
+	})
+	t.Run("a stream without a wait that breaks is not opened again, and nobody is told", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			var log bytes.Buffer
+			c.log = slog.New(slog.NewTextHandler(&log, nil))
+			d.ends(goodRun("a"))
+			results(t.Context(), c, "a")()
+			d.took()
+			d.cut()
+			d.end(errCut)
+			time.Sleep(awaitsIdle / 2)
+			equal(t, len(d.took()), 0)
+			equal(t, log.String(), "")
+			equal(t, results(t.Context(), c, "a")(), []string{"out of a"})
+			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
+		})
+	})
+	t.Run("an id that cannot be sent leaves the other waits alone", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			all := results(t.Context(), c, "a")
+			d.took()
+			equal(t, results(t.Context(), c, "caf\xc3")(), []string{
+				"kagzi: INTERNAL: the call cannot be sent: string field contains invalid UTF-8; names, ids and texts have to be UTF-8"})
+			equal(t, d.took(), nil)
+			d.ends(goodRun("a"))
+			equal(t, all(), []string{"out of a"})
+		})
+	})
+	t.Run("while there is no server, waits that are given up are not kept", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			results(t.Context(), c, "a")
+			s := c.awaits.streams[0]
+			d.leave(true)
+			d.cut()
+			time.Sleep(time.Second)
+			for range 3 * maxAwaiting {
+				c.awaits.leave(c.awaits.enter("b", false))
+			}
+			c.awaits.mu.Lock()
+			kept := len(s.unsent)
+			c.awaits.mu.Unlock()
+			if kept > 2*maxAwaiting {
+				t.Errorf("%d waits stand in line although one is open, want at most %d", kept, 2*maxAwaiting)
+			}
 		})
 	})
 	t.Run("a second stream takes what the first has no room for", func(t *testing.T) {

@@ -254,6 +254,7 @@ func TestGracefulCancel(t *testing.T) {
 				f.until(t, func() bool { return count(f.log, fmt.Sprintf("failed s hold=%v", held)) == 1 })
 				f.askCancel("r", time.Minute)
 				equal(t, string(f.await(t, "r").Output.GetData()), `"step s: the run is being cancelled; last error: no"`)
+				equal(t, count(f.operations(), "release park=true"), 0)
 			})
 		}
 	})

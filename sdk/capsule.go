@@ -211,7 +211,7 @@ func (c *Capsule) load(runID string) (*runRecord, error) {
 var unmarshal = protojson.UnmarshalOptions{DiscardUnknown: true}
 
 // readArray reads an entry that is a JSON array of messages.
-func readArray[M proto.Message](c *Capsule, name string, make func() M) ([]M, error) {
+func readArray[M proto.Message](c *Capsule, name string, empty func() M) ([]M, error) {
 	data, err := c.read(name, maxCapsuleBytes)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func readArray[M proto.Message](c *Capsule, name string, make func() M) ([]M, er
 		if err := d.Decode(&one); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		m := make()
+		m := empty()
 		if err := unmarshal.Unmarshal(one, m); err != nil {
 			return nil, fmt.Errorf("%s: item %d: %w", name, len(all), err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -36,10 +37,26 @@ func (e *CheckError) Error() string {
 	return text
 }
 
-// checkAsked reports whether the program was started for a check. It looks for the argument itself, so that a main
-// which parses flags need not know it, as long as it comes to Run.
-func checkAsked(arguments []string, variable string) bool {
-	return variable == "1" || len(arguments) > 1 && slices.Contains(arguments[1:], checkArgument)
+// init takes the argument of a check away before main sees it, since a main that parses flags would refuse one that it does not know. The
+// variable stands for it from then on, also in a program that this one starts with the rest of its arguments.
+func init() {
+	rest, asked := withoutCheck(os.Args)
+	if !asked {
+		return
+	}
+	os.Args = rest
+	if err := os.Setenv(checkVariable, "1"); err != nil {
+		panic(err) // rather than work in earnest
+	}
+}
+
+// withoutCheck is the arguments without the one that asks for a check, and whether it was there.
+func withoutCheck(arguments []string) (rest []string, asked bool) {
+	if len(arguments) < 2 || !slices.Contains(arguments[1:], checkArgument) {
+		return arguments, false
+	}
+	others := slices.DeleteFunc(slices.Clone(arguments[1:]), func(a string) bool { return a == checkArgument })
+	return append(arguments[:1:1], others...), true
 }
 
 // check replays the open runs of the worker's types in its queues, and writes one line for each that diverges, and a summary.

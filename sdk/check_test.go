@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -258,17 +259,21 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		}
 	})
 
-	t.Run("is asked for by exactly one argument, or the environment", func(t *testing.T) {
+	t.Run("is asked for by exactly one argument, which main does not see", func(t *testing.T) {
 		for _, c := range []struct {
-			arguments []string
-			variable  string
-			want      bool
+			arguments, rest []string
+			asked           bool
 		}{
-			{[]string{"worker"}, "", false}, {[]string{"worker", "-kagzi-check"}, "", true}, {[]string{"worker", "-v", "-kagzi-check"}, "", true},
-			{[]string{"-kagzi-check"}, "", false}, {[]string{"worker", "-kagzi-check=1"}, "", false}, {[]string{"worker"}, "1", true},
-			{[]string{"worker"}, "0", false}, {nil, "", false},
+			{[]string{"worker"}, []string{"worker"}, false},
+			{[]string{"worker", "-kagzi-check"}, []string{"worker"}, true},
+			{[]string{"worker", "-kagzi-check", "-v", "--", "x", "-kagzi-check"}, []string{"worker", "-v", "--", "x"}, true},
+			{[]string{"-kagzi-check"}, []string{"-kagzi-check"}, false},
+			{[]string{"worker", "-kagzi-check=1"}, []string{"worker", "-kagzi-check=1"}, false},
+			{nil, nil, false},
 		} {
-			equal(t, checkAsked(c.arguments, c.variable), c.want)
+			given := slices.Clone(c.arguments)
+			rest, asked := withoutCheck(given)
+			equal(t, fmt.Sprint(rest, asked, given), fmt.Sprint(c.rest, c.asked, c.arguments))
 		}
 	})
 

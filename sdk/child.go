@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -37,12 +38,12 @@ type ChildOptions struct {
 	Delay    time.Duration // in place of StartAt: so long from now
 	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
-	Tags             map[string]string // searchable
-	Requirements     map[string]string // only a worker with all of these among its capabilities and labels
-	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time
+	Tags             map[string]string // searchable (none)
+	Requirements     map[string]string // only a worker with all of these among its capabilities and labels (none)
+	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
 	ConcurrencyLimit int               // (1 when there is a key)
 
-	OnFailure      string // workflow type that is started when the child fails or times out
+	OnFailure      string // workflow type that is started when the child fails or times out (none)
 	OnFailureQueue string // (the child's own queue)
 }
 
@@ -53,6 +54,26 @@ func (o ChildOptions) start(parentQueue string) StartOptions {
 		StartAt: o.StartAt, Delay: o.Delay, Priority: o.Priority, Tags: o.Tags, Requirements: o.Requirements,
 		ConcurrencyKey: o.ConcurrencyKey, ConcurrencyLimit: o.ConcurrencyLimit, OnFailure: o.OnFailure, OnFailureQueue: o.OnFailureQueue,
 	}
+}
+
+// checkText names what cannot be sent: in a session it would take the other runs of the worker along.
+func (o *ChildOptions) checkText() error {
+	for name, text := range map[string]string{
+		"ExternalID": o.ExternalID, "Queue": o.Queue, "Version": o.Version, "ConcurrencyKey": o.ConcurrencyKey,
+		"OnFailure": o.OnFailure, "OnFailureQueue": o.OnFailureQueue,
+	} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("option %s is %.300q, want UTF-8", name, text)
+		}
+	}
+	for name, labels := range map[string]map[string]string{"Tags": o.Tags, "Requirements": o.Requirements} {
+		for key, value := range labels {
+			if !utf8.ValidString(key) || !utf8.ValidString(value) {
+				return fmt.Errorf("option %s has %.300q: %.300q, want UTF-8", name, key, value)
+			}
+		}
+	}
+	return nil
 }
 
 // Child is a run that another has started and can wait for.
@@ -85,6 +106,9 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 			return nil, fmt.Errorf("input of workflow type %s: %w", workflowType, err)
 		}
 		warnLarge(e.w.log, "input", input, "type", workflowType)
+		if err := opts.checkText(); err != nil {
+			return nil, fmt.Errorf("start of workflow type %s: %w", workflowType, err)
+		}
 		request, err := newStart(e.task.GetNamespace(), workflowType, input, opts.start(e.info.Queue), e.now())
 		if err != nil {
 			return nil, fmt.Errorf("start of workflow type %s: %w", workflowType, err)

@@ -161,7 +161,8 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 		}
 		failures++
 		delay := backoff(failures)
-		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", statusError(status.Convert(err)), "next_attempt_in", delay.Round(time.Millisecond))
+		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", statusError(status.Convert(err)), "attempt", failures,
+			"next_attempt_in", delay.Round(time.Millisecond))
 		if !sleep(ctx, delay) {
 			return nil, nil, context.Cause(ctx)
 		}

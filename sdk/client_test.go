@@ -143,6 +143,11 @@ func TestClient(t *testing.T) {
 				t.Fatalf("err = %v", err)
 			}
 			equal(t, []bool{runs[0] != nil, runs[1] != nil, runs[2] != nil}, []bool{true, false, true})
+			closed := testClient(t, f)
+			_ = closed.Close() // so that a call would fail
+			if none, err := StartMany(t.Context(), closed, "w", []int{}, StartOptions{}); len(none) != 0 || err != nil {
+				t.Errorf("StartMany of nothing: %v, %v", none, err)
+			}
 			if _, err := StartMany(t.Context(), testClient(t, f), "w", make([]int, MaxBatch+1), StartOptions{}); err == nil {
 				t.Fatal("more than MaxBatch were taken")
 			}

@@ -23,8 +23,9 @@ const (
 	drainingTries       = 2 // that the backoff counts while the worker drains: it has DrainTimeout to report what it holds
 )
 
-// backoff is the delay before the n-th attempt in a row: 1, 2, 4 .. 60 s, with full jitter so that
-// the workers of a restarted server do not come all at once.
+// backoff is the delay after the n-th failure in a row: anything up to 1, 2, 4 .. 60 s. This is full jitter ("Exponential Backoff And Jitter", AWS
+// Architecture Blog, 2015). A tenth more or less would have ten thousand workers, whose sessions end at the same moment when their server
+// restarts, come back in waves of a fifth of a second; this spreads them over the whole second, and a single one waits half as long on average.
 func backoff(n int) time.Duration {
 	return rand.N(min(time.Second<<min(n-1, 10), maxReconnectBackoff)) + time.Millisecond
 }
@@ -77,12 +78,13 @@ func (w *Worker) serve(ctx context.Context) error {
 			failures = 0
 		}
 		failures++
-		leaving := w.leaving
+		leaving, steps := w.leaving, failures
 		if w.isDraining() {
-			leaving, failures = nil, min(failures, drainingTries)
+			leaving, steps = nil, min(failures, drainingTries)
 		}
-		delay := backoff(failures)
-		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "next_attempt_in", delay.Round(time.Millisecond))
+		delay := backoff(steps)
+		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "attempt", failures,
+			"next_attempt_in", delay.Round(time.Millisecond))
 		wait := time.NewTimer(delay)
 		select {
 		case <-wait.C:

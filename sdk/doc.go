@@ -3,7 +3,8 @@
 // A workflow is a function of a Context and an input. What it does to the world it does in steps, each of which
 // runs once and has its result recorded. When a worker dies, is restarted or gives a run back, another one
 // runs the function again from the beginning; the steps that are recorded return their results without running,
-// and the function goes on where it was.
+// and the function goes on where it was. From when a worker is given a run until it holds it no more is one stay of the run
+// there; a run that has slept twice has had three stays at least.
 //
 //	func Order(ctx kagzi.Context, in OrderInput) (Receipt, error) {
 //		charge, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (Charge, error) {
@@ -37,20 +38,21 @@
 //
 // A step that fails is run again by its Retry; meanwhile the run is parked. When it has failed for good, Step
 // returns a *StepError, which the code may handle, for instance by compensating, or return. A run fails when its function returns
-// an error or panics; it is run again only if it was started with a Retry of its own. Panics are in the worker's log, too. NonRetryable, RetryAfter and WithType say
-// more about an error. StartOptions.OnFailure names a workflow that handles the failure of a run, with a WorkflowFailedEvent as its
-// input; GlobalFailureHandler is the type of the one that handles all.
+// an error or panics; it is run again only if it was started with a Retry of its own. Panics are in the worker's log, too.
+// NonRetryable, RetryAfter and WithType say more about an error. StartOptions.OnFailure names a workflow that handles the failure
+// of a run, with a WorkflowFailedEvent as its input; GlobalFailureHandler is the type of the one that handles all.
 //
 // # Several things at once
 //
 // Go and Map run functions as branches of a run. The author's own goroutines may call Step, too, but the SDK cannot see whether one of
-// them is about to call again: it parks a run in which some wait for a time when none has called for 20 ms, and the others go on
+// them is about to call again. Where some of them wait for a time, it parks the run once none has called for 20 ms; the others go on
 // only when the run is woken. Branches have no such gap.
 //
 // # Waiting for others
 //
-// WaitSignal waits for a signal, which Signal delivers from outside. StartChild and RunChild start other runs, with results and errors of their own;
-// WaitAll waits for many of them. A run that waits is parked for as long as it takes: it holds no worker, and restarts do not matter.
+// WaitSignal waits for a signal, which Signal delivers from outside. StartChild and RunChild start other runs, with results and
+// errors of their own; WaitAll waits for many of them. A run that waits is parked for as long as it takes: it holds no worker, and
+// restarts do not matter.
 //
 // # Cancellation
 //
@@ -81,8 +83,19 @@
 //
 // # Long lives
 //
-// A run has at most 10,000 steps. One that goes on for ever returns ContinueAsNew from time to time: the next run begins with an
-// empty history. Result and Run.Wait follow it.
+// A run has at most 10,000 steps and records at most 64 MiB, its input included; past that it fails. One that goes on for ever returns
+// ContinueAsNew from time to time: the next run begins with an empty history. Result and Run.Wait follow it.
+//
+// # Changing code
+//
+// A run goes on with the code of whichever worker takes it up. What it has recorded is found by the name of the call, not by its place. A new
+// step runs also in a run that is past its place; one that is gone is left out; one with a new name runs again. A run fails where a name
+// now stands for another kind of call (a step for a sleep), or where a recorded result does not fit its type; with the code put right,
+// Run.Retry goes on from what is recorded.
+//
+// Where a run has to stay with what it began with, start it with a Version and branch on that of Info, give the new code a workflow type of
+// its own, or bind the run to workers by Requirements. Worker.Run tells of a check of all open runs against a new build. It replays, and
+// runs nothing, so it counts a new step that stands before a recorded call as a divergence too.
 //
 // # Suspension
 //

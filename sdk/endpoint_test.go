@@ -98,7 +98,7 @@ func TestEndpoint(t *testing.T) {
 
 	t.Run("an address without a port stops a client, and a worker's Run", func(t *testing.T) {
 		settings(t, "")
-		for _, address := range []string{"localhost", "10.0.0.7", "[::1]", "localhost:", "::1"} {
+		for _, address := range []string{"localhost", "10.0.0.7", "[::1]", "localhost:", "::1", "http://localhost:50051", "https://box:1"} {
 			_, err := NewClient(ClientOptions{Address: address})
 			w := NewWorker(WorkerOptions{Address: address})
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })

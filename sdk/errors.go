@@ -25,7 +25,7 @@ type Typed interface {
 // that are cut short by it, or made after it, return an error for which errors.Is(err, ErrCancelled) holds.
 var ErrCancelled = errors.New("kagzi: run cancelled")
 
-// ErrTimeout is what the error of a wait whose limit has passed, and of a step that timed out, is in the sense of errors.Is.
+// ErrTimeout is what the error of a wait whose limit has passed, and of a step or a run that timed out, is in the sense of errors.Is.
 var ErrTimeout = errors.New("kagzi: timed out")
 
 // ErrorCode says what sort of failure an error is; "" is a failure of the application's own code.
@@ -119,13 +119,17 @@ func (e *RunError) Error() string {
 // ErrorType makes a run fail with its child's error type when the code returns the error as it is.
 func (e *RunError) ErrorType() string { return e.Type }
 
+// Is makes a run that timed out, or failed by a step that did, match ErrTimeout. One that was cancelled does not match ErrCancelled, which
+// speaks of the run whose code is running, nor does one match the errors of package context, which speak of the caller's own: see Status.
+func (e *RunError) Is(target error) bool { return target == ErrTimeout && e.Code == CodeTimeout }
+
 // Error is a refusal by the server, or a failure to reach it.
 type Error struct {
 	Code      ErrorCode
 	Message   string
 	Subject   string // what it is about: "run", "worker", "namespace", ..
 	SubjectID string
-	Metadata  map[string]string // "status": where the run stands, when that is why
+	Metadata  map[string]string // "status": where the run stands, when that is why; "continued_as_run_id": the run that goes on for it
 	status    *status.Status
 }
 
@@ -239,7 +243,18 @@ func (e *coded) Error() string     { return e.text }
 func (e *coded) ErrorType() string { return e.kind }
 
 func panicError(value any) *coded {
-	return &coded{kind: "panic", text: fmt.Sprintf("panic: %v", value), stack: string(debug.Stack())}
+	return &coded{kind: "panic", text: fmt.Sprintf("panic: %v", value), stack: panicStack(string(debug.Stack()))}
+}
+
+// panicStack begins a stack where the code panicked, without the frames of what recovered from it.
+func panicStack(stack string) string {
+	title, frames, _ := strings.Cut(stack, "\n")
+	if _, panicking, found := strings.Cut(frames, "\npanic("); found {
+		if lines := strings.SplitN(panicking, "\n", 3); len(lines) == 3 {
+			return title + "\n" + lines[2]
+		}
+	}
+	return stack
 }
 
 // panicked is the error of a step's or a workflow's code that panics, which the log tells of at once: it is most likely a mistake in the code,

@@ -57,7 +57,10 @@ func TestFailures(t *testing.T) {
 		d := failure(t, func(Context, struct{}) (int, error) { return explode() })
 		equal(t, d.GetType(), "panic")
 		equal(t, d.GetMessage(), "panic: boom")
-		contains(t, d.GetStack(), "explode")
+		frames := strings.Split(d.GetStack(), "\n")
+		contains(t, frames[0], "goroutine ")
+		contains(t, frames[1], "sdk.explode(")
+		contains(t, frames[2], "_test.go:")
 	})
 	t.Run("a panic in a step fails the step with its stack, and is retried by policy", func(t *testing.T) {
 		tries := 0

@@ -56,6 +56,7 @@ type fakeRun struct {
 	available time.Time
 	timer     time.Time // for which moment one is set
 	cancelAsk bool
+	untold    bool                 // that was asked for since its worker got it
 	reason    *kagziv1.ErrorDetail // of the cancellation
 
 	awaited    map[string]int // by step: 1 alone, more: one of a group
@@ -157,6 +158,7 @@ func (f *fake) claim(s *fakeSession, r *fakeRun) {
 	s.credit--
 	f.tokens++
 	r.token, r.session, r.Status = fmt.Sprintf("lease-%d", f.tokens), s, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
+	r.untold = false
 	f.lapse(r)
 	clear(r.awaited)
 	t := &kagziv1.Task{Namespace: r.Namespace, RunId: r.RunId, ExternalId: r.ExternalId, WorkflowType: r.WorkflowType, TaskQueue: r.TaskQueue, Input: r.Input,

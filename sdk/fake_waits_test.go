@@ -45,6 +45,10 @@ func (f *fake) parkUnless(hold bool, r *fakeRun) {
 func (f *fake) park(r *fakeRun) {
 	f.lapse(r)
 	r.token, r.Status, r.available = "", kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING, time.Time{}
+	if r.untold { // its code waits without knowing that it is cancelled
+		r.Status, r.available = kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, f.now()
+		return
+	}
 	waits := false
 	for _, st := range r.steps {
 		var at *timestamppb.Timestamp
@@ -118,6 +122,7 @@ func (f *fake) askCancel(runID string, grace time.Duration) {
 		}
 	})
 	if r.token != "" {
+		r.untold = true
 		r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: r.cancelTask()}})
 		return
 	}

@@ -21,7 +21,8 @@ type note struct {
 }
 
 // Note sets the run's progress line, which people see in lists: at most 255 bytes, longer is cut. It is a hint, and no part of the
-// history: it does not wait, replays do not repeat it, and of many in a row the last counts.
+// history: it does not wait, replays do not repeat it, and of many in a row the last counts. The code of a step may call it too, with the
+// workflow's Context.
 func Note(ctx Context, text string) {
 	e := ctx.workflow().e
 	e.lock()

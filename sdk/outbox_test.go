@@ -104,6 +104,26 @@ func TestOutbox(t *testing.T) {
 		}
 	})
 
+	t.Run("operations that are answered are not kept by those that came behind them", func(t *testing.T) {
+		e, queued := boxed()
+		e.w.session.open()
+		for i := range 4 { // each is sent while the one before it is unanswered
+			post(e, fmt.Sprint("s", i))
+			queued()
+			if i > 0 {
+				r := &kagziv1.SessionResponse{Seq: e.ops[0].msg.Seq}
+				e.answered(e.w.session.answered(r), r)
+			}
+		}
+		kept := 0
+		for op := e.ops[0].prev; op != nil; op = op.prev {
+			kept++
+		}
+		if kept > 1 {
+			t.Errorf("the last operation keeps %d that are answered, want at most one", kept)
+		}
+	})
+
 	t.Run("what stands behind a refused announcement goes on without it", func(t *testing.T) {
 		e, _ := boxed()
 		e.w.session.open()

@@ -22,6 +22,7 @@ const (
 
 // parkedCall is a call that waits for what the server has recorded: a time to come, a signal, child runs.
 type parkedCall struct {
+	scope  context.Context
 	due    time.Time   // zero when no time ends it
 	loose  bool        // its branch's author uses goroutines of his own
 	number int         // in the order of their parking
@@ -29,8 +30,8 @@ type parkedCall struct {
 }
 
 // Sleep parks the run for d, to the millisecond: no worker is held meanwhile, and restarts do not
-// matter. It is a step of its own, with a name under the same rules. A d of 0 or less does not park. When the run is being
-// cancelled it returns at once, and the next step returns ErrCancelled.
+// matter. It is a step of its own, with a name under the same rules. A d of 0 or less does not park, one of
+// more than 10 years fails the run. When the run is being cancelled it returns at once, and the next step returns ErrCancelled.
 func Sleep(ctx Context, name string, d time.Duration) {
 	b := ctx.workflow()
 	b.sleep(ctx.scope(), name, d, &kagziv1.SleepRequest{Duration: durationpb.New(max(d, time.Millisecond))})
@@ -104,7 +105,7 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 		b.loose = true
 	}
 	e.parkings++
-	call.loose, call.number = b.loose, e.parkings
+	call.scope, call.loose, call.number = scope, b.loose, e.parkings
 	e.parked[call] = struct{}{}
 	b.blocked++
 	b.settle()
@@ -130,6 +131,11 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 func (e *execution) idle() {
 	if len(e.parked) == 0 || e.quitted || e.closing {
 		return
+	}
+	for call := range e.parked {
+		if call.scope.Err() != nil {
+			return // it is being cancelled, and about to go on
+		}
 	}
 	delay := e.parkDelay()
 	if delay <= 0 {

@@ -149,7 +149,11 @@ func decode[T any](c Codec, p *kagziv1.Payload, info PayloadInfo) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeJSON[T](data)
+	v, err := decodeJSON[T](data)
+	if encoding := p.GetMetadata()["encoding"]; err != nil && c == nil && encoding != "" {
+		return nil, NonRetryable(fmt.Errorf("cannot be read as %s: it is encoded as %q, and no Codec is set here", reflect.TypeFor[T](), encoding))
+	}
+	return v, err
 }
 
 // unchangedByJSON says that what is read back from v's JSON is v, so that it need not be read back.

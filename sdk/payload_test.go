@@ -3,11 +3,14 @@ package kagzi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"reflect"
 	"strings"
 	"testing"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 type label string
@@ -103,4 +106,16 @@ func warnings(log *bytes.Buffer) (list []string) {
 		}
 	}
 	return list
+}
+
+func TestAPayloadThatOnlyACodecCanReadSaysSo(t *testing.T) {
+	p := &kagziv1.Payload{Data: []byte("\x01\x02"), Metadata: map[string]string{"encoding": "binary/encrypted"}}
+	_, err := decode[string](nil, p, PayloadInfo{})
+	if want := `cannot be read as string: it is encoded as "binary/encrypted", and no Codec is set here`; err == nil || err.Error() != want || !errors.As(err, new(nonRetryable)) {
+		t.Errorf("err = %v, want %s", err, want)
+	}
+	p.Data = []byte(`"plain after all"`)
+	if v, err := decode[string](nil, p, PayloadInfo{}); err != nil || *v != "plain after all" {
+		t.Errorf("JSON under the name of an encoding: %v, %v", v, err)
+	}
 }

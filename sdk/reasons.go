@@ -18,10 +18,12 @@ var reasons = []struct {
 	{codes.Unavailable, "Error while dialing: ", "no server answers: ", "; see that one runs there (kagzi server), or name another address"},
 	{codes.Unavailable, "authentication handshake failed: ", "no encrypted connection to the server: ", "; see the TLS settings and the certificates of both sides"},
 	{codes.Unavailable, "use of closed network connection", "what listens there does not answer: the server stands still, or it is none of Kagzi's", ""},
-	{codes.Unavailable, "error reading server preface: ", "what answers there does not speak as a server of Kagzi without TLS does: ", "; see the address, and turn on TLS if it wants that"},
+	{codes.Unavailable, "error reading server preface: ", "what answers there does not speak as a server of Kagzi without TLS does: ", "; if that lasts, see the address, and turn on TLS if it wants that"},
 	{codes.Unavailable, "name resolver error: ", "the server's name leads nowhere: ", "; see the address"},
 	{codes.Unavailable, "", "the server gave no answer: ", ""},
 	{codes.Canceled, "the client connection is closing", "the client is closed", ""},
+	{codes.ResourceExhausted, "trying to send message larger than max ", "the call has more bytes than a server takes: ", "; send less in one call"},
+	{codes.Internal, "grpc: error while marshaling: ", "the call cannot be sent: ", "; names, ids and texts have to be UTF-8"},
 	{codes.Unimplemented, "", "the server does not offer this: ", "; it may be older than this program"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,12 +25,16 @@ func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
 		{codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: first record does not look like a TLS handshake"`,
 			"kagzi: UNAVAILABLE: no encrypted connection to the server: tls: first record does not look like a TLS handshake; see the TLS settings and the certificates of both sides"},
 		{codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`,
-			"kagzi: UNAVAILABLE: what answers there does not speak as a server of Kagzi without TLS does: EOF; see the address, and turn on TLS if it wants that"},
+			"kagzi: UNAVAILABLE: what answers there does not speak as a server of Kagzi without TLS does: EOF; if that lasts, see the address, and turn on TLS if it wants that"},
 		{codes.Unavailable, `connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`,
 			"kagzi: UNAVAILABLE: what listens there does not answer: the server stands still, or it is none of Kagzi's"},
 		{codes.Unavailable, "name resolver error: produced zero addresses", "kagzi: UNAVAILABLE: the server's name leads nowhere: produced zero addresses; see the address"},
 		{codes.Unavailable, "error reading from server: EOF", "kagzi: UNAVAILABLE: the server gave no answer: error reading from server: EOF"},
 		{codes.Canceled, "grpc: the client connection is closing", "kagzi: CANCELLED: the client is closed"},
+		{codes.ResourceExhausted, "trying to send message larger than max (10109000 vs. 8454144)",
+			"kagzi: RESOURCE_EXHAUSTED: the call has more bytes than a server takes: (10109000 vs. 8454144); send less in one call"},
+		{codes.Internal, "grpc: error while marshaling: string field contains invalid UTF-8",
+			"kagzi: INTERNAL: the call cannot be sent: string field contains invalid UTF-8; names, ids and texts have to be UTF-8"},
 		{codes.Unimplemented, "unknown service x", "kagzi: INTERNAL: the server does not offer this: unknown service x; it may be older than this program"},
 		{codes.NotFound, "Error while dialing: x", "kagzi: NOT_FOUND: Error while dialing: x"},
 	} {
@@ -87,4 +92,64 @@ func (h *hearing) Handle(ctx context.Context, r slog.Record) error {
 		}
 	}()
 	return h.Handler.Handle(ctx, r)
+}
+
+// counted is a handler that tells of its n-th record.
+type counted struct {
+	slog.Handler
+	n       atomic.Int32
+	reached func()
+}
+
+func (h *counted) Handle(ctx context.Context, r slog.Record) error {
+	defer func() {
+		if h.n.Add(-1) == 0 {
+			h.reached()
+		}
+	}()
+	return h.Handler.Handle(ctx, r)
+}
+
+func TestAnAttemptAtASessionIsToldWithItsNumber(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h := &counted{Handler: slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}), reached: cancel}
+	h.n.Store(2)
+	w := NewWorker(WorkerOptions{Profile: NoProfile, Address: address, Queue: "q", Logger: slog.New(h)})
+	Handle(w, "t", func(Context, int) (int, error) { return 0, nil })
+	if err := w.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was given up", err)
+	}
+	if text := log.String(); !strings.Contains(text, " attempt=1 next_attempt_in=") || !strings.Contains(text, " attempt=2 next_attempt_in=") {
+		t.Errorf("log: %s", text)
+	}
+}
+
+func TestWorkersOfAServerThatComesBackAreSpreadOverTheWholeDelay(t *testing.T) {
+	for n, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		const draws, parts = 10_000, 10
+		longest := want * time.Second
+		var in [parts]int
+		for range draws {
+			delay := backoff(n + 1)
+			if delay <= 0 || delay > longest+time.Millisecond {
+				t.Fatalf("delay before attempt %d = %s, want more than 0 and at most %s", n+2, delay, longest)
+			}
+			in[min(int(delay*parts/longest), parts-1)]++
+		}
+		for i, got := range in {
+			if got > 2*draws/parts {
+				t.Errorf("%d of %d workers come in tenth %d of %s, want about as many in each", got, draws, i+1, longest)
+			}
+		}
+	}
 }

@@ -79,7 +79,7 @@ func (b *branch) halt() {
 	e, own := b.e, onBranchGoroutine()
 	e.lock()
 	b.loose = b.loose || !own || b.calls > 0
-	e.parked[&parkedCall{loose: b.loose}] = struct{}{}
+	e.parked[&parkedCall{scope: e.life, loose: b.loose}] = struct{}{}
 	b.calls++
 	b.blocked++
 	b.settle()

@@ -6,6 +6,8 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 type sessionStream = grpc.BidiStreamingClient[kagziv1.SessionRequest, kagziv1.SessionResponse]
@@ -144,12 +146,34 @@ func (s *session) write(ctx context.Context, stream sessionStream) {
 		}
 		batch := s.take()
 		for _, op := range batch {
-			if stream.Send(op.msg) != nil {
+			if err := stream.Send(op.msg); err != nil {
+				s.refuse(op, err)
 				return // Recv tells why
 			}
 		}
 		clear(batch)
 	}
+}
+
+// refuse answers an operation of a run that gRPC does not send for what it holds, which ends the stream: sent again on the next, it would end that
+// one as well, and so keep the worker from all of its runs.
+func (s *session) refuse(op *operation, err error) {
+	d := &kagziv1.ErrorDetail{NonRetryable: true, Message: cleanText(plainMessage(status.Convert(err)), maxErrorText)}
+	switch status.Code(err) {
+	case codes.Internal:
+		d.Code = kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT
+	case codes.ResourceExhausted:
+		d.Code = kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED
+	default:
+		return // the stream broke
+	}
+	if op.e == nil {
+		return
+	}
+	s.mu.Lock()
+	delete(s.sent, op.msg.Seq)
+	s.mu.Unlock()
+	op.e.answered(op, &kagziv1.SessionResponse{Seq: op.msg.Seq, Event: &kagziv1.SessionResponse_Error{Error: d}})
 }
 
 // answered takes out the operation that a response answers, nil when it answers none.
@@ -158,8 +182,12 @@ func (s *session) answered(r *kagziv1.SessionResponse) *operation {
 	defer s.mu.Unlock()
 	op := s.sent[r.GetSeq()]
 	delete(s.sent, r.GetSeq())
-	if op != nil && r.GetError() != nil {
+	switch {
+	case op == nil:
+	case r.GetError() != nil:
 		op.doubtful = s.epoch
+	default:
+		op.prev = nil // or a run that always has one unanswered would keep them all
 	}
 	return op
 }

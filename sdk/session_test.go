@@ -202,6 +202,40 @@ func TestSession(t *testing.T) {
 		})
 	}
 
+	t.Run("what cannot be sent is refused, and leaves the worker's other runs alone", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			square(w)
+			for name, tag := range map[string]string{"broken": "caf\xc3", "huge": strings.Repeat("x", maxRequest)} {
+				Handle(w, name, func(ctx Context, _ struct{}) (int, error) {
+					_, err := StartChild[int](ctx, "c", "square", 0, ChildOptions{Tags: map[string]string{"of": tag}})
+					Sleep(ctx, "s", time.Hour)
+					return 0, err
+				})
+			}
+			Handle(w, "late", func(ctx Context, _ struct{}) (int, error) {
+				return Step(ctx, "s", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, errors.New("no") },
+					Retry{Attempts: 1, NonRetryable: []string{"caf\xc3"}})
+			})
+			running(t, w)
+			for _, name := range []string{"broken", "huge", "late"} {
+				f.start(name, name, "")
+			}
+			f.start("r", "square", "3")
+			equal(t, string(f.await(t, "r").Output.GetData()), "9")
+			const broken = "the call cannot be sent: string field contains invalid UTF-8; names, ids and texts have to be UTF-8"
+			for name, want := range map[string]string{
+				"broken": `start of workflow type square: option Tags has "of": "caf\xc3", want UTF-8`,
+				"huge":   "more bytes than a server takes",
+				"late":   "the server refused to record the failure of step s: " + broken,
+			} {
+				if got := f.await(t, name).Error.GetMessage(); !strings.Contains(got, want) {
+					t.Errorf("%s failed with %q, want %q in it", name, got, want)
+				}
+			}
+		})
+	})
+
 	t.Run("a worker without workflows refuses to run", func(t *testing.T) {
 		equal(t, errors.Is(NewWorker(WorkerOptions{}).Run(t.Context()), ErrNoHandlers), true)
 	})

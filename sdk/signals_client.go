@@ -15,7 +15,8 @@ type SignalOptions struct {
 
 // Signal delivers v to a run, for WaitSignal under the same name. When it returns, the signal is on the server's disk,
 // and is kept until the run takes it: signals of one name are taken in the order in which they came. A run that
-// has ended takes none: PRECONDITION_FAILED.
+// has ended takes none: PRECONDITION_FAILED. If it continued as new, "continued_as_run_id" in the Metadata of the *Error is the run that goes
+// on, and Client.GetByExternalID finds the last one, so give an external id to a run that continues and takes signals.
 func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalOptions) error {
 	c := run.c
 	info, err := run.payloadInfo(ctx, PayloadSignal, name)

@@ -46,12 +46,12 @@ type StartOptions struct {
 	Delay    time.Duration // in place of StartAt: so long from now
 	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
-	Tags             map[string]string // searchable
-	Requirements     map[string]string // only a worker with all of these among its capabilities and labels
-	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time
+	Tags             map[string]string // searchable (none)
+	Requirements     map[string]string // only a worker with all of these among its capabilities and labels (none)
+	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
 	ConcurrencyLimit int               // (1 when there is a key)
 
-	OnFailure      string // workflow type that is started when the run fails or times out
+	OnFailure      string // workflow type that is started when the run fails or times out (none)
 	OnFailureQueue string // (the run's own queue)
 }
 
@@ -72,11 +72,14 @@ func Start[In any](ctx context.Context, c *Client, workflowType string, in In, o
 	return startedRun(c, req, resp), nil
 }
 
-// StartMany starts one run for each input, at most MaxBatch, in one durable commit. The options hold for all; each, if given, may
-// change them for the i-th, for instance its ExternalID. The runs stand in the order of the inputs. One refused
-// start fails alone: its run is nil, and the error joins a *StartError for each.
+// StartMany starts one run for each input, at most MaxBatch and 4 MiB in all, in one durable commit. The options hold for all; each, if
+// given, may change them for the i-th, for instance its ExternalID. The runs stand in the order of the inputs. One refused start fails alone:
+// its run is nil, and the error joins a *StartError for each.
 func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins []In, opts StartOptions, each ...func(i int, o *StartOptions)) ([]*Run, error) {
-	if len(ins) > MaxBatch {
+	switch {
+	case len(ins) == 0:
+		return nil, nil
+	case len(ins) > MaxBatch:
 		return nil, fmt.Errorf("kagzi: %d runs in one call, at most %d", len(ins), MaxBatch)
 	}
 	batch := &kagziv1.StartWorkflowsRequest{Requests: make([]*kagziv1.StartWorkflowRequest, len(ins))}

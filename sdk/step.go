@@ -56,9 +56,10 @@ func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 // carry. While a retry is due the run is parked and Step does not return. The error, if any, is a *StepError:
 // the step has failed for good.
 //
-// fn must use its own ctx, which ends with the step's timeout, with the run's lease, and with ErrCancelled as its cause when the run is being
-// cancelled; it must not call functions that take a Context: a step, wait or branch within a step fails the run. A step that fails after that has failed for good, with CANCELLED as its code, and one
-// that had yet to begin does not: errors.Is(err, ErrCancelled) holds for both.
+// fn must use its own ctx, and must not call functions that take a Context: a step, wait or branch within a step fails the run. Its
+// ctx ends with the step's timeout, with the run's lease, and, with ErrCancelled as its cause, when the run is being cancelled. A step
+// that was at work then, and fails, has failed for good, with CANCELLED as its code; one that had yet to begin does not begin, and is
+// not recorded as failed. For both errors, errors.Is(err, ErrCancelled) holds.
 func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	b := ctx.workflow()
 	call := stepCall{name: name}

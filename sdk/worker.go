@@ -30,16 +30,16 @@ type WorkerOptions struct {
 	Address   string   // of the server, host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
 	Namespace string   // (KAGZI_NAMESPACE, else the profile's, else "default")
 	Queue     string   // ("default")
-	Queues    []string // further queues, in order of preference
+	Queues    []string // further queues, in order of preference (none)
 
 	MaxConcurrent int            // runs in hand at once (100)
 	TypeLimits    map[string]int // runs of a workflow type at once, over all workers of the queue (no limit)
 	QueueLimit    int            // runs at once, over all workers of the queue (no limit)
 
 	WorkerID     string            // letters, digits, '-' and '_', at most 64; no other live worker may have it (chosen by the server)
-	Version      string            // of the application
-	Labels       map[string]string // for people and for requirements of runs
-	Capabilities map[string]string // likewise: "tool:jq" to "1.7"
+	Version      string            // of the application (none)
+	Labels       map[string]string // for people and for requirements of runs (none)
+	Capabilities map[string]string // likewise: "tool:jq" to "1.7" (none)
 
 	// DrainTimeout is how long a stopping worker lets its runs go on before it hands them back; less than 0 is no time at all (300 s).
 	DrainTimeout time.Duration
@@ -197,9 +197,10 @@ var ErrNoHandlers = errors.New("kagzi: no workflow registered: call Handle befor
 // the worker, at first or because its key was revoked since (the reason is an *Error), when runs had to be handed back
 // unfinished, and when the options, the environment and the profile do not say how to reach a server. It can be called once.
 //
-// In a program that was started with the argument -kagzi-check, or with KAGZI_CHECK=1 in its environment, Run registers nothing
-// and works on nothing: it replays the open runs of the worker's types and queues against this build, writes a line to stdout for each
-// that diverges, and returns a *CheckError if there are any. The program must then exit with a code other than 0, as with log.Fatal.
+// In a program that was started with the argument -kagzi-check, which is taken out of os.Args before main begins, or with KAGZI_CHECK=1 in its
+// environment, Run registers nothing and works on nothing: it replays the open runs of the worker's types and queues against this build,
+// writes a line to stdout for each that diverges, and returns a *CheckError if there are any. The program must then exit with a code other
+// than 0, as with log.Fatal.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return err
@@ -207,7 +208,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.locate(); err != nil {
 		return err
 	}
-	if checkAsked(os.Args, os.Getenv(checkVariable)) {
+	if os.Getenv(checkVariable) == "1" {
 		return w.check(ctx, os.Stdout)
 	}
 	conn, err := dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
