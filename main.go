@@ -31,11 +31,22 @@ func run(args []string) int {
 	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
 
 	v := versionOf(version, debug.ReadBuildInfo)
-	b := daemon.Backends{Open: backends.Open, Migrate: backends.Migrate, Status: backends.Status, Check: backends.Check, Accept: backends.Accept}
-	b.Copy, b.Release = backends.Copy, backends.Release
-	b.Holder, b.Backup, b.Receive, b.Verify, b.Restore = backends.Holder, backends.Backup, backends.Receive, backends.Verify, backends.Restore
 	fetcher := cli.NewBackupClient(v)
-	b.Remote = daemon.Remote{Flags: fetcher.Flags, Fetch: fetcher.Fetch}
+	b := daemon.Backends{
+		Open:    backends.Open,
+		Migrate: backends.Migrate,
+		Status:  backends.Status,
+		Check:   backends.Check,
+		Accept:  backends.Accept,
+		Copy:    backends.Copy,
+		Release: backends.Release,
+		Holder:  backends.Holder,
+		Backup:  backends.Backup,
+		Receive: backends.Receive,
+		Verify:  backends.Verify,
+		Restore: backends.Restore,
+		Remote:  daemon.Remote{Flags: fetcher.Flags, Fetch: fetcher.Fetch},
+	}
 	root := cli.Root(v, cli.Local{
 		Look:  func(ctx context.Context, file string) (*cli.Nearby, error) { return look(ctx, file, v, b) },
 		Serve: func(ctx context.Context) (*cli.Nearby, error) { return serve(ctx, v, b) },

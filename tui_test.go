@@ -350,6 +350,16 @@ func TestTheTerminalUIFitsTheTerminal(t *testing.T) {
 	}
 }
 
+func TestTheTerminalUIBeginsWithTheRunsThatAFilterChooses(t *testing.T) {
+	ui := openPane(t, 100, 24, nil, "tui", "--demo", "--view", "runs", "--filter", "status:failed type:order")
+	ui.row("failed", "order", "order-70344")
+	if screen := ui.screen(); strings.Contains(screen, "completed") {
+		t.Errorf("runs that the filter does not choose are shown:\n%s", screen)
+	}
+	ui.keys("q", "q") // the first clears the filter
+	ui.shows("exit code 0")
+}
+
 func TestAloneTheProgramServesItselfAndAFileIsOpenedWithoutAServer(t *testing.T) {
 	address, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
 	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address, "KAGZI_DATA_DIR=" + data})

@@ -56,7 +56,7 @@ func Dial(o DialOptions) (*Conn, error) {
 	switch {
 	case o.TLS != nil:
 		creds = credentials.NewTLS(o.TLS)
-	case o.APIKey != "" && o.Dialer == nil && !Loopback(o.Address):
+	case o.APIKey != "" && o.Dialer == nil && !loopback(o.Address):
 		return nil, ErrInTheClear
 	}
 	opts := []grpc.DialOption{
@@ -95,7 +95,8 @@ func Dial(o DialOptions) (*Conn, error) {
 // checkAddress refuses what is no host:port; gRPC itself would only find no server there. Names with a scheme such as
 // unix: or dns: are gRPC's to judge.
 func checkAddress(address string) error {
-	if strings.HasPrefix(address, "unix:") || strings.Contains(address, "://") || strings.HasPrefix(address, "dns:") {
+	scheme, _, target := strings.Cut(address, "://")
+	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "dns:") || target && !strings.HasPrefix(scheme, "http") {
 		return nil
 	}
 	host, port, err := net.SplitHostPort(address)
@@ -105,8 +106,8 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// Loopback says that what goes to the address does not leave the machine.
-func Loopback(address string) bool {
+// loopback says that what goes to the address does not leave the machine.
+func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) || strings.HasPrefix(address, "unix:")
 }

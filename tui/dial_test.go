@@ -111,6 +111,7 @@ func TestDial(t *testing.T) {
 			"want host:port":                 {Address: "localhost"},
 			`"a b:1": want host:port`:        {Address: "a b:1"},
 			`":x": want host:port`:           {Address: ":x"},
+			`"http://a:1": want host:port`:   {Address: "http://a:1"},
 			"to another machine unencrypted": {Address: "10.0.0.1:1", APIKey: "k"},
 			ErrInTheClear.Error():            {Address: "box:1", APIKey: "k"},
 		} {
@@ -130,7 +131,7 @@ func trusting(cert tls.Certificate, name string) *tls.Config {
 
 func TestA_key_goes_in_the_clear_to_this_machine_only(t *testing.T) {
 	for address, own := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false, "localhost.box:1": false} {
-		if Loopback(address) != own {
+		if loopback(address) != own {
 			t.Errorf("%s: on this machine = %t, want %t", address, !own, own)
 		}
 	}

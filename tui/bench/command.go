@@ -51,9 +51,9 @@ Where the system tells (Linux), the report also says what processor time each ru
 private server had.
 
 ` + listing() + `
-Without --address, and with no server at the default one, a private server is started for each measurement: on SQLite in a
-temporary directory on a disk, or on the database of --db. Runs on a server or database that is not private stay there, in
-queues of their own.
+A private server is started for each measurement: on SQLite in a temporary directory on a disk, or on the database of --db. A server
+that runs is measured when --address or --profile names it. Runs on a server or database that is not private stay there, in queues of
+their own.
 
 W9 takes a connection for each worker, so server and worker process need as many open files. W10 compares two private servers: on
 Postgres, --db names an empty database and --full-db the one to be filled, which is filled once and used again.

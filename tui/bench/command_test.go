@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"io"
 	"path/filepath"
 	"strings"
@@ -16,11 +17,26 @@ func TestABenchHasTheFlagsOfAClientForItsServer(t *testing.T) {
 			t.Errorf("there is no --%s", name)
 		}
 	}
+}
+
+func TestWhatIsWrongWithTheWayToTheServerIsAMistakeOfUse(t *testing.T) {
 	nope := filepath.Join(t.TempDir(), "nope.key")
-	cmd.SetArgs([]string{"--address", "127.0.0.1:1", "--api-key-file", nope, "--profile", "off"})
-	cmd.SetOut(io.Discard)
-	cmd.SetErr(io.Discard)
-	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), nope) || strings.Contains(err.Error(), "unknown flag") {
-		t.Errorf("%v, want that the key's file %s is read", err, nope)
+	for _, c := range []struct {
+		wants string
+		args  []string
+	}{
+		{nope, []string{"--address", "127.0.0.1:1", "--api-key-file", nope, "--profile", "off"}},
+		{nope, []string{"--address", "127.0.0.1:1", "--tls-ca", nope, "--profile", "off"}},
+		{"nowhere", []string{"--address", "127.0.0.1:1", "--profile", "nowhere"}},
+	} {
+		cmd := Command()
+		cmd.SetArgs(c.args)
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		err := cmd.ExecuteContext(t.Context())
+		exit, coded := errors.AsType[*exitError](err)
+		if !coded || exit.ExitCode() != exitUsage || !strings.Contains(err.Error(), c.wants) {
+			t.Errorf("%q: %v, want %s named and exit code %d", c.args, err, c.wants, exitUsage)
+		}
 	}
 }

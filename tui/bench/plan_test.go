@@ -111,10 +111,37 @@ func TestWorkloadsAreRefusedWhereTheyCannotBeMeasured(t *testing.T) {
 			}
 		})
 	}
-	_, err := findTarget(t.Context(), options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 2})
-	var exit *exitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
-		t.Errorf("two servers without --db: %v, want a usage error", err)
+}
+
+func TestOnlyTheCommandLineNamesAServerThatRuns(t *testing.T) {
+	t.Setenv("KAGZI_CONFIG", "off")
+	t.Setenv("KAGZI_ADDRESS", "127.0.0.1:1")
+	for _, c := range []struct {
+		name    string
+		options options
+		code    int // 0: private servers
+	}{
+		{"the environment does not", options{servers: 1}, 0},
+		{"nor does a namespace", options{said: profile.Profile{Namespace: "n"}, servers: 1}, 0},
+		{"nor a profile that is none", options{said: profile.Profile{Name: profile.Off}, servers: 1}, 0},
+		{"an address does", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 1}, exitUnavailable},
+		{"but not for two servers", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 2}, exitUsage},
+		{"nor beside a database", options{said: profile.Profile{Address: "127.0.0.1:1"}, db: "postgres://h/d", servers: 1}, exitUsage},
+		{"a key is for a server that runs", options{said: profile.Profile{APIKeyFile: "k"}, servers: 1}, exitUsage},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found, err := findTarget(t.Context(), c.options)
+			if c.code == 0 {
+				if err != nil || found.address != "" {
+					t.Errorf("found %+v, %v, want private servers", found, err)
+				}
+				return
+			}
+			var exit *exitError
+			if !errors.As(err, &exit) || exit.ExitCode() != c.code {
+				t.Errorf("error = %v, want exit code %d", err, c.code)
+			}
+		})
 	}
 }
 

@@ -19,10 +19,8 @@ import (
 	"github.com/kagzi/kagzi/tui/child"
 )
 
-const (
-	namedLimit   = 5 * time.Second // for a server that was named
-	defaultLimit = time.Second     // for one that may be at the default address
-)
+// answerLimit is how long the server that is to be measured may take to answer.
+const answerLimit = 5 * time.Second
 
 // target says where servers to measure come from.
 type target struct {
@@ -49,36 +47,42 @@ func (s *private) place() place {
 
 func (s *private) stop() error { return errors.Join(s.Stop(stopGrace), os.RemoveAll(s.dir)) }
 
-// findTarget looks for the server that the options name or that runs at the default address, else decides for private ones.
+// findTarget is the server that the command line names, or private ones. What the environment or kagzi.toml says of a server is not enough to
+// put load on it.
 func findTarget(ctx context.Context, o options) (*target, error) {
-	if o.db != "" && o.said.Address != "" {
-		return nil, usagef("--db is for a private server, --address for one that runs: give one of them")
-	}
-	if o.servers > 1 && o.db == "" {
+	running := o.said.Address != "" || o.said.Name != "" && o.said.Name != profile.Off
+	switch {
+	case o.db != "" && running:
+		return nil, usagef("--db is for a private server, --address and --profile are for one that runs: give one of them")
+	case o.servers > 1 && o.db == "":
 		return nil, usagef("--servers %d is for private servers that share a Postgres: give --db too", o.servers)
-	}
-	if o.db == "" {
-		reach, err := profile.Resolve(o.said)
-		if err != nil {
-			return nil, err
-		}
-		named, limit := reach.Sources["address"] != "", namedLimit
-		if !named {
-			limit = defaultLimit
-		}
-		info, err := ask(ctx, reach, limit)
-		switch {
-		case err == nil:
-			return &target{address: reach.Address, reach: reach, info: info}, nil
-		case named:
-			return nil, unanswered(reach.Address, err)
-		}
+	case running:
+		return runningTarget(ctx, o.said)
+	case o.said.TLS != nil || cmp.Or(string(o.said.APIKey), o.said.APIKeyFile, o.said.TLSCA, o.said.TLSCert, o.said.TLSKey, o.said.TLSServerName) != "":
+		return nil, usagef("a private server takes no key and no TLS: give --address or --profile too, to measure one that runs")
 	}
 	dir, err := diskDirectory(o.dir)
 	if err != nil {
 		return nil, err
 	}
 	return &target{db: o.db, dir: dir, servers: o.servers, fullDB: o.fullDB}, nil
+}
+
+// runningTarget is the server at the address that was said, or that of the profile.
+func runningTarget(ctx context.Context, said profile.Profile) (*target, error) {
+	reach, err := profile.Resolve(said)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	dial, err := dialOptions(reach)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	info, err := child.Ask(ctx, dial, answerLimit)
+	if err != nil {
+		return nil, unanswered(reach.Address, err)
+	}
+	return &target{address: reach.Address, reach: reach, info: info}, nil
 }
 
 // namespace is the one to work in: on a server that runs as every client command has it, on private ones without a word of a profile.
@@ -89,16 +93,14 @@ func (t *target) namespace(o options) string {
 	return cmp.Or(o.said.Namespace, os.Getenv("KAGZI_NAMESPACE"), profile.DefaultNamespace)
 }
 
-func ask(ctx context.Context, p profile.Profile, limit time.Duration) (*kagziv1.GetServerInfoResponse, error) {
+// dialOptions say how to reach the server of a profile. The errors are about the files of keys and certificates.
+func dialOptions(p profile.Profile) (tui.DialOptions, error) {
 	encrypted, err := p.TLSConfig()
 	if err != nil {
-		return nil, err
+		return tui.DialOptions{}, err
 	}
 	key, err := p.Key()
-	if err != nil {
-		return nil, err
-	}
-	return child.Ask(ctx, tui.DialOptions{Address: p.Address, APIKey: string(key), TLS: encrypted}, limit)
+	return tui.DialOptions{Address: p.Address, APIKey: string(key), TLS: encrypted}, err
 }
 
 // unanswered tells a server that is not there from one that refuses.
@@ -127,7 +129,7 @@ func (t *target) say() string {
 		return fmt.Sprintf("starting %s for each measurement on the database of --db; the runs stay in it, in queues that begin with %s",
 			count(t.servers, "private server"), queuePrefix)
 	}
-	return fmt.Sprintf("no server answers at %s: starting a private one for each measurement, on SQLite under %s, removed afterwards", tui.DefaultAddress, t.dir)
+	return fmt.Sprintf("starting a private server for each measurement, on SQLite under %s, removed afterwards", t.dir)
 }
 
 // open returns the servers for one measurement, and the name of their database if it is a Postgres; close them afterwards.

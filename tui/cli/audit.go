@@ -22,10 +22,11 @@ func newAudit(e *env, o *auditOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "See who changed what, and who was refused, newest first",
-		Long: `See who changed what, newest first: every change by a person or a key, and every change that was refused. What workers do in their
-work is not here.
+		Long: `See who changed what, newest first: everything that a person or a key did to runs, workers, schedules, namespaces and keys, and every
+change that was refused. What workers do in their work is not here, nor are starts and signals that were let in.
 
-The list is of one namespace; what was done to keys belongs to none and is shown with --keys.`,
+The list is of one namespace; what was done to keys belongs to none and is shown with --keys. A server forgets what is older than 400
+days, or than its --audit-retention.`,
 		Example: `  kagzi audit --since 24h
   kagzi audit --subject 01936b2e-…
   kagzi audit --keys --db default`,
@@ -58,6 +59,10 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 	}
 	if o.subject != "" {
 		request.SubjectId = &o.subject
+		none += " with subject " + o.subject
+	}
+	if o.since != "" {
+		none += " since " + o.since
 	}
 	recent, err := c.since(o.since)
 	if err != nil {

@@ -30,9 +30,10 @@ func newCheck(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check COMMAND [ARG...]",
 		Short: "Say whether a new build of a worker would go on with the open runs",
-		Long: `Start a build of your worker with the extra last argument ` + checkFlag + `: it replays the history of every open run of its workflow
-types on the server without running a step's body, and reports the runs that would diverge, and at which step. The server, namespace, key
-and TLS files that hold here reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY, KAGZI_TLS_CA and so on.
+		Long: `Start a build of your worker with the extra last argument ` + checkFlag + `, which the SDK takes away before its main begins: it replays
+the history of every open run of its workflow types on the server without running a step's body, and reports the runs that would diverge,
+and at which step. The server, namespace, key and TLS files that hold here reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY,
+KAGZI_TLS_CA and so on.
 
 Exit code: 0 when all open runs would go on, 1 when runs would diverge, or when the build ended well and checked nothing; any other code is the
 build's own.`,
@@ -120,7 +121,7 @@ func (v *verdict) Write(p []byte) (int, error) {
 func (v *verdict) ofSuccess(command string) error {
 	switch {
 	case !v.known:
-		return fmt.Errorf("%s checked nothing, although it ended well: its main must call the worker's Run with %s left for it", command, checkFlag)
+		return fmt.Errorf("%s checked nothing, although it ended well: its main must call the worker's Run, and %s must reach it", command, checkFlag)
 	case v.failed:
 		return fmt.Errorf("%s ended well although runs would not go on: its main must end with another exit code when the worker's Run returns an error", command)
 	}
@@ -172,7 +173,7 @@ type checkError struct {
 }
 
 func (e *checkError) Error() string {
-	return fmt.Sprintf("%s could not be checked: it ended with %s and no verdict; see what it says itself, and that its main calls the worker's Run with %s left for it",
+	return fmt.Sprintf("%s could not be checked: it ended with %s and no verdict; see what it says itself, that its main calls the worker's Run, and that %s reaches it",
 		e.command, e.state, checkFlag)
 }
 

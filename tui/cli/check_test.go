@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -40,6 +41,11 @@ func work(behaviour string) int {
 		}
 		return 0
 	case "knows the SDK":
+		flags := flag.NewFlagSet(os.Args[0], flag.ContinueOnError)
+		verbose := flags.Bool("v", false, "")
+		if flags.Parse(os.Args[1:]) != nil || !*verbose || flags.NArg() > 0 {
+			return 2
+		}
 		w := kagzi.NewWorker(kagzi.WorkerOptions{})
 		kagzi.Handle(w, "order", func(kagzi.Context, int) (int, error) { return 0, nil })
 		if err := w.Run(context.Background()); err != nil {
@@ -68,7 +74,7 @@ func work(behaviour string) int {
 		return 3
 	}
 	fmt.Println(strings.Join(os.Args[1:], " "))
-	for _, name := range []string{"KAGZI_ADDRESS", "KAGZI_NAMESPACE", "KAGZI_API_KEY", "OTHER"} {
+	for _, name := range []string{"KAGZI_CHECK", "KAGZI_ADDRESS", "KAGZI_NAMESPACE", "KAGZI_API_KEY", "OTHER"} {
 		value, ok := os.LookupEnv(name)
 		fmt.Println(name, value, ok)
 	}
@@ -90,13 +96,13 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("starts the build with the flag as its last argument and the server in its environment", func(t *testing.T) {
+	t.Run("starts the build with its arguments, asked for a check, and the server in its environment", func(t *testing.T) {
 		t.Setenv(asWorker, "fine")
 		t.Setenv("KAGZI_ADDRESS", "old:1")
 		t.Setenv("OTHER", "kept")
 		s := &session{server: &fake{}, environ: map[string]string{"KAGZI_API_KEY": "secret"}}
 		out, msg := s.want(t, ExitOK, "check", "--address", "box:1", "-n", "stage", self, "--output", "x", "-n", "mine", "--", "a b")
-		want := "--output x -n mine -- a b -kagzi-check\nKAGZI_ADDRESS box:1 true\nKAGZI_NAMESPACE stage true\nKAGZI_API_KEY secret true\nOTHER kept true\n" +
+		want := "--output x -n mine -- a b\nKAGZI_CHECK 1 true\nKAGZI_ADDRESS box:1 true\nKAGZI_NAMESPACE stage true\nKAGZI_API_KEY secret true\nOTHER kept true\n" +
 			"checked 0 open runs of 1 workflow types in namespace stage: 0 diverge, 0 came to no end\n"
 		if diff := cmp.Diff(want, out); diff != "" || msg != "" {
 			t.Errorf("stderr %q, stdout %s", msg, diff)
@@ -142,7 +148,7 @@ func TestCheck(t *testing.T) {
 		kagziv1.RegisterWorkflowServiceServer(server, emptyServer{})
 		go server.Serve(listener) // until Stop
 		defer server.Stop()
-		(&session{}).want(t, ExitOK, "check", "--address", listener.Addr().String(), self)
+		(&session{}).want(t, ExitOK, "check", "--address", listener.Addr().String(), self, "-v")
 	})
 	t.Run("of a build that is killed ends as a shell would", func(t *testing.T) {
 		t.Setenv(asWorker, "dies")

@@ -180,6 +180,13 @@ func TestShow_payloads_can_be_cut_whole_or_left_out(t *testing.T) {
 	if out, _ := s.want(t, ExitOK, "wf", "show", id, "--payloads", "full"); !strings.Contains(out, strings.Repeat("x", 5000)) {
 		t.Errorf("not whole:\n%s", out)
 	}
+	for i, stack := range []string{"first", "second", ""} {
+		s.server.stepList = append(s.server.stepList, &kagziv1.Step{RunId: id, Name: "tool", Sequence: 3, AttemptNumber: int32(i + 1),
+			Error: &kagziv1.ErrorDetail{Message: "panic", Stack: stack}})
+	}
+	if out, _ := s.want(t, ExitOK, "wf", "show", id); strings.Contains(out, "first") || !strings.Contains(out, "Error of tool, attempt 2\n  panic\n      second") {
+		t.Errorf("not the stack of the last attempt that has one:\n%s", out)
+	}
 	if out, _ := s.want(t, ExitOK, "wf", "show", "--external", "order-17", "--payloads", "none"); strings.Contains(out, "xxx") {
 		t.Errorf("not left out:\n%s", out)
 	}

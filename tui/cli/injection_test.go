@@ -145,7 +145,7 @@ func changes(s string) [][]string {
 		{"schedule", "preview", s, "--zone", s}, {"schedule", "update", s, "--queue", s}, {"schedule", "create", s, "--cron", s},
 		{"namespace", "list"}, {"namespace", "show", s}, {"namespace", "disable", s}, {"namespace", "create", s, "--keep", s}, {"namespace", "update", s, "--description", s}, {"check", "none" + s},
 		{"key", "list", "--revoked"}, {"key", "create", s, "--role", s}, {"key", "create", s, "--role", "admin", "-y"}, {"key", "create", s, "--role", "admin", "-y", "--expires", s}, {"key", "revoke", s, "-y"},
-		{"audit"}, {"audit", "--since", s}, {"doctor"}, {"profile", "show", s}, {"profile", "show", "--address", s},
+		{"audit"}, {"audit", "--since", s}, {"audit", "--subject", s}, {"doctor"}, {"profile", "show", s}, {"profile", "show", "--address", s},
 	}
 }
 

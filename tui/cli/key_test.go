@@ -214,10 +214,17 @@ func TestAudit(t *testing.T) {
 			t.Errorf("stdout\n%s", out)
 		}
 	})
+	t.Run("says of what there is nothing", func(t *testing.T) {
+		s := &session{server: &fake{}}
+		if _, msg := s.want(t, ExitOK, "audit", "--subject", "a1", "--since", "24h"); msg != "nothing was changed in namespace default with subject a1 since 24h\n" {
+			t.Errorf("stderr %q", msg)
+		}
+	})
 	t.Run("of keys is of no namespace", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		_, msg := s.want(t, ExitOK, "audit", "--keys", "--subject", "01936b2e-0000-7000-8000-0000000000a1")
-		if r := s.server.requests[0].(*kagziv1.ListAuditEventsRequest); r.Namespace != "" || r.GetSubjectId() != "01936b2e-0000-7000-8000-0000000000a1" || msg != "nothing was done to keys\n" {
+		if r := s.server.requests[0].(*kagziv1.ListAuditEventsRequest); r.Namespace != "" || r.GetSubjectId() != "01936b2e-0000-7000-8000-0000000000a1" ||
+			msg != "nothing was done to keys with subject 01936b2e-0000-7000-8000-0000000000a1\n" {
 			t.Errorf("asked %v, stderr %q", r, msg)
 		}
 	})

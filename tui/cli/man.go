@@ -19,7 +19,7 @@ func newMan(version string) *cobra.Command {
 		Long: `Write the manual's pages, one for each command, into a directory: kagzi.1, kagzi-workflow.1, kagzi-workflow-start.1, …
 
 A file of such a name that is there is replaced. The same program always writes the same bytes.`,
-		Example: "  kagzi man --dir ~/.local/share/man/man1 && man kagzi-workflow",
+		Example: "  kagzi man --dir man1 && man man1/kagzi-workflow.1\n  sudo kagzi man --dir /usr/local/share/man/man1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {

@@ -54,8 +54,14 @@ func (s shownRun) lines(c *client, payloads int) []string {
 	table("Overridden steps", render.OverridesTable(s.steps, c.view()))
 	table("Signals", render.SignalsTable(s.signals, c.view()))
 	table("Done by people", render.AuditTable(s.audit, c.view()))
+	last := map[string]*kagziv1.Step{} // of each step, for the stacks of its attempts are mostly the same
 	for _, step := range s.steps {
-		if step.GetError().GetStack() != "" && payloads != 0 {
+		if step.GetError().GetStack() != "" {
+			last[step.GetName()] = step
+		}
+	}
+	for _, step := range s.steps {
+		if last[step.GetName()] == step && payloads != 0 {
 			title := fmt.Sprintf("Error of %s, attempt %d", render.Safe(step.GetName()), step.GetAttemptNumber())
 			section(title, indent(render.ErrorLines(step.GetError(), v)))
 		}

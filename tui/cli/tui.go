@@ -120,7 +120,7 @@ func (o *uiOptions) first() string {
 	case o.run != "":
 		return "run " + quoted(o.run)
 	case o.filter != "" && (o.view == "" || o.view == "runs"):
-		return "runs " + quoted(o.filter)
+		return "runs " + o.filter // which is taken as it was typed
 	}
 	return o.view
 }

@@ -2,13 +2,13 @@ package cli
 
 import "testing"
 
-func TestWhatIsChosenForTheUIKeepsItsQuotes(t *testing.T) {
+func TestTheUIBeginsWithWhatIsChosen(t *testing.T) {
 	for _, test := range []struct {
 		o    uiOptions
 		want string
 	}{
-		{uiOptions{filter: "status:failed since:24h"}, `runs 'status:failed since:24h'`},
-		{uiOptions{filter: `error:"can't open"`}, `runs 'error:"can'"'"'t open"'`},
+		{uiOptions{filter: "status:failed since:24h"}, `runs status:failed since:24h`},
+		{uiOptions{filter: `error:"can't open"`}, `runs error:"can't open"`},
 		{uiOptions{run: "mira's order"}, `run 'mira'"'"'s order'`},
 		{uiOptions{view: "workers", filter: "it's"}, "workers"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
@@ -24,6 +25,7 @@ func newWatch(e *env, o *watchOptions) *cobra.Command {
 		Use:   "watch ID",
 		Short: "Follow a run: a line for each change, until it has ended",
 		Long: `Follow a run and print a line for each change of it and of its steps, until it has ended. Outlasts restarts of the server.
+Ends stand with the moment when they came about, other changes with that when they were seen.
 
 Exit code: 0 when the run completed, 2 failed, 3 timed out, 4 cancelled or terminated.`,
 		Args:              cobra.ExactArgs(1),
@@ -138,7 +140,7 @@ func (w *watcher) showRun(run *kagziv1.Workflow) error {
 		note = "by " + run.GetWorkerId()
 	}
 	state := fmt.Sprint(run.GetStatus(), run.GetWorkerId(), run.GetNote(), run.GetWaitingFor(), run.GetAttempts(), run.GetPaused(), run.GetCancelRequestedAt() != nil)
-	return w.line("run", state, text, note, render.Object{{Name: "workflow", Value: render.Document(run)}})
+	return w.line("run", state, run.GetFinishedAt(), text, note, render.Object{{Name: "workflow", Value: render.Document(run)}})
 }
 
 func (w *watcher) showStep(s *kagziv1.Step) error {
@@ -150,11 +152,11 @@ func (w *watcher) showStep(s *kagziv1.Step) error {
 		return nil // its failure was shown when it began to wait for the attempt that has followed
 	}
 	state := fmt.Sprint(s.GetStatus(), s.GetAttemptNumber(), s.GetRetryAt().AsTime(), s.GetFinishedAt().AsTime())
-	return w.line(s.GetStepId(), state, text, render.StepResult(s, w.view()), render.Object{{Name: "step", Value: render.Document(s)}})
+	return w.line(s.GetStepId(), state, s.GetFinishedAt(), text, render.StepResult(s, w.view()), render.Object{{Name: "step", Value: render.Document(s)}})
 }
 
-// line prints one change, unless it was printed before.
-func (w *watcher) line(key, state, text, note string, document render.Object) error {
+// line prints one change, unless it was printed before, with when it came about: at where that is on record, else now.
+func (w *watcher) line(key, state string, at *timestamppb.Timestamp, text, note string, document render.Object) error {
 	if w.seen[key] == state {
 		return nil
 	}
@@ -162,10 +164,13 @@ func (w *watcher) line(key, state, text, note string, document render.Object) er
 	if note != "" {
 		text += "  " + render.Safe(note)
 	}
-	at := w.now().UTC()
+	moment := w.now().UTC()
+	if at != nil {
+		moment = at.AsTime()
+	}
 	layout := "15:04:05.000"
 	if w.out.iso {
 		layout = "2006-01-02T15:04:05.000Z"
 	}
-	return w.seq.add(w.out.paint(at.Format(layout), render.Dim)+"  "+text, document)
+	return w.seq.add(w.out.paint(moment.Format(layout), render.Dim)+"  "+text, document)
 }

@@ -49,6 +49,16 @@ func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.
 	})
 }
 
+func TestWatch_says_when_what_is_over_came_about(t *testing.T) {
+	_, _, completed, _, second := story()
+	second.FinishedAt, completed.FinishedAt = at(-time.Hour), at(-time.Minute)
+	s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: completed, Steps: []*kagziv1.Step{second}}}, end: io.EOF}}}}
+	out, _ := s.want(t, ExitOK, "wf", "watch", "run-1")
+	if want := "11:00:00.000  step  COMPLETED  charge, attempt 2  \"ok\"\n11:59:00.000  run   COMPLETED  42\n"; out != want {
+		t.Errorf("stdout\n%swant\n%s", out, want)
+	}
+}
+
 func TestWatch_in_every_format_is_one_valid_document(t *testing.T) {
 	for _, format := range []string{"json", "jsonl", "yaml"} {
 		pending, _, completed, first, _ := story()

@@ -17,11 +17,11 @@ func (q Query) Matches(r *kagziv1.Workflow) bool {
 // Matches says whether the server would list a run for a request.
 func Matches(q *kagziv1.ListWorkflowsRequest, r *kagziv1.Workflow) bool {
 	one := func(want *string, got string) bool { return want == nil || *want == "" || *want == got }
-	any := func(want []string, also *string, got string) bool {
+	oneOf := func(want []string, also *string, got string) bool {
 		return len(want) == 0 && also == nil || slices.Contains(want, got) || also != nil && *also == got
 	}
 	return namespace(q.GetNamespace()) == namespace(r.GetNamespace()) && matchesStatus(q, r.GetStatus()) &&
-		any(q.GetWorkflowTypes(), q.WorkflowType, r.GetWorkflowType()) && any(q.GetTaskQueues(), q.TaskQueue, r.GetTaskQueue()) &&
+		oneOf(q.GetWorkflowTypes(), q.WorkflowType, r.GetWorkflowType()) && oneOf(q.GetTaskQueues(), q.TaskQueue, r.GetTaskQueue()) &&
 		between(q.GetCreatedAfter(), r.GetCreatedAt(), q.GetCreatedBefore()) && matchesTags(q.GetTags(), r.GetTags()) &&
 		one(q.ScheduleId, r.GetScheduleId()) && one(q.ParentRunId, r.GetParentRunId()) && one(q.WorkerId, r.GetWorkerId()) &&
 		(strings.HasPrefix(r.GetRunId(), strings.ToLower(q.GetSearch())) || strings.HasPrefix(r.GetExternalId(), q.GetSearch()))

@@ -14,7 +14,7 @@ const (
 	eventsMost = 2000 // that are kept here
 )
 
-// Events of the server as it notes them; the newest 2,000 are kept.
+// EventLog is the events of a server as it notes them; the newest 2,000 are kept.
 type EventLog struct {
 	base
 	stream follower[kagziv1.ServerEvent]

@@ -168,9 +168,13 @@ func (o *Overview) Me() *kagziv1.WhoAmIResponse { return o.me }
 // Err is why there is nothing to show; nil when there is something.
 func (o *Overview) Err() error { return o.failure(o.stats != nil) }
 
-// Queues are all queues of the namespace; Workers and Schedules likewise.
-func (o *Overview) Queues() *Collection[*kagziv1.QueueDepth]          { return o.queues }
-func (o *Overview) Workers() *Collection[*kagziv1.Worker]             { return o.workers }
+// Queues are all queues of the namespace.
+func (o *Overview) Queues() *Collection[*kagziv1.QueueDepth] { return o.queues }
+
+// Workers are all workers of the namespace.
+func (o *Overview) Workers() *Collection[*kagziv1.Worker] { return o.workers }
+
+// Schedules are all schedules of the namespace.
 func (o *Overview) Schedules() *Collection[*kagziv1.WorkflowSchedule] { return o.schedules }
 
 // Deepest are the 8 queues in which most runs wait, deepest first.

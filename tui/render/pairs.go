@@ -61,7 +61,7 @@ func PairLines(list []Pair, colour bool) []string {
 func ErrorLines(e *kagziv1.ErrorDetail, v View) []string {
 	lines := SafeLines(e.GetMessage())
 	if e.GetMessage() == "" {
-		lines = []string{enumText(e.GetCode())}
+		lines = []string{noMessage(e)}
 	}
 	lines[0] = TypedMessage(Safe(e.GetType()), lines[0])
 	var facts []string

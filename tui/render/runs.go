@@ -57,7 +57,7 @@ func RunNote(r *kagziv1.Workflow, v View) string {
 func ErrorLine(e *kagziv1.ErrorDetail) string {
 	line := e.GetMessage()
 	if line == "" {
-		line = enumText(e.GetCode())
+		line = noMessage(e)
 	}
 	line = TypedMessage(e.GetType(), line)
 	line, _, more := strings.Cut(line, "\n")
@@ -74,6 +74,14 @@ func TypedMessage(kind, message string) string {
 		return message
 	}
 	return kind + ": " + message
+}
+
+// noMessage stands in for the message of an error that has none.
+func noMessage(e *kagziv1.ErrorDetail) string {
+	if e.GetCode() == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
+		return "(an error without a message)"
+	}
+	return enumText(e.GetCode())
 }
 
 func enumText(c kagziv1.ErrorCode) string { return strings.TrimPrefix(c.String(), "ERROR_CODE_") }

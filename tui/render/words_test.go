@@ -71,6 +71,8 @@ func TestErrorLine_names_the_type_of_an_error_once(t *testing.T) {
 		"panic: do not panic":               {Type: "panic", Message: "do not panic"},
 		"Declined: step charge: no money …": {Type: "Declined", Message: "step charge: no money\nat all"},
 		"no type":                           {Message: "no type"},
+		"Odd: (an error without a message)": {Type: "Odd"},
+		"TIMEOUT":                           {Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT},
 	} {
 		if got := ErrorLine(e); got != want {
 			t.Errorf("line of %v = %q, want %q", e, got, want)

@@ -41,7 +41,7 @@ func (a *App) lift(l layer) {
 // place is where a widget goes on a screen of that size.
 type place func(w, h int) (x, y, width, height int)
 
-// Everywhere covers the screen but for its edge; bottomLine is where commands are typed.
+// everywhere covers the screen but for its edge, wholeScreen all of it; bottomLine is where commands are typed.
 func everywhere(w, h int) (int, int, int, int)  { return min(w/20, 4), 1, w - 2*min(w/20, 4), h - 2 }
 func wholeScreen(w, h int) (int, int, int, int) { return 0, 0, w, h }
 func bottomLine(w, h int) (int, int, int, int)  { return 0, h - 1, w, 1 }

@@ -64,6 +64,6 @@ type (
 		Rows() (titles []string, rows [][]string)
 		JSON() ([]byte, error)
 	}
-	// restored pages do something when they are seen again after a pushed page was left.
+	// escaped pages are asked first what esc does.
 	escaped interface{ Escape() bool } // true: esc meant something here, such as clearing a filter
 )

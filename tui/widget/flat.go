@@ -84,16 +84,17 @@ func hitStyle(look *theme.Theme, h hit) tcell.Style {
 }
 
 // cut writes the text into w cells and ends it with an ellipsis where it is longer.
-func (f flat) cut(c Canvas, x, y, w int, style styler) int {
+func (f flat) cut(c Canvas, x, y, w int, style styler) {
 	w = min(w, c.W-x)
 	if w <= 0 {
-		return 0
+		return
 	}
 	if len(f.text) <= w || uniseg.StringWidth(bounded(f.text, w+1)) <= w {
-		return f.draw(c, x, y, 0, len(f.text), nil, style)
+		f.draw(c, x, y, 0, len(f.text), nil, style)
+		return
 	}
 	n := f.draw(c.Part(x, y, w-1, 1), 0, 0, 0, len(f.text), nil, style)
-	return n + c.Text(x+n, y, c.Theme.Glyph(theme.Ellipsis), style(render.Dim))
+	c.Text(x+n, y, c.Theme.Glyph(theme.Ellipsis), style(render.Dim))
 }
 
 // breaks are the places where rows of a text begin when a row has width cells: after a blank where there is one, else within a word.
