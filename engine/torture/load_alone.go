@@ -59,13 +59,14 @@ type crew struct {
 	begun chan time.Time // when the code of a run began
 }
 
-func newCrew(ctx context.Context, address string, n int, workflowType string) *crew {
+// newCrew runs n workers at a server, whose runs tell begun when they begin.
+func newCrew(ctx context.Context, address string, n int) *crew {
 	ctx, stop := context.WithCancel(ctx)
 	c := &crew{stop: stop, begun: make(chan time.Time, 1000)}
 	ready := make([]*kagzi.Worker, n)
 	for i := range n {
 		w := kagzi.NewWorker(kagzi.WorkerOptions{Profile: kagzi.NoProfile, Address: address, Logger: quiet, HandleSignals: []os.Signal{}, MaxConcurrent: 10})
-		kagzi.Handle(w, workflowType, func(kagzi.Context, string) (string, error) {
+		kagzi.Handle(w, sampleType, func(kagzi.Context, string) (string, error) {
 			c.begun <- time.Now()
 			return "", nil
 		})
@@ -127,7 +128,7 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	server := r.servers[0]
 	n := int(10_000 * o.scale)
 	before := memoryOf(server.current().pid())
-	crew := newCrew(ctx, server.door.address(), n, sampleType)
+	crew := newCrew(ctx, server.door.address(), n)
 	defer crew.end()
 	pid := server.current().pid()
 	used, begun := processorOf(pid), time.Now()
@@ -190,7 +191,7 @@ func fullStore(ctx context.Context, o options) (*report, error) {
 	if err := startBatches(ctx, client, sampleType, due, kagzi.StartOptions{Delay: 24 * time.Hour}); err != nil {
 		return nil, err
 	}
-	crew := newCrew(ctx, r.servers[0].door.address(), 1, sampleType)
+	crew := newCrew(ctx, r.servers[0].door.address(), 1)
 	defer crew.end()
 	delays, err := crew.handOut(ctx, client, sampleType, 200)
 	if err != nil {
@@ -219,7 +220,7 @@ func mismatch(ctx context.Context, o options) (*report, error) {
 	if err := startBatches(ctx, client, "torture.nobody", int(100_000*o.scale), kagzi.StartOptions{Priority: 50}); err != nil {
 		return nil, err
 	}
-	crew := newCrew(ctx, r.servers[0].door.address(), 1, sampleType)
+	crew := newCrew(ctx, r.servers[0].door.address(), 1)
 	defer crew.end()
 	delays, err := crew.handOut(ctx, client, sampleType, 200)
 	if err != nil {
@@ -236,7 +237,7 @@ func burst(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	defer client.Close()
-	crew := newCrew(ctx, r.servers[0].door.address(), 4, sampleType)
+	crew := newCrew(ctx, r.servers[0].door.address(), 4)
 	defer crew.end()
 	n := int(100_000 * o.scale)
 	begun := time.Now()

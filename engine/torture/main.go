@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -62,6 +63,9 @@ func command(ctx context.Context, args []string) int {
 	program := flags.String("server", "", "the server's binary (default: built from this module, with failpoints)")
 	keep := flags.String("keep", "", "directory in which everything is kept (default: a temporary one, kept only after a failure)")
 	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return exitHeld
+		}
 		return exitVacuous
 	}
 	if *list {
@@ -136,7 +140,7 @@ func (s scenario) databases(asked string) []string {
 
 func printList() {
 	for _, s := range scenarios {
-		fmt.Printf("%-5s %-18s %s\n      pass: no violation%s\n", s.id, strings.Join(s.databases(""), ","), s.name, prefixed("; ", s.pass))
+		fmt.Printf("%-12s %-15s  %s\n             pass: no violation%s\n", s.id, strings.Join(s.databases(""), ","), s.name, prefixed("; ", s.pass))
 	}
 }
 

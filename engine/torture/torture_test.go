@@ -27,6 +27,15 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
+func TestWhoAsksForHelpHasDoneNothingWrong(t *testing.T) {
+	if code := command(t.Context(), []string{"--help"}); code != exitHeld {
+		t.Errorf("--help ends with %d, want %d", code, exitHeld)
+	}
+	if code := command(t.Context(), []string{"--no-such"}); code != exitVacuous {
+		t.Errorf("a flag that is not there ends with %d, want %d", code, exitVacuous)
+	}
+}
+
 func TestErrand(t *testing.T) {
 	kinds := map[kind]int{}
 	cancelled, twice := 0, 0

@@ -57,8 +57,8 @@ type Schedule struct {
 	NextFire       int64 // 0: none
 }
 
-// MostLosses is how many workers in a row a run may lose.
-const MostLosses = 10
+// mostLosses is how many workers in a row a run may lose.
+const mostLosses = 10
 
 // Ended reports whether a run with the status has ended.
 func Ended(status string) bool {
