@@ -145,7 +145,7 @@ type BeginStepParams struct {
 	Kind         StepKind
 	Input        Payload
 	RetryPolicy  *RetryPolicy
-	StartToClose time.Duration // TimeoutAt = StartedAt + this; 0: the run's own, else DefaultStepTimeout. Not for a SLEEP.
+	StartToClose time.Duration // TimeoutAt = Now + this; 0: the run's own, else DefaultStepTimeout. Not for a SLEEP.
 	StartedAt    time.Time     // unset: Now
 	Now          time.Time
 }

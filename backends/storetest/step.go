@@ -75,7 +75,7 @@ var stepCases = []testCase{
 		want := engine.Step{
 			ID: id, RunID: l.RunID, Name: "pay", Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 1, Latest: true, Sequence: 1,
 			Input: text("in"), Token: l.Token, WorkerID: "w1", CreatedAt: s.now, StartedAt: began,
-			TimeoutAt: began.Add(engine.DefaultStepTimeout), RetryPolicy: &policy,
+			TimeoutAt: s.now.Add(engine.DefaultStepTimeout), RetryPolicy: &policy,
 		}
 		s.sameStep(begun.Step, want)
 		s.sameStep(s.step(l.RunID, "pay"), want)
@@ -239,6 +239,13 @@ var stepCases = []testCase{
 		s.sameTime("the run's", s.begin(l, "b").TimeoutAt, s.now.Add(time.Minute))
 		s.sameTime("the default", s.begin(s.heldNext(), "c").TimeoutAt, s.now.Add(engine.DefaultStepTimeout))
 		s.sameTime("a timer has none", s.begin(l, "d", asSleep).TimeoutAt, time.Time{})
+	}},
+	{"a worker's clock that is slow takes nothing off a step's time", func(s *stage) {
+		l := s.held()
+		slow := func(p *engine.BeginStepParams) { p.StartedAt = s.now.Add(-time.Hour) }
+		step := s.begin(l, "pay", startToClose(time.Minute), slow)
+		s.sameTime("started at", step.StartedAt, s.now.Add(-time.Hour))
+		s.sameTime("timeout at", step.TimeoutAt, s.now.Add(time.Minute))
 	}},
 	{"one step is found by its attempt's id", func(s *stage) {
 		l := s.held()

@@ -336,3 +336,25 @@ func TestStepsTimeOutByTheServer(t *testing.T) {
 		}
 	})
 }
+
+func TestAStepOfAWorkerWhoseClockIsSlowHasAllOfItsTime(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		run := s.start(t)
+		w := s.session(t)
+		w.grant(1)
+		task := receive(t, "the run", w.tasks)
+		const slow, limit = 15 * time.Minute, 10 * time.Minute
+		before := s.Store.Now().Add(-time.Second) // a database's clock is not known to the microsecond
+		if a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
+			RunId: run, LeaseToken: task.LeaseToken, StepName: "slow", StartToCloseTimeoutMs: limit.Milliseconds(),
+			StartedAt: timestamppb.New(before.Add(-slow)),
+		}}}); a.GetBegunStep() == nil {
+			t.Fatalf("begin is answered with %v", a)
+		}
+		steps := fine(s.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{RunId: run}))(t).Steps
+		if len(steps) != 1 || steps[0].Status != kagziv1.StepStatus_STEP_STATUS_RUNNING || steps[0].TimeoutAt.AsTime().Before(before.Add(limit)) {
+			t.Errorf("steps: %v, want one, RUNNING, that times out %v after %v or later", steps, limit, before)
+		}
+	})
+}

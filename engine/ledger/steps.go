@@ -47,7 +47,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	}
 	if p.Kind == engine.StepFunction {
 		limit := cmp.Or(p.StartToClose, run.Timeouts.StartToClose, engine.DefaultStepTimeout)
-		step.TimeoutAt = engine.Micros(step.StartedAt.Add(limit))
+		step.TimeoutAt = engine.Micros(b.now.Add(limit)) // not from StartedAt, which a worker tells by its own clock
 		b.ringTimer()
 	}
 	if err := b.put(run, prev, &step); err != nil {

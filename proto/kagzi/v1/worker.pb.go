@@ -1524,7 +1524,7 @@ type BeginStepRequest struct {
 	RetryPolicy           *RetryPolicy           `protobuf:"bytes,6,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"`
 	LeaseToken            string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	StartToCloseTimeoutMs int64                  `protobuf:"varint,101,opt,name=start_to_close_timeout_ms,json=startToCloseTimeoutMs,proto3" json:"start_to_close_timeout_ms,omitempty"`
-	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // by the worker's clock, for a step reported late; empty means now
+	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // by the worker's clock, for a step reported late; empty means now. No timeout counts from it
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
