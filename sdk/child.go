@@ -66,14 +66,7 @@ func (o *ChildOptions) checkText() error {
 			return fmt.Errorf("option %s is %.300q, want UTF-8", name, text)
 		}
 	}
-	for name, labels := range map[string]map[string]string{"Tags": o.Tags, "Requirements": o.Requirements} {
-		for key, value := range labels {
-			if !utf8.ValidString(key) || !utf8.ValidString(value) {
-				return fmt.Errorf("option %s has %.300q: %.300q, want UTF-8", name, key, value)
-			}
-		}
-	}
-	return nil
+	return cmp.Or(checkLabelText("option Tags", o.Tags), checkLabelText("option Requirements", o.Requirements))
 }
 
 // Child is a run that another has started and can wait for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +31,30 @@ func TestLimitsThatLimitNothingAreNamed(t *testing.T) {
 		if err := w.Run(t.Context()); err == nil || err.Error() != "kagzi: WorkerOptions: "+want {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+func TestOptionsThatCannotBeSentAreNamed(t *testing.T) {
+	for want, o := range map[string]WorkerOptions{
+		`Namespace is "\xff", want UTF-8`:             {Namespace: "\xff"},
+		`Queue is "q\xff", want UTF-8`:                {Queue: "q\xff"},
+		`Queues has "\xff", want UTF-8`:               {Queues: []string{"q", "\xff"}},
+		`WorkerID is "\xff", want UTF-8`:              {WorkerID: "\xff"},
+		`Version is "v\xff1", want UTF-8`:             {Version: "v\xff1"},
+		`Labels has "\xff": "v", want UTF-8`:          {Labels: map[string]string{"a": "b", "\xff": "v"}},
+		`Capabilities has "tool": "\xff", want UTF-8`: {Capabilities: map[string]string{"tool": "\xff"}},
+	} {
+		world(t, func(t *testing.T, f *fake) {
+			o.Profile, o.HandleSignals, o.Logger = NoProfile, []os.Signal{}, slog.New(slog.DiscardHandler)
+			o.Address, o.DialOptions = "passthrough:///fake", f.dial()
+			w := NewWorker(o)
+			Handle(w, "ship", func(Context, int) (int, error) { return 0, nil })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			if err := w.Run(ctx); err == nil || err.Error() != "kagzi: WorkerOptions: "+want || ctx.Err() != nil {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
 	}
 }
 

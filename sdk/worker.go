@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -258,6 +260,36 @@ func (w *Worker) locate() error {
 		return err
 	}
 	o.Address, o.Namespace, o.APIKey, o.TLS = to.address, to.namespace, to.apiKey, to.tls
+	if err := o.checkText(); err != nil {
+		return fmt.Errorf("kagzi: WorkerOptions: %w", err)
+	}
+	return nil
+}
+
+// checkText names what no hello could say: gRPC would not send it, however often it is tried.
+func (o *WorkerOptions) checkText() error {
+	for _, option := range [...]struct{ name, text string }{
+		{"Namespace", o.Namespace}, {"Queue", o.Queue}, {"WorkerID", o.WorkerID}, {"Version", o.Version},
+	} {
+		if !utf8.ValidString(option.text) {
+			return fmt.Errorf("%s is %.300q, want UTF-8", option.name, option.text)
+		}
+	}
+	for _, queue := range o.Queues {
+		if !utf8.ValidString(queue) {
+			return fmt.Errorf("Queues has %.300q, want UTF-8", queue)
+		}
+	}
+	return cmp.Or(checkLabelText("Labels", o.Labels), checkLabelText("Capabilities", o.Capabilities))
+}
+
+// checkLabelText names the first label that cannot be sent.
+func checkLabelText(name string, labels map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if value := labels[key]; !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return fmt.Errorf("%s has %.300q: %.300q, want UTF-8", name, key, value)
+		}
+	}
 	return nil
 }
 
@@ -307,7 +339,7 @@ func (w *Worker) hello() *kagziv1.RegisterRequest {
 		TaskQueue:     o.Queue,
 		TaskQueues:    o.Queues,
 		WorkflowTypes: slices.Sorted(maps.Keys(w.handlers)),
-		Hostname:      hostname,
+		Hostname:      cleanText(hostname, maxName),
 		Pid:           int32(os.Getpid()),
 		Version:       o.Version,
 		Labels:        o.Labels,
