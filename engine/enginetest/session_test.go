@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -369,5 +370,48 @@ func TestASessionThatBreaksOffLeavesItsRunsToTheWorker(t *testing.T) {
 			t.Errorf("the end is answered with %v", a)
 		}
 		wantOutput(t, s.get(t, run), "after all")
+	})
+}
+
+func TestAnOperationThatCannotBeReadIsAnsweredByItsNumber(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		w := s.session(t)
+		w.grant(1)
+		run := s.start(t)
+		task := receive(t, "the run", w.tasks)
+		// inner is an operation as bytes, which go on the wire as they are.
+		inner := func(number protowire.Number, content []byte) *kagziv1.SessionRequest {
+			r := &kagziv1.SessionRequest{}
+			r.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content))
+			return r
+		}
+		badName := protowire.AppendString(protowire.AppendTag(nil, 3, protowire.BytesType), "a\xffb") // step_id
+		for name, c := range map[string]struct {
+			request func() *kagziv1.SessionRequest
+			code    kagziv1.ErrorCode
+			field   string
+		}{
+			"text that is no UTF-8":     {func() *kagziv1.SessionRequest { return inner(6, badName) }, codeInvalid, "complete_step.step_id"},
+			"no operation":              {func() *kagziv1.SessionRequest { return &kagziv1.SessionRequest{} }, codeInvalid, "operation"},
+			"one of a contract to come": {func() *kagziv1.SessionRequest { return inner(4242, nil) }, codePrecondition, ""},
+		} {
+			for i := range 20 {
+				bad := c.request()
+				answer := w.send(bad)
+				next := w.stepDone(task, fmt.Sprintf("behind-%d", i), "x")
+				next.After = bad.Seq
+				behind := w.send(next)
+				if e := receive(t, "an answer to "+name, answer).GetError(); e.GetCode() != c.code || e.GetMetadata()["field"] != c.field || e.GetMessage() == "" {
+					t.Fatalf("%s is answered with %v", name, e)
+				}
+				if a := receive(t, "an answer to the one behind it", behind); a.GetError() == nil {
+					t.Fatalf("what was built on %s is answered with %v", name, a)
+				}
+			}
+		}
+		if a := w.do(w.runDone(task, "done")); a.GetCompletedWorkflow() == nil {
+			t.Errorf("the end of the run is answered with %v", a)
+		}
+		wantOutput(t, s.get(t, run), "done")
 	})
 }

@@ -23,6 +23,9 @@ func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (an
 	if request.After > 0 && w.refused.has(request.After) {
 		return nil, engine.ErrBehindRefused
 	}
+	if err := checkOperation(request); err != nil {
+		return nil, err
+	}
 	return w.route(ctx, request)
 }
 
@@ -90,8 +93,6 @@ func (w *session) route(ctx context.Context, request *kagziv1.SessionRequest) (*
 		return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_ReleasedTask{ReleasedTask: r}}, err
 	case *kagziv1.SessionRequest_Hello:
 		return nil, engine.Invalid("hello", "can only be the first operation of a session")
-	case nil:
-		return nil, engine.Invalid("operation", "must be set")
 	default:
 		return nil, errUnsupported
 	}

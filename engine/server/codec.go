@@ -9,11 +9,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/proto/wire"
 )
 
 // lenientCodec lets a message that cannot be decoded (a string that is no UTF-8, a broken field) through with a mark on it, because
-// gRPC would answer INTERNAL before any interceptor sees the call. The interceptors find the mark and answer INVALID_ARGUMENT.
+// gRPC would answer INTERNAL before any interceptor sees the call. The interceptors find the mark and answer INVALID_ARGUMENT. An operation of
+// a session keeps its number, so that the session can answer it and go on.
 type lenientCodec struct{ wire.Codec }
 
 func (l lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -24,7 +26,11 @@ func (l lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	proto.Reset(message)
 	mark := protowire.AppendTag(nil, malformedField, protowire.BytesType)
-	field := brokenText(message.ProtoReflect().Descriptor(), data.Materialize())
+	raw := data.Materialize()
+	field := brokenText(message.ProtoReflect().Descriptor(), raw)
+	if operation, ok := message.(*kagziv1.SessionRequest); ok && field != "" {
+		operation.Seq = seqOf(raw)
+	}
 	message.ProtoReflect().SetUnknown(protowire.AppendString(mark, field))
 	return nil
 }
@@ -66,6 +72,23 @@ func brokenText(m protoreflect.MessageDescriptor, raw []byte) string {
 	return ""
 }
 
+// seqOf is the number of an operation whose bytes are whole; 0 when there is none.
+func seqOf(raw []byte) (seq int64) {
+	for len(raw) > 0 {
+		number, kind, n := protowire.ConsumeField(raw)
+		if n < 0 {
+			return 0
+		}
+		if number == 1 && kind == protowire.VarintType {
+			_, _, tag := protowire.ConsumeTag(raw)
+			value, _ := protowire.ConsumeVarint(raw[tag:])
+			seq = int64(value)
+		}
+		raw = raw[n:]
+	}
+	return seq
+}
+
 // malformedField is a number that no message of ours has.
 const malformedField = 536_870_911
 
@@ -84,4 +107,18 @@ func checkWellFormed(v any) error {
 		return engine.Invalid("request", "cannot be decoded")
 	}
 	return engine.Invalid(field, "is not valid UTF-8")
+}
+
+// checkOperation refuses an operation that cannot be read: nothing tells which run it is about.
+func checkOperation(r *kagziv1.SessionRequest) error {
+	if r.Operation != nil {
+		return nil
+	}
+	if err := checkWellFormed(r); err != nil {
+		return err
+	}
+	if len(r.ProtoReflect().GetUnknown()) > 0 {
+		return errUnsupported
+	}
+	return engine.Invalid("operation", "must be set")
 }

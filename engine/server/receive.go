@@ -30,6 +30,9 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 	case <-ctx.Done():
 		return
 	}
+	if checkOperation(request) != nil {
+		w.refused.add(request.Seq) // before the next is read: one that builds on it does not find it in the line of their run
+	}
 	if f := w.enter(request); f != nil {
 		if len(w.room) > 1 {
 			w.server.crew.do(w.next)
@@ -192,6 +195,9 @@ func (r *refusals) add(seq int64) {
 	if r.seqs == nil {
 		r.seqs = map[int64]struct{}{}
 	}
+	if _, known := r.seqs[seq]; known {
+		return
+	}
 	if len(r.oldest) >= maxUnanswered {
 		delete(r.seqs, r.oldest[0])
 		r.oldest = r.oldest[1:]
@@ -207,7 +213,7 @@ func (r *refusals) has(seq int64) bool {
 	return refused
 }
 
-// errUnsupported answers operations that a newer contract has added.
+// errUnsupported answers operations that a newer contract has added, which are fields that this one does not know.
 var errUnsupported = &engine.Error{Kind: engine.KindUnsupported, Message: "this server does not know the operation"}
 
 func ack(err error) (*kagziv1.SessionResponse, error) {
