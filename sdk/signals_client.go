@@ -2,6 +2,7 @@ package kagzi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -14,10 +15,29 @@ type SignalOptions struct {
 }
 
 // Signal delivers v to a run, for WaitSignal under the same name. When it returns, the signal is on the server's disk,
-// and is kept until the run takes it: signals of one name are taken in the order in which they came. A run that
-// has ended takes none: PRECONDITION_FAILED. If it continued as new, "continued_as_run_id" in the Metadata of the *Error is the run that goes
-// on, and Client.GetByExternalID finds the last one, so give an external id to a run that continues and takes signals.
+// and is kept until the run takes it: signals of one name are taken in the order in which they came. Where the run continued as new, the
+// signal goes to the run that goes on for it, like those that it had not taken. A run that has ended otherwise takes none: PRECONDITION_FAILED.
 func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalOptions) error {
+	id, err := requestID(opts.ID)
+	if err != nil {
+		return err
+	}
+	for followed := map[string]bool{run.id: true}; ; followed[run.id] = true {
+		var ended *Error
+		err := signalRun(ctx, run, name, v, id)
+		if !errors.As(err, &ended) || ended.Code != CodePreconditionFailed {
+			return err
+		}
+		next := ended.Metadata["continued_as_run_id"]
+		if next == "" || followed[next] { // a server that answers in circles is not followed
+			return err
+		}
+		run = run.c.Run(next)
+	}
+}
+
+// signalRun delivers v to this run and no other. Each run has payloads of its own, which a codec may bind to it.
+func signalRun(ctx context.Context, run *Run, name string, v any, id string) error {
 	c := run.c
 	info, err := run.payloadInfo(ctx, PayloadSignal, name)
 	if err != nil {
@@ -28,10 +48,6 @@ func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalO
 		return fmt.Errorf("kagzi: value of signal %q: %w", name, err)
 	}
 	warnLarge(c.options.Logger, "signal", payload, "signal", name)
-	id, err := requestID(opts.ID)
-	if err != nil {
-		return err
-	}
 	_, err = c.workflows.SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{
 		Namespace: c.options.Namespace, RunId: run.id, Name: name, Payload: payload, SignalId: id,
 	})

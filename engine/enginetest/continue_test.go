@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -85,6 +86,46 @@ func TestSignalsThatARunHasNotTakenGoToTheNext(t *testing.T) {
 		})
 		if got := fine(kagzi.Result[string](ctx, run))(t); got != "abc" {
 			t.Errorf("three runs took %q of the signals, want all in their order", got)
+		}
+	})
+}
+
+func TestASignalReachesTheRunThatGoesOn(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		codec := fine(kagzi.NewAESCodec(kagzi.AESOptions{Keys: map[string][]byte{"k1": make([]byte, 32)}, Current: "k1"}))(t) // binds signals to their run
+		c := fine(kagzi.NewClient(kagzi.ClientOptions{Address: s.Address, Logger: quiet, Codec: codec}))(t)
+		defer c.Close()
+		waits := make(chan string, 1)
+		s.work(t, kagzi.WorkerOptions{Codec: codec}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "inbox", func(ctx kagzi.Context, n int) (string, error) {
+				if n < 2 {
+					return kagzi.ContinueAsNew[string](ctx, n+1)
+				}
+				select {
+				case waits <- kagzi.Info(ctx).RunID:
+				default:
+				}
+				return kagzi.WaitSignal[string](ctx, "item", 0)
+			})
+		})
+		run := fine(kagzi.Start(ctx, c, "inbox", 0, kagzi.StartOptions{}))(t)
+		last := receive(t, "the last of three runs", waits)
+		for range 2 { // repeated, as by a caller that never learned of the answer
+			if err := kagzi.Signal(ctx, run, "item", "hello", kagzi.SignalOptions{ID: "once"}); err != nil {
+				t.Fatalf("a signal to the first of three runs: %v", err)
+			}
+		}
+		if got := fine(kagzi.Result[string](ctx, run))(t); got != "hello" {
+			t.Errorf("the run that went on came to %q", got)
+		}
+		signals := fine(s.workflows().ListSignals(ctx, &kagziv1.ListSignalsRequest{RunId: last}))(t).Signals
+		if len(signals) != 1 {
+			t.Errorf("it has the signals %v, want one", signals)
+		}
+		var refusal *kagzi.Error
+		if err := kagzi.Signal(ctx, run, "item", "late", kagzi.SignalOptions{}); !errors.As(err, &refusal) || refusal.Code != kagzi.CodePreconditionFailed {
+			t.Errorf("a signal after the end of the last: %v, want it refused", err)
 		}
 	})
 }
