@@ -12,7 +12,7 @@ import (
 type Blocker uint8
 
 const (
-	BlockedByNothing     Blocker = 1 // it runs, or has ended, or is about to be handed out
+	BlockedByNothing     Blocker = 1 // it runs, or has ended, or could be handed out
 	BlockedByNoWorker    Blocker = 2
 	BlockedByBusyWorkers Blocker = 3
 	BlockedByRetryDelay  Blocker = 4
@@ -234,7 +234,7 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 		e.Blocker = BlockedByNoWorker
 		e.Summary = fmt.Sprintf("due for %s, but no online worker serves type %s in queue %s%s", brief(now.Sub(r.AvailableAt)), r.Type, r.Queue, withRequirements(r))
 		e.addMissing(c)
-	case !free:
+	case len(free) == 0:
 		e.Blocker = BlockedByBusyWorkers
 		e.Summary = fmt.Sprintf("due for %s, but all workers that could take it are busy (%d)", brief(now.Sub(r.AvailableAt)), len(fitting))
 		for _, w := range fitting {
@@ -244,15 +244,39 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 		// No claim has met it yet: the next one puts it in line.
 		e = explainKey(c, r.AvailableAt)
 		e.add("%s", running(c.RunningOfKey))
-	default:
+	case now.Sub(r.AvailableAt) <= handOver:
 		e.Blocker = BlockedByNothing
 		e.Summary = fmt.Sprintf("due for %s, and about to be handed to one of %s", brief(now.Sub(r.AvailableAt)), count(len(fitting), "worker", "workers"))
+	default:
+		e.Blocker = BlockedByNothing
+		e.addUntaken(r, free, now)
 	}
 	return e
 }
 
-// fit is the ONLINE workers that could take the run, and whether one of them has a slot free.
-func fit(c *Circumstances) (fitting []*Worker, free bool) {
+// handOver is how long a due run may wait for a worker that is there: ample, since it is handed over at once.
+const handOver = time.Second
+
+// addUntaken is about a run that workers could take but do not: they may have died, which only their silence tells.
+func (e *Explanation) addUntaken(r *Run, free []*Worker, now time.Time) {
+	var last time.Time
+	for _, w := range free {
+		if w.LastHeartbeatAt.After(last) {
+			last = w.LastHeartbeatAt
+		}
+		e.add("worker %s was heard from %s ago", w.ID, brief(now.Sub(w.LastHeartbeatAt)))
+	}
+	e.add("a worker that died is taken off when its lease is over")
+	heard := "heard from"
+	if len(free) > 1 {
+		heard = "the last heard from"
+	}
+	e.Summary = fmt.Sprintf("due for %s, but not taken yet by %s with a slot free, %s %s ago", brief(now.Sub(r.AvailableAt)),
+		count(len(free), "worker", "workers"), heard, brief(now.Sub(last)))
+}
+
+// fit is the ONLINE workers that could take the run, and those of them that have a slot free.
+func fit(c *Circumstances) (fitting, free []*Worker) {
 	for i := range c.Workers {
 		w := &c.Workers[i]
 		if w.Status != WorkerOnline || !slices.Contains(w.Types, c.Run.Type) || !Meets(w.Offers(), c.Run.Requirements) {
@@ -260,7 +284,9 @@ func fit(c *Circumstances) (fitting []*Worker, free bool) {
 		}
 		fitting = append(fitting, w)
 		limit, limited := w.TypeLimits[c.Run.Type]
-		free = free || w.Active < w.MaxConcurrent && (w.QueueLimit == 0 || c.RunningInQueue < w.QueueLimit) && (!limited || c.RunningOfType < limit)
+		if w.Active < w.MaxConcurrent && (w.QueueLimit == 0 || c.RunningInQueue < w.QueueLimit) && (!limited || c.RunningOfType < limit) {
+			free = append(free, w)
+		}
 	}
 	return fitting, free
 }

@@ -76,8 +76,8 @@ func TestExplain(t *testing.T) {
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey = "customer-1", 2, 2
 		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey, at(-90 * time.Second), time.Time{}, "2 runs are running"},
 		{"key with a slot", func(c *Circumstances) {
-			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey = "customer-1", 2, 1
-		}, "due for 1 min 30 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-90 * time.Second), time.Time{}, ""},
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.Run.AvailableAt = "customer-1", 2, 1, at(-time.Second)
+		}, "due for 1 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"start ahead", func(c *Circumstances) { c.Run.AvailableAt = at(time.Hour) },
 			"is to start in 1 h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
 		{"namespace disabled", func(c *Circumstances) { c.NamespaceEnabled = false },
@@ -95,10 +95,21 @@ func TestExplain(t *testing.T) {
 		{"queue limit", func(c *Circumstances) {
 			c.Workers, c.RunningInQueue = []Worker{worker(func(w *Worker) { w.QueueLimit = 3 })}, 3
 		}, "due for 1 min 30 s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "3 of the 3 runs that its queue may have"},
-		{"free", nil, "due for 1 min 30 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-90 * time.Second), time.Time{}, ""},
+		{"free", func(c *Circumstances) { c.Run.AvailableAt = at(-time.Second) },
+			"due for 1 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+		{"the only worker is gone, and nobody knows yet", func(c *Circumstances) {
+			c.Workers = []Worker{worker(func(w *Worker) { w.LastHeartbeatAt = at(-12 * time.Second) })}
+		}, "due for 1 min 30 s, but not taken yet by 1 worker with a slot free, heard from 12 s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
+			"worker w1 was heard from 12 s ago|a worker that died is taken off when its lease is over"},
+		{"one of two is busy, and so says nothing", func(c *Circumstances) {
+			c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 }), worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w2", at(-15*time.Second) }),
+				worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w3", at(-14*time.Second) })}
+		}, "due for 1 min 30 s, but not taken yet by 2 workers with a slot free, the last heard from 14 s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
+			"worker w2 was heard from 15 s ago|worker w3 was heard from 14 s ago"},
 		{"deadline and grace", func(c *Circumstances) {
 			c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil, c.Run.CancelReason = at(time.Hour), at(-time.Second), at(time.Minute), "enough"
-		}, "due for 1 min 30 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-90 * time.Second), time.Time{},
+			c.Run.AvailableAt = at(-time.Second)
+		}, "due for 1 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-time.Second), time.Time{},
 			"cancellation was asked for 1 s ago: enough; it is CANCELLED when its code returns, or in 1 min|its deadline ends it in 1 h"},
 	}
 	for _, test := range tests {
