@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/kagzi/kagzi/engine"
 )
 
 // settle resolves a command line and an environment.
@@ -171,6 +173,28 @@ func TestOfTwoNamesTheNewerCountsAndTheOtherIsNamed(t *testing.T) {
 	}
 }
 
+func TestDurationsMayBeDaysAndWeeks(t *testing.T) {
+	for text, want := range map[string]time.Duration{"400d": 9600 * time.Hour, "2w": 336 * time.Hour, "0d": 0, "9600h": 9600 * time.Hour, "3650d": engine.MaxDelay} {
+		for _, name := range []string{"retention", "audit-retention", "backup-every"} {
+			for how, said := range map[string]struct {
+				arguments []string
+				variables map[string]string
+			}{
+				"flag": {[]string{"--" + name, text}, nil}, "variable": {nil, map[string]string{"KAGZI_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")): text}},
+			} {
+				c, _, err := settle(said.arguments, said.variables)
+				got := map[string]time.Duration{"retention": c.Retention, "audit-retention": c.AuditRetention, "backup-every": c.BackupEvery}[name]
+				if err != nil || got != want {
+					t.Errorf("%s by %s = %s: %v, %v, want %v", name, how, text, got, err, want)
+				}
+			}
+		}
+	}
+	if c, _, err := settle([]string{"--worker-lease", "1d"}, nil); err != nil || c.WorkerLease != 24*time.Hour {
+		t.Errorf("a lease of 1d: %v, %v", c.WorkerLease, err)
+	}
+}
+
 func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 	bad := map[string]struct {
 		values []string
@@ -187,9 +211,9 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 		"coordinator-interval":     {[]string{"0s", "2h"}, "want a duration from 10ms to 1h"},
 		"coordinator-batch-size":   {[]string{"0", "-1", "1.5", "10001", "many"}, "want a whole number from 1 to 10000"},
 		"coordinator-catchup-rate": {[]string{"0", "-1", "1.5", "10001", "many"}, "want a whole number from 1 to 10000"},
-		"retention":                {[]string{"-1h", "30d"}, "want a duration from 0s to 87600h"},
-		"audit-retention":          {[]string{"-1h", "30d"}, "want a duration from 0s to 87600h"},
-		"backup-every":             {[]string{"-1h", "daily"}, "want a duration from 0s to 87600h"},
+		"retention":                {[]string{"-1h", "-1d", "30", "d", "1.5d", "1d12h", "3651d", "522w", "4294967296d", "9223372036854775808w"}, "want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
+		"audit-retention":          {[]string{"-1h", "-1d", "30", "d", "1.5d", "1d12h", "3651d", "522w", "4294967296d", "9223372036854775808w"}, "want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
+		"backup-every":             {[]string{"-1h", "daily"}, "want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
 		"backup-keep":              {[]string{"0", "10001", "all"}, "want a whole number from 1 to 10000"},
 		"backup-dir":               {nil, "want a directory"},
 		"drain-timeout":            {[]string{"30s", "0s"}, "want a duration from 100ms to 29s"},

@@ -106,9 +106,9 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		form:  formNumber, parse: parseNumber(func(c *Config) *int { return &c.CoordinatorCatchupRate }),
 		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorCatchupRate) },
 	},
-	duration("retention", "how long ended runs are kept; 0 keeps them for good",
+	duration("retention", "how long ended runs are kept, such as 720h or 30d; 0 keeps them for good",
 		func(c *Config) *time.Duration { return &c.Retention }, 0, engine.MaxDelay),
-	duration("audit-retention", "how long it is kept who changed what (kagzi audit); 0 keeps it for good",
+	duration("audit-retention", "how long it is kept who changed what (kagzi audit), such as 400d; 0 keeps it for good",
 		func(c *Config) *time.Duration { return &c.AuditRetention }, 0, engine.MaxDelay),
 	duration("backup-every", "how often the server makes a backup of its database; 0 makes none",
 		func(c *Config) *time.Duration { return &c.BackupEvery }, 0, engine.MaxDelay),
@@ -182,9 +182,13 @@ func tlsFile(name, usage string, field func(*Config) *string) setting {
 func duration(name, usage string, field func(*Config) *time.Duration, least, most time.Duration, older ...string) setting {
 	s := setting{name: name, usage: usage, form: "duration", show: func(c *Config) string { return brief(*field(c)) }}
 	s.parse = func(c *Config, text string) error {
-		d, err := time.ParseDuration(text)
+		d, err := parseDuration(text)
 		if err != nil || d < least || d > most {
-			return fmt.Errorf("want a duration from %s to %s, such as 10s or 1m30s", brief(least), brief(most))
+			example := "10s or 1m30s"
+			if most > 24*time.Hour {
+				example = "90m, 720h or 30d"
+			}
+			return fmt.Errorf("want a duration from %s to %s, such as %s", brief(least), brief(most), example)
 		}
 		*field(c) = d
 		return nil
@@ -193,6 +197,17 @@ func duration(name, usage string, field func(*Config) *time.Duration, least, mos
 		s.older = append(s.older, variable{name: name, seconds: true, deprecated: strings.HasPrefix(name, "KAGZI_SCHEDULER_")})
 	}
 	return s
+}
+
+// parseDuration reads a duration as Go does, and whole days and weeks besides, as the command line's clients do.
+func parseDuration(text string) (time.Duration, error) {
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			n, err := strconv.ParseUint(number, 10, 13) // far away from where durations overflow
+			return time.Duration(n) * length, err
+		}
+	}
+	return time.ParseDuration(text)
 }
 
 // brief is 24h for 24h0m0s.
