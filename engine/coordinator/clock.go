@@ -43,7 +43,7 @@ func (c *Coordinator) checkClock() {
 	c.round = round{} // what was due by the clock before may not be by this one
 	c.dueNow(now)
 	// A clock that is wrong now may soon be right again, before it costs anybody's runs.
-	c.prune.due = now.Add(pruneEvery)
+	c.prune.due, c.deletion = now.Add(pruneEvery), deletion{}
 	if c.options.Net > 0 {
 		c.net.due = now.Add(c.options.Net)
 	}

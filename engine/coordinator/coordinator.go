@@ -110,6 +110,7 @@ type Coordinator struct {
 	round     round
 	unable    map[engine.ID]time.Time // schedules that could not fire, and until when they are left alone, by the monotonic clock
 	catchup   allowance
+	deletion  deletion
 	begun     time.Time // when Run began to listen, by the store's clock
 	clock     clock
 }

@@ -467,6 +467,64 @@ func TestADutyThatFailsWhileTheStoreIsWellLetsLostWorkersBeFound(t *testing.T) {
 	})
 }
 
+func TestOldRunsOfManyNamespacesHoldUpNoOtherDuty(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() {
+			f.old, f.slow = 1_000_000, 20*time.Millisecond // of which a minute deletes few
+			for i := range 200 {
+				f.spaces = append(f.spaces, engine.Namespace{Name: fmt.Sprintf("space-%03d", i), Enabled: true})
+			}
+		})
+		pass(61 * time.Second)
+		id := f.plan("* * * * * *", 100, time.Now().Truncate(time.Second).Add(time.Second))
+		f.register("w")
+		pass(43 * time.Second)
+		if got := f.offlineIDs(); !slices.Equal(got, []string{"w"}) {
+			t.Errorf("taken off after a lease, a heartbeat and two seconds: %q, want w", got)
+		}
+		fires := f.fires(id)
+		if len(fires) < 42 {
+			t.Errorf("%d ticks in 43 s, want one a second", len(fires))
+		}
+		for _, one := range fires {
+			if late := one.at.Sub(one.tick); late > 500*time.Millisecond {
+				t.Errorf("the tick of %v was %v late, want at most 500ms", one.tick, late)
+				break
+			}
+		}
+		pass(3 * time.Minute)
+		seen := map[string]bool{}
+		f.set(func() {
+			for _, p := range f.pruned {
+				seen[p.Namespace] = true
+			}
+		})
+		if len(seen) != 201 {
+			t.Errorf("runs of %d namespaces were looked at, want all 201", len(seen))
+		}
+	})
+}
+
+func TestANamespaceWhoseRunsCannotBeDeletedIsToldOfOnceHoweverManyThereAre(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+		f.set(func() {
+			f.heavy, f.slow = "space-030", 20*time.Millisecond
+			for i := range 60 {
+				f.spaces = append(f.spaces, engine.Namespace{Name: fmt.Sprintf("space-%03d", i), Enabled: true})
+			}
+		})
+		pass(3 * time.Minute)
+		if got := log.String(); strings.Count(got, "upkeep does not work") != 1 || strings.Contains(got, "works again") {
+			t.Errorf("log = %s, want one warning", got)
+		}
+		f.set(func() { f.heavy = "" })
+		pass(time.Minute)
+		if got := log.String(); strings.Count(got, "works again") != 1 {
+			t.Errorf("log = %s, want it to tell once that deleting works again", got)
+		}
+	})
+}
+
 func TestANamespaceAndAnOutcomeHaveARetentionOfTheirOwn(t *testing.T) {
 	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() {

@@ -10,6 +10,8 @@ const (
 	callTimeout = 30 * time.Second
 	// timerGap is the least time between two sweeps that rings ask for: under load every other step rings.
 	timerGap = 250 * time.Millisecond
+	// portion is how long a duty that finds much to do goes on until the others have their turn.
+	portion = 100 * time.Millisecond
 )
 
 // duty is something that is done when it is due.
@@ -21,6 +23,7 @@ type duty struct {
 	ran     time.Time // by the monotonic clock, as the next
 	pause   time.Time // after a failure: not before
 	failing bool
+	halfway bool // what it did is a portion: whether it works shows at the end
 }
 
 // left is how long the duty has to wait, at most zero when it is due.
@@ -60,10 +63,10 @@ func (c *Coordinator) do(ctx context.Context, d *duty) {
 	}
 	if err == nil {
 		d.due, d.pause = next, time.Time{}
-		if d.failing {
+		if d.failing && !d.halfway {
 			c.log.Info("upkeep works again", "duty", d.name)
+			d.failing = false
 		}
-		d.failing = false
 	} else {
 		d.pause = time.Now().Add(c.options.Interval)
 		if !d.failing {

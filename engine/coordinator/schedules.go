@@ -13,8 +13,6 @@ import (
 const (
 	// dueSchedules is how many schedules a look finds; those beyond wait for the next look, which is at once.
 	dueSchedules = 10_000
-	// firePortion is how long schedules fire until the other duties have their turn.
-	firePortion = 100 * time.Millisecond
 	// firesAtOnce is how many runs one transaction starts.
 	firesAtOnce = 100
 	// catchupGap is the pause when the rate of catching up holds ticks back.
@@ -81,7 +79,7 @@ func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Ti
 			c.round = round{}
 			return time.Time{}, err
 		}
-		if len(c.round.due) > 0 && time.Since(begun) >= firePortion {
+		if len(c.round.due) > 0 && time.Since(begun) >= portion {
 			return now, nil
 		}
 	}
