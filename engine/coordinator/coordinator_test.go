@@ -46,6 +46,29 @@ func TestAWorkerThatCannotBeTakenOffKeepsNoOther(t *testing.T) {
 	})
 }
 
+func TestManyWorkersThatAreLostAtOnceHoldUpNoOtherDuty(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		const many = 1000
+		for i := range many {
+			f.register(fmt.Sprintf("w-%03d", i))
+		}
+		f.beatEvery(t, "alive", 10*time.Second)
+		f.register("alive")
+		f.set(func() { f.slow = 20 * time.Millisecond })
+		id := f.plan("* * * * * *", 100, time.Now().Truncate(time.Second).Add(time.Second))
+		pass(90 * time.Second)
+		if got := f.offlineIDs(); len(got) != many || slices.Contains(got, "alive") {
+			t.Errorf("%d workers were taken off, want the %d silent ones", len(got), many)
+		}
+		for _, one := range f.fires(id) {
+			if late := one.at.Sub(one.tick); late > 500*time.Millisecond {
+				t.Errorf("the tick of %v was %v late, want at most 500ms", one.tick, late)
+				break
+			}
+		}
+	})
+}
+
 func TestABeatBetweenTheLooksSavesTheWorker(t *testing.T) {
 	for _, after := range []time.Duration{30*time.Second + time.Millisecond, 35 * time.Second, 41*time.Second - time.Millisecond} {
 		t.Run(after.String(), func(t *testing.T) {

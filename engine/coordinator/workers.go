@@ -23,8 +23,8 @@ type sighting struct {
 	suspect time.Time // when the worker was first found silent for a whole lease; zero: it was not
 }
 
-// lookForLost takes workers off that were found silent for a lease twice, a heartbeat and a second apart. One that cannot be taken off while the store
-// is well is tried again, and keeps no other.
+// lookForLost takes workers off that were found silent for a lease twice, a heartbeat and a second apart, a portion of them at a time: between these the
+// other duties come. One that cannot be taken off while the store is well is tried again, and keeps no other.
 func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time.Time, err error) {
 	workers, err := c.store.LiveWorkers(ctx)
 	if err != nil {
@@ -61,6 +61,9 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 		case mono.Sub(s.suspect) < gap:
 			suspects = true
 			plan(gap - mono.Sub(s.suspect))
+		case time.Since(mono) >= portion:
+			suspects = true
+			plan(0) // after the other duties
 		default:
 			if err := c.takeOff(ctx, w, now); err != nil {
 				if c.store.Health(ctx) != nil || ctx.Err() != nil {
