@@ -12,9 +12,10 @@ type Schedules interface {
 	// was never changed and has another name, type, queue, expression, zone or input. A disabled namespace is NamespaceDisabled.
 	CreateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// UpdateSchedule replaces all of a schedule that a person decides about: every field of p.Schedule but its counters,
-	// LastFiredAt, Buffered (which it drops unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is the one that
-	// was read; another one is ErrConflict, unless the schedule stands exactly so already. The revision grows, Broken is
-	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled. Where CronExpr and TimeZone stay, a NextFireAt that
+	// LastFiredAt, Buffered (which it drops and counts as skipped unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is
+	// the one that was read; another one is ErrConflict, unless the schedule stands exactly so already. The revision grows, Broken is
+	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled: a tick that is Buffered waits on while the schedule is
+	// paused, and starts here if no run of it is open then. Where CronExpr and TimeZone stay, a NextFireAt that
 	// is p.Read, or is over at p.Now, brings back no tick that was decided about since.
 	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. Gone already is ErrNotFound.
@@ -25,7 +26,8 @@ type Schedules interface {
 	// has its record already is passed over.
 	//
 	// Of each tick, with a run of the schedule open: OverlapSkip counts it as skipped; OverlapBufferOne makes it Buffered, or
-	// counts it as skipped when one is. Broken, when set, is kept and takes the schedule out of DueSchedules until it is
+	// counts it as skipped when one is. One that is Buffered with no run open, because the namespace was disabled when that ended, starts before
+	// p.Ticks, if there are any. Broken, when set, is kept and takes the schedule out of DueSchedules until it is
 	// updated.
 	FireSchedule(ctx context.Context, p FireScheduleParams) (Fired, error)
 	// TriggerSchedule starts one run now, beside the ticks and whatever Overlap says. A known RequestID answers the same run

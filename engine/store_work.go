@@ -30,7 +30,8 @@ import (
 //   - FAILED or TIMED_OUT, unless it IsHandler: HandlerOf is started for its OnFailureWorkflow (in OnFailureQueue, else its own
 //     queue), and for GlobalHandler in the queue of the first ONLINE worker by id that serves that type (the first of its
 //     queues), else in the namespace's FailureQueue, else not at all; nor is it when the run is of that type itself.
-//   - Its schedule counts it, and starts the tick that it has Buffered when no other run of the schedule is open.
+//   - Its schedule counts it, and starts the tick that it has Buffered when no other run of the schedule is open; not while the schedule is
+//     paused (UpdateSchedule) or its namespace disabled (FireSchedule).
 //
 // Whenever a run with a ConcurrencyKey loses its lease, or ends, or is paused, the run that is first in the line of its key in
 // each lane is no longer Gated: it is PENDING or SLEEPING as before, with AvailableAt = HeldAt, and its queue is rung.

@@ -56,6 +56,19 @@ func (s *stage) fire(p engine.FireScheduleParams) engine.Fired {
 	return fired
 }
 
+// switchSchedule pauses or resumes a schedule.
+func (s *stage) switchSchedule(id engine.ID, on bool) {
+	s.Helper()
+	now := s.schedule(id)
+	now.Enabled = on
+	method := "ResumeWorkflowSchedule"
+	if !on {
+		method = "PauseWorkflowSchedule"
+	}
+	_, err := s.store.UpdateSchedule(s.ctx, engine.ScheduleParams{Schedule: now, Method: method, By: somebody, AuditID: s.id(), Now: s.now})
+	s.must(err, method)
+}
+
 // firedRuns is the runs of a schedule, oldest first.
 func (s *stage) firedRuns(id engine.ID) []engine.Run {
 	s.Helper()
@@ -359,6 +372,65 @@ var scheduleCases = []testCase{
 		s.failRun(s.claim("w1").Lease, "no")
 		equal(s, "runs", len(s.firedRuns(plan.ID)), 2)
 		equal(s, "fired", s.schedule(plan.ID).Fired, int64(2))
+	}},
+	{"a tick that waits does so while its schedule is paused, and starts when it is resumed", func(s *stage) {
+		plan := s.plan(overlapping(engine.OverlapBufferOne))
+		s.fire(s.fireParams(plan.ID, 2))
+		s.switchSchedule(plan.ID, false)
+		s.worker("w1")
+		s.pass(time.Hour)
+		s.finish(s.claim("w1").Lease, "")
+		equal(s, "runs while it is paused", len(s.firedRuns(plan.ID)), 1)
+		equal(s, "completed", s.schedule(plan.ID).Completed, int64(1))
+		tick := s.schedule(plan.ID).Buffered
+		s.sameTime("buffered", tick, plan.NextFireAt.Add(time.Minute))
+		s.switchSchedule(plan.ID, true)
+		runs := s.firedRuns(plan.ID)
+		equal(s, "runs when it is resumed", len(runs), 2)
+		s.sameTime("tick of the second", runs[1].ScheduledAt, tick)
+		s.sameTime("buffered", s.schedule(plan.ID).Buffered, time.Time{})
+		equal(s, "fired", s.schedule(plan.ID).Fired, int64(2))
+	}},
+	{"a schedule that is resumed while its run is open has its tick wait on", func(s *stage) {
+		plan := s.plan(overlapping(engine.OverlapBufferOne))
+		s.fire(s.fireParams(plan.ID, 2))
+		s.switchSchedule(plan.ID, false)
+		s.switchSchedule(plan.ID, true)
+		equal(s, "runs", len(s.firedRuns(plan.ID)), 1)
+		s.worker("w1")
+		s.finish(s.claim("w1").Lease, "")
+		equal(s, "runs after its end", len(s.firedRuns(plan.ID)), 2)
+	}},
+	{"a tick that waits does so while its namespace is disabled, and starts before the next one", func(s *stage) {
+		plan := s.plan(overlapping(engine.OverlapBufferOne))
+		s.fire(s.fireParams(plan.ID, 2))
+		s.worker("w1")
+		l := s.claim("w1").Lease
+		s.enable(false)
+		s.finish(l, "")
+		equal(s, "runs while it is disabled", len(s.firedRuns(plan.ID)), 1)
+		s.enable(true)
+		s.pass(time.Minute)
+		fired := s.fire(s.fireParams(plan.ID, 2))
+		equal(s, "runs", fired.Runs, 1)
+		equal(s, "skipped", fired.Skipped, int64(1))
+		runs := s.firedRuns(plan.ID)
+		equal(s, "runs when it is enabled", len(runs), 2)
+		s.sameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
+		s.sameTime("buffered", s.schedule(plan.ID).Buffered, plan.NextFireAt.Add(2*time.Minute))
+	}},
+	{"a tick that waits and is dropped with the policy by which it does is counted", func(s *stage) {
+		plan := s.plan(overlapping(engine.OverlapBufferOne))
+		s.fire(s.fireParams(plan.ID, 2))
+		now := s.schedule(plan.ID)
+		now.Overlap = engine.OverlapSkip
+		p := engine.ScheduleParams{Schedule: now, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: s.now}
+		for range 2 {
+			_, err := s.store.UpdateSchedule(s.ctx, p)
+			s.must(err, "UpdateSchedule")
+			s.sameTime("buffered", s.schedule(plan.ID).Buffered, time.Time{})
+			equal(s, "skipped", s.schedule(plan.ID).Skipped, int64(1))
+		}
 	}},
 	{"a schedule that continues as new is one open run", func(s *stage) {
 		plan := s.plan(overlapping(engine.OverlapSkip))

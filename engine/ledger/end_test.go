@@ -100,7 +100,7 @@ func TestAContinuationTakesOverAnExternalIDThatIsFreeByThen(t *testing.T) {
 }
 
 func TestTwoRunsOfAScheduleThatExpireTogetherStartItsBufferedTickOnce(t *testing.T) {
-	schedule := engine.Schedule{ID: id(50), Namespace: "default", Type: "nightly", Queue: "q", Overlap: engine.OverlapBufferOne, Buffered: noon}
+	schedule := engine.Schedule{ID: id(50), Namespace: "default", Type: "nightly", Queue: "q", Enabled: true, Overlap: engine.OverlapBufferOne, Buffered: noon}
 	one, two := aHeldRun(1), aRun(2)
 	one.ScheduleID, one.DeadlineAt = schedule.ID.String(), noon
 	two.ScheduleID, two.DeadlineAt = schedule.ID.String(), noon

@@ -84,6 +84,9 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 		return engine.Schedule{}, err
 	}
 	wanted.Revision, wanted.UpdatedAt = s.Revision+1, b.now
+	if _, err := b.fireBuffered(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
+		return engine.Schedule{}, err
+	}
 	if err := b.saveSchedule(&wanted); err != nil {
 		return engine.Schedule{}, err
 	}
@@ -102,8 +105,9 @@ func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) en
 	wanted.CreatedAt, wanted.UpdatedAt, wanted.Revision = s.CreatedAt, s.UpdatedAt, s.Revision
 	wanted.NextFireAt, wanted.LastFiredAt, wanted.Buffered = engine.Micros(wanted.NextFireAt), s.LastFiredAt, s.Buffered
 	wanted.Fired, wanted.Completed, wanted.Failed, wanted.Skipped = s.Fired, s.Completed, s.Failed, s.Skipped
-	if wanted.Overlap != engine.OverlapBufferOne {
+	if wanted.Overlap != engine.OverlapBufferOne && !wanted.Buffered.IsZero() {
 		wanted.Buffered = time.Time{}
+		wanted.Skipped++
 	}
 	return wanted
 }

@@ -28,6 +28,14 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	if err != nil {
 		return engine.Fired{}, err
 	}
+	if !busy && len(p.Ticks) > 0 { // the tick that was kept back while the namespace was disabled comes before these
+		if busy, err = b.fireBuffered(s); err != nil {
+			return engine.Fired{}, err
+		}
+		if busy {
+			fired.Runs++
+		}
+	}
 	for _, tick := range p.Ticks {
 		at := engine.Micros(tick.At)
 		switch decide(s, busy) {
@@ -132,10 +140,15 @@ func countEnd(s *engine.Schedule, status engine.RunStatus) bool {
 	return true
 }
 
-// fireBuffered starts the tick that waits, once no run of the schedule is open.
+// fireBuffered starts the tick that waits, once no run of the schedule is open, and says whether it did. While the schedule is paused, or its namespace
+// disabled, the tick waits on: nothing fires then.
 func (b *book) fireBuffered(s *engine.Schedule) (bool, error) {
-	if s.Buffered.IsZero() {
+	if s.Buffered.IsZero() || !s.Enabled {
 		return false, nil
+	}
+	namespace, err := b.tx.Namespace(s.Namespace)
+	if err != nil || namespace != nil && !namespace.Enabled {
+		return false, err
 	}
 	open, err := b.tx.OpenOf(s.ID, engine.ID{})
 	if err != nil || open > 0 {
