@@ -15,8 +15,8 @@ type Serving struct {
 	ended  chan error
 }
 
-// Start runs a server with the settings that `kagzi server` would have without flags, and comes back when it serves. It writes no log:
-// the terminal belongs to somebody else.
+// Start runs a server with the settings that `kagzi server` would have without flags, and comes back when it serves, or with an error, also
+// when ctx ends before. It writes no log: the terminal belongs to somebody else.
 func Start(ctx context.Context, version string, b Backends) (*Serving, error) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	register(flags, serverSettings)
@@ -33,6 +33,9 @@ func Start(ctx context.Context, version string, b Backends) (*Serving, error) {
 	case s.Ready = <-ready:
 		return s, nil
 	case err := <-s.ended:
+		if err == nil { // it stopped in good order before it served
+			err = ctx.Err()
+		}
 		cancel()
 		return nil, err
 	}
