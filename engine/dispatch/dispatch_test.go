@@ -313,6 +313,40 @@ func TestAFailedClaimIsTriedAgainAfterASecond(t *testing.T) {
 	})
 }
 
+func TestAQueueThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.bad = "bad"
+		r.store.add("good", 250, 0)
+		r.store.add("good", 1, 30*time.Second)
+		d := r.sit("w", []string{"bad", "good"})
+		d.Grant(1000)
+		began := time.Now()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if d.given() != 251 {
+			t.Fatalf("given %d runs, want 251", d.given())
+		}
+		if took := d.times[249].Sub(began); took > time.Second {
+			t.Errorf("the backlog of the other queue took %s, want a second at most", took)
+		}
+		if late := d.times[250].Sub(began) - 30*time.Second; late > time.Second {
+			t.Errorf("what was due later came %s late, want a second at most", late)
+		}
+		if n := r.store.claimed(); n > 61*3 {
+			t.Errorf("%d claims in a minute, want few", n)
+		}
+		r.store.mu.Lock()
+		r.store.bad = ""
+		r.store.waiting["bad"] = []time.Time{time.Now()}
+		r.store.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if d.given() != 252 {
+			t.Errorf("given %d runs when the queue could be claimed from again, want 252", d.given())
+		}
+	})
+}
+
 // notebook is an Observer that writes down what it hears.
 type notebook struct {
 	mu     sync.Mutex

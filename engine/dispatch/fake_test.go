@@ -20,6 +20,7 @@ type fakeStore struct {
 	running  map[string]int
 	offline  map[string]bool // workers that are not ONLINE
 	fail     int             // so many claims fail
+	bad      string          // the queue from which no claim can be made
 	during   func()          // called within the next claim
 	claims   []engine.ClaimParams
 	at       []time.Time // of the claims
@@ -63,6 +64,9 @@ func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claim
 	}
 	if f.fail > 0 {
 		f.fail--
+		return engine.Claimed{}, engine.ErrUnavailable
+	}
+	if p.Queue == f.bad {
 		return engine.Claimed{}, engine.ErrUnavailable
 	}
 	var c engine.Claimed

@@ -47,6 +47,7 @@ type queue struct {
 	dirty   bool      // something may be due there: rung, or the last claim found as much as it could take
 	claimed bool      // a claim from it is under way
 	limited bool      // the last claim was stopped by a limit: look when a slot is free
+	failed  bool      // the last claim failed: the others come first
 	due     time.Time // when the next run will be due, as the last claim said; zero: none known
 }
 
@@ -264,11 +265,12 @@ func (t *table) leaveDirty(q *queue, pause time.Duration) {
 	defer t.mu.Unlock()
 	q.dirty, q.claimed = true, false
 	if pause > 0 {
-		t.again = time.Now().Add(pause)
+		q.failed, t.again = true, time.Now().Add(pause)
 	}
 }
 
-// nextQueue is the first queue where something may be due, no longer marked; nil when there is none or a claim has just failed.
+// nextQueue is the first queue where something may be due, no longer marked; nil when there is none or a claim has just failed. Queues whose last claim
+// failed come last, so that one which nothing can be claimed from keeps no other.
 func (t *table) nextQueue() *queue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -276,13 +278,16 @@ func (t *table) nextQueue() *queue {
 		return nil
 	}
 	now := t.dispatcher.store.Now()
+	var next *queue
 	for _, q := range t.queues {
-		if q.dirty || !q.due.IsZero() && !q.due.After(now) {
-			q.dirty, q.claimed, q.limited, q.due = false, true, false, time.Time{}
-			return q
+		if (q.dirty || !q.due.IsZero() && !q.due.After(now)) && (next == nil || next.failed && !q.failed) {
+			next = q
 		}
 	}
-	return nil
+	if next != nil {
+		next.dirty, next.claimed, next.limited, next.failed, next.due = false, true, false, false, time.Time{}
+	}
+	return next
 }
 
 // take turns credit into grants, one for each seat in turn, so that a backlog is spread evenly.
