@@ -110,6 +110,48 @@ func TestTheLifeOfAService(t *testing.T) {
 	}
 }
 
+func TestAServiceOfSomebodyElseIsNotUninstalled(t *testing.T) {
+	for name, definition := range map[string]string{"a unit": "[Unit]\nDescription=a web server\n", "a service of Windows": ""} {
+		b := newBox(t)
+		b.manager.text, b.manager.there, b.manager.phase = definition, true, running
+		data := b.world.disk().at("/var/lib/web")
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range []string{"uninstall --name web --dry-run", "uninstall --name web", "uninstall --name web --purge"} {
+			_, err := b.kagzi(t, strings.Fields(args)...)
+			wantCode(t, err, exitConflict, "web", "kagzi service install")
+		}
+		if b.manager.text != definition || !b.manager.there || b.manager.phase != running {
+			t.Errorf("%s: the service is %q, %s, want it left alone", name, b.manager.text, b.manager.phase)
+		}
+		b.manager.there = false
+		for _, args := range []string{"uninstall --name web --purge --dry-run", "uninstall --name web --purge"} {
+			if out, err := b.kagzi(t, strings.Fields(args)...); err != nil || strings.Contains(out, "remove") {
+				t.Errorf("%s: %s = %q, %v, want nothing to be removed that is not Kagzi's", name, args, out, err)
+			}
+		}
+		if _, err := os.Stat(data); err != nil {
+			t.Errorf("%s: data of somebody else: %v, want them there", name, err)
+		}
+	}
+}
+
+func TestAServiceWhoseRecordWasTakenOutCanBeUninstalled(t *testing.T) {
+	b := newBox(t)
+	if _, err := b.kagzi(t, "install", "--copy-binary"); err != nil {
+		t.Fatal(err)
+	}
+	record, _, _ := strings.Cut(b.manager.text[strings.Index(b.manager.text, recordMark):], "\n")
+	b.manager.text = strings.Replace(b.manager.text, record, "", 1)
+	if _, err := b.kagzi(t, "reconfigure", "--listen", ":1"); err == nil || !strings.Contains(err.Error(), "uninstall it") {
+		t.Errorf("reconfigure: %v, want the advice to uninstall it", err)
+	}
+	if out, err := b.kagzi(t, "uninstall"); err != nil || !strings.Contains(out, "uninstalled kagzi") {
+		t.Errorf("uninstall = %q, %v", out, err)
+	}
+}
+
 func TestHealthIsAskedWhereTheServerListens(t *testing.T) {
 	for _, try := range []struct{ flags, file, want string }{
 		{"", "", ""},

@@ -40,8 +40,15 @@ func access(d directory) string {
 	return text + ")"
 }
 
-func describeUninstall(w io.Writer, place string, s Spec, purge bool) error {
-	fmt.Fprintf(w, "would stop %s and remove %s\n", s.Name, plain(place))
+func describeUninstall(w io.Writer, place string, s Spec, d *disk, found, purge bool) error {
+	if found {
+		fmt.Fprintf(w, "would stop %s and remove %s\n", s.Name, plain(place))
+	} else {
+		fmt.Fprintf(w, "%s is not installed\n", s.Name)
+		if !s.remains(d) {
+			return nil
+		}
+	}
 	for _, path := range s.leftovers() {
 		what := "keep"
 		if purge {

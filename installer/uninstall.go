@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // uninstall stops a service, takes its definition away and, with purge, its settings, data and logs; else it says where they are.
@@ -35,6 +37,9 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 	if packaged, _ := m.packaged(); packaged != "" {
 		fmt.Fprintf(out, "the service of the package is in effect again: %s; start it with: kagzi service start\n", plain(packaged))
 	}
+	if purge && !found && !s.remains(d) {
+		return nil // places of that name are somebody else's
+	}
 	if purge {
 		return errors.Join(s.purge(d, out), s.purgeBinary(d, m.place(), out))
 	}
@@ -58,6 +63,21 @@ func removable(m manager, name string, purge bool) error {
 			"with apt, dnf or what the system has", name, plain(packaged))
 	}
 	return nil
+}
+
+// ours says whether a definition whose record is lost is of a service of that name nevertheless: it calls what no other program does.
+func ours(definition, name string) bool {
+	return strings.Contains(definition, " service run --name "+name) || strings.Contains(definition, label(name))
+}
+
+// remains says whether an uninstalled service has left its settings or its database, by which its places are known to be its own.
+func (s Spec) remains(d *disk) bool {
+	for _, path := range []string{s.Config, joinOn(s.System, s.DataDir, "kagzi.db")} {
+		if _, err := os.Lstat(d.at(path)); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
 }
 
 // leftovers are what a service has on disk in places that are its alone.

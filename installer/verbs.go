@@ -79,18 +79,22 @@ func newUninstall(here machine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if definition, found, err := m.definition(cmd.Context()); err != nil {
+			definition, found, err := m.definition(cmd.Context())
+			if err != nil {
 				return err
-			} else if found {
-				if recorded, err := specOf(definition); err == nil {
-					s = recorded
-				}
+			}
+			recorded, lost := specOf(definition)
+			if found && lost == nil {
+				s = recorded
 			}
 			if err := removable(m, s.Name, purge); err != nil {
 				return err
 			}
+			if found && lost != nil && !ours(definition, s.Name) {
+				return refuse(exitConflict, "%s is no service of Kagzi's: %s was not written by kagzi service install; remove it by hand if you mean it", s.Name, plain(m.place()))
+			}
 			if dryRun {
-				return describeUninstall(w.out, m.place(), s, purge)
+				return describeUninstall(w.out, m.place(), s, w.disk(), found, purge)
 			}
 			if err := o.allowed(w); err != nil {
 				return err
