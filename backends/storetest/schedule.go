@@ -588,6 +588,28 @@ var namespaceCases = []testCase{
 		equal(s, "claimed", s.claim("w1").Run.ID, waits)
 		s.start()
 	}},
+	{"in a disabled namespace no run is retried, but a retry that was made is answered", func(s *stage) {
+		one, two := s.start(), s.start()
+		s.cancel(one)
+		s.cancel(two)
+		p := engine.RetryRunParams{SteerParams: engine.SteerParams{Namespace: space, RunID: one, By: somebody, AuditID: s.id(), Now: s.now}, ID: s.id(), RequestID: "r"}
+		made, err := s.store.RetryRun(s.ctx, p)
+		s.must(err, "RetryRun")
+		s.enable(false)
+		again, err := s.store.RetryRun(s.ctx, p)
+		s.must(err, "RetryRun repeated")
+		equal(s, "run of the repetition", again.RunID, made.RunID)
+		p.RequestID, p.ID, p.AuditID = "", s.id(), s.id()
+		again, err = s.store.RetryRun(s.ctx, p)
+		s.must(err, "RetryRun of a run whose retry is open")
+		equal(s, "open retry", again.RunID, made.RunID)
+		p.RunID = two
+		_, err = s.store.RetryRun(s.ctx, p)
+		s.refused(err, engine.ErrPrecondition, "RetryRun")
+		s.enable(true)
+		_, err = s.store.RetryRun(s.ctx, p)
+		s.must(err, "RetryRun when it is enabled again")
+	}},
 	{"changes are audited, and one that is not there cannot be changed", func(s *stage) {
 		s.start()
 		s.enable(false)

@@ -38,6 +38,9 @@ func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
 	case !active.IsZero():
 		return engine.Started{RunID: active, Existed: true}, b.leaveRetry(&p, active)
 	}
+	if err := b.enabled(run.Namespace); err != nil {
+		return engine.Started{}, err
+	}
 	if err := b.externalIDFree(run.Namespace, start.ExternalID); err != nil {
 		return engine.Started{}, err
 	}
