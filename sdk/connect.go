@@ -12,6 +12,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 )
 
@@ -21,6 +22,7 @@ const (
 	defaultLease        = 30 * time.Second
 	maxReconnectBackoff = 60 * time.Second
 	drainingTries       = 2 // that the backoff counts while the worker drains: it has DrainTimeout to report what it holds
+	returnTries         = 3 // and once a server is back that could not be reached
 )
 
 // backoff is the delay after the n-th failure in a row: anything up to 1, 2, 4 .. 60 s. This is full jitter ("Exponential Backoff And Jitter", AWS
@@ -86,17 +88,38 @@ func (w *Worker) serve(ctx context.Context) error {
 		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "attempt", failures,
 			"next_attempt_in", delay.Round(time.Millisecond))
 		wait := time.NewTimer(delay)
+		back, stopLooking := w.lookOut(ctx, steps)
 		select {
 		case <-wait.C:
+		case <-back:
 		case <-leaving:
 			failures = 0
 		case <-ctx.Done():
-			wait.Stop()
-			return nil
 		}
 		wait.Stop()
+		stopLooking()
+		if ctx.Err() != nil {
+			return nil
+		}
 		w.conn.ResetConnectBackoff()
 	}
+}
+
+// lookOut looks out for a server that could not be reached in several attempts: the connection, which gRPC tries every few seconds by itself, tells
+// of its return long before a delay of up to a minute is over. back is closed then, after a delay as that of an early attempt, so that all the
+// workers of a server do not come at once. A server that answers, and refuses, is given the whole delay. stop ends the looking out.
+func (w *Worker) lookOut(ctx context.Context, failures int) (back <-chan struct{}, stop func()) {
+	if failures <= returnTries || w.conn.GetState() == connectivity.Ready {
+		return nil, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		awaitConnection(ctx, w.conn)
+		sleep(ctx, backoff(returnTries))
+	}()
+	return over, func() { cancel(); <-over }
 }
 
 func (w *Worker) isDraining() bool {

@@ -45,6 +45,7 @@ type fake struct {
 	mute             func(r *kagziv1.SessionRequest) bool                 // applies an operation and breaks the stream instead of answering
 	onHello          func(r *kagziv1.RegisterRequest) error
 	stalled          bool              // heartbeats get no answer
+	away             bool              // no connection can be made
 	traceparents     map[string]string // by run id
 }
 
@@ -103,8 +104,11 @@ func (f *fake) serve() {
 func (f *fake) dial() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		f.mu.Lock()
-		l := f.listener
+		l, away := f.listener, f.away
 		f.mu.Unlock()
+		if away {
+			return nil, errCut
+		}
 		return l.DialContext(ctx)
 	})}
 }

@@ -1,0 +1,73 @@
+package kagzi
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
+	const workers = 20 // of which one would draw a long delay, almost certainly
+	// gRPC looks for the server every 5 s, half as much more or less, and the workers spread over the 4 s of a third attempt.
+	const soon = 12 * time.Second
+	world(t, func(t *testing.T, f *fake) {
+		f.away = true
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, workers)
+		var all []*Worker
+		for range workers {
+			w := testWorker(f)
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+			all = append(all, w)
+			go func() { ended <- w.Run(ctx) }()
+		}
+		if !sleep(t.Context(), time.Hour) {
+			t.Fatal("the test ended")
+		}
+		f.mu.Lock()
+		f.away = false
+		f.mu.Unlock()
+		returned := time.Now()
+		var last time.Duration
+		for _, w := range all {
+			<-w.Ready()
+			last = max(last, time.Since(returned))
+		}
+		if last > soon {
+			t.Errorf("the last of %d workers was back %s after its server, want at most %s", workers, last, soon)
+		}
+		stop()
+		for range workers {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestAServerThatAnswersAndRefusesIsAskedLessAndLess(t *testing.T) {
+	world(t, func(t *testing.T, f *fake) {
+		var asked atomic.Int64
+		f.onHello = func(*kagziv1.RegisterRequest) error {
+			asked.Add(1)
+			return status.Error(codes.Unavailable, "no database")
+		}
+		w := testWorker(f)
+		Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+		const hours = 10
+		ctx, cancel := context.WithTimeout(t.Context(), hours*time.Hour)
+		defer cancel()
+		if err := w.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		// Delays of up to a minute are of half a minute on average.
+		if got := asked.Load(); got < hours*100 || got > hours*140 {
+			t.Errorf("it was asked %d times in %d hours, want about %d", got, hours, hours*120)
+		}
+	})
+}
