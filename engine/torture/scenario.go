@@ -19,6 +19,7 @@ type scenario struct {
 	rate     float64        // of starts, to the standard one; 0 is 1
 	settle   time.Duration  // how long all may take to end after the last fault; 0 is settleLimit
 	least    time.Duration  // of its faults, whatever was asked for: what it is about does not fit into less
+	after    time.Duration  // of load after its last fault, at least; 0 is leastRecovery
 	catchUp  int            // missed ticks that the schedules catch up with; 0 is all
 	shape    func(s *shape) // changes the usual one
 	prepare  func(ctx context.Context, t *torture) error
@@ -39,6 +40,7 @@ type need struct {
 	takeovers int // runs that went on under another lease than the one that a fault took
 	late      int // writes that were refused because their lease was lost
 	repeated  int // starts that were asked for again
+	cutShort  int // upgrades that were killed before the new schema was there
 	starts    int // acknowledged starts, however late: where the load is the fault, in the place of those in time outside of it
 }
 

@@ -56,6 +56,8 @@ type torture struct {
 	dump                 check.Dump
 
 	mu     sync.Mutex
+	cutShort int // killed upgrades that have left migrations to be applied
+
 	gaveUp int // servers that ended by themselves because Postgres did not come
 }
 
@@ -185,7 +187,7 @@ func (t *torture) strike(ctx context.Context) error {
 		return err
 	}
 	t.healed = history.Now()
-	calm = max(calm, leastRecovery)
+	calm = max(calm, leastRecovery, t.scenario.after)
 	t.pause(ctx, calm, calm)
 	return ctx.Err()
 }
@@ -381,6 +383,7 @@ func (t *torture) vacuous() []string {
 	want(taken >= n.takeovers, "%d runs were taken over, want %d", taken, n.takeovers)
 	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
 	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
+	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was there, want %d", t.cutShort, n.cutShort)
 	want(acknowledged >= n.starts, "%d starts were acknowledged, want %d", acknowledged, n.starts)
 	return why
 }

@@ -392,6 +392,7 @@ func TestWhatProvesNothing(t *testing.T) {
 		"in time":                {inTime, need{faults: 1}, ""},
 		"late":                   {late, need{faults: 1}, "0 of 2 starts outside of the faults were acknowledged, want 80 %"},
 		"late under a storm":     {late, need{faults: 1, starts: 2}, ""},
+		"upgrades done by then":  {inTime, need{faults: 1, cutShort: 1}, "0 upgrades were killed before the new schema was there, want 1"},
 		"too few under a storm":  {late, need{faults: 1, starts: 3}, "2 starts were acknowledged, want 3"},
 		"more faults are needed": {inTime, need{faults: 2}, "1 faults did hit, want 2"},
 	} {

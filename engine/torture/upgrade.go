@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -40,10 +42,18 @@ func killUpgrades(ctx context.Context, t *torture) error {
 			return err
 		}
 		at := t.rig.luck.between(whole/10, whole)
+		held, err := t.holdUpgrade(ctx, n)
+		if err != nil {
+			return err
+		}
 		t.rig.fault(fmt.Sprintf("upgrade %d is killed after %s", n+1, at.Round(time.Millisecond)), func() (hit bool) {
 			hit, err = t.killedUpgrade(at)
 			return hit
 		})
+		held()
+		if err == nil {
+			err = t.countPending(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -61,6 +71,53 @@ func killUpgrades(ctx context.Context, t *torture) error {
 	}
 	return nil
 }
+
+// holdUpgrade keeps every second upgrade of Postgres from coming to the end of a migration, each of which may take next to no time: the servers
+// are killed within it. free ends that.
+func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err error) {
+	if t.rig.cluster == nil || n%2 == 0 {
+		return func() {}, nil
+	}
+	conn, err := t.rig.cluster.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	free = func() { conn.Close(ctx) }
+	for _, s := range []string{"begin", "lock table schema_migrations in share mode"} { // others read it, and cannot write to it
+		if _, err := conn.Exec(ctx, s); err != nil {
+			free()
+			return nil, err
+		}
+	}
+	return free, nil
+}
+
+// countPending counts the upgrade that was just killed if it has left migrations to be applied.
+func (t *torture) countPending(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, t.rig.program, "db", "status", "--config", "off", "--data-dir", filepath.Join(t.rig.dir, "status"), "--output", "json")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "KAGZI_DB_URL="+t.rig.url())
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("the state of the schema: %w: %s", err, out)
+	}
+	var status struct{ Pending []any }
+	if err := json.Unmarshal(out, &status); err != nil {
+		return fmt.Errorf("the state of the schema: %w", err)
+	}
+	if len(status.Pending) > 0 {
+		t.cutShort++
+	}
+	return nil
+}
+
+// upgradesCut tells in which part of the upgrades their servers were killed.
+func upgradesCut(t *torture) figure {
+	return figure{name: "killed upgrades", got: fmt.Sprintf("%d before the new schema was there, %d after", t.cutShort, upgradesKilled-t.cutShort),
+		limit: fmt.Sprintf("≥ %d before", leastCutShort), ok: t.cutShort >= leastCutShort}
+}
+
+// leastCutShort is how many of the killed upgrades have to have been killed before the new schema was there.
+const leastCutShort = 5
 
 // upgrade starts the servers all at once, and kills them when they serve. Nobody reaches them, as what they would acknowledge is not to stay.
 func (t *torture) upgrade(ctx context.Context) (took time.Duration, err error) {
