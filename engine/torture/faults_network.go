@@ -18,6 +18,15 @@ func storms(name string, w weather, from, to float64, pick func(t *torture) *pro
 	}
 }
 
+// silenceWorkers is F-13: nothing passes between a worker and its server for a while, so that the server takes it for lost.
+func silenceWorkers(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(1), t.brief(4), func() error {
+		w := t.worker()
+		t.rig.fault(faultOnWorker+w.alias(), func() bool { return t.storm(ctx, w.door, weather{silent: true}, t.brief(5), t.brief(20)) })
+		return nil
+	})
+}
+
 // storm lasts for its time; it did hit when something was connected through the proxy. What is lost in a deaf time stays lost: the
 // connections are broken at its end.
 func (t *torture) storm(ctx context.Context, p *proxy, w weather, from, to time.Duration) bool {
@@ -37,7 +46,6 @@ func (p *proxy) connected() bool {
 	return len(p.conns) > 0
 }
 
-func workerDoor(t *torture) *proxy { return t.worker().door }
 func serverDoor(t *torture) *proxy { return t.server().door }
 
 // databaseDoor is between a server and Postgres.

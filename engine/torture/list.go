@@ -40,16 +40,18 @@ var scenarios = []scenario{
 	{id: "F-11", name: "servers stand still and come back", nemesis: freezeServers, figures: []func(*torture) figure{clientErrors}, need: need{faults: 1}},
 	{id: "F-12", name: "Postgres stands still and comes back", on: []string{dbPostgres}, nemesis: freezePostgres, need: need{faults: 1}},
 	{id: "F-13", name: "the network between workers and server goes silent", pass: "runs are handed out again within lease + second look + 1 s",
-		nemesis: storms("silence", weather{silent: true}, 5, 20, workerDoor), need: need{faults: 1}},
+		nemesis: silenceWorkers, figures: []func(*torture) figure{takeover}, need: need{faults: 1, takeovers: 1}},
 	{id: "F-14", name: "answers are lost, requests arrive", nemesis: storms("deafness", weather{deaf: true}, 1, 5, serverDoor),
 		figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
 	{id: "F-15", name: "old writes are sent again, and forged ones", pass: "no replay changes anything", nemesis: replayWrites,
 		figures: []func(*torture) figure{forged}, need: need{faults: 10}},
-	{id: "F-16", name: "the network is slow, and breaks now and then", pass: "no heartbeat is lost",
-		nemesis: constantly("a slow network", weather{delay: 50 * time.Millisecond, jitter: 50 * time.Millisecond, breaking: 0.002}), need: need{faults: 1}},
+	{id: "F-16", name: "the network is slow, and breaks now and then", pass: "no lease is lost",
+		nemesis: constantly("a slow network", weather{delay: 50 * time.Millisecond, jitter: 50 * time.Millisecond, breaking: 0.002}),
+		shape:   calmLeases(nil), figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 1}},
 	{id: "F-17", name: "the network between servers and Postgres goes silent", on: []string{dbPostgres},
 		nemesis: storms("silence", weather{silent: true}, 10, 20, databaseDoor), figures: []func(*torture) figure{clientErrors}, need: need{faults: 1}},
-	{id: "F-18", name: "links of 64 kbit/s", pass: "no heartbeat is lost", nemesis: constantly("narrow links", weather{rate: 8 << 10}), need: need{faults: 1}},
+	{id: "F-18", name: "links of 64 kbit/s", pass: "no lease is lost", nemesis: constantly("narrow links", weather{rate: 8 << 10}),
+		shape: calmLeases(nil), figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 1}},
 	{id: "F-19", name: "workers get hardly any processor time", pass: "no lease lost at the default lease of 30 s", nemesis: starve,
 		shape:   func(s *shape) { s.Spin, s.Lease, s.Heartbeat = 100, 30*time.Second, 10*time.Second },
 		figures: []func(*torture) figure{noLeaseLost}, need: need{faults: 1}},
@@ -142,6 +144,8 @@ var scenarios = []scenario{
 func calmLeases(change func(s *shape)) func(s *shape) {
 	return func(s *shape) {
 		s.Lease, s.Heartbeat = 12*time.Second, 3*time.Second
-		change(s)
+		if change != nil {
+			change(s)
+		}
 	}
 }
