@@ -60,6 +60,7 @@ func beHand(text string) error {
 	kagzi.Handle(w, jobType, h.job)
 	kagzi.Handle(w, handlerType, func(kagzi.Context, kagzi.WorkflowFailedEvent) (string, error) { return "handled", nil })
 	kagzi.Handle(w, tickType, h.tick)
+	kagzi.Handle(w, floodType, func(kagzi.Context, string) (string, error) { return "", nil })
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1) // the parent is gone

@@ -51,6 +51,7 @@ type mix struct {
 	Nap                                           int     // milliseconds of the longest sleep
 	Filler                                        int     // bytes of an input
 	Poison                                        int     // every so-manieth run; 0 none
+	AtOnce                                        int     // the most errands that are open at once, whatever the rate; 0 is no limit
 }
 
 // standard is the workload of the matrix: three steps of 20 to 200 ms, a tenth with a sleep, a tenth with failing steps, and so on.

@@ -3,11 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,13 +62,23 @@ func newLoad(m mix, seed uint64, rate float64, servers []*server, clients int) (
 	return l, nil
 }
 
-// run starts errands at the load's rate until ctx ends. Their clients go on until each has come to its end, or rest ends.
+// run starts errands at the load's rate, or as fast as earlier ones end where only so many may be open, until ctx ends. Their clients go on until
+// each has come to its end, or rest ends.
 func (l *load) run(ctx, rest context.Context) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / l.rate))
 	defer tick.Stop()
+	open := make(chan struct{}, cmp.Or(l.mix.AtOnce, math.MaxInt32))
 	for n := 0; ; n++ {
+		select {
+		case open <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
 		c := l.clients[n%len(l.clients)]
-		l.group.Go(func() { l.serve(rest, c, l.mix.errand(l.seed, n)) })
+		l.group.Go(func() {
+			l.serve(rest, c, l.mix.errand(l.seed, n))
+			<-open
+		})
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

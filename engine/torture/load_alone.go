@@ -266,26 +266,6 @@ func burst(ctx context.Context, o options) (*report, error) {
 	}}, nil
 }
 
-// watchMemory notes the most that the servers took.
-func watchMemory(ctx context.Context, t *torture) error {
-	t.rig.fault("watch the memory", func() bool {
-		for t.pause(ctx, 200*time.Millisecond, 300*time.Millisecond) {
-			for _, s := range t.rig.servers {
-				t.memory = max(t.memory, memoryOf(s.current().pid()))
-			}
-		}
-		return t.memory > 0
-	})
-	return nil
-}
-
-// memory wants the servers to have kept within so many MiB.
-func memory(limit int) func(t *torture) figure {
-	return func(t *torture) figure {
-		return figure{name: "memory of a server", got: fmt.Sprintf("%d MiB at most", t.memory), limit: fmt.Sprintf("≤ %d MiB", limit), ok: t.memory <= limit}
-	}
-}
-
 // overload notes that the whole time is one of too much work.
 func overload(ctx context.Context, t *torture) error {
 	t.rig.fault("too much work", func() bool { <-ctx.Done(); return true })

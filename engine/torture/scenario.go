@@ -22,6 +22,7 @@ type scenario struct {
 	after    time.Duration  // of load after its last fault, at least; 0 is leastRecovery
 	catchUp  int            // missed ticks that the schedules catch up with; 0 is all
 	shape    func(s *shape) // changes the usual one
+	scaled   bool           // the workers' slots are those at scale 1, and change with the load
 	prepare  func(ctx context.Context, t *torture) error
 	nemesis  func(ctx context.Context, t *torture) error // until ctx ends
 	figures  []func(t *torture) figure
@@ -39,9 +40,8 @@ type need struct {
 	faults    int
 	takeovers int // runs that went on under another lease than the one that a fault took
 	late      int // writes that were refused because their lease was lost
-	repeated  int // starts that were asked for again
 	cutShort  int // upgrades that were killed before the new schema was there
-	starts    int // acknowledged starts, however late: where the load is the fault, in the place of those in time outside of it
+	repeated  int // starts that were asked for again
 }
 
 // figure is a number that is to keep within a limit.

@@ -51,13 +51,14 @@ type torture struct {
 	settings             []setting       // of the clock that the servers go by
 	peak, left           int64           // bytes of SQLite's log: at the end of the faults, at the end of all
 	memory               int             // MiB: the most that a server took
+	flood                flooding        // what came of a storm
 	boots                []time.Duration // how long after Postgres's first answer servers served that were there before it
 	events               []history.Event
 	dump                 check.Dump
 
-	mu     sync.Mutex
 	cutShort int // killed upgrades that have left migrations to be applied
 
+	mu     sync.Mutex
 	gaveUp int // servers that ended by themselves because Postgres did not come
 }
 
@@ -95,6 +96,9 @@ func run(ctx context.Context, s scenario, o options) (*report, error) {
 	}
 	if s.shape != nil {
 		s.shape(&shape)
+	}
+	if s.scaled {
+		shape.Slots = max(1, int(float64(shape.Slots)*o.scale))
 	}
 	var made *disk
 	if s.disk != nil {
@@ -354,16 +358,13 @@ func (t *torture) vacuous() []string {
 			why = append(why, fmt.Sprintf(format, args...))
 		}
 	}
-	var faults, hits, late, repeated, acknowledged int
+	var faults, hits, late, repeated int
 	starts := map[string]int{}
 	for _, e := range t.events {
 		switch {
 		case e.Op == history.Start:
 			if starts[e.Request]++; starts[e.Request] == 2 {
 				repeated++
-			}
-			if e.Outcome == history.OK {
-				acknowledged++
 			}
 		case e.Op == history.Fault:
 			faults++
@@ -377,14 +378,13 @@ func (t *torture) vacuous() []string {
 	n := t.scenario.need
 	taken := len(t.takeovers())
 	calmStarts, calmAcks := t.calmStarts()
-	want(n.starts > 0 || calmStarts > 0 && 10*calmAcks >= 8*calmStarts, "%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
+	want(calmStarts > 0 && 10*calmAcks >= 8*calmStarts, "%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
 	want(t.scenario.nemesis == nil || faults > 0 && 20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
 	want(hits >= n.faults, "%d faults did hit, want %d", hits, n.faults)
 	want(taken >= n.takeovers, "%d runs were taken over, want %d", taken, n.takeovers)
 	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
-	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
 	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was there, want %d", t.cutShort, n.cutShort)
-	want(acknowledged >= n.starts, "%d starts were acknowledged, want %d", acknowledged, n.starts)
+	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
 	return why
 }
 
