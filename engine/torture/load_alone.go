@@ -6,12 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
@@ -54,18 +58,21 @@ func processorOf(pid int) time.Duration {
 
 // crew is workers in this process.
 type crew struct {
-	stop  context.CancelFunc
-	group sync.WaitGroup
-	begun chan time.Time // when the code of a run began
+	stop     context.CancelFunc
+	group    sync.WaitGroup
+	begun    chan time.Time // when the code of a run began
+	welcomes atomic.Int64   // by servers
+	open     atomic.Int64   // sessions that a server has welcomed and that have not ended
 }
 
 // newCrew runs n workers at a server, whose runs tell begun when they begin.
-func newCrew(ctx context.Context, address string, n int) *crew {
+func newCrew(ctx context.Context, address string, n int) (*crew, error) {
 	ctx, stop := context.WithCancel(ctx)
 	c := &crew{stop: stop, begun: make(chan time.Time, 1000)}
 	ready := make([]*kagzi.Worker, n)
 	for i := range n {
-		w := kagzi.NewWorker(kagzi.WorkerOptions{Profile: kagzi.NoProfile, Address: address, Logger: quiet, HandleSignals: []os.Signal{}, MaxConcurrent: 10})
+		w := kagzi.NewWorker(kagzi.WorkerOptions{Profile: kagzi.NoProfile, Address: address, Logger: quiet, HandleSignals: []os.Signal{},
+			MaxConcurrent: 10, DialOptions: []grpc.DialOption{grpc.WithStreamInterceptor(c.stream)}})
 		kagzi.Handle(w, sampleType, func(kagzi.Context, string) (string, error) {
 			c.begun <- time.Now()
 			return "", nil
@@ -73,13 +80,64 @@ func newCrew(ctx context.Context, address string, n int) *crew {
 		c.group.Go(func() { _ = w.Run(ctx) })
 		ready[i] = w
 	}
-	for _, w := range ready {
+	limit := time.After(crewLimit)
+	for i, w := range ready {
 		select {
 		case <-w.Ready():
+		case <-limit:
+			c.end()
+			return nil, fmt.Errorf("only %d of %d workers had a session after %s", i, n, crewLimit)
 		case <-ctx.Done():
+			c.end()
+			return nil, ctx.Err()
 		}
 	}
-	return c
+	return c, nil
+}
+
+// crewLimit is how long it may take until all of a crew have a session.
+const crewLimit = 5 * time.Minute
+
+// stream is the interceptor of the workers' connections.
+func (c *crew) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer,
+	o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := streamer(ctx, desc, conn, method, o...)
+	if err != nil || method != kagziv1.WorkerService_Session_FullMethodName {
+		return s, err
+	}
+	return &counted{ClientStream: s, crew: c}, nil
+}
+
+// counted is a worker's session. It is read by one goroutine.
+type counted struct {
+	grpc.ClientStream
+	crew     *crew
+	welcomed bool
+}
+
+func (s *counted) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	switch {
+	case err == nil && !s.welcomed:
+		s.welcomed = true
+		s.crew.welcomes.Add(1)
+		s.crew.open.Add(1)
+	case err != nil && s.welcomed:
+		s.welcomed = false
+		s.crew.open.Add(-1)
+	}
+	return err
+}
+
+// allBack is how long it takes from now until each of n workers, whose server was killed, has another session than the first; at most limit.
+func (c *crew) allBack(ctx context.Context, n int, limit time.Duration) (took time.Duration, ok bool) {
+	begun := time.Now()
+	for {
+		if took, ok = time.Since(begun), c.welcomes.Load() >= int64(2*n) && c.open.Load() == int64(n); ok || took > limit || ctx.Err() != nil {
+			return took, ok
+		}
+		breathe(ctx)
+	}
 }
 
 func (c *crew) end() {
@@ -128,7 +186,11 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	server := r.servers[0]
 	n := int(10_000 * o.scale)
 	before := memoryOf(server.current().pid())
-	crew := newCrew(ctx, server.door.address(), n)
+	// Past the door, which would take two files for each of them; the server has to be where they look for it when it is back.
+	crew, err := newCrew(ctx, server.direct, n)
+	if err != nil {
+		return nil, err
+	}
 	defer crew.end()
 	pid := server.current().pid()
 	used, begun := processorOf(pid), time.Now()
@@ -139,11 +201,20 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
+	const together = time.Minute
+	r.shape.ServerFlags = append(r.shape.ServerFlags, "--listen", server.direct)
+	server.kill()
+	if err := server.start(ctx); err != nil {
+		return nil, err
+	}
+	took, back := crew.allBack(ctx, n, 2*together)
 	limit := 100 + int(500*o.scale)
 	return &report{figures: []figure{
 		{name: fmt.Sprintf("memory with %d idle workers", n), got: fmt.Sprintf("%d MiB (%d without)", rss, before), limit: fmt.Sprintf("≤ %d MiB", limit), ok: rss <= limit},
 		{name: "processor", got: fmt.Sprintf("%.1f %% of a core", 100*share), limit: "≤ 10 %", ok: share <= 0.10},
 		handOutFigure(delays, 100*time.Millisecond),
+		{name: "until all are back after the server was killed", got: fmt.Sprintf("%s, %d of %d", round(took), crew.open.Load(), n),
+			limit: "≤ " + together.String(), ok: back && took <= together, hard: !back},
 	}}, nil
 }
 
@@ -166,6 +237,20 @@ func startBatches(ctx context.Context, client *kagzi.Client, workflowType string
 	return nil
 }
 
+// cancelAll cancels the open runs of a type.
+func cancelAll(ctx context.Context, client *kagzi.Client, workflowType string) error {
+	bulk, err := kagziv1.NewWorkflowServiceClient(client.Conn()).BulkWorkflows(ctx, &kagziv1.BulkWorkflowsRequest{
+		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{WorkflowType: &workflowType}, Reason: "torture",
+	})
+	for err == nil {
+		_, err = bulk.Recv()
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("cancel the runs of %s: %w", workflowType, err)
+}
+
 // fullStore is L-02: most runs have ended, the others are due for workers that do not exist, or not due for long.
 func fullStore(ctx context.Context, o options) (*report, error) {
 	r, client, err := stand(ctx, o)
@@ -178,12 +263,8 @@ func fullStore(ctx context.Context, o options) (*report, error) {
 	if err := startBatches(ctx, client, "torture.ended", ended, kagzi.StartOptions{}); err != nil {
 		return nil, err
 	}
-	kind := "torture.ended"
-	bulk, err := kagziv1.NewWorkflowServiceClient(client.Conn()).BulkWorkflows(ctx, &kagziv1.BulkWorkflowsRequest{
-		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{WorkflowType: &kind}, Reason: "preload",
-	})
-	for err == nil {
-		_, err = bulk.Recv()
+	if err := cancelAll(ctx, client, "torture.ended"); err != nil {
+		return nil, err
 	}
 	if err := startBatches(ctx, client, "torture.nobody", due, kagzi.StartOptions{}); err != nil {
 		return nil, err
@@ -191,7 +272,10 @@ func fullStore(ctx context.Context, o options) (*report, error) {
 	if err := startBatches(ctx, client, sampleType, due, kagzi.StartOptions{Delay: 24 * time.Hour}); err != nil {
 		return nil, err
 	}
-	crew := newCrew(ctx, r.servers[0].door.address(), 1)
+	crew, err := newCrew(ctx, r.servers[0].door.address(), 1)
+	if err != nil {
+		return nil, err
+	}
 	defer crew.end()
 	delays, err := crew.handOut(ctx, client, sampleType, 200)
 	if err != nil {
@@ -220,7 +304,10 @@ func mismatch(ctx context.Context, o options) (*report, error) {
 	if err := startBatches(ctx, client, "torture.nobody", int(100_000*o.scale), kagzi.StartOptions{Priority: 50}); err != nil {
 		return nil, err
 	}
-	crew := newCrew(ctx, r.servers[0].door.address(), 1)
+	crew, err := newCrew(ctx, r.servers[0].door.address(), 1)
+	if err != nil {
+		return nil, err
+	}
 	defer crew.end()
 	delays, err := crew.handOut(ctx, client, sampleType, 200)
 	if err != nil {
@@ -237,7 +324,10 @@ func burst(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	defer client.Close()
-	crew := newCrew(ctx, r.servers[0].door.address(), 4)
+	crew, err := newCrew(ctx, r.servers[0].door.address(), 4)
+	if err != nil {
+		return nil, err
+	}
 	defer crew.end()
 	n := int(100_000 * o.scale)
 	begun := time.Now()

@@ -92,6 +92,7 @@ type server struct {
 
 	mu     sync.Mutex
 	life   *process
+	direct string   // its address behind the door
 	env    []string // of the next life alone
 	wrap   []string
 	starts []time.Duration // how long each life took until it served
@@ -265,6 +266,7 @@ func (s *server) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
+	s.direct = address
 	s.door.aim(address)
 	s.starts = append(s.starts, time.Since(begun))
 	return nil
