@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/torture/history"
 )
 
 // diskMaker makes the disk that the database is on.
@@ -54,7 +56,7 @@ func fillDisk(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(4), func() error {
 		var failed error
 		for _, left := range []int64{100, 0} {
-			t.rig.fault(fmt.Sprintf("leave %d MiB of the disk", left), func() bool {
+			t.rig.fault(fmt.Sprintf("%s%d MiB", faultLeave, left), func() bool {
 				free, err := t.rig.disk.fill(left)
 				if failed = err; err != nil {
 					return false
@@ -69,6 +71,30 @@ func fillDisk(ctx context.Context, t *torture) error {
 		}
 		return nil
 	})
+}
+
+// faultLeave begins the name of a fault that leaves only so much room on the disk.
+const faultLeave = "of the disk is left "
+
+// littleRoom wants new runs to be refused while there is little room, and the steps of those that have begun to be taken.
+func littleRoom(t *torture) figure {
+	refused, taken := 0, 0
+	for _, fault := range t.events {
+		if fault.Op != history.Fault || !strings.HasPrefix(fault.Step, faultLeave) {
+			continue
+		}
+		for _, e := range t.events {
+			switch {
+			case e.Invoked < fault.Invoked || e.Invoked > fault.Returned:
+			case e.Op == history.Start && e.Code == "RESOURCE_EXHAUSTED":
+				refused++
+			case e.Op == history.Complete && e.Outcome == history.OK:
+				taken++
+			}
+		}
+	}
+	return figure{name: "while there was little room", got: fmt.Sprintf("%d starts refused, %d steps' results taken", refused, taken),
+		limit: "some of each", ok: refused > 0 && taken > 0, hard: true}
 }
 
 // failing makes the nemesis of F-44 and F-46: from a moment on, some of a server's system calls fail.

@@ -81,12 +81,12 @@ func newCrew(ctx context.Context, address string, n int) (*crew, error) {
 		ready[i] = w
 	}
 	limit := time.After(crewLimit)
-	for i, w := range ready {
+	for _, w := range ready {
 		select {
 		case <-w.Ready():
 		case <-limit:
 			c.end()
-			return nil, fmt.Errorf("only %d of %d workers had a session after %s", i, n, crewLimit)
+			return nil, fmt.Errorf("only %d of %d workers had a session after %s", c.open.Load(), n, crewLimit)
 		case <-ctx.Done():
 			c.end()
 			return nil, ctx.Err()

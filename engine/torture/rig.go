@@ -371,8 +371,12 @@ func (r *rig) heal(ctx context.Context) error {
 		r.cluster.signalAll(syscall.SIGCONT)
 	}
 	for _, s := range r.servers {
-		s.current().signal(syscall.SIGCONT)
-		if s.current().ended() {
+		life := s.current()
+		life.signal(syscall.SIGCONT)
+		if life.ended() {
+			if code := life.exit(); code != -1 { // no fault has killed it
+				r.report("%s ended by itself with exit code %d: %s", s.name, code, life.out.tail())
+			}
 			if err := s.start(ctx); err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -418,6 +419,50 @@ func TestARunThatItsWorkerGaveBackWasNotTakenOver(t *testing.T) {
 		torture := &torture{events: append(test.events, struck)}
 		if got := len(torture.takeovers()); got != test.want {
 			t.Errorf("%s: %d takeovers, want %d", name, got, test.want)
+		}
+	}
+}
+
+func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
+	fault := history.Event{Op: history.Fault, Step: faultLeave + "0 MiB", Invoked: 10, Returned: 20}
+	refused := history.Event{Op: history.Start, Outcome: history.Refused, Code: "RESOURCE_EXHAUSTED", Invoked: 12}
+	taken := history.Event{Op: history.Complete, Outcome: history.OK, Invoked: 13}
+	early := history.Event{Op: history.Start, Outcome: history.Refused, Code: "RESOURCE_EXHAUSTED", Invoked: 2}
+	for name, test := range map[string]struct {
+		events []history.Event
+		ok     bool
+	}{
+		"both":               {[]history.Event{fault, refused, taken}, true},
+		"no start refused":   {[]history.Event{fault, taken, early}, false},
+		"no step taken":      {[]history.Event{fault, refused}, false},
+		"no fault, but both": {[]history.Event{refused, taken}, false},
+	} {
+		if f := littleRoom(&torture{events: test.events}); f.ok != test.ok || !f.hard {
+			t.Errorf("%s: %+v, want ok %v", name, f, test.ok)
+		}
+	}
+}
+
+func TestAServerThatEndedByItselfIsNotHealedInSilence(t *testing.T) {
+	for code, want := range map[string]int{"exit 70": 1, "kill -9 $$": 0} {
+		dir := t.TempDir()
+		life, err := spawn(exec.Command("sh", "-c", code), filepath.Join(dir, "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		life.exit()
+		r := &rig{dir: dir, program: "/nowhere"}
+		r.servers = []*server{{rig: r, name: "s", program: r.program, life: life}}
+		r.servers[0].door, err = newProxy("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.servers[0].door.close()
+		if err := r.heal(t.Context()); err == nil {
+			t.Fatal("a server was started of no program")
+		}
+		if len(r.trouble) != want {
+			t.Errorf("after %s: trouble %q, want %d", code, r.trouble, want)
 		}
 	}
 }
