@@ -174,3 +174,28 @@ func TestWhoWaitsHearsOfAStartWhoseCallerHasGivenUp(t *testing.T) {
 	release()
 	w.want(t, 1, 0)
 }
+
+func TestWhoHasGivenUpALargeStartStaysUntilItIsWritten(t *testing.T) {
+	s := working(t)
+	release := hold(t, s)
+	ctx, giveUp := context.WithCancel(t.Context())
+	start := startOf("t", s)
+	start.Input.Data = make([]byte, maxAbandoned+1)
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.StartRuns(ctx, []engine.StartRun{start})
+		answer <- err
+	}()
+	waiting(t, s, 1)
+	giveUp()
+	select {
+	case err := <-answer:
+		release()
+		t.Fatalf("answer = %v while its payload waits for the writer, want none", err)
+	case <-time.After(20 * time.Millisecond): // of nothing
+	}
+	release()
+	if err := <-answer; err != nil {
+		t.Errorf("answer = %v, want that it is written", err)
+	}
+}

@@ -164,7 +164,10 @@ func write[V any](ctx context.Context, s *Store, verb string, size int, do func(
 	return writeAs(ctx, s, &call{verb: verb, size: size}, do)
 }
 
-// writeAs is write for a call that has more to say of itself.
+// maxAbandoned is the size up to which a call may wait for the writer though nobody waits for it any more.
+const maxAbandoned = 16 << 10
+
+// writeAs is write for a call that has more to say of itself. One that is large has its caller stay, who counts what a server holds.
 func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {
@@ -178,10 +181,14 @@ func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, err
 	if err := s.hand(ctx, c); err != nil {
 		return none, err
 	}
+	gaveUp := ctx.Done()
+	if c.size > maxAbandoned {
+		gaveUp = nil
+	}
 	select {
 	case <-c.done:
 		c.over()
-	case <-ctx.Done():
+	case <-gaveUp:
 		go func() {
 			<-c.done
 			c.over()

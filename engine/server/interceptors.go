@@ -41,6 +41,11 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	if err := s.checkScope(ctx, method, request); err != nil {
 		return nil, err
 	}
+	size := cargoOf(request)
+	if !s.cargo.take(size) {
+		return nil, errCargo
+	}
+	defer s.cargo.give(size)
 	if method.rule.waits {
 		visit, leave := s.visit(ctx)
 		defer leave()

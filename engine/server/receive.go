@@ -30,22 +30,31 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 	case <-ctx.Done():
 		return
 	}
+	size := cargoOfOperation(request)
+	if !w.server.cargo.await(ctx, size) { // nothing more is read meanwhile, so that gRPC has the worker wait
+		return
+	}
 	if checkOperation(request) != nil {
 		w.refused.add(request.Seq) // before the next is read: one that builds on it does not find it in the line of their run
 	}
-	if f := w.enter(request); f != nil {
-		if len(w.room) > 1 {
-			w.server.crew.do(w.next)
-		} else {
-			go w.next()
-		}
-		w.carryOut(operations, f)
+	f := w.enter(request)
+	if f == nil {
+		w.server.cargo.give(size)
+		return
 	}
+	f.cargo = size
+	if len(w.room) > 1 {
+		w.server.crew.do(w.next)
+	} else {
+		go w.next()
+	}
+	w.carryOut(operations, f)
 }
 
 // flight is an operation that is under way.
 type flight struct {
 	request *kagziv1.SessionRequest
+	cargo   int          // bytes of its payload, which are counted in
 	run     string       // that it is about; empty: none, and then it has no turn either
 	turn    *engine.Turn // its place among the operations of the run
 	before  *engine.Turn // of the one before it, which is to have its place first; nil when there is none
@@ -99,6 +108,7 @@ func (w *session) carryOut(ctx context.Context, f *flight) {
 		ctx = engine.WithTurn(ctx, f.turn)
 	}
 	answer, err := w.perform(ctx, f.request)
+	w.server.cargo.give(f.cargo)
 	if f.turn != nil {
 		f.turn.End(err)
 	}

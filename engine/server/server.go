@@ -105,6 +105,7 @@ type Server struct {
 	doorway  doorway
 	sessions sessions
 	crew     crew // of their operations
+	cargo    cargo
 	events   *Events
 	activity activity
 	counters counters

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+const (
+	// maxCargo bounds the payloads of the calls and operations that are under way, in bytes: as long as the database takes what comes they are
+	// few, and when it does not, they are what fills the memory of a server.
+	maxCargo = 128 << 20
+	// lightCargo is the size up to which a call is not counted.
+	lightCargo = 16 << 10
+)
+
+// cargo is the bytes of payloads that calls and operations of sessions have brought and that are not written yet. Its zero value is empty.
+type cargo struct {
+	mu    sync.Mutex
+	bytes int
+	less  chan struct{} // closed when it gets less, or nil: nobody waits for that
+}
+
+// take counts n bytes in if there is room for them. One call alone always has room.
+func (c *cargo) take(n int) bool {
+	if n <= lightCargo {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.add(n)
+}
+
+func (c *cargo) add(n int) bool {
+	if c.bytes > 0 && c.bytes+n > maxCargo {
+		return false
+	}
+	c.bytes += n
+	return true
+}
+
+// await counts n bytes in as soon as there is room for them; false when ctx ends before.
+func (c *cargo) await(ctx context.Context, n int) bool {
+	if n <= lightCargo {
+		return true
+	}
+	for {
+		c.mu.Lock()
+		if c.add(n) {
+			c.mu.Unlock()
+			return true
+		}
+		if c.less == nil {
+			c.less = make(chan struct{})
+		}
+		less := c.less
+		c.mu.Unlock()
+		select {
+		case <-less:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// give counts n bytes out that were counted in.
+func (c *cargo) give(n int) {
+	if n <= lightCargo {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes -= n
+	if c.less != nil {
+		close(c.less)
+		c.less = nil
+	}
+}
+
+// errCargo refuses a call that nothing has been done for. Clients try again, after pauses.
+var errCargo = &engine.Error{Kind: engine.KindUnavailable, Message: "too many large payloads wait for the database: the server holds no more than 128 MiB of them; try again"}
+
+// cargoOf is the bytes of the payloads that a call brings to be written.
+func cargoOf(request any) (n int) {
+	switch r := request.(type) {
+	case *kagziv1.StartWorkflowRequest:
+		return len(r.GetInput().GetData())
+	case *kagziv1.StartWorkflowsRequest:
+		for _, one := range r.GetRequests() {
+			n += len(one.GetInput().GetData())
+		}
+		return n
+	case *kagziv1.SignalWorkflowRequest:
+		return len(r.GetPayload().GetData())
+	case *kagziv1.CompleteStepRequest:
+		return len(r.GetOutput().GetData())
+	case *kagziv1.CompleteWorkflowRequest:
+		return len(r.GetOutput().GetData()) + len(r.GetContinueAs().GetInput().GetData())
+	case *kagziv1.StartChildRequest:
+		return len(r.GetChild().GetInput().GetData())
+	}
+	return 0
+}
+
+// cargoOfOperation is cargoOf for an operation of a session.
+func cargoOfOperation(r *kagziv1.SessionRequest) int {
+	switch o := r.GetOperation().(type) {
+	case *kagziv1.SessionRequest_CompleteStep:
+		return cargoOf(o.CompleteStep)
+	case *kagziv1.SessionRequest_CompleteWorkflow:
+		return cargoOf(o.CompleteWorkflow)
+	case *kagziv1.SessionRequest_StartChild:
+		return cargoOf(o.StartChild)
+	}
+	return 0
+}
