@@ -142,6 +142,16 @@ func (d *Database) Commit(calls ...*Call) {
 	}
 }
 
+// Clone is a Database that has the same rows and nothing else of this one: no Stores, and no commits that can be taken back.
+func (d *Database) Clone() *Database {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &Database{
+		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), workers: maps.Clone(d.workers), schedules: maps.Clone(d.schedules),
+		fires: maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys), audit: maps.Clone(d.audit), options: d.options,
+	}
+}
+
 // Lose takes the last n commits back, as far as they are known, and returns how many it was.
 func (d *Database) Lose(n int) int {
 	d.mu.Lock()
