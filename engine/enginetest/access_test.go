@@ -16,7 +16,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -40,18 +39,14 @@ func (s *Server) as(t testing.TB, secret string) *Server {
 	show := func(ctx context.Context) context.Context {
 		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+secret)
 	}
-	conn, err := grpc.NewClient(s.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn := s.dial(t,
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 			return next(show(ctx), method, req, reply, cc, o...)
 		}),
 		grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 			return next(show(ctx), d, cc, method, o...)
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return &Server{Conn: conn, Address: s.Address, Store: s.Store, clock: s.clock, ring: s.ring, tb: t}
+	return &Server{Conn: conn, Address: s.Address, pipe: s.pipe, Store: s.Store, clock: s.clock, ring: s.ring, tb: t}
 }
 
 // key makes a key and returns it with its secret.

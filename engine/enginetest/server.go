@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/coordinator"
@@ -26,6 +27,7 @@ type Options struct {
 	Server      server.Options
 	Coordinator coordinator.Options // its lease and interval are the server's
 	Address     string              // default: a free port of this machine
+	Pipe        *bufconn.Listener   // if set, it is reached by this alone, and by no address
 	// Wrap, if set, is put around the store, for tests that count or disturb its calls.
 	Wrap func(engine.Store) engine.Store
 }
@@ -36,6 +38,7 @@ type Server struct {
 	Address string // host:port
 	Store   engine.Store
 
+	pipe  *bufconn.Listener
 	clock *clock
 	ring  func(engine.Ring) // to every part
 	stop  context.CancelFunc
@@ -67,14 +70,8 @@ func New(tb testing.TB, store engine.Store, o Options) *Server {
 	if o.Coordinator.Log == nil {
 		o.Coordinator.Log = log
 	}
-	if o.Address == "" {
-		o.Address = "127.0.0.1:0"
-	}
-	l, err := net.Listen("tcp", o.Address)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s := &Server{Address: l.Addr().String(), clock: &clock{Store: store}, tb: tb}
+	l := o.listen(tb)
+	s := &Server{Address: l.Addr().String(), pipe: o.Pipe, clock: &clock{Store: store}, tb: tb}
 	s.Store = s.clock
 	if o.Wrap != nil {
 		s.Store = o.Wrap(s.Store)
@@ -83,6 +80,21 @@ func New(tb testing.TB, store engine.Store, o Options) *Server {
 	s.Conn = s.Dial()
 	tb.Cleanup(s.Stop)
 	return s
+}
+
+func (o *Options) listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	if o.Pipe != nil {
+		return o.Pipe
+	}
+	if o.Address == "" {
+		o.Address = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
 }
 
 // run starts the parts; each ends with the context.
@@ -118,12 +130,21 @@ func (s *Server) run(l net.Listener, o Options) {
 // Dial makes a connection of its own to the server. It is closed at the end of the test.
 func (s *Server) Dial() *grpc.ClientConn {
 	s.tb.Helper()
-	conn, err := grpc.NewClient(s.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(engine.MaxMessage+64<<10), grpc.MaxCallSendMsgSize(64<<20)))
-	if err != nil {
-		s.tb.Fatal(err)
+	return s.dial(s.tb, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(engine.MaxMessage+64<<10), grpc.MaxCallSendMsgSize(64<<20)))
+}
+
+func (s *Server) dial(tb testing.TB, o ...grpc.DialOption) *grpc.ClientConn {
+	tb.Helper()
+	address := s.Address
+	if s.pipe != nil {
+		address = "passthrough:" + address
+		o = append(o, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.pipe.DialContext(ctx) }))
 	}
-	s.tb.Cleanup(func() { conn.Close() })
+	conn, err := grpc.NewClient(address, append(o, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { conn.Close() })
 	return conn
 }
 
