@@ -55,9 +55,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv("KAGZI_TEST_LONG") != "" {
 		*rounds = max(*rounds, 20)
 	}
-	// Nearly all the time of these stories is spent waiting: for a disk, or for a moment to come.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" || f.Name == "test.fuzz" })
+	if !told {
+		// Nearly all the time of these stories is spent waiting: for a disk, or for a moment to come. A fuzzer computes.
+		if err := flag.Set("test.parallel", "6"); err != nil {
+			panic(err)
+		}
 	}
 	var err error
 	if scratch, err = os.MkdirTemp("", "kagzi-enginetest-"); err != nil {
