@@ -35,31 +35,52 @@ import (
 
 var randomCalls = flag.Int("fuzz.calls", 600, "how many calls TestRandomCalls… makes, of each method as many; KAGZI_TEST_SEED replays a seed")
 
-var onlyMethod = flag.String("fuzz.method", "", "the one method that FuzzAPI calls, by its name (all)")
+var onlyMethod = flag.String("fuzz.method", "", "the one method that is called, by its name (all)")
 
 // FuzzAPI looks for a call that breaks it. A method goes by its name; any other text stands for one of them. -fuzz.method keeps to one, so that each
-// can be given its time:
+// can be given its time; the text is more luck then, and what was found is replayed with the same -fuzz.method:
 //
 //	go test ./engine/enginetest -run '^$' -fuzz FuzzAPI -fuzztime 10m
 //	go test ./engine/enginetest -run '^$' -fuzz FuzzAPI -fuzztime 10m -fuzz.method Session
+//
+// Or to all of them, two at once, with how many inputs each has had and how many that broke it (it stops at the first):
+//
+//	go test -c -fuzz FuzzAPI -o /tmp/fuzz.test ./engine/enginetest
+//	grep -oh '^ *rpc [A-Za-z]*' proto/kagzi/v1/*.proto | awk '{print $2}' | (cd engine/enginetest && xargs -P 2 -I M sh -c '
+//	  /tmp/fuzz.test -test.run "^$" -test.fuzz FuzzAPI -test.fuzztime 10m -test.fuzzminimizetime 100x -test.parallel 1 \
+//	    -test.fuzzcachedir /tmp/fuzz/M -fuzz.method M > /tmp/fuzz-M.log 2>&1 && n=0 || n=1
+//	  echo M $(grep -o "execs: [0-9]*" /tmp/fuzz-M.log | tail -1) failures: $n')
+//
+// The store is in memory and time is made up, so that an input costs what the server does with it and no waiting. TestRandomCalls… has SQLite.
 func FuzzAPI(f *testing.F) {
-	target := newTarget(f)
-	if *onlyMethod != "" {
-		if target.methods[*onlyMethod] == nil {
-			f.Fatalf("there is no method %q, want one of %v", *onlyMethod, target.names)
-		}
-		target.names = []string{*onlyMethod}
-	}
-	for _, name := range target.names {
+	for _, name := range methodNames(f) {
 		f.Add(name, []byte{})
 		f.Add(name, []byte{0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	}
+	b := &bubble{asked: make(chan question), over: make(chan struct{})}
+	f.Cleanup(func() { b.close(f) })
 	f.Fuzz(func(t *testing.T, method string, script []byte) {
-		if *onlyMethod != "" {
-			method = *onlyMethod
+		if *onlyMethod != "" && method != *onlyMethod {
+			method, script = *onlyMethod, slices.Concat(script, []byte(method))
 		}
-		target.try(t, method, script)
+		for _, told := range b.ask(t, method, script) {
+			t.Error(told)
+		}
 	})
+}
+
+// methodNames is the methods to be called.
+func methodNames(tb testing.TB) (names []string) {
+	tb.Helper()
+	eachMethod(func(name string, _ protoreflect.MethodDescriptor, _ string) { names = append(names, name) })
+	slices.Sort(names)
+	switch {
+	case *onlyMethod == "":
+		return names
+	case !slices.Contains(names, *onlyMethod):
+		tb.Fatalf("there is no method %q, want one of %v", *onlyMethod, names)
+	}
+	return []string{*onlyMethod}
 }
 
 func TestRandomCallsAreAnsweredOrRefusedWithoutATrace(t *testing.T) {
@@ -69,7 +90,7 @@ func TestRandomCallsAreAnsweredOrRefusedWithoutATrace(t *testing.T) {
 		seed = given
 	}
 	t.Logf("KAGZI_TEST_SEED=%d", seed)
-	target, random := newTarget(t), rand.New(rand.NewPCG(seed, 0))
+	target, random := newTarget(t, openStore(t, freshURL(t, "sqlite")), patient), rand.New(rand.NewPCG(seed, 0))
 	for i := range *randomCalls {
 		script := make([]byte, random.IntN(64))
 		for j := range script {
@@ -85,7 +106,7 @@ func TestRandomCallsAreAnsweredOrRefusedWithoutATrace(t *testing.T) {
 		t.Logf("%-28s %6d answered %6d refused", name, target.answered[name], target.refused[name])
 		answered, refused = answered+target.answered[name], refused+target.refused[name]
 	}
-	if answered < *randomCalls/10 || refused < *randomCalls/10 {
+	if *onlyMethod == "" && (answered < *randomCalls/10 || refused < *randomCalls/10) {
 		t.Errorf("of %d calls %d were answered and %d refused: they no longer reach what they are for", *randomCalls, answered, refused)
 	}
 }
@@ -97,27 +118,29 @@ type target struct {
 	methods map[string]protoreflect.MethodDescriptor
 	names   []string
 	at      inputStage
-	state   string // as it stood; empty: the stage is to be set anew
+	before  func() string // as it stood; nil: the stage is to be set anew
+	stages  int           // how often it was set
+
+	// Of a store that can tell, so that there is no need to read all of it twice for each call; else nil.
+	writes   func() int64                            // how many times it has written
+	settle   func()                                  // waits until nothing that was begun is under way any more
+	remember func(t testing.TB) (read func() string) // what stands now, to be read when it is needed
 
 	answered, refused map[string]int // calls, by method
 }
 
-func newTarget(tb testing.TB) *target {
+func newTarget(tb testing.TB, store engine.Store, o Options) *target {
 	tb.Helper()
 	defects := &defects{}
-	o := patient
 	o.Server.Log, o.Coordinator.Log = slog.New(defects), slog.New(defects)
 	o.Server.PollTimeout = time.Millisecond
 	o.Server.HeartbeatInterval = 24 * time.Hour // nobody is taken for lost, however long this goes on
 	o.Wrap = func(s engine.Store) engine.Store { return still{s, s.Now()} }
-	s := New(tb, openStore(tb, freshURL(tb, "sqlite")), o)
 	c := &target{
-		s: s.lock(tb), defects: defects, methods: map[string]protoreflect.MethodDescriptor{}, answered: map[string]int{}, refused: map[string]int{},
+		s: New(tb, store, o).lock(tb), defects: defects, methods: map[string]protoreflect.MethodDescriptor{}, names: methodNames(tb),
+		answered: map[string]int{}, refused: map[string]int{},
 	}
-	eachMethod(func(name string, method protoreflect.MethodDescriptor, _ string) {
-		c.methods[name], c.names = method, append(c.names, name)
-	})
-	slices.Sort(c.names)
+	eachMethod(func(name string, method protoreflect.MethodDescriptor, _ string) { c.methods[name] = method })
 	for _, name := range []string{"default", "spare"} {
 		fine(c.s.namespaces().CreateNamespace(within(tb, 20*time.Second), &kagziv1.CreateNamespaceRequest{Namespace: name}))(tb)
 	}
@@ -171,13 +194,19 @@ func (c *target) set(t testing.TB) {
 	task := w.take(t)
 	c.at.token, c.at.step = task.LeaseToken, w.completeStep(t, task, "first", "x").StepId
 	c.at.schedule = c.s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) { r.CronExpr, r.TaskQueue = "@yearly", "idle" }).ScheduleId
-	c.state = c.read(t)
+	c.stages++
+	if c.remember != nil {
+		c.before = c.remember(t)
+		return
+	}
+	state := c.read(t, c.s.Store)
+	c.before = func() string { return state }
 }
 
 // read is all of the stage, and how many there are of everything, with the newest.
-func (c *target) read(t testing.TB) string {
+func (c *target) read(t testing.TB, store engine.Store) string {
 	t.Helper()
-	ctx, store := t.Context(), c.s.Store
+	ctx := t.Context()
 	var b strings.Builder
 	add := func(what any, err error) {
 		t.Helper()
@@ -234,8 +263,8 @@ func (c *target) read(t testing.TB) string {
 // settled is what stands once nothing that was begun is under way any more.
 func (c *target) settled(t testing.TB) string {
 	t.Helper()
-	for before := c.read(t); ; {
-		now := c.read(t)
+	for before := c.read(t, c.s.Store); ; {
+		now := c.read(t, c.s.Store)
 		if now == before {
 			return now
 		}
@@ -244,7 +273,7 @@ func (c *target) settled(t testing.TB) string {
 }
 
 // try makes one call.
-func (c *target) try(t *testing.T, name string, script []byte) {
+func (c *target) try(t testing.TB, name string, script []byte) {
 	method := c.methods[name]
 	if method == nil {
 		sum := fnv.New32a()
@@ -252,12 +281,19 @@ func (c *target) try(t *testing.T, name string, script []byte) {
 		name = c.names[int(sum.Sum32())%len(c.names)]
 		method = c.methods[name]
 	}
-	if c.state == "" {
+	if c.before == nil {
 		c.set(t)
+	}
+	var writes int64
+	if c.writes != nil {
+		writes = c.writes()
 	}
 	f := &forge{luck: &luck{script}, at: c.at, words: words(c.at)}
 	messages := f.messages(method)
 	err := c.call(t, method, messages)
+	if c.settle != nil {
+		c.settle()
+	}
 	code := status.Code(err)
 	if err == nil {
 		c.answered[name]++
@@ -267,23 +303,33 @@ func (c *target) try(t *testing.T, name string, script []byte) {
 	c.check(t, name, err)
 	// What a session has begun, or a poll whose caller went away, may end after the answer.
 	lingers := name == "Session" || name == "PollTask" || code == codes.DeadlineExceeded
+	if c.writes != nil {
+		switch {
+		case c.writes() == writes:
+			return
+		case err == nil || lingers:
+			c.before = nil
+			return
+		}
+	}
 	now := ""
 	if lingers {
 		now = c.settled(t)
 	} else {
-		now = c.read(t)
+		now = c.read(t, c.s.Store)
 	}
-	if now == c.state {
+	before := c.before()
+	if now == before {
 		return
 	}
 	if err != nil && !lingers {
-		t.Errorf("%s was refused (%v) and changed\n%s\ninto\n%s", name, err, c.state, now)
+		t.Errorf("%s was refused (%v) and changed\n%s\ninto\n%s", name, err, before, now)
 	}
-	c.state = ""
+	c.before = nil
 }
 
 // check wants an answer to be fit for who gets it.
-func (c *target) check(t *testing.T, name string, err error) {
+func (c *target) check(t testing.TB, name string, err error) {
 	for _, told := range c.defects.take() {
 		t.Errorf("%s brought about: %s", name, told)
 	}
@@ -325,7 +371,7 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 // call sends the messages and reads what comes: all of it, or the first answer of a stream that would go on.
-func (c *target) call(t *testing.T, method protoreflect.MethodDescriptor, messages [][]byte) error {
+func (c *target) call(t testing.TB, method protoreflect.MethodDescriptor, messages [][]byte) error {
 	limit := 20 * time.Second
 	if waits(method) {
 		limit = 100 * time.Millisecond
