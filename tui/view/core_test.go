@@ -204,6 +204,19 @@ func TestWhatCanBeDoneIsInTheHelpAndWhatChangesIsGoneWhenLookingOnly(t *testing.
 	}
 }
 
+func TestHelpStaysInItsColumn(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 120, 40, func(r *rig) {
+		r.press("?")
+		r.shows("cancel the run; with a grace such as 30s its code may")
+		for _, line := range strings.Split(r.draw(), "\n") {
+			if _, rest, found := strings.Cut(line, "│  clean up"); found {
+				t.Errorf("help goes on below its keys: %q", rest)
+			}
+		}
+	})
+}
+
 func TestAFilterInACommandKeepsItsQuotes(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "queues"), 120, 24, func(r *rig) {

@@ -7,6 +7,11 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
+const (
+	helpKeys    = 16 // cells of the keys
+	helpCommand = 34 // of the command
+)
+
 // help lists what can be done here, from the same actions that the keys are for.
 func (a *App) help() {
 	l := widget.NewLines(a.theme)
@@ -67,8 +72,8 @@ func commandOf(a *Action) string {
 }
 
 func helpLine(keys, command, help string) widget.Line {
-	return widget.Line{Cells: []render.Cell{
-		{Text: "  " + pad(keys, 16), Style: render.Busy}, {Text: pad(command, 34), Style: render.Dim}, {Text: help},
+	return widget.Line{Hang: 2 + helpKeys + helpCommand, Cells: []render.Cell{
+		{Text: "  " + pad(keys, helpKeys), Style: render.Busy}, {Text: pad(command, helpCommand), Style: render.Dim}, {Text: help},
 	}}
 }
 

@@ -49,6 +49,7 @@ func below(f flow, at place) (next place, ok bool) {
 type layout struct {
 	flat
 	starts []int // where its rows begin
+	hang   int   // cells that its rows after the first are indented
 }
 
 // keepLayouts is how many are remembered. They are those of the lines that were on the screen lately.
@@ -65,15 +66,24 @@ func (l layouts) of(number int, line func() Line, width int) layout {
 	if len(l) >= keepLayouts {
 		clear(l)
 	}
-	laid := layout{flat: line().flatten(), starts: oneRow}
-	if width > 0 {
-		laid.starts = breaks(laid.text, width, hang)
-	}
+	laid := layOut(line(), width)
 	l[number] = laid
 	return laid
 }
 
-// hang is how far the rows of a wrapped line after its first are indented.
+// layOut makes a line ready to be drawn in rows of width cells; below one it has one row.
+func layOut(line Line, width int) layout {
+	laid := layout{flat: line.flatten(), starts: oneRow, hang: hang}
+	if line.Hang > 0 && line.Hang <= width/2 {
+		laid.hang = line.Hang
+	}
+	if width > 0 {
+		laid.starts = breaks(laid.text, width, laid.hang)
+	}
+	return laid
+}
+
+// hang is how far the rows of a wrapped line after its first are indented when it does not say itself.
 const hang = 2
 
 // oneRow is a line that is not wrapped.

@@ -11,6 +11,8 @@ import (
 // Line is one line of text, in pieces that may look different.
 type Line struct {
 	Cells []render.Cell
+	// Hang is how far its rows after the first are indented where it is wrapped, if that leaves them half of the width; default 2.
+	Hang int
 }
 
 // TextLine is a line that looks one way throughout. The text may be anything.

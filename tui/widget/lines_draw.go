@@ -37,7 +37,7 @@ func (l *Lines) drawRow(c Canvas, y int, at place) {
 	from, to := laid.span(at.row)
 	x := 0
 	if at.row > 0 {
-		x = hang
+		x = laid.hang
 	}
 	laid.draw(c, x-l.left, y, from, to, l.hitsOf(at.line), c.Theme.Style)
 }

@@ -130,6 +130,27 @@ func TestLines_search(t *testing.T) {
 	}
 }
 
+func TestLines_a_wrapped_line_hangs_where_it_says(t *testing.T) {
+	line := widget.Line{Hang: 10, Cells: []render.Cell{{Text: "key       ", Style: render.Dim}, {Text: "what it does in some words"}}}
+	for width, want := range map[int]string{
+		26: "key       what it does in\n          some words\n", // below where it began
+		16: "key       what\n  it does in\n  some words\n",      // less than half of the width would be left
+	} {
+		if got := widgettest.Draw(t, widget.NewLines(plain).SetLines([]widget.Line{line}), width, 3, nil); !strings.HasPrefix(strip(got), want) {
+			t.Errorf("%d cells wide the line is\n%s\nwant\n%s", width, got, want)
+		}
+	}
+}
+
+// strip takes away the blanks at the ends of the lines.
+func strip(screen string) string {
+	lines := strings.Split(screen, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
 // TestLines_wrapping_loses_nothing checks that the rows of a wrapped line hold its words in their order, each row within the width.
 func TestLines_wrapping_loses_nothing(t *testing.T) {
 	for _, text := range []string{
