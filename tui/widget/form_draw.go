@@ -14,7 +14,9 @@ const (
 	formLabel    = 18 // of the labels at most
 	jsonRows     = 6  // of JSON that are shown
 	jsonBytes    = 4 << 10
-	formButtons  = 2 // rows: what is wrong, and the buttons
+	formSaid     = 512 // bytes of what is wrong with a field
+	formButtons  = 2   // rows: what is wrong, and the buttons
+	formProblem  = 3   // rows at most of what is wrong with the whole
 	checkedMark  = "[x]"
 	uncheckedBox = "[ ]"
 )
@@ -31,12 +33,15 @@ func (f *Form) Draw(screen tcell.Screen) {
 	look := f.look()
 	width := min(w, formMost)
 	rows := f.rows(width - 4)
-	height := min(len(rows)+formButtons+2, h)
+	wrong := wrapped(f.problem, width-4)
+	wrong = wrong[:min(len(wrong), formProblem, max(h-4, 0))]
+	below := formButtons + max(len(wrong)-1, 0)
+	height := min(len(rows)+below+2, h)
 	c := On(screen, look, x, y, w, h).Part((w-width)/2, (h-height)/2, width, height)
 	c.Clear(look.Role(theme.Text))
 	inner := c.Box(f.title, look.Role(theme.Border))
 	c = inner.Part(1, 0, inner.W-2, inner.H)
-	room := max(c.H-formButtons, 0)
+	room := max(c.H-below, 0)
 	f.scroll(rows, room)
 	f.places = map[int]int{}
 	for i := f.offset; i < min(f.offset+room, len(rows)); i++ {
@@ -49,9 +54,10 @@ func (f *Form) Draw(screen tcell.Screen) {
 	if f.offset+room < len(rows) {
 		c.Cut(0, room, c.W, look.Glyph(theme.Down)+" more below", look.Role(theme.Faint))
 	}
-	if f.problem != "" {
-		c.Part(0, room, c.W, 1).Clear(look.Role(theme.Text))
-		c.Cut(0, room, c.W, f.problem, look.Role(theme.Danger))
+	for i, line := range wrong {
+		part := c.Part(0, room+i, c.W, 1)
+		part.Clear(look.Role(theme.Text))
+		line(part)
 	}
 	f.drawButtons(c.Part(0, c.H-1, c.W, 1))
 }
@@ -94,16 +100,50 @@ func (f *Form) rows(width int) []formRow {
 				below(line)
 			}
 		}
-		if field.problem != "" {
-			add(func(c Canvas) { c.Cut(label, 0, c.W-label, field.problem, c.Theme.Role(theme.Danger)) })
+		for _, row := range wrapped(field.problem, width-label) {
+			add(func(c Canvas) { row(c.Part(label, 0, c.W-label, 1)) })
 		}
 		if field.Note != nil {
-			if cells := field.Note(field.value()); len(cells) > 0 {
-				below(Line{Cells: cells})
+			if note := (Line{Cells: field.Note(field.value())}); len(note.Cells) > 0 && note.Text() != render.Safe(field.problem) {
+				for _, row := range rowsOf(note, width-label, nil) {
+					add(func(c Canvas) { row(c.Part(label, 0, c.W-label, 1)) })
+				}
 			}
 		}
 		for _, line := range field.note {
 			below(line)
+		}
+	}
+	return rows
+}
+
+// wrapped draws what is wrong in as many rows of width cells as it takes; none when nothing is.
+func wrapped(problem string, width int) []func(c Canvas) {
+	if problem == "" {
+		return nil
+	}
+	problem, _ = shorten(problem, formSaid)
+	return rowsOf(TextLine(problem, render.Plain), width, func(c Canvas) styler {
+		return func(render.Style) tcell.Style { return c.Theme.Role(theme.Danger) }
+	})
+}
+
+// rowsOf draws a line in as many rows of width cells as it takes. look is how its meanings look; nil: as everywhere.
+func rowsOf(line Line, width int, look func(c Canvas) styler) []func(c Canvas) {
+	laid := layOut(line, max(width, 2*hang))
+	rows := make([]func(c Canvas), len(laid.starts))
+	for i := range rows {
+		from, to := laid.span(i)
+		x := 0
+		if i > 0 {
+			x = laid.hang
+		}
+		rows[i] = func(c Canvas) {
+			style := styler(c.Theme.Style)
+			if look != nil {
+				style = look(c)
+			}
+			laid.draw(c, x, 0, from, to, nil, style)
 		}
 	}
 	return rows

@@ -168,3 +168,35 @@ func TestForm_shows_the_field_that_has_the_focus(t *testing.T) {
 		widgettest.Press(t, f, "down", "down")
 	}
 }
+
+func TestForm_says_all_of_what_is_wrong(t *testing.T) {
+	const long = "must be the name of a time zone of the IANA database, such as Europe/Berlin or America/New_York, and not empty"
+	for _, size := range widgettest.Sizes() {
+		f := startForm(plain)
+		f.SetError("queue", long)
+		if got := words(widgettest.Draw(t, f, size.W, size.H, nil)); !strings.Contains(got, long) {
+			t.Errorf("%v: what is wrong with a field is cut:\n%s", size, got)
+		}
+		f = startForm(plain)
+		f.SetError("", long)
+		if got := words(widgettest.Draw(t, f, size.W, size.H, nil)); !strings.Contains(got, long) {
+			t.Errorf("%v: what is wrong with the whole is cut:\n%s", size, got)
+		}
+	}
+}
+
+func TestForm_says_once_what_the_field_notes_too(t *testing.T) {
+	const wrong = "that is no zone"
+	f := widget.NewForm(plain, "A schedule", []widget.Field{
+		{Name: "zone", Label: "Time zone", Note: func(string) []render.Cell { return []render.Cell{{Text: wrong, Style: render.Bad}} }},
+	})
+	f.SetError("zone", wrong)
+	if got := widgettest.Draw(t, f, 80, 24, nil); strings.Count(got, wrong) != 1 {
+		t.Errorf("%q is said %d times, want once:\n%s", wrong, strings.Count(got, wrong), got)
+	}
+}
+
+// words is a screen without its lines and the blanks between its words.
+func words(screen string) string {
+	return strings.Join(strings.FieldsFunc(screen, func(r rune) bool { return r == ' ' || r == '\n' || r == '│' }), " ")
+}
