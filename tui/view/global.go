@@ -60,7 +60,7 @@ func (a *App) tableActions(p sortable) []*Action {
 	}
 	list := []*Action{
 		{Name: "mark", Keys: []string{"space"}, Help: "mark the row for the next action, or not", Group: GroupMove, Hint: 25, Run: do(t.ToggleMark)},
-		{Name: "mark-range", Keys: []string{"ctrl-space"}, Help: "mark all rows from the last mark to here", Group: GroupMove, Run: do(t.MarkRange)},
+		{Name: "mark-range", Keys: []string{"ctrl-space"}, Help: "mark all rows from the last mark to here", Group: GroupMove, Run: func([]string) error { return t.MarkRange() }},
 		{Name: "unmark", Keys: []string{`ctrl-\`}, Help: "take all marks away", Group: GroupMove, Run: do(t.ClearMarks)},
 		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns, to be scrolled with h and l", Group: GroupView, Run: do(func() { t.SetWide(!t.Wide()) })},
 	}

@@ -1,6 +1,7 @@
 package widget
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -252,18 +253,26 @@ func (t *Table) ToggleMark() {
 	t.Go(t.selected + 1)
 }
 
-// MarkRange marks all rows from the one that was marked last to the one under the cursor.
-func (t *Table) MarkRange() {
-	from, ok := t.rows.Find(t.anchor)
-	if !ok {
-		from = t.Index()
-	}
+// errNoAnchor refuses to mark a part of what was meant.
+var errNoAnchor = errors.New("the row that was marked last is no longer among those that are loaded: mark one of these first")
+
+// MarkRange marks all rows from the one that was marked last to the one under the cursor; only that when none has been marked. It refuses
+// when the one that was marked last is not there any more.
+func (t *Table) MarkRange() error {
 	to := t.Index()
+	from := to
+	if t.anchor != "" {
+		var ok bool
+		if from, ok = t.rows.Find(t.anchor); !ok {
+			return errNoAnchor
+		}
+	}
 	for i := min(from, to); i <= max(from, to); i++ {
 		if row, ok := t.rows.Row(i); ok {
 			t.marks[row.ID] = true
 		}
 	}
+	return nil
 }
 
 // ClearMarks takes all marks away.

@@ -168,7 +168,9 @@ func TestMarksStayWithTheirRows(t *testing.T) {
 	press(table, "j")
 	table.ToggleMark() // row 1, and on to row 2
 	press(table, "j", "j")
-	table.MarkRange() // to row 4
+	if err := table.MarkRange(); err != nil { // to row 4
+		t.Fatal(err)
+	}
 	if got, want := table.Targets(), numbered(1, 5); !slices.Equal(got, want) {
 		t.Fatalf("targets = %v, want %v", got, want)
 	}
@@ -179,6 +181,21 @@ func TestMarksStayWithTheirRows(t *testing.T) {
 	table.ClearMarks()
 	if got := table.Targets(); !slices.Equal(got, []string{"row-0004"}) {
 		t.Fatalf("targets without marks = %v, want the row under the cursor", got)
+	}
+}
+
+func TestARangeIsMarkedFromTheLastMarkOrNotAtAll(t *testing.T) {
+	table := NewTable(look, shelfColumns).SetRows(numbered(0, 20))
+	drawTable(t, table, 80, 11)
+	if err := table.MarkRange(); err != nil || len(table.Marked()) != 1 {
+		t.Fatalf("without a mark before, %v are marked, error %v; want the row under the cursor", table.Marked(), err)
+	}
+	table.ClearMarks()
+	table.ToggleMark()
+	table.SetRows(numbered(10, 20)) // row 0 is no longer loaded
+	drawTable(t, table, 80, 11)
+	if err := table.MarkRange(); err == nil || len(table.Marked()) != 0 {
+		t.Fatalf("%v are marked, error %v; want nothing marked and an error: the row that was marked last is not there", table.Marked(), err)
 	}
 }
 
