@@ -205,6 +205,10 @@ func (t *Table) choose(room int) []shown {
 // comfort is how wide a column that may be cut should be before one of the third priority is shown, when it does not say itself.
 const comfort = 20
 
+// ease is how wide the columns of the first priorities become before those of the third get more than their least: the short form of a run's
+// id fits.
+const ease = 21
+
 // cramped is how many cells the columns that are taken lack to be read with comfort.
 func (t *Table) cramped(take []bool) int {
 	lack := 0
@@ -234,25 +238,20 @@ func (t *Table) least(i int) int {
 }
 
 // stretch gives columns that may be cut what is left of the room, the narrowest first, up to what they need; the last of them takes the rest.
-// Where even the least widths do not fit, what may be cut is cut further.
+// Those of the first priorities come before what could have been left out, until they can be read with ease. Where even the least widths do
+// not fit, what may be cut is cut further.
 func (t *Table) stretch(list []shown, room int) {
 	left := room + columnGap
 	for _, s := range list {
 		left -= s.width + columnGap
 	}
-	for left > 0 {
-		narrow := -1
-		for i, s := range list {
-			if t.columns[s.index].Flex && s.width < t.widths[s.index] && (narrow < 0 || s.width < list[narrow].width) {
-				narrow = i
-			}
+	left = t.widen(list, left, func(i int) int {
+		if t.columns[i].Priority > 2 {
+			return 0
 		}
-		if narrow < 0 {
-			return
-		}
-		list[narrow].width++
-		left--
-	}
+		return min(t.widths[i], ease)
+	})
+	left = t.widen(list, left, func(i int) int { return t.widths[i] })
 	for left < 0 {
 		widest := -1
 		for i, s := range list {
@@ -266,4 +265,22 @@ func (t *Table) stretch(list []shown, room int) {
 		list[widest].width--
 		left++
 	}
+}
+
+// widen gives cells to columns that may be cut, the narrowest first, until each is as wide as most says, and is what is left over.
+func (t *Table) widen(list []shown, left int, most func(column int) int) int {
+	for left > 0 {
+		narrow := -1
+		for i, s := range list {
+			if t.columns[s.index].Flex && s.width < most(s.index) && (narrow < 0 || s.width < list[narrow].width) {
+				narrow = i
+			}
+		}
+		if narrow < 0 {
+			break
+		}
+		list[narrow].width++
+		left--
+	}
+	return left
 }

@@ -199,6 +199,25 @@ func TestARangeIsMarkedFromTheLastMarkOrNotAtAll(t *testing.T) {
 	}
 }
 
+func TestWhatCouldBeLeftOutDoesNotSqueezeWhatIsNeeded(t *testing.T) {
+	const id, worker = "01a20774…b6df46843dc9", "01a20774-5111-7e10-b6df-46843dc92d7a"
+	table := NewTable(look, []Column{
+		{ID: "id", Title: "ID", Priority: 1, Flex: true, Min: 12}, {ID: "worker", Title: "WORKER", Priority: 3, Flex: true, Min: 10, Max: 24},
+	}).SetRows(one{Row{ID: id, Cells: []render.Cell{{Text: id}, {Text: worker}}}})
+	for width := 35; width < 50; width++ {
+		if lines := drawTable(t, table, width, 3); !strings.Contains(lines[1], id) || !strings.Contains(lines[0], "WORKER") {
+			t.Errorf("at %d columns the row is %q, want all of %q and something of the worker", width, lines[1], id)
+		}
+	}
+}
+
+// one is a single row.
+type one struct{ row Row }
+
+func (o one) Len() int                   { return 1 }
+func (o one) Row(int) (Row, bool)        { return o.row, true }
+func (o one) Find(id string) (int, bool) { return 0, id == o.row.ID }
+
 func TestColumnsAreChosenByPriorityAsTheyFit(t *testing.T) {
 	for _, c := range []struct {
 		width int
