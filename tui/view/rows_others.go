@@ -98,23 +98,32 @@ func (a *App) scheduleRow(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow)
 
 // nextCell is when a schedule fires next, how far off and on the clock here; "-" where it does not.
 func (a *App) nextCell(s *kagziv1.WorkflowSchedule) render.Cell {
+	cell, clock := a.nextTick(s)
+	if clock != "" {
+		cell.Text = pad(cell.Text, 9) + clock
+	}
+	return cell
+}
+
+// nextTick is when a schedule fires next, and where that says how far off it is, what the clock shows then.
+func (a *App) nextTick(s *kagziv1.WorkflowSchedule) (cell render.Cell, clock string) {
 	switch {
 	case s.GetBroken() != "":
-		return render.Cell{Text: "never", Style: render.Bad}
+		return render.Cell{Text: "never", Style: render.Bad}, ""
 	case !fires(s):
-		return render.Cell{Text: "-", Style: render.Dim}
+		return render.Cell{Text: "-", Style: render.Dim}, ""
 	case a.clock.style != timeNames[0]:
-		return render.Cell{Text: a.clock.show(s.GetNextFireAt())}
+		return render.Cell{Text: a.clock.show(s.GetNextFireAt())}, ""
 	}
 	at, now := s.GetNextFireAt().AsTime().In(a.clock.zone), a.now().In(a.clock.zone)
 	format := "15:04"
-	switch {
-	case at.Second() != 0:
+	if at.Second() != 0 {
 		format = time.TimeOnly
-	case at.Year() != now.Year() || at.YearDay() != now.YearDay():
-		format = "Jan _2 15:04"
 	}
-	return render.Cell{Text: pad(until(at.Sub(now)), 9) + at.Format(format)}
+	if at.Year() != now.Year() || at.YearDay() != now.YearDay() {
+		format = "Jan _2 " + format
+	}
+	return render.Cell{Text: until(at.Sub(now))}, at.Format(format)
 }
 
 // lastCell is when a schedule fired last, and how that went where it is known.

@@ -33,7 +33,7 @@ func (p *schedulePage) scheduleFacts() []fact {
 	}
 	return plainFacts([]fact{
 		{label: "state", cell: a.look.Cell(theme.OfSchedule(s))},
-		{label: "next", cell: a.nextCell(s)},
+		p.nextFact(),
 		{label: "last", cell: p.lastFact()},
 		text("runs", number(s.GetTotalRuns())), text("completed", number(s.GetSuccessfulRuns())), failed,
 		{label: "cron", cell: render.Cell{Text: s.GetCronExpr() + "   " + zoneOf(s), Style: render.Strong}, wide: true},
@@ -42,6 +42,15 @@ func (p *schedulePage) scheduleFacts() []fact {
 		text("version", s.GetVersion()), text("created", a.clock.show(s.GetCreatedAt())), text("changed", a.clock.show(s.GetUpdatedAt())),
 		wide("tags", render.KeyValues(s.GetTags())),
 	})
+}
+
+// nextFact is when it fires next. With seconds or a date it takes the room of two, so that nothing is cut.
+func (p *schedulePage) nextFact() fact {
+	cell, clock := p.app.nextTick(p.schedule())
+	if clock != "" {
+		cell.Text += ", " + clock
+	}
+	return fact{label: "next", cell: cell, wide: len(clock) > len("15:04")}
 }
 
 // lastFact is when it fired last, and how that went in words.

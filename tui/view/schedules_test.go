@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/world"
@@ -105,6 +106,22 @@ func TestEditingASchedulesChangesOnlyWhatIsOtherwise(t *testing.T) {
 		r.pass(time.Second)
 		r.shows("@hourly", "Update", "Changes (1)", "buffer-one")
 	})
+}
+
+func TestTheNextTickOfAScheduleIsShownInWhole(t *testing.T) {
+	for _, width := range []int{60, 80, 120, 200} {
+		var w *world.World
+		onRig(t, inWorld(&w, "schedule catalog-import"), width, 32, func(r *rig) {
+			p := r.app.trails.top().(*schedulePage)
+			for ahead, want := range map[time.Duration]string{
+				15 * time.Minute: "in 15m, 09:15", 50 * time.Second: "in 50s, 09:00:50", 100*time.Hour + 20*time.Minute: "in 4d, Nov 24 13:20",
+				100*time.Hour + 20*time.Minute + 5*time.Second: "in 4d, Nov 24 13:20:05",
+			} {
+				p.schedule().NextFireAt = timestamppb.New(begin.Add(ahead))
+				r.shows(want)
+			}
+		})
+	}
 }
 
 func TestAScheduleIsPausedAndResumedWithOneKey(t *testing.T) {
