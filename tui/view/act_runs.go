@@ -54,10 +54,13 @@ func (r runDeeds) noneOpen() string {
 	if none := r.none(); none != "" {
 		return none
 	}
-	if len(r.open()) == 0 {
+	switch {
+	case len(r.open()) > 0:
+		return ""
+	case len(r.ended()) > 0:
 		return "the run has ended; t starts it again"
 	}
-	return ""
+	return "the run has ended"
 }
 
 func (r runDeeds) noneEnded() string {

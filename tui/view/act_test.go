@@ -68,6 +68,19 @@ func TestACancellationTakesNoNegativeGrace(t *testing.T) {
 	})
 }
 
+func TestWhatHasEndedIsOfferedARetryOnlyWhereThatIsPossible(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+		onRun(t, r, "status:failed")
+		r.press("x")
+		r.shows("the run has ended; t starts it again")
+		onRun(t, r, "status:completed")
+		r.press("x")
+		r.shows("the run has ended")
+		r.lacks("t starts it again")
+	})
+}
+
 func TestManyRunsAreCancelledOnlyAfterTheirNumberWasTyped(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "runs"), 100, 30, func(r *rig) {
