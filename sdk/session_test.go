@@ -38,7 +38,7 @@ func TestOptionsThatCannotBeSentAreNamed(t *testing.T) {
 	for want, o := range map[string]WorkerOptions{
 		`Namespace is "\xff", want UTF-8`:             {Namespace: "\xff"},
 		`Queue is "q\xff", want UTF-8`:                {Queue: "q\xff"},
-		`Queues has "\xff", want UTF-8`:               {Queues: []string{"q", "\xff"}},
+		`Queues[1] is "\xff", want UTF-8`:             {Queues: []string{"q", "\xff"}},
 		`WorkerID is "\xff", want UTF-8`:              {WorkerID: "\xff"},
 		`Version is "v\xff1", want UTF-8`:             {Version: "v\xff1"},
 		`Labels has "\xff": "v", want UTF-8`:          {Labels: map[string]string{"a": "b", "\xff": "v"}},

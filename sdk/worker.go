@@ -268,16 +268,14 @@ func (w *Worker) locate() error {
 
 // checkText names what no hello could say: gRPC would not send it, however often it is tried.
 func (o *WorkerOptions) checkText() error {
-	for _, option := range [...]struct{ name, text string }{
-		{"Namespace", o.Namespace}, {"Queue", o.Queue}, {"WorkerID", o.WorkerID}, {"Version", o.Version},
-	} {
+	type text struct{ name, text string }
+	texts := []text{{"Namespace", o.Namespace}, {"Queue", o.Queue}, {"WorkerID", o.WorkerID}, {"Version", o.Version}}
+	for i, queue := range o.Queues {
+		texts = append(texts, text{fmt.Sprintf("Queues[%d]", i), queue})
+	}
+	for _, option := range texts {
 		if !utf8.ValidString(option.text) {
 			return fmt.Errorf("%s is %.300q, want UTF-8", option.name, option.text)
-		}
-	}
-	for _, queue := range o.Queues {
-		if !utf8.ValidString(queue) {
-			return fmt.Errorf("Queues has %.300q, want UTF-8", queue)
 		}
 	}
 	return cmp.Or(checkLabelText("Labels", o.Labels), checkLabelText("Capabilities", o.Capabilities))
