@@ -70,11 +70,15 @@ type Run struct {
 	AvailableAt time.Time
 	StartedAt   time.Time // of the first claim
 	FinishedAt  time.Time
-	DeadlineAt  time.Time
+	DeadlineAt  time.Time // the earlier of what its starter named and of Timeouts.Execution
 	ScheduledAt time.Time // the tick that fired it
 	WorkerID    string    // who holds it, or held it at its end
 	WaitingFor  string    // while SLEEPING: "timer:NAME", "signal:NAME", "child:RUN_ID"
 	Note        string    // its own progress line
+
+	// NamedDeadlineAt is the deadline that its starter named beside Timeouts.Execution, which may have made DeadlineAt an earlier one: it holds
+	// for what goes on for the run, where the limit counts anew. Where there is no limit it is unset, and DeadlineAt is what was named.
+	NamedDeadlineAt time.Time
 
 	// Paused says that a person keeps it from the workers, and Gated that all slots of its concurrency key were taken when it
 	// was due. HeldAt is what AvailableAt would be but for these two; while Gated it is the run's place in the line.

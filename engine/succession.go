@@ -28,7 +28,7 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	if s.DeadlineAt = next.DeadlineAt; s.DeadlineAt.IsZero() {
 		s.DeadlineAt = namedDeadline(run)
 	}
-	s.DeadlineAt = earlier(s.DeadlineAt, s.AvailableAt, s.Timeouts.Execution)
+	s.SettleDeadline()
 	if next.OnFailureWorkflow != "" {
 		s.OnFailureWorkflow, s.OnFailureQueue = next.OnFailureWorkflow, next.OnFailureQueue
 	}
@@ -60,25 +60,31 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 	if s.DeadlineAt = namedDeadline(run); !s.DeadlineAt.After(p.Now) {
 		s.DeadlineAt = time.Time{}
 	}
-	s.DeadlineAt = earlier(s.DeadlineAt, p.Now, run.Timeouts.Execution)
+	s.SettleDeadline()
 	return s
 }
 
-// namedDeadline is the moment by which run's starter wanted it to have ended; unset when its deadline can be no more than its limit, which
-// counts from its creation or from later.
+// namedDeadline is the moment by which run's starter wanted it to have ended. Of a run that a version made which kept no NamedDeadlineAt, a
+// deadline that can be no more than its limit, which counts from its creation or from later, is taken for that.
 func namedDeadline(run *Run) time.Time {
-	if limit := run.Timeouts.Execution; limit > 0 && !run.DeadlineAt.Before(run.CreatedAt.Add(limit)) {
-		return time.Time{}
+	limit := run.Timeouts.Execution
+	if !run.NamedDeadlineAt.IsZero() || limit > 0 && !run.DeadlineAt.Before(run.CreatedAt.Add(limit)) {
+		return run.NamedDeadlineAt
 	}
 	return run.DeadlineAt
 }
 
-// earlier is the deadline of a run that begins at start and may take so long, 0 without end, beside the deadline that was named, if any.
-func earlier(named, start time.Time, limit time.Duration) time.Time {
-	if end := start.Add(limit); limit > 0 && (named.IsZero() || end.Before(named)) {
-		return end
+// SettleDeadline puts a limit on the whole run, which counts from AvailableAt, beside the deadline that was named, if any: the earlier of the
+// two becomes DeadlineAt.
+func (s *StartRun) SettleDeadline() {
+	limit := s.Timeouts.Execution
+	if limit <= 0 {
+		return
 	}
-	return named
+	s.NamedDeadlineAt = s.DeadlineAt
+	if end := s.AvailableAt.Add(limit); s.DeadlineAt.IsZero() || end.Before(s.DeadlineAt) {
+		s.DeadlineAt = end
+	}
 }
 
 // heir is a new run with all that a starter chose for run but its deadline.

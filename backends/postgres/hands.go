@@ -156,7 +156,7 @@ func (h *hand) task(now time.Time) engine.Task {
 			OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureQueue,
 			ConcurrencyLimit: r.ConcurrencyLimit, ParentRunID: r.ParentRunID, ParentStepID: r.ParentStepID, ParentClose: r.ParentClose,
 			Traceparent: r.Traceparent, Origin: r.Origin, ScheduleID: r.ScheduleID, FailedRunID: r.FailedRunID,
-			RetriedFrom: r.RetriedFrom, ContinuedFrom: r.ContinuedFrom,
+			RetriedFrom: r.RetriedFrom, ContinuedFrom: r.ContinuedFrom, NamedDeadlineAt: engine.Micros(r.NamedDeadlineAt),
 		},
 	}
 }

@@ -108,6 +108,7 @@ func runPlaces(r *engine.Run) []any {
 		timeOf(&r.ScheduledAt), &r.Note, &r.Paused, &r.Gated, timeOf(&r.HeldAt), &r.Pinned,
 		timeOf(&r.CancelRequestedAt), &r.CancelReason, timeOf(&r.GraceUntil), numberOf(&r.ParentClose),
 		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom), idOf(&r.ContinuedAs),
+		timeOf(&r.NamedDeadlineAt),
 	}
 }
 

@@ -18,7 +18,7 @@ type startColumns struct {
 	scheduleIDs                                                   []string
 	never, tied                                                   []bool
 	lanes, bytes, createdAt, availableAt, deadlineAt, scheduledAt []int64
-	startToClose, heartbeat, execution                            []int64
+	startToClose, heartbeat, execution, namedDeadlineAt           []int64
 	inputs                                                        [][]byte
 	workers                                                       []string
 	tokens                                                        [][16]byte
@@ -63,6 +63,7 @@ func (c *startColumns) add(number int, call *startCall) {
 		c.failedRunIDs = append(c.failedRunIDs, r.FailedRunID)
 		c.retriedFrom = append(c.retriedFrom, r.RetriedFrom)
 		c.continuedFrom = append(c.continuedFrom, r.ContinuedFrom)
+		c.namedDeadlineAt = append(c.namedDeadlineAt, microsOrZero(r.NamedDeadlineAt))
 		c.tied = append(c.tied, r.Tied())
 		c.inputs = append(c.inputs, dataOrNull(r.Input.Data))
 		c.inputMetas = append(c.inputMetas, mapText(r.Input.Metadata))
@@ -89,7 +90,7 @@ func (c *startColumns) args() args {
 		"concurrency_keys": c.concurrencyKeys, "concurrency_limits": c.concurrencyLimits, "parent_run_ids": c.parentRunIDs,
 		"parent_step_ids": c.parentStepIDs, "parent_closes": c.parentCloses, "scheduled_at": c.scheduledAt, "origins": c.origins,
 		"schedule_ids": c.scheduleIDs, "failed_run_ids": c.failedRunIDs, "retried_from": c.retriedFrom,
-		"continued_from": c.continuedFrom, "tied": c.tied, "traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
+		"continued_from": c.continuedFrom, "named_deadline_at": c.namedDeadlineAt, "tied": c.tied, "traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
 		"tag_run_ids": c.tagRunIDs, "tag_keys": c.tagKeys, "tag_values": c.tagValues,
 		"worker_ids": c.workers, "tokens": c.tokens, "meetings": c.meetings,
 	})

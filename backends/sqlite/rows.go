@@ -26,7 +26,7 @@ func readRun(r *row) (engine.Run, error) {
 	run.OnFailureWorkflow, run.OnFailureQueue, run.ConcurrencyKey, run.ConcurrencyLimit = r.text(), r.text(), r.text(), int(r.num())
 	run.ParentRunID, run.ParentStepID, run.ParentClose, run.Traceparent = r.id(), r.id(), engine.ParentClose(r.num()), r.text()
 	run.Origin, run.ScheduleID, run.FailedRunID = engine.Origin(r.num()), r.text(), r.id()
-	run.RetriedFrom, run.ContinuedFrom, run.ContinuedAs = r.id(), r.id(), r.id()
+	run.RetriedFrom, run.ContinuedFrom, run.ContinuedAs, run.NamedDeadlineAt = r.id(), r.id(), r.id(), r.time()
 
 	var err error
 	decode(failure, &run.Error, &err)

@@ -145,10 +145,10 @@ func insertRunArgs(p *engine.StartRun, lane int64, requirements string, bytes in
 	}
 }
 
-// related says that the run comes from another, or from a schedule: what most starts need no columns for.
+// related says that the run comes from another or from a schedule, or has two deadlines: what most starts need no columns for.
 func related(r *engine.Run) bool {
 	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" || !r.ScheduledAt.IsZero() ||
-		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero()
+		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero()
 }
 
 func relatedRunArgs(p *engine.StartRun, steps int64) []arg {
@@ -156,6 +156,7 @@ func relatedRunArgs(p *engine.StartRun, steps int64) []arg {
 		num("steps", steps), instant("scheduled_at", engine.Micros(p.ScheduledAt)), num("parent_close", p.ParentClose),
 		num("origin", p.Origin), text("schedule_id", p.ScheduleID), idArg("failed_run_id", p.FailedRunID),
 		idArg("retried_from", p.RetriedFrom), idArg("continued_from", p.ContinuedFrom),
+		instant("named_deadline_at", engine.Micros(p.NamedDeadlineAt)),
 	}
 }
 

@@ -264,6 +264,28 @@ var continueCases = []testCase{
 		s.must(s.tryEnd(engine.CompleteRunParams{Lease: s.claim("w1").Lease, ContinueAs: &delayed, Now: s.now}), "CompleteRun")
 		s.sameTime("deadline of one that starts later", s.run(delayed.ID).DeadlineAt, later.Add(time.Hour))
 	}},
+	{"a deadline that was named beside a shorter limit ends all that goes on for the run", func(s *stage) {
+		named := s.now.Add(3 * time.Hour)
+		l := s.held(withTimeouts(engine.Timeouts{Execution: 2 * time.Hour}), func(r *engine.StartRun) {
+			r.DeadlineAt = named
+			r.SettleDeadline()
+		})
+		s.sameTime("deadline", s.run(l.RunID).DeadlineAt, s.now.Add(2*time.Hour))
+		s.pass(30 * time.Minute)
+		next := engine.StartRun{Run: engine.Run{ID: s.id()}}
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.now}), "CompleteRun")
+		s.sameTime("deadline of the second", s.run(next.ID).DeadlineAt, s.now.Add(2*time.Hour))
+		s.pass(time.Hour)
+		last := engine.StartRun{Run: engine.Run{ID: s.id()}}
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: s.claim("w1").Lease, ContinueAs: &last, Now: s.now}), "CompleteRun")
+		s.sameTime("deadline of the third", s.run(last.ID).DeadlineAt, named)
+		s.failRun(s.claim("w1").Lease, "no")
+		again := s.retry(last.ID).RunID
+		s.sameTime("deadline of the run that was tried again", s.run(again).DeadlineAt, named)
+		for _, id := range []engine.ID{l.RunID, next.ID, last.ID, again} {
+			s.sameTime("named deadline", s.run(id).NamedDeadlineAt, named)
+		}
+	}},
 }
 
 var deadlineCases = []testCase{

@@ -51,7 +51,7 @@ func runText(r engine.Run) string {
 		"failures", r.Failures, "lease losses", r.LeaseLosses, "steps", r.Steps, "bytes", r.Bytes,
 		"input", payloadText(r.Input), "output", payloadText(r.Output), "error", failureText(r.Error),
 		"created at", clock(r.CreatedAt), "available at", clock(r.AvailableAt), "started at", clock(r.StartedAt),
-		"finished at", clock(r.FinishedAt), "deadline at", clock(r.DeadlineAt), "worker", r.WorkerID, "waiting for", r.WaitingFor,
+		"finished at", clock(r.FinishedAt), "deadline at", clock(r.DeadlineAt), "named deadline at", clock(r.NamedDeadlineAt), "worker", r.WorkerID, "waiting for", r.WaitingFor,
 		"policy", policyText(r.RetryPolicy), "timeouts", r.Timeouts, "tags", mapText(r.Tags), "requirements", mapText(r.Requirements),
 		"on failure", r.OnFailureWorkflow+" in "+r.OnFailureQueue, "concurrency", fmt.Sprint(r.ConcurrencyKey, r.ConcurrencyLimit),
 		"parent", r.ParentRunID.String()+" "+r.ParentStepID.String(), "traceparent", r.Traceparent,

@@ -111,7 +111,7 @@ var takerCases = []testCase{
 		e := s.listen()
 		start := s.newRun(withExternal("ext"), withRequest("req"), withPriority(-7), withPolicy(engine.RetryPolicy{MaximumAttempts: 4}),
 			tagged("k", "v"), requiring("gpu", ""))
-		start.Version, start.DeadlineAt = "v2", s.now.Add(time.Hour)
+		start.Version, start.DeadlineAt, start.NamedDeadlineAt = "v2", s.now.Add(time.Hour), s.now.Add(2*time.Hour)
 		start.Timeouts = engine.Timeouts{StartToClose: time.Second, Heartbeat: 2 * time.Minute, Execution: time.Hour}
 		start.OnFailureWorkflow, start.OnFailureQueue = "cleanup", "failures"
 		start.ParentRunID, start.ParentStepID = s.id(), s.id()

@@ -111,6 +111,28 @@ func TestTheEarlierOfTwoDeadlinesHolds(t *testing.T) {
 	})
 }
 
+func TestADeadlineBesideAShorterLimitEndsAllThatGoesOnForTheRun(t *testing.T) {
+	eachServer(t, jumpy, func(t *testing.T, s *Server) {
+		w, named := s.register(t), s.Store.Now().Add(2*time.Hour)
+		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) {
+			r.DeadlineAt, r.Timeouts = timestamppb.New(named), &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 90 * 60_000}
+		})
+		task := w.take(t)
+		if at := s.get(t, run); at.DeadlineAt.AsTime().Sub(at.CreatedAt.AsTime()) != 90*time.Minute {
+			t.Errorf("the deadline of %v is not 90 minutes from its start", at)
+		}
+		s.Jump(time.Hour)
+		answer, err := s.workers().CompleteWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken,
+			ContinueAs: &kagziv1.StartWorkflowRequest{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.get(t, answer.ContinuedAsRunId).DeadlineAt.AsTime(); !got.Equal(named.UTC().Truncate(time.Microsecond)) {
+			t.Errorf("the deadline of the run that goes on is %s, want the named %s", got, named)
+		}
+	})
+}
+
 func TestARetryThatWouldComeAfterTheDeadlineIsNoWayAroundIt(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		w := s.register(t)

@@ -113,7 +113,8 @@ func (b *book) save() error {
 // insert makes a run now.
 func (b *book) insert(start *engine.StartRun) error {
 	start.CreatedAt, start.AvailableAt = engine.Micros(start.CreatedAt), engine.Micros(start.AvailableAt)
-	start.DeadlineAt, start.ScheduledAt = engine.Micros(start.DeadlineAt), engine.Micros(start.ScheduledAt)
+	start.DeadlineAt, start.NamedDeadlineAt = engine.Micros(start.DeadlineAt), engine.Micros(start.NamedDeadlineAt)
+	start.ScheduledAt = engine.Micros(start.ScheduledAt)
 	if err := b.tx.InsertRun(start); err != nil {
 		return err
 	}

@@ -102,6 +102,8 @@ func TestEachFieldOfARunIsSent(t *testing.T) {
 		"CancelReason": "goes to the worker, and is the error in the end",
 		"ParentClose":  "the contract has no field for it in Workflow",
 		"Origin":       "the other fields say it",
+
+		"NamedDeadlineAt": "the contract has no field for it in Workflow",
 	}, func(r *engine.Run) proto.Message { return runTo(r) })
 }
 

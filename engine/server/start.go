@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/metadata"
@@ -133,7 +134,7 @@ func (s *Server) continuationOf(ctx context.Context, namespace string, r *kagziv
 	}
 	start.RequestID = ""
 	next := settled(start)
-	next.DeadlineAt = start.DeadlineAt // with the limit it is settled at the commit, where the run's own is known
+	next.DeadlineAt, next.NamedDeadlineAt = start.DeadlineAt, time.Time{} // with the limit it is settled at the commit, where the run's own is known
 	return next, nil
 }
 
@@ -191,9 +192,7 @@ func (s *Server) readStart(ctx context.Context, r *kagziv1.StartWorkflowRequest)
 
 // settled is a valid start with what follows from it.
 func settled(start engine.StartRun) engine.StartRun {
-	if t := start.Timeouts.Execution; t > 0 && (start.DeadlineAt.IsZero() || start.AvailableAt.Add(t).Before(start.DeadlineAt)) {
-		start.DeadlineAt = start.AvailableAt.Add(t) // the earlier of the two holds
-	}
+	start.SettleDeadline()
 	if start.ConcurrencyKey != "" && start.ConcurrencyLimit == 0 {
 		start.ConcurrencyLimit = 1
 	}

@@ -142,3 +142,5 @@ create index schedules_list on schedules (namespace, schedule_id);
 create unique index schedules_name on schedules (namespace, name) where name <> '';
 create unique index schedules_request on schedules (namespace, request_id) where request_id <> '';
 create index schedules_due on schedules (next_fire_at, schedule_id) where enabled = 1 and broken = '' and next_fire_at is not null;
+
+alter table runs add column named_deadline_at integer; -- the deadline that the starter named, beside execution_us

@@ -6,7 +6,7 @@ select
     r.start_to_close_us, r.heartbeat_us, r.execution_us, r.tags, r.requirements, r.on_failure_workflow, r.on_failure_queue,
     r.concurrency_key, r.concurrency_limit, r.parent_run_id, r.parent_step_id, r.traceparent,
     r.scheduled_at, r.note, r.paused, r.gated, r.held_at, r.pinned, r.cancel_requested_at, r.cancel_reason, r.grace_until, r.parent_close,
-    r.origin, r.schedule_id, r.failed_run_id, r.retried_from, r.continued_from, r.continued_as,
+    r.origin, r.schedule_id, r.failed_run_id, r.retried_from, r.continued_from, r.continued_as, r.named_deadline_at,
     p.input, p.input_meta, p.output, p.output_meta
 from runs r
 join payloads p on p.run_id = r.run_id

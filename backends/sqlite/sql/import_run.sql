@@ -4,12 +4,14 @@ insert into runs (
     lease_losses, steps, bytes, error, created_at, available_at, started_at, finished_at, deadline_at, scheduled_at, worker_id, waiting_for,
     note, paused, gated, held_at, pinned, cancel_requested_at, cancel_reason, grace_until, expires_at, retry_policy, start_to_close_us,
     heartbeat_us, execution_us, tags, requirements, on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
-    parent_run_id, parent_step_id, parent_close, traceparent, origin, schedule_id, failed_run_id, retried_from, continued_from, continued_as, tied
+    parent_run_id, parent_step_id, parent_close, traceparent, origin, schedule_id, failed_run_id, retried_from, continued_from, continued_as,
+    named_deadline_at, tied
 )
 values (
     @run_id, @namespace, @external_id, @request_id, @lane_id, @task_queue, @workflow_type, @version, @status, @priority, @attempts, @failures,
     @lease_losses, @steps, @bytes, @error, @created_at, @available_at, @started_at, @finished_at, @deadline_at, @scheduled_at, @worker_id, @waiting_for,
     @note, @paused, @gated, @held_at, @pinned, @cancel_requested_at, @cancel_reason, @grace_until, @expires_at, @retry_policy, @start_to_close_us,
     @heartbeat_us, @execution_us, @tags, @requirements, @on_failure_workflow, @on_failure_queue, @concurrency_key, @concurrency_limit,
-    @parent_run_id, @parent_step_id, @parent_close, @traceparent, @origin, @schedule_id, @failed_run_id, @retried_from, @continued_from, @continued_as, @tied
+    @parent_run_id, @parent_step_id, @parent_close, @traceparent, @origin, @schedule_id, @failed_run_id, @retried_from, @continued_from, @continued_as,
+    @named_deadline_at, @tied
 )

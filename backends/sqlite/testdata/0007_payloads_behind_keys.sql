@@ -1,4 +1,4 @@
--- The rows of a database of schema 7, whose migrations have the SHA-256 a9d3e80166c56454b3085e88975d6c113a15a2c83a7c0b975370b6d5eae4825d.
+-- The rows of a database of schema 7, whose migrations have the SHA-256 175fd164c7a1da7406dadbec5b8b15d2e47cc857ea697f36da9f261cf95145bb.
 insert into namespaces (namespace, id, created_at, updated_at) values ('default', X'CD0405D6EDB78F08911026698863CB79', 1795176000123456, 1795176000123456);
 insert into lanes (lane_id, namespace, task_queue, workflow_type, requirements, priority) values (1, 'default', 'orders', 'order', '', 0);
 insert into lanes (lane_id, namespace, task_queue, workflow_type, requirements, priority) values (2, 'default', 'orders', 'keyed', '', 0);

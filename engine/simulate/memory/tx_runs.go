@@ -85,7 +85,8 @@ func (t *tx) insertRun(start *engine.StartRun) bool {
 	run.WorkerID, run.WaitingFor, run.Note, run.CancelReason = "", "", "", ""
 	run.Paused, run.Gated, run.Pinned, run.ContinuedAs = false, false, false, engine.ID{}
 	run.CreatedAt, run.AvailableAt = engine.Micros(run.CreatedAt), engine.Micros(run.AvailableAt)
-	run.DeadlineAt, run.ScheduledAt = engine.Micros(run.DeadlineAt), engine.Micros(run.ScheduledAt)
+	run.DeadlineAt, run.NamedDeadlineAt = engine.Micros(run.DeadlineAt), engine.Micros(run.NamedDeadlineAt)
+	run.ScheduledAt = engine.Micros(run.ScheduledAt)
 	t.putRun(run.ID, &Run{Run: run, TiedTo: run.Tied()})
 	return true
 }
