@@ -11,7 +11,7 @@ type Workers interface {
 	// stands. w.ID is what it asks for or, with Chosen false, a fresh one; InstanceID decides:
 	//
 	//   - the same instance is in the register: it gets its id back (whatever w.ID says), with its profile renewed and its
-	//     leases kept; ONLINE, or DRAINING if it was.
+	//     leases kept; ONLINE, or DRAINING if it was. It counts as a heartbeat, also where the clock was set back.
 	//   - the id is taken by another instance that is not OFFLINE: ErrExists.
 	//   - the id belonged to an instance that is OFFLINE: the new one takes it over with its totals at zero; runs that the old
 	//     one still held are freed as lost (AfterLeaseLost).
@@ -57,9 +57,17 @@ func (p *RegisterWorkerParams) Again(known *Worker) Worker {
 	if known.Status == WorkerDraining {
 		w.Status = WorkerDraining
 	}
-	w.ID, w.RegisteredAt = known.ID, known.RegisteredAt
+	w.ID, w.RegisteredAt, w.LastHeartbeatAt = known.ID, known.RegisteredAt, known.HeardAgain(p.Now)
 	w.Active, w.Completed, w.Failed, w.Stats = known.Active, known.Completed, known.Failed, known.Stats
 	return w
+}
+
+// HeardAgain is the last heartbeat of a worker that is heard from now: later than the one before, although the clock may have been set back.
+func (w *Worker) HeardAgain(now time.Time) time.Time {
+	if now.Before(w.LastHeartbeatAt) {
+		return w.LastHeartbeatAt.Add(time.Microsecond)
+	}
+	return now
 }
 
 // HeartbeatParams is a sign of life.

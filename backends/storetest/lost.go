@@ -58,6 +58,24 @@ var lostCases = []testCase{
 		s.heartbeat("w1")
 		s.sameTime("last heartbeat", s.workerState("w1").LastHeartbeatAt, s.now)
 	}},
+	{"a worker that registers again is heard from although the clock was set back", func(s *stage) {
+		l := s.held()
+		heard := s.workerState("w1").LastHeartbeatAt
+		s.now = s.now.Add(-time.Hour)
+		for range 2 {
+			again := s.register(s.newWorker("w1"), true)
+			after := s.workerState("w1").LastHeartbeatAt
+			if !after.After(heard) {
+				s.Fatalf("last heartbeat = %s after the worker registered again, want later than the one before, %s", clock(after), clock(heard))
+			}
+			s.sameTime("last heartbeat that it is told", again.LastHeartbeatAt, after)
+			freed, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
+			s.must(err, "OfflineWorker")
+			equal(s, "freed", freed, 0)
+			heard = after
+		}
+		s.complete(l, "pay", "paid")
+	}},
 	{"the delay grows from the second loss on, and the tenth in a row fails the run", func(s *stage) {
 		l := s.held()
 		for n := 1; n < engine.MaxLeaseLosses; n++ {

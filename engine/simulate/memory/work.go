@@ -257,11 +257,7 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 		if p.Stats != nil {
 			w.Stats = *p.Stats
 		}
-		if p.Now.Before(w.LastHeartbeatAt) { // the clock was set back
-			w.LastHeartbeatAt = w.LastHeartbeatAt.Add(time.Microsecond)
-		} else {
-			w.LastHeartbeatAt = p.Now
-		}
+		w.LastHeartbeatAt = w.HeardAgain(p.Now)
 		put(t, t.db.workers, w.ID, &w)
 		beat := engine.Beat{Status: w.Status}
 		unnamed := t.compare(&p, &beat)
