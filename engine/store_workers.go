@@ -14,11 +14,12 @@ type Workers interface {
 	//     leases kept; ONLINE, or DRAINING if it was. It counts as a heartbeat, also where the clock was set back.
 	//   - the id is taken by another instance that is not OFFLINE: ErrExists.
 	//   - the id belonged to an instance that is OFFLINE: the new one takes it over with its totals at zero; runs that the old
-	//     one still held are freed as lost (AfterLeaseLost).
+	//     one still held are freed as lost (AfterLeaseLost). Where these are very many, most are freed in transactions of their own before.
 	RegisterWorker(ctx context.Context, p RegisterWorkerParams) (Worker, error)
 	// Heartbeat notes that the worker lives, in one row, and says which of the leases that it names it does not hold. With
 	// Whole, leases of the worker that it does not name, claimed at least NameWithin before Now, are freed: due at once, no
-	// loss counted. A worker that is unknown or OFFLINE is WorkerNotFound, and nothing changes. Repeating it adds the deltas
+	// loss counted; where these are very many, the rest in transactions of its own, and what these do not come to, the next heartbeat that is
+	// Whole frees. A worker that is unknown or OFFLINE is WorkerNotFound, and nothing changes. Repeating it adds the deltas
 	// again. The last heartbeat is Now; where Now is before the one before, because the clock was set back, it is a microsecond
 	// after that one, so that whoever looks sees that the worker lives.
 	Heartbeat(ctx context.Context, p HeartbeatParams) (Beat, error)

@@ -25,19 +25,29 @@ var renewWorkerSQL string
 //go:embed sql/delete_worker.sql
 var deleteWorkerSQL string
 
-// RegisterWorker goes by the instance first, then by the id. Two rivals for one id meet at its key, and the later one looks again.
+// RegisterWorker goes by the instance first, then by the id, whose old holder it first rids of what that held, a portion after the other.
+// Two rivals for one id meet at its key, and the later one looks again.
 func (s *Store) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
-	return write(s, "register a worker", func(t *tx) (engine.Worker, error) { return t.registerWorker(&p) })
+	for {
+		w, err := write(s, "register a worker", func(t *tx) (*engine.Worker, error) { return t.registerWorker(&p) })
+		switch {
+		case err != nil:
+			return engine.Worker{}, err
+		case w != nil:
+			return *w, nil
+		}
+	}
 }
 
-func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (engine.Worker, error) {
+// registerWorker is the worker as it stands, or nil while another portion of what the old holder of its id held is to be freed.
+func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	if err := t.ensureNamespace(p.Worker.Namespace, p.Now); err != nil {
-		return engine.Worker{}, err
+		return nil, err
 	}
 	known, err := t.oneWorker(getWorkerByInstanceSQL, args{"namespace": p.Worker.Namespace, "instance_id": p.Worker.InstanceID})
 	if err != nil {
-		return engine.Worker{}, err
+		return nil, err
 	}
 	if known != nil {
 		return t.renewWorker(known, p)
@@ -45,28 +55,28 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (engine.Worker, erro
 	taken, err := t.oneWorker(lockWorkerSQL, args{"worker_id": p.Worker.ID})
 	switch {
 	case err != nil:
-		return engine.Worker{}, err
+		return nil, err
 	case taken != nil && taken.Status != engine.WorkerOffline:
-		return engine.Worker{}, engine.WorkerTaken(p.Worker.ID)
+		return nil, engine.WorkerTaken(p.Worker.ID)
 	case taken != nil:
-		if err := t.bury(taken, p.Now); err != nil {
-			return engine.Worker{}, err
+		if buried, err := t.bury(taken, p.Now); err != nil || !buried {
+			return nil, err
 		}
 	}
 	w := p.New()
 	t.ringWorker(w.ID)
 	a := profile(&w)
 	a["namespace"], a["instance_id"], a["now"] = w.Namespace, w.InstanceID, micros(p.Now)
-	return w, t.queue(insertWorkerSQL, a)
+	return &w, t.queue(insertWorkerSQL, a)
 }
 
 // renewWorker gives an instance its id back.
-func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (engine.Worker, error) {
+func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	w := p.Again(known)
 	t.ringWorker(w.ID)
 	a := profile(&w)
 	a["status"], a["now"] = int16(w.Status), micros(p.Now)
-	return w, t.queue(renewWorkerSQL, a)
+	return &w, t.queue(renewWorkerSQL, a)
 }
 
 // profile is what a worker says about itself when it registers.
@@ -78,16 +88,16 @@ func profile(w *engine.Worker) args {
 	}
 }
 
-// bury makes room for another instance under the id of one that is OFFLINE, and locked.
-func (t *tx) bury(old *engine.Worker, now time.Time) error {
-	held, err := t.HeldBy(old.ID)
+// bury makes room for another instance under the id of one that is OFFLINE, and locked, unless that may hold more than is freed at once.
+func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
+	held, full, err := t.heldToFree(old, &engine.OfflineWorkerParams{Now: now})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if _, err := ledger.LoseRuns(t, held, time.Time{}, now); err != nil {
-		return err
+	if _, err := ledger.LoseRuns(t, held, time.Time{}, now); err != nil || full {
+		return false, err
 	}
-	return t.queue(deleteWorkerSQL, args{"worker_id": old.ID})
+	return true, t.queue(deleteWorkerSQL, args{"worker_id": old.ID})
 }
 
 //go:embed sql/heartbeat.sql
@@ -108,10 +118,22 @@ func (s *Store) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.B
 	if c.settled {
 		return c.beat, nil
 	}
-	return writeEntered(s, "note a heartbeat", func(t *tx) (engine.Beat, error) { return t.heartbeat(&p) })
+	var unnamed []engine.Lease
+	beat, err := writeEntered(s, "note a heartbeat", func(t *tx) (beat engine.Beat, err error) {
+		beat, unnamed, err = t.heartbeat(&p)
+		return beat, err
+	})
+	for rest := err; len(unnamed) > 0 && rest == nil; { // of what it does not come to, the next heartbeat knows as much
+		part := ledger.FirstToFree(&unnamed)
+		_, rest = writeEntered(s, "free runs that a worker holds without knowing", func(t *tx) (none struct{}, err error) {
+			return none, t.freeUnnamed(part, &p)
+		})
+	}
+	return beat, err
 }
 
-func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, err error) {
+// heartbeat frees the first of what is to be freed, and returns the rest.
+func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, unnamed []engine.Lease, err error) {
 	known := false
 	t.later(heartbeatSQL, args{
 		"worker_id": p.WorkerID, "active": p.Active, "completed": p.Completed, "failed": p.Failed,
@@ -122,14 +144,15 @@ func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, err error) 
 		err = engine.WorkerNotFound(p.WorkerID)
 	}
 	if err != nil {
-		return beat, err
+		return beat, nil, err
 	}
-	return beat, t.freeUnnamed(compare(p, leases, &beat), p)
+	unnamed = compare(p, leases, &beat)
+	return beat, unnamed, t.freeUnnamed(ledger.FirstToFree(&unnamed), p)
 }
 
 // compare holds what the worker names against its leases, and returns those that are to be freed, because it holds them without knowing: the
 // answer to its claim was lost.
-func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (unnamed []heldLease) {
+func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (unnamed []engine.Lease) {
 	byRun := make(map[engine.ID]heldLease, len(leases))
 	for _, l := range leases {
 		byRun[l.Lease.RunID] = l
@@ -148,19 +171,19 @@ func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (
 	}
 	for _, l := range leases {
 		if p.Whole && !named[l.Lease.RunID] && !l.claimedAt.Add(p.NameWithin).After(p.Now) {
-			unnamed = append(unnamed, l)
+			unnamed = append(unnamed, l.Lease)
 		}
 	}
 	return unnamed
 }
 
 // freeUnnamed frees these leases of the worker's, unless they are over.
-func (t *tx) freeUnnamed(unnamed []heldLease, p *engine.HeartbeatParams) error {
+func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) error {
 	leases := make(map[engine.ID]engine.Lease, len(unnamed))
 	var ids []engine.ID
 	for _, l := range unnamed {
-		leases[l.Lease.RunID] = l.Lease
-		ids = append(ids, l.Lease.RunID)
+		leases[l.RunID] = l
+		ids = append(ids, l.RunID)
 	}
 	ids, err := t.still(ids, func(r *ledger.Run) bool { return r.Current(leases[r.ID]) })
 	if err != nil || len(ids) == 0 {

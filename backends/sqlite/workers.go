@@ -21,44 +21,55 @@ var renewWorkerSQL string
 //go:embed sql/delete_worker.sql
 var deleteWorkerSQL string
 
-// RegisterWorker goes by the instance first, then by the id.
+// RegisterWorker goes by the instance first, then by the id, whose old holder it first rids of what that held, a portion after the other.
 func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
-	return write(ctx, s, "RegisterWorker", 0, func(t *tx) (engine.Worker, error) {
-		if err := t.useNamespace(p.Worker.Namespace, p.Now); err != nil {
-			return engine.Worker{}, err
-		}
-		known, err := t.oneWorker(&getWorkerByInstanceSQL, text("namespace", p.Worker.Namespace), text("instance_id", p.Worker.InstanceID))
-		if err != nil {
-			return engine.Worker{}, err
-		}
-		if known != nil {
-			t.ringWorker(known.ID)
-			return t.renewWorker(known, &p)
-		}
-		taken, err := t.Worker(p.Worker.ID)
+	for {
+		w, err := write(ctx, s, "RegisterWorker", 0, func(t *tx) (*engine.Worker, error) { return t.registerWorker(&p) })
 		switch {
 		case err != nil:
 			return engine.Worker{}, err
-		case taken != nil && taken.Status != engine.WorkerOffline:
-			return engine.Worker{}, engine.WorkerTaken(p.Worker.ID)
-		case taken != nil:
-			if err := t.bury(taken, p.Now); err != nil {
-				return engine.Worker{}, err
-			}
+		case w != nil:
+			return *w, nil
 		}
-		w := p.New()
-		t.ringWorker(w.ID)
-		_, err = t.exec(&insertWorkerSQL, append(profile(&w), text("namespace", w.Namespace), text("instance_id", w.InstanceID), instant("now", p.Now))...)
-		return w, err
-	})
+	}
+}
+
+// registerWorker is the worker as it stands, or nil while another portion of what the old holder of its id held is to be freed.
+func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
+	if err := t.useNamespace(p.Worker.Namespace, p.Now); err != nil {
+		return nil, err
+	}
+	known, err := t.oneWorker(&getWorkerByInstanceSQL, text("namespace", p.Worker.Namespace), text("instance_id", p.Worker.InstanceID))
+	if err != nil {
+		return nil, err
+	}
+	if known != nil {
+		t.ringWorker(known.ID)
+		return t.renewWorker(known, p)
+	}
+	taken, err := t.Worker(p.Worker.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case taken != nil && taken.Status != engine.WorkerOffline:
+		return nil, engine.WorkerTaken(p.Worker.ID)
+	case taken != nil:
+		if buried, err := t.bury(taken, p.Now); err != nil || !buried {
+			return nil, err
+		}
+	}
+	w := p.New()
+	t.ringWorker(w.ID)
+	_, err = t.exec(&insertWorkerSQL, append(profile(&w), text("namespace", w.Namespace), text("instance_id", w.InstanceID), instant("now", p.Now))...)
+	return &w, err
 }
 
 // renewWorker gives an instance its id back.
-func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (engine.Worker, error) {
+func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	w := p.Again(known)
 	_, err := t.exec(&renewWorkerSQL, append(profile(&w), num("status", w.Status), instant("now", p.Now))...)
-	return w, err
+	return &w, err
 }
 
 // profile is what a worker says about itself when it registers.
@@ -71,17 +82,17 @@ func profile(w *engine.Worker) []arg {
 	}
 }
 
-// bury makes room for another instance under the id of one that is OFFLINE.
-func (t *tx) bury(old *engine.Worker, now time.Time) error {
-	runs, err := t.HeldBy(old.ID)
+// bury makes room for another instance under the id of one that is OFFLINE, unless that may hold more than is freed at once.
+func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
+	runs, err := t.heldToFree(old, &engine.OfflineWorkerParams{Now: now})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if _, err := ledger.LoseRuns(t, runs, time.Time{}, now); err != nil {
-		return err
+	if _, err := ledger.LoseRuns(t, runs, time.Time{}, now); err != nil || len(runs) == ledger.FreedAtOnce {
+		return false, err
 	}
 	_, err = t.exec(&deleteWorkerSQL, text("worker_id", old.ID))
-	return err
+	return true, err
 }
 
 func (s session) oneWorker(statement *string, args ...arg) (*engine.Worker, error) {
@@ -99,14 +110,16 @@ func (s session) oneWorker(statement *string, args ...arg) (*engine.Worker, erro
 //go:embed sql/heartbeat.sql
 var heartbeatSQL string
 
-// Heartbeat writes the worker's row and, of leases, touches only those that are to be freed.
+// Heartbeat writes the worker's row and, of leases, touches only those that are to be freed, a portion after the other. Of what it does not come
+// to, the next one knows as much.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
 	stats := ""
 	if p.Stats != nil {
 		stats = encode(p.Stats)
 	}
-	return write(ctx, s, "Heartbeat", 0, func(t *tx) (beat engine.Beat, err error) {
+	var unnamed []engine.Lease
+	beat, err := write(ctx, s, "Heartbeat", 0, func(t *tx) (beat engine.Beat, err error) {
 		known, err := t.returning(&heartbeatSQL, func(r *row) error {
 			beat.Status = engine.WorkerStatus(r.num())
 			return nil
@@ -118,18 +131,41 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 		if err != nil || len(p.Held) == 0 && !p.Whole {
 			return beat, err
 		}
-		unnamed, err := t.compare(&p, &beat)
-		if err != nil || !p.Whole || len(unnamed) == 0 {
+		if unnamed, err = t.compare(&p, &beat); err != nil || !p.Whole {
+			unnamed = nil
 			return beat, err
 		}
-		t.ringWorker(p.WorkerID)
-		return beat, ledger.FreeRuns(t, unnamed, p.Now)
+		return beat, t.freeUnnamed(ledger.FirstToFree(&unnamed), &p)
 	})
+	for rest := err; len(unnamed) > 0 && rest == nil; {
+		part := ledger.FirstToFree(&unnamed)
+		_, rest = write(ctx, s, "Heartbeat", 0, func(t *tx) (none struct{}, err error) { return none, t.freeUnnamed(part, &p) })
+	}
+	return beat, err
+}
+
+// freeUnnamed frees these leases of the worker's, unless they are over.
+func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) error {
+	var ids []engine.ID
+	for _, l := range unnamed {
+		run, err := t.Run("", l.RunID)
+		if err != nil {
+			return err
+		}
+		if run != nil && run.Current(l) {
+			ids = append(ids, l.RunID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	t.ringWorker(p.WorkerID)
+	return ledger.FreeRuns(t, ids, p.Now)
 }
 
 // compare holds what the worker names against its leases, and returns those that it holds without knowing, because the answer to
 // its claim was lost.
-func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.ID, err error) {
+func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.Lease, err error) {
 	type lease struct {
 		engine.Held
 		named bool
@@ -158,7 +194,7 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 	}
 	for _, l := range old {
 		if !l.named {
-			unnamed = append(unnamed, l.Lease.RunID)
+			unnamed = append(unnamed, l.Lease)
 		}
 	}
 	return unnamed, err

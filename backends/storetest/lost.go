@@ -220,6 +220,26 @@ var lostCases = []testCase{
 			equal(s, "claimed by another", len(s.claimedIDs(s.worker(fmt.Sprintf("heir-%d", reason)), many+1)), many)
 		}
 	}},
+	{"a takeover of the id of one that holds very many frees them in portions, as lost", func(s *stage) {
+		const many = 250
+		s.worker("w1")
+		s.holdMany("w1", many, withTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
+		s.pass(time.Minute)
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), 0)
+		heir := s.newWorker("w1")
+		heir.InstanceID = "heir"
+		before, _ := s.commits()
+		equal(s, "status", s.register(heir, true).Status, engine.WorkerOnline)
+		if c, known := s.commits(); known && c-before < 3 {
+			s.Fatalf("commits for %d runs of an old instance = %d, want several", many, c-before)
+		}
+		equal(s, "leases", len(s.heldBy("w1")), 0)
+		for _, id := range s.claimedIDs("w1", many) {
+			if losses := s.run(id).LeaseLosses; losses != 1 {
+				s.Fatalf("losses = %d, want 1", losses)
+			}
+		}
+	}},
 	{"runs that outlive a lost worker in great numbers are freed in portions, and keep none of the others from it", func(s *stage) {
 		const many = 250
 		s.worker("w1")

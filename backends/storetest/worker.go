@@ -192,6 +192,20 @@ var workerCases = []testCase{
 		s.lost(s.tryFinish(l, "late"), engine.RunPending, "CompleteRun")
 		s.complete(kept, "pay", "paid")
 	}},
+	{"a whole heartbeat that does not name very many frees them in portions, each a commit of its own", func(s *stage) {
+		const many = 250
+		kept := s.held()
+		s.holdMany("w1", many)
+		s.pass(time.Minute)
+		before, _ := s.commits()
+		s.heartbeat("w1", func(p *engine.HeartbeatParams) { p.Held, p.Whole = []engine.Lease{kept}, true })
+		if c, known := s.commits(); known && c-before < 3 {
+			s.Fatalf("commits for %d runs that a heartbeat does not name = %d, want several", many, c-before)
+		}
+		equal(s, "leases", len(s.heldBy("w1")), 1)
+		equal(s, "claimed by another", len(s.claimedIDs(s.worker("w2"), many+1)), many)
+		s.complete(kept, "pay", "paid")
+	}},
 	{"a whole heartbeat frees no lease of another worker", func(s *stage) {
 		l := s.held()
 		s.worker("w2")

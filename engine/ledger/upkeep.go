@@ -62,8 +62,15 @@ func outlives(run *Run, heardAt, now time.Time) bool {
 	return run.Timeouts.Heartbeat > 0 && heardAt.Add(run.Timeouts.Heartbeat).After(now)
 }
 
-// FreedAtOnce is how many leases of OFFLINE workers one transaction ends: whoever else wants to write waits for it.
+// FreedAtOnce is how many leases of a worker's one transaction ends: whoever else wants to write waits for it.
 const FreedAtOnce = 100
+
+// FirstToFree takes from leases what one transaction is to end.
+func FirstToFree(leases *[]engine.Lease) (first []engine.Lease) {
+	n := min(len(*leases), FreedAtOnce)
+	first, *leases = (*leases)[:n], (*leases)[n:]
+	return first
+}
 
 // FreeLost comes for the leases that a worker was left which is OFFLINE.
 func FreeLost(tx Tx, now time.Time) (int, time.Time, error) {

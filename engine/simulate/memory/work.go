@@ -200,10 +200,19 @@ func compareSteps(a, b engine.Step) int {
 // RegisterWorker goes by the instance first, then by the id.
 func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
-	return write(ctx, s, "RegisterWorker", p, func(t *tx) (engine.Worker, error) { return t.register(&p) })
+	for {
+		w, err := write(ctx, s, "RegisterWorker", p, func(t *tx) (*engine.Worker, error) { return t.register(&p) })
+		switch {
+		case err != nil:
+			return engine.Worker{}, err
+		case w != nil:
+			return *w, nil
+		}
+	}
 }
 
-func (t *tx) register(p *engine.RegisterWorkerParams) (engine.Worker, error) {
+// register is the worker as it stands, or nil while another portion of what the old holder of its id held is to be freed.
+func (t *tx) register(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	t.useNamespace(p.Worker.Namespace, p.Now)
 	w := p.New()
 	instance := t.workersBy(func(k *engine.Worker) bool {
@@ -214,19 +223,21 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (engine.Worker, error) {
 	}
 	if taken := t.db.workers[w.ID]; taken != nil {
 		if taken.Status != engine.WorkerOffline {
-			return engine.Worker{}, engine.WorkerTaken(w.ID)
+			return nil, engine.WorkerTaken(w.ID)
 		}
-		if _, err := ledger.LoseRuns(t, t.heldBy(w.ID), time.Time{}, p.Now); err != nil {
-			return engine.Worker{}, err
+		held := t.heldBy(w.ID)
+		first := held[:min(len(held), ledger.FreedAtOnce)]
+		if _, err := ledger.LoseRuns(t, first, time.Time{}, p.Now); err != nil || len(first) == ledger.FreedAtOnce {
+			return nil, err
 		}
 	}
 	return t.keepWorker(w), nil
 }
 
-func (t *tx) keepWorker(w engine.Worker) engine.Worker {
+func (t *tx) keepWorker(w engine.Worker) *engine.Worker {
 	put(t, t.db.workers, w.ID, &w)
 	t.ringWorker(w.ID)
-	return w
+	return &w
 }
 
 // workersBy is those that the filter takes, by id.
@@ -247,7 +258,8 @@ func (t *tx) heldBy(worker string) []engine.ID {
 // Heartbeat notes that the worker lives, and compares what it names with what it holds.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
-	return write(ctx, s, "Heartbeat", p, func(t *tx) (engine.Beat, error) {
+	var unnamed []engine.Lease
+	beat, err := write(ctx, s, "Heartbeat", p, func(t *tx) (engine.Beat, error) {
 		known := t.db.workers[p.WorkerID]
 		if known == nil || known.Status == engine.WorkerOffline {
 			return engine.Beat{}, engine.WorkerNotFound(p.WorkerID)
@@ -260,17 +272,33 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 		w.LastHeartbeatAt = w.HeardAgain(p.Now)
 		put(t, t.db.workers, w.ID, &w)
 		beat := engine.Beat{Status: w.Status}
-		unnamed := t.compare(&p, &beat)
-		if len(unnamed) == 0 {
-			return beat, nil
-		}
-		t.ringWorker(w.ID)
-		return beat, ledger.FreeRuns(t, unnamed, p.Now)
+		unnamed = t.compare(&p, &beat)
+		return beat, t.freeUnnamed(ledger.FirstToFree(&unnamed), &p)
 	})
+	for rest := err; len(unnamed) > 0 && rest == nil; {
+		part := ledger.FirstToFree(&unnamed)
+		_, rest = write(ctx, s, "Heartbeat", p, func(t *tx) (none struct{}, err error) { return none, t.freeUnnamed(part, &p) })
+	}
+	return beat, err
+}
+
+// freeUnnamed frees these leases of the worker's, unless they are over.
+func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) error {
+	var ids []engine.ID
+	for _, l := range unnamed {
+		if r := t.db.runs[l.RunID]; r != nil && r.Lease != nil && r.Lease.Token == l.Token {
+			ids = append(ids, l.RunID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	t.ringWorker(p.WorkerID)
+	return ledger.FreeRuns(t, ids, p.Now)
 }
 
 // compare holds what the worker names against its leases, and returns those to be freed because it does not know them.
-func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.ID) {
+func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.Lease) {
 	named := map[engine.ID]bool{}
 	for _, l := range p.Held {
 		r := t.db.runs[l.RunID]
@@ -288,7 +316,7 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 	}
 	for _, id := range t.heldBy(p.WorkerID) {
 		if !named[id] && !t.db.runs[id].Lease.ClaimedAt.Add(p.NameWithin).After(p.Now) {
-			unnamed = append(unnamed, id)
+			unnamed = append(unnamed, engine.Lease{RunID: id, Token: t.db.runs[id].Lease.Token})
 		}
 	}
 	return unnamed
