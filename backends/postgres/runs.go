@@ -193,25 +193,51 @@ var getRequestSQL string
 //go:embed sql/get_external.sql
 var getExternalSQL string
 
+//go:embed sql/hold_external.sql
+var holdExternalSQL string
+
 // earlier is the answer to a start whose external id is taken.
+//
+// Another server may answer the same request meanwhile with a run that ends thereafter, and no unique key keeps that answer and a new run apart.
+// So who answers a request with a run holds that until the answer is remembered, and who has looked for such a run looks for the answer again:
+// that of whoever held a run which is gone is there by now.
 func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err error) {
 	if r.ExternalID == "" || r.Origin != engine.OriginUser {
 		return answer, false, nil
 	}
-	var id engine.ID
-	var status engine.RunStatus
-	found, err = t.found(getExternalSQL, args{
-		"namespace": r.Namespace, "external_id": r.ExternalID, "never": r.Reuse == engine.ReuseNever,
-	}, idOf(&id), numberOf(&status))
-	switch {
-	case err != nil || !found:
+	id, status, found, err := t.external(r)
+	if err != nil {
 		return answer, false, err
+	}
+	if r.RequestID != "" {
+		if answer, repeated, err := t.repeated(r); err != nil || repeated {
+			return answer, repeated, err
+		}
+	}
+	switch {
+	case !found:
+		return answer, false, nil
 	case r.Reuse == engine.ReuseReject:
 		return engine.Started{Err: engine.ExternalIDTaken(r.ExternalID, id, status)}, true, nil
 	case r.RequestID != "":
 		err = t.LeaveRequest(r, id)
 	}
 	return engine.Started{RunID: id, Existed: true}, true, err
+}
+
+// external is the run that has the start's external id, held until the commit where a request is to be answered with it.
+func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus, found bool, err error) {
+	never := r.Reuse == engine.ReuseNever
+	for {
+		found, err = t.found(getExternalSQL, args{"namespace": r.Namespace, "external_id": r.ExternalID, "never": never}, idOf(&id), numberOf(&status))
+		if err != nil || !found || r.RequestID == "" || r.Reuse == engine.ReuseReject {
+			return id, status, found, err
+		}
+		held, err := t.found(holdExternalSQL, args{"run_id": [16]byte(id), "never": never}, idOf(&id))
+		if err != nil || held {
+			return id, status, held, err
+		}
+	}
 }
 
 // repeated is the first answer to the start's request, if it has had one.

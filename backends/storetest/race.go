@@ -254,6 +254,33 @@ var raceCases = []testCase{
 			}
 		}
 	}},
+	{"one request has one answer, although the run that holds its external id ends meanwhile", func(s *stage) {
+		for n := range rounds(20) {
+			holder := s.start(withExternal("ext"))
+			p := s.endParams(holder, "")
+			start := func() engine.StartRun { return s.newRun(withExternal("ext"), withRequest(fmt.Sprint("req-", n))) }
+			starts := []engine.StartRun{start(), start()}
+			answers := make([]engine.Started, len(starts))
+			for _, err := range atOnce(len(starts)+1, func(i int) error {
+				if i == len(starts) {
+					_, err := s.store.CancelRun(s.ctx, p)
+					return err
+				}
+				got, err := s.store.StartRuns(s.ctx, starts[i:i+1])
+				if err == nil {
+					answers[i], err = got[0], got[0].Err
+				}
+				return err
+			}) {
+				s.must(err, "StartRuns or CancelRun")
+			}
+			equal(s, "run of the second answer", answers[1].RunID, answers[0].RunID)
+			equal(s, "run of the answer again", s.started(starts[0]).RunID, answers[0].RunID)
+			if answers[0].RunID != holder {
+				s.cancel(answers[0].RunID)
+			}
+		}
+	}},
 	{"a heartbeat against the second look: either the worker stays or it is told", func(s *stage) {
 		for range rounds(20) {
 			l := s.heldAgain()

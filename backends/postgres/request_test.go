@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// heldExternal is a run that has the external id that these two starts of one request ask for.
+func heldExternal(t *testing.T, a, b *Store) (holder, asked, again engine.StartRun) {
+	t.Helper()
+	holder, asked, again = newStart(a), newStart(a), newStart(b)
+	holder.ExternalID, asked.ExternalID, again.ExternalID = "external", "external", "external"
+	asked.RequestID, again.RequestID = "request", "request"
+	if _, err := a.StartRuns(t.Context(), []engine.StartRun{holder}); err != nil {
+		t.Fatal(err)
+	}
+	return holder, asked, again
+}
+
+// terminate ends the run; it may be called from any goroutine.
+func terminate(t *testing.T, s *Store, run engine.ID) {
+	p := engine.EndRunParams{Namespace: "default", RunID: run, AuditID: engine.NewID(s.Now()), Now: s.Now()}
+	if _, err := s.TerminateRun(t.Context(), p); err != nil {
+		t.Errorf("TerminateRun: %v", err)
+	}
+}
+
+func TestARequestHasOneAnswerAlthoughTheRunThatItWasAnsweredWithEndsMeanwhile(t *testing.T) {
+	a, b := rivals(t)
+	holder, asked, again := heldExternal(t, a, b)
+	watch := adminConnection(t, a.pool.Config().ConnString())
+	second := make(chan engine.Started, 1)
+	begun := false
+	first, err := write(a, "start a run, slowly", func(x *tx) (engine.Started, error) {
+		answer, err := x.startOne(&asked, map[string]bool{})
+		if err != nil || begun {
+			return answer, err
+		}
+		begun = true
+		go func() {
+			terminate(t, b, holder.ID)
+			started, err := b.StartRuns(t.Context(), []engine.StartRun{again})
+			if err != nil {
+				t.Errorf("StartRuns: %v", err)
+				started = make([]engine.Started, 1)
+			}
+			second <- started[0]
+		}()
+		for waits := false; !waits && len(second) == 0; { // for the first to be answered
+			err := watch.QueryRow(t.Context(), "select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
+				int32(x.conn.Conn().PgConn().PID())).Scan(&waits)
+			if err != nil {
+				return answer, err
+			}
+		}
+		return answer, nil
+	})
+	if err != nil || first.RunID != holder.ID || !first.Existed {
+		t.Fatalf("first answer = %+v, %v, want run %s, which existed", first, err, holder.ID)
+	}
+	if got := <-second; got.RunID != holder.ID || !got.Existed || !got.Repeated {
+		t.Errorf("second answer = %+v, want the first again, run %s", got, holder.ID)
+	}
+}
+
+func TestARequestThatIsAnsweredWhileItIsLookedForHasThatAnswer(t *testing.T) {
+	a, b := rivals(t)
+	holder, asked, again := heldExternal(t, a, b)
+	answered := false
+	got, err := write(b, "start a run, slowly", func(x *tx) (answer engine.Started, err error) {
+		if answer, found, err := x.repeated(&again); err != nil || found {
+			return answer, err
+		}
+		if !answered {
+			answered = true
+			if _, err := a.StartRuns(t.Context(), []engine.StartRun{asked}); err != nil {
+				return answer, err
+			}
+			terminate(t, a, holder.ID)
+		}
+		answer, _, err = x.earlier(&again)
+		return answer, err
+	})
+	if err != nil || got.RunID != holder.ID || !got.Existed || !got.Repeated {
+		t.Errorf("answer = %+v, %v, want the first again, run %s", got, err, holder.ID)
+	}
+}
