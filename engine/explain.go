@@ -237,9 +237,7 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 	case len(free) == 0:
 		e.Blocker = BlockedByBusyWorkers
 		e.Summary = fmt.Sprintf("due for %s, but all workers that could take it are busy (%d)", brief(now.Sub(r.AvailableAt)), len(fitting))
-		for _, w := range fitting {
-			e.add("%s", business(c, w))
-		}
+		e.addEach(fitting, func(w *Worker) string { return business(c, w) })
 	case r.ConcurrencyKey != "" && c.RunningOfKey >= r.ConcurrencyLimit:
 		// No claim has met it yet: the next one puts it in line.
 		e = explainKey(c, r.AvailableAt)
@@ -259,13 +257,10 @@ const handOver = time.Second
 
 // addUntaken is about a run that workers could take but do not: they may have died, which only their silence tells.
 func (e *Explanation) addUntaken(r *Run, free []*Worker, now time.Time) {
-	var last time.Time
-	for _, w := range free {
-		if w.LastHeartbeatAt.After(last) {
-			last = w.LastHeartbeatAt
-		}
-		e.add("worker %s was heard from %s ago", w.ID, brief(now.Sub(w.LastHeartbeatAt)))
-	}
+	last := slices.MaxFunc(free, func(a, b *Worker) int { return a.LastHeartbeatAt.Compare(b.LastHeartbeatAt) }).LastHeartbeatAt
+	e.addEach(free, func(w *Worker) string {
+		return fmt.Sprintf("worker %s was heard from %s ago", w.ID, brief(now.Sub(w.LastHeartbeatAt)))
+	})
 	e.add("a worker that died is taken off when its lease is over")
 	heard := "heard from"
 	if len(free) > 1 {
@@ -305,23 +300,38 @@ func business(c *Circumstances, w *Worker) string {
 	return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
 }
 
+// maxNamed is how many workers an explanation names; of thousands the first tell enough.
+const maxNamed = 20
+
+// addEach says something of each worker, or of the first ones, and how many more there are.
+func (e *Explanation) addEach(workers []*Worker, say func(w *Worker) string) {
+	for _, w := range workers[:min(len(workers), maxNamed)] {
+		e.add("%s", say(w))
+	}
+	if more := len(workers) - maxNamed; more > 0 {
+		e.add("and so on: %s not named here", count(more, "worker is", "workers are"))
+	}
+}
+
 // addMissing says what each worker of the queue lacks.
 func (e *Explanation) addMissing(c *Circumstances) {
 	r := &c.Run
 	if len(c.Workers) == 0 {
 		e.add("no worker is connected to queue %s", r.Queue)
 	}
+	workers := make([]*Worker, len(c.Workers))
 	for i := range c.Workers {
-		w := &c.Workers[i]
+		workers[i] = &c.Workers[i]
+	}
+	e.addEach(workers, func(w *Worker) string {
 		switch {
 		case w.Status == WorkerDraining:
-			e.add("worker %s is draining and takes nothing new", w.ID)
+			return fmt.Sprintf("worker %s is draining and takes nothing new", w.ID)
 		case !slices.Contains(w.Types, r.Type):
-			e.add("worker %s serves the queue, but not type %s: it serves %s", w.ID, r.Type, listed(w.Types))
-		default:
-			e.add("worker %s does not offer %s", w.ID, strings.Join(unmet(w, r.Requirements), ", "))
+			return fmt.Sprintf("worker %s serves the queue, but not type %s: it serves %s", w.ID, r.Type, listed(w.Types))
 		}
-	}
+		return fmt.Sprintf("worker %s does not offer %s", w.ID, strings.Join(unmet(w, r.Requirements), ", "))
+	})
 }
 
 func unmet(w *Worker, requirements map[string]string) (missing []string) {

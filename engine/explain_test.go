@@ -134,6 +134,27 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestAnExplanationNamesAFewOfVeryManyWorkers(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, change := range map[string]func(w *Worker){
+		"free":         func(*Worker) {},
+		"busy":         func(w *Worker) { w.Active = w.MaxConcurrent },
+		"of no use":    func(w *Worker) { w.Types = []string{"other"} },
+		"on their way": func(w *Worker) { w.Status = WorkerDraining },
+	} {
+		c := Circumstances{Run: Run{Queue: "orders", Type: "order", Status: RunPending, AvailableAt: now.Add(-time.Minute)}, NamespaceEnabled: true}
+		for range 50 {
+			w := Worker{ID: "w", Status: WorkerOnline, Types: []string{"order"}, MaxConcurrent: 2, LastHeartbeatAt: now}
+			change(&w)
+			c.Workers = append(c.Workers, w)
+		}
+		details := Explain(c, now).Details
+		if len(details) > maxNamed+3 || !slices.Contains(details, "and so on: 30 workers are not named here") {
+			t.Errorf("fifty workers that are %s are explained in %d lines: %q", name, len(details), details)
+		}
+	}
+}
+
 func TestBriefNamesTheTwoLargestUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0 s", 0: "0 s", 5 * time.Millisecond: "5 ms", 1500 * time.Millisecond: "1 s", 61 * time.Second: "1 min 1 s", time.Hour: "1 h",
