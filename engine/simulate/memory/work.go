@@ -201,43 +201,44 @@ func compareSteps(a, b engine.Step) int {
 func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
 	for {
-		w, err := write(ctx, s, "RegisterWorker", p, func(t *tx) (*engine.Worker, error) { return t.register(&p) })
-		switch {
-		case err != nil:
-			return engine.Worker{}, err
-		case w != nil:
-			return *w, nil
+		more := false
+		w, err := write(ctx, s, "RegisterWorker", p, func(t *tx) (w engine.Worker, err error) {
+			w, more, err = t.register(&p)
+			return w, err
+		})
+		if err != nil || !more {
+			return w, err
 		}
 	}
 }
 
-// register is the worker as it stands, or nil while another portion of what the old holder of its id held is to be freed.
-func (t *tx) register(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
+// register is the worker as it stands, unless there may be more to free of what the old holder of its id held.
+func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, more bool, err error) {
 	t.useNamespace(p.Worker.Namespace, p.Now)
 	w := p.New()
 	instance := t.workersBy(func(k *engine.Worker) bool {
 		return k.Namespace == w.Namespace && k.InstanceID == w.InstanceID && w.InstanceID != ""
 	})
 	if len(instance) > 0 {
-		return t.keepWorker(p.Again(&instance[0])), nil
+		return t.keepWorker(p.Again(&instance[0])), false, nil
 	}
 	if taken := t.db.workers[w.ID]; taken != nil {
 		if taken.Status != engine.WorkerOffline {
-			return nil, engine.WorkerTaken(w.ID)
+			return engine.Worker{}, false, engine.WorkerTaken(w.ID)
 		}
 		held := t.heldBy(w.ID)
 		first := held[:min(len(held), ledger.FreedAtOnce)]
 		if _, err := ledger.LoseRuns(t, first, time.Time{}, p.Now); err != nil || len(first) == ledger.FreedAtOnce {
-			return nil, err
+			return engine.Worker{}, true, err
 		}
 	}
-	return t.keepWorker(w), nil
+	return t.keepWorker(w), false, nil
 }
 
-func (t *tx) keepWorker(w engine.Worker) *engine.Worker {
+func (t *tx) keepWorker(w engine.Worker) engine.Worker {
 	put(t, t.db.workers, w.ID, &w)
 	t.ringWorker(w.ID)
-	return &w
+	return w
 }
 
 // workersBy is those that the filter takes, by id.
