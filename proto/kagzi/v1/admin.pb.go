@@ -78,7 +78,7 @@ const (
 	KeyRole_KEY_ROLE_UNSPECIFIED KeyRole = 0
 	KeyRole_KEY_ROLE_ADMIN       KeyRole = 1 // everything, keys and namespaces included
 	KeyRole_KEY_ROLE_OPERATOR    KeyRole = 2 // see and steer the runs, workers and schedules of its namespaces
-	KeyRole_KEY_ROLE_CLIENT      KeyRole = 3 // start, signal and read runs of its namespaces
+	KeyRole_KEY_ROLE_CLIENT      KeyRole = 3 // start, signal, cancel and read runs of its namespaces
 	KeyRole_KEY_ROLE_WORKER      KeyRole = 4 // work on the queues and types that it names
 	KeyRole_KEY_ROLE_VIEWER      KeyRole = 5 // read, payloads left out
 )
@@ -1266,23 +1266,24 @@ func (x *GetStatsRequest) GetNamespace() string {
 }
 
 type GetStatsResponse struct {
-	state                   protoimpl.MessageState `protogen:"open.v1"`
-	TotalWorkflows          int64                  `protobuf:"varint,1,opt,name=total_workflows,json=totalWorkflows,proto3" json:"total_workflows,omitempty"`
-	PendingWorkflows        int64                  `protobuf:"varint,2,opt,name=pending_workflows,json=pendingWorkflows,proto3" json:"pending_workflows,omitempty"`
-	RunningWorkflows        int64                  `protobuf:"varint,3,opt,name=running_workflows,json=runningWorkflows,proto3" json:"running_workflows,omitempty"`
-	CompletedWorkflows      int64                  `protobuf:"varint,4,opt,name=completed_workflows,json=completedWorkflows,proto3" json:"completed_workflows,omitempty"`
-	FailedWorkflows         int64                  `protobuf:"varint,5,opt,name=failed_workflows,json=failedWorkflows,proto3" json:"failed_workflows,omitempty"`
-	TotalWorkers            int64                  `protobuf:"varint,6,opt,name=total_workers,json=totalWorkers,proto3" json:"total_workers,omitempty"`
-	OnlineWorkers           int64                  `protobuf:"varint,7,opt,name=online_workers,json=onlineWorkers,proto3" json:"online_workers,omitempty"`
-	TotalSchedules          int64                  `protobuf:"varint,8,opt,name=total_schedules,json=totalSchedules,proto3" json:"total_schedules,omitempty"`
-	EnabledSchedules        int64                  `protobuf:"varint,9,opt,name=enabled_schedules,json=enabledSchedules,proto3" json:"enabled_schedules,omitempty"`
-	WorkflowsByStatus       map[string]int64       `protobuf:"bytes,10,rep,name=workflows_by_status,json=workflowsByStatus,proto3" json:"workflows_by_status,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	WorkflowsByType         map[string]int64       `protobuf:"bytes,11,rep,name=workflows_by_type,json=workflowsByType,proto3" json:"workflows_by_type,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	At                      *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=at,proto3" json:"at,omitempty"`
-	RunsStartedPerSecond    float64                `protobuf:"fixed64,101,opt,name=runs_started_per_second,json=runsStartedPerSecond,proto3" json:"runs_started_per_second,omitempty"` // over the last interval
-	RunsFinishedPerSecond   float64                `protobuf:"fixed64,102,opt,name=runs_finished_per_second,json=runsFinishedPerSecond,proto3" json:"runs_finished_per_second,omitempty"`
-	StepsCompletedPerSecond float64                `protobuf:"fixed64,103,opt,name=steps_completed_per_second,json=stepsCompletedPerSecond,proto3" json:"steps_completed_per_second,omitempty"`
-	OldestPendingSeconds    float64                `protobuf:"fixed64,104,opt,name=oldest_pending_seconds,json=oldestPendingSeconds,proto3" json:"oldest_pending_seconds,omitempty"` // how long the oldest claimable run has waited
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	TotalWorkflows     int64                  `protobuf:"varint,1,opt,name=total_workflows,json=totalWorkflows,proto3" json:"total_workflows,omitempty"`
+	PendingWorkflows   int64                  `protobuf:"varint,2,opt,name=pending_workflows,json=pendingWorkflows,proto3" json:"pending_workflows,omitempty"`
+	RunningWorkflows   int64                  `protobuf:"varint,3,opt,name=running_workflows,json=runningWorkflows,proto3" json:"running_workflows,omitempty"`
+	CompletedWorkflows int64                  `protobuf:"varint,4,opt,name=completed_workflows,json=completedWorkflows,proto3" json:"completed_workflows,omitempty"`
+	FailedWorkflows    int64                  `protobuf:"varint,5,opt,name=failed_workflows,json=failedWorkflows,proto3" json:"failed_workflows,omitempty"`
+	TotalWorkers       int64                  `protobuf:"varint,6,opt,name=total_workers,json=totalWorkers,proto3" json:"total_workers,omitempty"`
+	OnlineWorkers      int64                  `protobuf:"varint,7,opt,name=online_workers,json=onlineWorkers,proto3" json:"online_workers,omitempty"`
+	TotalSchedules     int64                  `protobuf:"varint,8,opt,name=total_schedules,json=totalSchedules,proto3" json:"total_schedules,omitempty"`
+	EnabledSchedules   int64                  `protobuf:"varint,9,opt,name=enabled_schedules,json=enabledSchedules,proto3" json:"enabled_schedules,omitempty"`
+	WorkflowsByStatus  map[string]int64       `protobuf:"bytes,10,rep,name=workflows_by_status,json=workflowsByStatus,proto3" json:"workflows_by_status,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	WorkflowsByType    map[string]int64       `protobuf:"bytes,11,rep,name=workflows_by_type,json=workflowsByType,proto3" json:"workflows_by_type,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	At                 *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=at,proto3" json:"at,omitempty"`
+	// The rates are of this server and all namespaces together: of WatchStats over the last interval, of GetStats since the server started.
+	RunsStartedPerSecond    float64 `protobuf:"fixed64,101,opt,name=runs_started_per_second,json=runsStartedPerSecond,proto3" json:"runs_started_per_second,omitempty"`
+	RunsFinishedPerSecond   float64 `protobuf:"fixed64,102,opt,name=runs_finished_per_second,json=runsFinishedPerSecond,proto3" json:"runs_finished_per_second,omitempty"`
+	StepsCompletedPerSecond float64 `protobuf:"fixed64,103,opt,name=steps_completed_per_second,json=stepsCompletedPerSecond,proto3" json:"steps_completed_per_second,omitempty"`
+	OldestPendingSeconds    float64 `protobuf:"fixed64,104,opt,name=oldest_pending_seconds,json=oldestPendingSeconds,proto3" json:"oldest_pending_seconds,omitempty"` // how long the oldest claimable run has waited
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
 }
@@ -1432,7 +1433,7 @@ func (x *GetStatsResponse) GetOldestPendingSeconds() float64 {
 type WatchStatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     *string                `protobuf:"bytes,1,opt,name=namespace,proto3,oneof" json:"namespace,omitempty"`
-	Interval      *durationpb.Duration   `protobuf:"bytes,2,opt,name=interval,proto3" json:"interval,omitempty"` // at least 250 ms; empty means 1 s
+	Interval      *durationpb.Duration   `protobuf:"bytes,2,opt,name=interval,proto3" json:"interval,omitempty"` // 250 ms to 1 h; empty means 1 s
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2930,7 +2931,7 @@ func (x *ActivityPoint) GetScheduleLagMs() float64 {
 
 type WatchEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	After         int64                  `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"` // only events with a greater sequence; 0 means all that are kept
+	After         int64                  `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"` // only events with a greater sequence; 0, and one that this server has not come to since it started, means all that are kept
 	Tail          int32                  `protobuf:"varint,2,opt,name=tail,proto3" json:"tail,omitempty"`   // at most so many of the past; 0 means 200
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -64,6 +64,7 @@ type AdminServiceClient interface {
 	// Streams GetStats at an interval: the UI's dashboard.
 	WatchStats(ctx context.Context, in *WatchStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetStatsResponse], error)
 	GetQueueDepth(ctx context.Context, in *GetQueueDepthRequest, opts ...grpc.CallOption) (*GetQueueDepthResponse, error)
+	// By name.
 	ListWorkflowTypes(ctx context.Context, in *ListWorkflowTypesRequest, opts ...grpc.CallOption) (*ListWorkflowTypesResponse, error)
 	// A consistent copy of the whole database in one SQLite file, taken while the server runs. One at a time.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error)
@@ -360,6 +361,7 @@ type AdminServiceServer interface {
 	// Streams GetStats at an interval: the UI's dashboard.
 	WatchStats(*WatchStatsRequest, grpc.ServerStreamingServer[GetStatsResponse]) error
 	GetQueueDepth(context.Context, *GetQueueDepthRequest) (*GetQueueDepthResponse, error)
+	// By name.
 	ListWorkflowTypes(context.Context, *ListWorkflowTypesRequest) (*ListWorkflowTypesResponse, error)
 	// A consistent copy of the whole database in one SQLite file, taken while the server runs. One at a time.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error

@@ -162,7 +162,7 @@ func (x *Payload) GetMetadata() map[string]string {
 	return nil
 }
 
-// PageRequest asks for one page of a list. Lists are keyset-paginated, newest first.
+// PageRequest asks for one page of a list. Lists are keyset-paginated, newest first where nothing else is said.
 type PageRequest struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	PageSize          int32                  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`                              // 0 means 50; more than 1000 is INVALID_ARGUMENT
@@ -649,7 +649,7 @@ func (x *RetryPolicy) GetJitter() float64 {
 type TimeoutConfig struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
 	StartToCloseTimeoutMs int64                  `protobuf:"varint,1,opt,name=start_to_close_timeout_ms,json=startToCloseTimeoutMs,proto3" json:"start_to_close_timeout_ms,omitempty"` // one attempt of one step (600000)
-	HeartbeatTimeoutMs    int64                  `protobuf:"varint,2,opt,name=heartbeat_timeout_ms,json=heartbeatTimeoutMs,proto3" json:"heartbeat_timeout_ms,omitempty"`              // lease length between two heartbeats (the server's setting)
+	HeartbeatTimeoutMs    int64                  `protobuf:"varint,2,opt,name=heartbeat_timeout_ms,json=heartbeatTimeoutMs,proto3" json:"heartbeat_timeout_ms,omitempty"`              // lease length between two heartbeats; shorter than the server's setting has no effect (the server's setting)
 	ExecutionTimeoutMs    int64                  `protobuf:"varint,3,opt,name=execution_timeout_ms,json=executionTimeoutMs,proto3" json:"execution_timeout_ms,omitempty"`              // the whole run, over all attempts, from start_at on (none)
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache

@@ -32,7 +32,7 @@ type Namespace struct {
 	Enabled     bool                   `protobuf:"varint,5,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	CreatedAt   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	UpdatedAt   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	Retention   *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"` // ended runs older than this are deleted; empty means the server's setting
+	Retention   *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"` // ended runs older than this, 1 min to 10 years, are deleted; empty means the server's setting
 	// Retention by outcome, which goes before `retention`: "completed", "failed", "cancelled", "timed_out", "terminated".
 	Keep map[string]*durationpb.Duration `protobuf:"bytes,101,rep,name=keep,proto3" json:"keep,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Where runs of the global failure handler go when no online worker serves it; empty means that there are none then.

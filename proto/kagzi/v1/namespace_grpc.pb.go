@@ -36,10 +36,12 @@ const (
 type NamespaceServiceClient interface {
 	CreateNamespace(ctx context.Context, in *CreateNamespaceRequest, opts ...grpc.CallOption) (*CreateNamespaceResponse, error)
 	GetNamespace(ctx context.Context, in *GetNamespaceRequest, opts ...grpc.CallOption) (*GetNamespaceResponse, error)
+	// By name.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	UpdateNamespace(ctx context.Context, in *UpdateNamespaceRequest, opts ...grpc.CallOption) (*UpdateNamespaceResponse, error)
 	EnableNamespace(ctx context.Context, in *EnableNamespaceRequest, opts ...grpc.CallOption) (*EnableNamespaceResponse, error)
-	// No run starts, is claimed or is fired in a disabled namespace; what a worker holds may finish.
+	// No run starts, is claimed or is fired in a disabled namespace; what a worker holds may finish. The children and the continuation that it
+	// starts, and the handlers of its failure, wait.
 	DisableNamespace(ctx context.Context, in *DisableNamespaceRequest, opts ...grpc.CallOption) (*DisableNamespaceResponse, error)
 }
 
@@ -120,10 +122,12 @@ func (c *namespaceServiceClient) DisableNamespace(ctx context.Context, in *Disab
 type NamespaceServiceServer interface {
 	CreateNamespace(context.Context, *CreateNamespaceRequest) (*CreateNamespaceResponse, error)
 	GetNamespace(context.Context, *GetNamespaceRequest) (*GetNamespaceResponse, error)
+	// By name.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	UpdateNamespace(context.Context, *UpdateNamespaceRequest) (*UpdateNamespaceResponse, error)
 	EnableNamespace(context.Context, *EnableNamespaceRequest) (*EnableNamespaceResponse, error)
-	// No run starts, is claimed or is fired in a disabled namespace; what a worker holds may finish.
+	// No run starts, is claimed or is fired in a disabled namespace; what a worker holds may finish. The children and the continuation that it
+	// starts, and the handlers of its failure, wait.
 	DisableNamespace(context.Context, *DisableNamespaceRequest) (*DisableNamespaceResponse, error)
 	mustEmbedUnimplementedNamespaceServiceServer()
 }

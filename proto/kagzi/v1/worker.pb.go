@@ -75,6 +75,8 @@ func (WorkerStatus) EnumDescriptor() ([]byte, []int) {
 	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{0}
 }
 
+// ParentClosePolicy says what becomes of a child that is open when its parent ends. Where the parent continued as new, that is the end of the
+// last run.
 type ParentClosePolicy int32
 
 const (
@@ -470,14 +472,14 @@ func (x *WorkerStats) GetAverageRunMs() float64 {
 type RegisterRequest struct {
 	state                   protoimpl.MessageState     `protogen:"open.v1"`
 	Namespace               string                     `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	TaskQueue               string                     `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	TaskQueue               string                     `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`             // empty means "default"
 	WorkflowTypes           []string                   `protobuf:"bytes,3,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // at least one
 	Hostname                string                     `protobuf:"bytes,4,opt,name=hostname,proto3" json:"hostname,omitempty"`
 	Pid                     int32                      `protobuf:"varint,5,opt,name=pid,proto3" json:"pid,omitempty"`
 	Version                 string                     `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
 	Labels                  map[string]string          `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	QueueConcurrencyLimit   *int32                     `protobuf:"varint,8,opt,name=queue_concurrency_limit,json=queueConcurrencyLimit,proto3,oneof" json:"queue_concurrency_limit,omitempty"` // across all workers of the queue
-	WorkflowTypeConcurrency []*WorkflowTypeConcurrency `protobuf:"bytes,9,rep,name=workflow_type_concurrency,json=workflowTypeConcurrency,proto3" json:"workflow_type_concurrency,omitempty"`  // across all workers of the queue
+	QueueConcurrencyLimit   *int32                     `protobuf:"varint,8,opt,name=queue_concurrency_limit,json=queueConcurrencyLimit,proto3,oneof" json:"queue_concurrency_limit,omitempty"` // this worker gets no run while so many of the queue are RUNNING, whoever holds them
+	WorkflowTypeConcurrency []*WorkflowTypeConcurrency `protobuf:"bytes,9,rep,name=workflow_type_concurrency,json=workflowTypeConcurrency,proto3" json:"workflow_type_concurrency,omitempty"`  // likewise, of a type in the queue
 	MaxConcurrent           int32                      `protobuf:"varint,100,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`                               // of this worker; 0 means 100
 	Capabilities            map[string]string          `protobuf:"bytes,101,rep,name=capabilities,proto3" json:"capabilities,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Platform                string                     `protobuf:"bytes,102,opt,name=platform,proto3" json:"platform,omitempty"`
@@ -1016,7 +1018,7 @@ type PollTaskRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	WorkerId      string                 `protobuf:"bytes,2,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	TaskQueue     string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	TaskQueue     string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`             // empty means "default"
 	WorkflowTypes []string               `protobuf:"bytes,4,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // at least one; what this worker can run now
 	Wait          *durationpb.Duration   `protobuf:"bytes,100,opt,name=wait,proto3" json:"wait,omitempty"`                                      // empty means the server's setting (60 s)
 	MaxTasks      int32                  `protobuf:"varint,101,opt,name=max_tasks,json=maxTasks,proto3" json:"max_tasks,omitempty"`             // 0 means 1
@@ -2474,6 +2476,7 @@ type AwaitChildrenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Those of the children that have ended, when that is enough to go on, with their outputs up to 4 MiB in all; empty means that
 	// the run is parked and the lease is over, or with `hold` that it waits.
+	// A child that continued as new is told as its first run; its step has what came of it in the end.
 	Finished      []*Workflow `protobuf:"bytes,1,rep,name=finished,proto3" json:"finished,omitempty"`
 	Steps         []*Step     `protobuf:"bytes,100,rep,name=steps,proto3" json:"steps,omitempty"` // the steps of those children, in the order asked for, likewise up to 4 MiB
 	unknownFields protoimpl.UnknownFields
@@ -2532,7 +2535,8 @@ type CompleteWorkflowRequest struct {
 	LeaseToken string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	// Ends this run and starts that one in the same commit: a loop that never ends without a history
 	// that never ends. It takes over the external id, the queue and the policies unless it names its own,
-	// and so the deadline_at that a starter named; an execution_timeout counts anew.
+	// and so the deadline_at that a starter named; an execution_timeout counts anew. Open children that
+	// are to end with their parent become its children, with no parent_step_id.
 	ContinueAs    *StartWorkflowRequest `protobuf:"bytes,101,opt,name=continue_as,json=continueAs,proto3" json:"continue_as,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -397,7 +397,7 @@ type Workflow struct {
 	Version            string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
 	Input              *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`         // left out of lists
 	Output             *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"` // left out of lists
-	Error              *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`
+	Error              *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`  // how it ended without a result; of an open run why it is tried again as a whole
 	Attempts           int32                  `protobuf:"varint,11,opt,name=attempts,proto3" json:"attempts,omitempty"` // 1 plus the failures that were retried; sleeps, drains and lost workers count nothing
 	Priority           *int32                 `protobuf:"varint,12,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	TimeoutMs          *int64                 `protobuf:"varint,13,opt,name=timeout_ms,json=timeoutMs,proto3,oneof" json:"timeout_ms,omitempty"`
@@ -791,13 +791,14 @@ type StartWorkflowRequest struct {
 	// -100 to 100, higher first within a queue; default 0. A run that has been due for a minute goes before all priorities.
 	Priority *int32            `protobuf:"varint,105,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	Tags     map[string]string `protobuf:"bytes,106,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // searchable
-	// Only a worker whose capabilities and labels hold all of these may claim the run: {"gpu": "true"}.
+	// Only a worker whose capabilities and labels hold all of these may claim the run: {"gpu": "true"}. An empty value is met by any.
 	Requirements    map[string]string `protobuf:"bytes,107,rep,name=requirements,proto3" json:"requirements,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	ExternalIdReuse ExternalIdReuse   `protobuf:"varint,108,opt,name=external_id_reuse,json=externalIdReuse,proto3,enum=kagzi.v1.ExternalIdReuse" json:"external_id_reuse,omitempty"`
 	ParentRunId     string            `protobuf:"bytes,109,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"` // lineage when a run is started from inside a step of another
 	ParentStepId    string            `protobuf:"bytes,110,opt,name=parent_step_id,json=parentStepId,proto3" json:"parent_step_id,omitempty"`
 	// Made by the caller for this one call and repeated when the call is retried: the same request_id
-	// always gets the same run back, ended or not. At most 64 bytes; the SDK sends a UUIDv7.
+	// always gets the same run back, ended or not; with another type, queue, external id or input it is a CONFLICT.
+	// At most 64 bytes; the SDK sends a UUIDv7.
 	RequestId string `protobuf:"bytes,111,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Runs of this workflow type that share a key: at most concurrency_limit of them run at a time.
 	ConcurrencyKey   string `protobuf:"bytes,112,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`
@@ -1324,7 +1325,7 @@ func (x *GetWorkflowByExternalIdResponse) GetWorkflow() *Workflow {
 	return nil
 }
 
-// ListWorkflowsRequest: every filter that is set must hold.
+// ListWorkflowsRequest: every filter that is set must hold. Where there are two for the same thing, one of all that they name must.
 type ListWorkflowsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1332,8 +1333,8 @@ type ListWorkflowsRequest struct {
 	Page          *PageRequest           `protobuf:"bytes,3,opt,name=page,proto3" json:"page,omitempty"`
 	WorkflowType  *string                `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3,oneof" json:"workflow_type,omitempty"`
 	TaskQueue     *string                `protobuf:"bytes,5,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
-	CreatedAfter  *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_after,json=createdAfter,proto3,oneof" json:"created_after,omitempty"`
-	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_before,json=createdBefore,proto3,oneof" json:"created_before,omitempty"`
+	CreatedAfter  *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_after,json=createdAfter,proto3,oneof" json:"created_after,omitempty"`                                   // not at this time itself
+	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_before,json=createdBefore,proto3,oneof" json:"created_before,omitempty"`                                // likewise
 	Statuses      []WorkflowStatus       `protobuf:"varint,100,rep,packed,name=statuses,proto3,enum=kagzi.v1.WorkflowStatus" json:"statuses,omitempty"`                              // any of these
 	Tags          map[string]string      `protobuf:"bytes,101,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // all of these
 	ScheduleId    *string                `protobuf:"bytes,102,opt,name=schedule_id,json=scheduleId,proto3,oneof" json:"schedule_id,omitempty"`
@@ -3430,10 +3431,11 @@ func (x *BulkWorkflowsRequest) GetLimit() int64 {
 type BulkWorkflowsProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Matched       int64                  `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"` // at the beginning; in the last message done + failed
-	Done          int64                  `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`       // changed, those that failed not among them
+	Done          int64                  `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`       // changed, or as wanted already; those that failed not among them
 	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`   // refused, such as runs that ended meanwhile
 	LastError     *ErrorDetail           `protobuf:"bytes,4,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	LastRunId     string                 `protobuf:"bytes,100,opt,name=last_run_id,json=lastRunId,proto3" json:"last_run_id,omitempty"` // the run that last_error is about
+	Unchanged     int64                  `protobuf:"varint,101,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                   // of done: as wanted already, so that nothing was done to them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3501,6 +3503,13 @@ func (x *BulkWorkflowsProgress) GetLastRunId() string {
 		return x.LastRunId
 	}
 	return ""
+}
+
+func (x *BulkWorkflowsProgress) GetUnchanged() int64 {
+	if x != nil {
+		return x.Unchanged
+	}
+	return 0
 }
 
 // Step is one attempt of one step of a run.
@@ -4299,14 +4308,15 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x06action\x18\x01 \x01(\x0e2\x14.kagzi.v1.BulkActionR\x06action\x126\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1e.kagzi.v1.ListWorkflowsRequestR\x06filter\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x03R\x05limit\"\xb3\x01\n" +
+	"\x05limit\x18\x04 \x01(\x03R\x05limit\"\xd1\x01\n" +
 	"\x15BulkWorkflowsProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x03R\amatched\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x03R\x06failed\x124\n" +
 	"\n" +
 	"last_error\x18\x04 \x01(\v2\x15.kagzi.v1.ErrorDetailR\tlastError\x12\x1e\n" +
-	"\vlast_run_id\x18d \x01(\tR\tlastRunId\"\xee\b\n" +
+	"\vlast_run_id\x18d \x01(\tR\tlastRunId\x12\x1c\n" +
+	"\tunchanged\x18e \x01(\x03R\tunchanged\"\xee\b\n" +
 	"\x04Step\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x17\n" +
 	"\astep_id\x18\x02 \x01(\tR\x06stepId\x12\x15\n" +

@@ -64,11 +64,13 @@ type WorkflowServiceClient interface {
 	// Streams the run and its steps: first all of it as it stands, then every change, then ends with
 	// the terminal state.
 	WatchWorkflow(ctx context.Context, in *WatchWorkflowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchWorkflowEvent], error)
-	// Asks the run to stop; a worker that holds it is told at once, and no later write of that worker counts.
+	// Ends the run, or with a grace asks its code to come to an end. A worker that holds it is told at once; without a grace no later write of
+	// that worker counts.
 	CancelWorkflow(ctx context.Context, in *CancelWorkflowRequest, opts ...grpc.CallOption) (*CancelWorkflowResponse, error)
 	// Stops the run now, whatever its worker does.
 	TerminateWorkflow(ctx context.Context, in *TerminateWorkflowRequest, opts ...grpc.CallOption) (*TerminateWorkflowResponse, error)
-	// Takes a run out of the workers' hands until it is resumed: nothing claims it, its timers wait.
+	// Takes a run out of the workers' hands until it is resumed: nothing claims it, its timers wait; its deadline does not. To be
+	// cancelled with a grace resumes it.
 	PauseWorkflow(ctx context.Context, in *PauseWorkflowRequest, opts ...grpc.CallOption) (*PauseWorkflowResponse, error)
 	ResumeWorkflow(ctx context.Context, in *ResumeWorkflowRequest, opts ...grpc.CallOption) (*ResumeWorkflowResponse, error)
 	// Starts a failed, cancelled, terminated or timed-out run again: a new run with the same input
@@ -366,11 +368,13 @@ type WorkflowServiceServer interface {
 	// Streams the run and its steps: first all of it as it stands, then every change, then ends with
 	// the terminal state.
 	WatchWorkflow(*WatchWorkflowRequest, grpc.ServerStreamingServer[WatchWorkflowEvent]) error
-	// Asks the run to stop; a worker that holds it is told at once, and no later write of that worker counts.
+	// Ends the run, or with a grace asks its code to come to an end. A worker that holds it is told at once; without a grace no later write of
+	// that worker counts.
 	CancelWorkflow(context.Context, *CancelWorkflowRequest) (*CancelWorkflowResponse, error)
 	// Stops the run now, whatever its worker does.
 	TerminateWorkflow(context.Context, *TerminateWorkflowRequest) (*TerminateWorkflowResponse, error)
-	// Takes a run out of the workers' hands until it is resumed: nothing claims it, its timers wait.
+	// Takes a run out of the workers' hands until it is resumed: nothing claims it, its timers wait; its deadline does not. To be
+	// cancelled with a grace resumes it.
 	PauseWorkflow(context.Context, *PauseWorkflowRequest) (*PauseWorkflowResponse, error)
 	ResumeWorkflow(context.Context, *ResumeWorkflowRequest) (*ResumeWorkflowResponse, error)
 	// Starts a failed, cancelled, terminated or timed-out run again: a new run with the same input

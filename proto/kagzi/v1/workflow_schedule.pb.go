@@ -345,7 +345,7 @@ type CreateWorkflowScheduleRequest struct {
 	OnFailureWorkflow  string            `protobuf:"bytes,105,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string            `protobuf:"bytes,106,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"`
 	Tags               map[string]string `protobuf:"bytes,107,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	RequestId          string            `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // made for this one call and repeated when it is retried: the same schedule is answered again; with other content CONFLICT, as long as it was not changed
+	RequestId          string            `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // made for this one call and repeated when it is retried: the same schedule is answered again; with another name, type, queue, expression, zone or input it is a CONFLICT, as long as the schedule was not changed
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -761,7 +761,7 @@ type UpdateWorkflowScheduleRequest struct {
 	Input              *Payload               `protobuf:"bytes,6,opt,name=input,proto3,oneof" json:"input,omitempty"`
 	Enabled            *bool                  `protobuf:"varint,7,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
 	MaxCatchup         *int32                 `protobuf:"varint,8,opt,name=max_catchup,json=maxCatchup,proto3,oneof" json:"max_catchup,omitempty"`
-	NextFireAt         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_fire_at,json=nextFireAt,proto3,oneof" json:"next_fire_at,omitempty"`
+	NextFireAt         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_fire_at,json=nextFireAt,proto3,oneof" json:"next_fire_at,omitempty"` // the next to fire is the first tick at or after this, and after now
 	Version            *string                `protobuf:"bytes,10,opt,name=version,proto3,oneof" json:"version,omitempty"`
 	TimeZone           *string                `protobuf:"bytes,100,opt,name=time_zone,json=timeZone,proto3,oneof" json:"time_zone,omitempty"`
 	OverlapPolicy      *OverlapPolicy         `protobuf:"varint,101,opt,name=overlap_policy,json=overlapPolicy,proto3,enum=kagzi.v1.OverlapPolicy,oneof" json:"overlap_policy,omitempty"`

@@ -46,8 +46,11 @@ type WorkflowScheduleServiceClient interface {
 	DeleteWorkflowSchedule(ctx context.Context, in *DeleteWorkflowScheduleRequest, opts ...grpc.CallOption) (*DeleteWorkflowScheduleResponse, error)
 	// Fires once now, beside the ticks.
 	TriggerWorkflowSchedule(ctx context.Context, in *TriggerWorkflowScheduleRequest, opts ...grpc.CallOption) (*TriggerWorkflowScheduleResponse, error)
+	// No tick fires until it is resumed.
 	PauseWorkflowSchedule(ctx context.Context, in *PauseWorkflowScheduleRequest, opts ...grpc.CallOption) (*PauseWorkflowScheduleResponse, error)
+	// The ticks that were missed meanwhile are replayed, up to max_catchup.
 	ResumeWorkflowSchedule(ctx context.Context, in *ResumeWorkflowScheduleRequest, opts ...grpc.CallOption) (*ResumeWorkflowScheduleResponse, error)
+	// Newest first. Of a schedule that was deleted it is NOT_FOUND: ListWorkflows with its schedule_id still lists them.
 	ListScheduleRuns(ctx context.Context, in *ListScheduleRunsRequest, opts ...grpc.CallOption) (*ListScheduleRunsResponse, error)
 	// The next ticks of an expression, without storing anything.
 	PreviewSchedule(ctx context.Context, in *PreviewScheduleRequest, opts ...grpc.CallOption) (*PreviewScheduleResponse, error)
@@ -176,8 +179,11 @@ type WorkflowScheduleServiceServer interface {
 	DeleteWorkflowSchedule(context.Context, *DeleteWorkflowScheduleRequest) (*DeleteWorkflowScheduleResponse, error)
 	// Fires once now, beside the ticks.
 	TriggerWorkflowSchedule(context.Context, *TriggerWorkflowScheduleRequest) (*TriggerWorkflowScheduleResponse, error)
+	// No tick fires until it is resumed.
 	PauseWorkflowSchedule(context.Context, *PauseWorkflowScheduleRequest) (*PauseWorkflowScheduleResponse, error)
+	// The ticks that were missed meanwhile are replayed, up to max_catchup.
 	ResumeWorkflowSchedule(context.Context, *ResumeWorkflowScheduleRequest) (*ResumeWorkflowScheduleResponse, error)
+	// Newest first. Of a schedule that was deleted it is NOT_FOUND: ListWorkflows with its schedule_id still lists them.
 	ListScheduleRuns(context.Context, *ListScheduleRunsRequest) (*ListScheduleRunsResponse, error)
 	// The next ticks of an expression, without storing anything.
 	PreviewSchedule(context.Context, *PreviewScheduleRequest) (*PreviewScheduleResponse, error)
