@@ -59,10 +59,10 @@ func (k *APIKey) Reaches(namespace string) bool {
 	return len(k.Namespaces) == 0 && k.Role == RoleAdmin || slices.Contains(k.Namespaces, namespace)
 }
 
-// ServesQueue says whether a worker with this key may take runs of the queue; ServesType, of the workflow type.
+// ServesQueue says whether a worker with this key may take runs of the queue.
 func (k *APIKey) ServesQueue(name string) bool { return matchesAny(k.Queues, name) }
 
-// ServesType is like ServesQueue for a workflow type.
+// ServesType says whether a worker with this key may take runs of the workflow type.
 func (k *APIKey) ServesType(name string) bool { return matchesAny(k.Types, name) }
 
 func matchesAny(globs []string, name string) bool {

@@ -12,7 +12,7 @@ type Depths struct {
 	due    []LaneDepth // those with due runs
 }
 
-// LaneDepth is what waits in one lane: the runs of a queue that have the same type and the same requirements.
+// LaneDepth is what waits in one lane. Its priority is left out, for the same workers serve it whatever that is.
 type LaneDepth struct {
 	Queue        string
 	Type         string

@@ -7,10 +7,11 @@
 //
 //	            claim                   CompleteRun
 //	PENDING ─────────────▶ RUNNING ───────────────────▶ COMPLETED
-//	   ▲  ▲                 │ │ │     FailRun
-//	   │  └── retry, lost ──┘ │ └─────────────────────▶ FAILED
-//	   │                      │ Sleep
-//	   └─ (claimed directly) SLEEPING          CANCELLED, TERMINATED, TIMED_OUT: from any of the three
+//	   ▲                   │ │ ▲ │      FailRun
+//	   └── retry, lost ────┘ │ │ └────────────────────▶ FAILED
+//	                    park │ │ claim
+//	                         ▼ │
+//	                      SLEEPING      CANCELLED, TIMED_OUT, TERMINATED: from PENDING, RUNNING and SLEEPING alike
 //
 // # Words
 //

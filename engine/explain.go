@@ -47,7 +47,7 @@ func Explain(c Circumstances, now time.Time) Explanation {
 		e = explainPause(&c, now)
 	case r.Gated:
 		e = explainKey(&c, r.HeldAt)
-		e.add("%s, and %s ahead of this one in line", running(c.RunningOfKey), isAre(c.AheadInLine, "run"))
+		e.add("%s, and %s ahead of this one in line", running(c.RunningOfKey), count(c.AheadInLine, "run is", "runs are"))
 	case r.AvailableAt.IsZero() || r.AvailableAt.After(now):
 		e = explainWait(&c, now)
 	default:
@@ -90,9 +90,20 @@ func explainEnd(r *Run, now time.Time) Explanation {
 		if r.Error != nil {
 			e.Summary += ": " + r.Error.Message
 		}
-		e.add("`kagzi workflow retry %s` runs it again and keeps what its completed steps came to", r.ID)
+		e.addRetry(r)
 	}
 	return e
+}
+
+// addRetry says how a run that has ended badly is run again. One that has no room left would have none again with what a retry keeps.
+func (e *Explanation) addRetry(r *Run) {
+	full := r.Steps >= MaxSteps || r.Bytes > MaxRunBytes-MaxPayload
+	if r.Error == nil || r.Error.Code != FailureExhausted || !full {
+		e.add("`kagzi workflow retry %s` runs it again and keeps what its completed steps came to", r.ID)
+		return
+	}
+	e.add("a retry that keeps what its completed steps came to would meet the same limit; with code that records less, or continues as new, "+
+		"`kagzi workflow retry %s --restart` runs it again from the beginning", r.ID)
 }
 
 func explainRunning(c *Circumstances, now time.Time) Explanation {
@@ -166,12 +177,12 @@ func explainWait(c *Circumstances, now time.Time) Explanation {
 	case kind == "child":
 		e.Blocker, e.Since = BlockedByChild, waiting.StartedAt
 		e.Summary = "waits for child run " + name
-		if n := slices.Collect(openChildren(c.Steps)); len(n) > 1 {
-			e.Summary = fmt.Sprintf("waits for %d child runs, the first of them %s", len(n), name)
+		if n := openChildren(c.Steps); n > 1 {
+			e.Summary = fmt.Sprintf("waits for %d child runs, the first of them %s", n, name)
 		}
 		e.add("`kagzi workflow explain %s` says what that one waits for", name)
 	default:
-		e = explainDelay(c, now)
+		e, waiting = explainDelay(c, now)
 	}
 	for _, s := range c.Steps {
 		if s.ID != waiting.ID && s.Status == StepPending {
@@ -181,34 +192,34 @@ func explainWait(c *Circumstances, now time.Time) Explanation {
 	return e
 }
 
-func openChildren(steps []Step) func(yield func(ID) bool) {
-	return func(yield func(ID) bool) {
-		for _, s := range steps {
-			if s.Kind == StepChild && s.Open() && s.Awaited != 0 && !yield(s.ChildRunID) {
-				return
-			}
+// openChildren is how many child runs the code waits for.
+func openChildren(steps []Step) (n int) {
+	for _, s := range steps {
+		if s.Kind == StepChild && s.Open() && s.Awaited != 0 {
+			n++
 		}
 	}
+	return n
 }
 
-// explainDelay is about a PENDING run whose moment lies ahead: a retry, a lost worker, or its very start.
-func explainDelay(c *Circumstances, now time.Time) Explanation {
+// explainDelay is about a PENDING run whose moment lies ahead: a retry, of the step that it returns, a lost worker, or its very start.
+func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step) {
 	r := &c.Run
-	e := Explanation{Blocker: BlockedByRetryDelay, NextAt: r.AvailableAt}
+	e = Explanation{Blocker: BlockedByRetryDelay, NextAt: r.AvailableAt}
 	for _, s := range c.Steps {
 		if s.Status == StepPending && s.RetryAt.Equal(r.AvailableAt) {
 			e.Since = s.FinishedAt
 			if s.Failures == 0 {
 				break // the run itself is tried again, and this step with it
 			}
-			policy := cmpPolicy(s.RetryPolicy, r.RetryPolicy)
+			policy := firstPolicy(s.RetryPolicy, r.RetryPolicy)
 			e.Summary = fmt.Sprintf("retries %s, attempt %d%s %s%s", s.Name, s.Failures+1, of(policy), in(r.AvailableAt, now), because(s.Error))
-			return e
+			return e, s
 		}
 	}
 	switch {
 	case r.Failures > 0:
-		e.Summary = fmt.Sprintf("is tried again as a whole, attempt %d%s %s", r.Failures+1, of(cmpPolicy(r.RetryPolicy)), in(r.AvailableAt, now))
+		e.Summary = fmt.Sprintf("is tried again as a whole, attempt %d%s %s%s", r.Failures+1, of(firstPolicy(r.RetryPolicy)), in(r.AvailableAt, now), because(r.Error))
 	case r.LeaseLosses > 0:
 		e.Summary = fmt.Sprintf("lost %s in a row, is handed out again %s", count(r.LeaseLosses, "worker", "workers"), in(r.AvailableAt, now))
 		e.add("after %d in a row it fails", MaxLeaseLosses)
@@ -216,7 +227,7 @@ func explainDelay(c *Circumstances, now time.Time) Explanation {
 		e.Blocker, e.Since = BlockedByStart, r.CreatedAt
 		e.Summary = "is to start " + in(r.AvailableAt, now)
 	}
-	return e
+	return e, Step{}
 }
 
 // explainDue is about a run that any fitting worker could take now.
@@ -237,14 +248,18 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 	case len(free) == 0:
 		e.Blocker = BlockedByBusyWorkers
 		e.Summary = fmt.Sprintf("due for %s, but all workers that could take it are busy (%d)", brief(now.Sub(r.AvailableAt)), len(fitting))
-		e.addEach(fitting, func(w *Worker) string { return business(c, w) })
+		e.addEach(fitting, func(w *Worker) string { return whyBusy(c, w) })
 	case r.ConcurrencyKey != "" && c.RunningOfKey >= r.ConcurrencyLimit:
 		// No claim has met it yet: the next one puts it in line.
 		e = explainKey(c, r.AvailableAt)
 		e.add("%s", running(c.RunningOfKey))
 	case now.Sub(r.AvailableAt) <= handOver:
 		e.Blocker = BlockedByNothing
-		e.Summary = fmt.Sprintf("due for %s, and about to be handed to one of %s", brief(now.Sub(r.AvailableAt)), count(len(fitting), "worker", "workers"))
+		to := "worker " + free[0].ID
+		if len(free) > 1 {
+			to = fmt.Sprintf("one of %d workers", len(free))
+		}
+		e.Summary = fmt.Sprintf("due for %s, and about to be handed to %s", brief(now.Sub(r.AvailableAt)), to)
 	default:
 		e.Blocker = BlockedByNothing
 		e.addUntaken(r, free, now)
@@ -286,8 +301,8 @@ func fit(c *Circumstances) (fitting, free []*Worker) {
 	return fitting, free
 }
 
-// business says why a worker takes nothing more.
-func business(c *Circumstances, w *Worker) string {
+// whyBusy says why a worker takes nothing more.
+func whyBusy(c *Circumstances, w *Worker) string {
 	limit, limited := w.TypeLimits[c.Run.Type]
 	switch {
 	case w.Active >= w.MaxConcurrent:
@@ -341,103 +356,4 @@ func unmet(w *Worker, requirements map[string]string) (missing []string) {
 		}
 	}
 	return missing
-}
-
-func withRequirements(r *Run) string {
-	if len(r.Requirements) == 0 {
-		return ""
-	}
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(r.Requirements)) {
-		all = append(all, key+"="+r.Requirements[key])
-	}
-	return " with " + strings.Join(all, ", ")
-}
-
-func listed(names []string) string {
-	if len(names) > 5 {
-		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
-	}
-	return strings.Join(names, ", ")
-}
-
-func cmpPolicy(policies ...*RetryPolicy) RetryPolicy {
-	for _, p := range policies {
-		if p != nil {
-			return *p
-		}
-	}
-	return RetryPolicy{}
-}
-
-// of is " of 5" for a policy with an end.
-func of(p RetryPolicy) string {
-	switch {
-	case p.MaximumAttempts < 0:
-		return ""
-	case p.MaximumAttempts == 0:
-		return fmt.Sprintf(" of %d", DefaultAttempts)
-	}
-	return fmt.Sprintf(" of %d", p.MaximumAttempts)
-}
-
-func attempt(n int) string {
-	if n <= 1 {
-		return ""
-	}
-	return fmt.Sprintf(" (attempt %d)", n)
-}
-
-func because(f *Failure) string {
-	if f == nil || f.Message == "" {
-		return ""
-	}
-	return ": " + f.Message
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-func isAre(n int, word string) string {
-	if n == 1 {
-		return "1 " + word + " is"
-	}
-	return fmt.Sprintf("%d %ss are", n, word)
-}
-
-func running(n int) string { return isAre(n, "run") + " running" }
-
-// in is "in 38 s", or "now" when the moment has come.
-func in(at, now time.Time) string {
-	if at.IsZero() {
-		return "at an unknown time"
-	}
-	if !at.After(now) {
-		return "now"
-	}
-	return "in " + brief(at.Sub(now))
-}
-
-// brief is a length of time for people: its two largest units at most, never negative.
-func brief(d time.Duration) string {
-	d = max(d, 0)
-	units := []struct {
-		length time.Duration
-		name   string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
-	for i, u := range units {
-		if d < u.length {
-			continue
-		}
-		text := fmt.Sprintf("%d %s", d/u.length, u.name)
-		if rest := d % u.length; i < 3 && rest >= units[i+1].length {
-			text += fmt.Sprintf(" %d %s", rest/units[i+1].length, units[i+1].name)
-		}
-		return text
-	}
-	return "0 s"
 }

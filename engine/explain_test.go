@@ -18,7 +18,7 @@ func TestExplain(t *testing.T) {
 		return w
 	}
 	run := Run{ID: FirstID(now), Namespace: "default", Queue: "orders", Type: "order", Status: RunPending, CreatedAt: at(-time.Hour), AvailableAt: at(-90 * time.Second)}
-	declined := &Failure{Message: "card declined"}
+	declined, full := &Failure{Message: "card declined"}, &Failure{Code: FailureExhausted, Message: "no room"}
 
 	tests := []struct {
 		name    string
@@ -37,6 +37,18 @@ func TestExplain(t *testing.T) {
 		{"terminated, where no step failed", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt = RunTerminated, at(-time.Second)
 		}, "terminated 1 s ago", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
+		{"failed, full of bytes", func(c *Circumstances) {
+			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full, MaxRunBytes-MaxPayload+1
+		}, "failed 1 s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "would meet the same limit"},
+		{"failed, full of steps", func(c *Circumstances) {
+			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Steps = RunFailed, at(-time.Second), full, MaxSteps
+		}, "failed 1 s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "--restart` runs it again from the beginning"},
+		{"failed, full of steps, for another reason", func(c *Circumstances) {
+			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Steps = RunFailed, at(-time.Second), declined, MaxSteps
+		}, "failed 1 s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
+		{"failed on a size, with room left", func(c *Circumstances) {
+			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full, MaxRunBytes/2
+		}, "failed 1 s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
 		{"running", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.AvailableAt = RunRunning, "w1", time.Time{}
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, Attempt: 2, StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
@@ -47,8 +59,8 @@ func TestExplain(t *testing.T) {
 				RetryPolicy: &RetryPolicy{MaximumAttempts: 10}}}
 		}, "retries charge, attempt 7 of 10 in 38 s: card declined", BlockedByRetryDelay, at(-time.Second), at(38 * time.Second), ""},
 		{"run retry", func(c *Circumstances) {
-			c.Run.AvailableAt, c.Run.Failures, c.Run.RetryPolicy = at(time.Second), 1, &RetryPolicy{MaximumAttempts: -1}
-		}, "is tried again as a whole, attempt 2 in 1 s", BlockedByRetryDelay, time.Time{}, at(time.Second), ""},
+			c.Run.AvailableAt, c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = at(time.Second), 1, &RetryPolicy{MaximumAttempts: -1}, declined
+		}, "is tried again as a whole, attempt 2 in 1 s: card declined", BlockedByRetryDelay, time.Time{}, at(time.Second), ""},
 		{"lost workers", func(c *Circumstances) { c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3 },
 			"lost 3 workers in a row, is handed out again in 2 s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second), "after 10 in a row it fails"},
 		{"timer", func(c *Circumstances) {
@@ -77,7 +89,7 @@ func TestExplain(t *testing.T) {
 		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey, at(-90 * time.Second), time.Time{}, "2 runs are running"},
 		{"key with a slot", func(c *Circumstances) {
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.Run.AvailableAt = "customer-1", 2, 1, at(-time.Second)
-		}, "due for 1 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+		}, "due for 1 s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"start ahead", func(c *Circumstances) { c.Run.AvailableAt = at(time.Hour) },
 			"is to start in 1 h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
 		{"namespace disabled", func(c *Circumstances) { c.NamespaceEnabled = false },
@@ -96,7 +108,15 @@ func TestExplain(t *testing.T) {
 			c.Workers, c.RunningInQueue = []Worker{worker(func(w *Worker) { w.QueueLimit = 3 })}, 3
 		}, "due for 1 min 30 s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "3 of the 3 runs that its queue may have"},
 		{"free", func(c *Circumstances) { c.Run.AvailableAt = at(-time.Second) },
-			"due for 1 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+			"due for 1 s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+		{"free, beside a busy one", func(c *Circumstances) {
+			c.Run.AvailableAt = at(-time.Second)
+			c.Workers = []Worker{worker(func(w *Worker) { w.ID, w.Active = "w0", 2 }), worker(nil)}
+		}, "due for 1 s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+		{"two are free", func(c *Circumstances) {
+			c.Run.AvailableAt = at(-time.Second)
+			c.Workers = []Worker{worker(func(w *Worker) { w.ID, w.Active = "w0", 2 }), worker(nil), worker(func(w *Worker) { w.ID = "w2" })}
+		}, "due for 1 s, and about to be handed to one of 2 workers", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"the only worker is gone, and nobody knows yet", func(c *Circumstances) {
 			c.Workers = []Worker{worker(func(w *Worker) { w.LastHeartbeatAt = at(-12 * time.Second) })}
 		}, "due for 1 min 30 s, but not taken yet by 1 worker with a slot free, heard from 12 s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
@@ -109,7 +129,7 @@ func TestExplain(t *testing.T) {
 		{"deadline and grace", func(c *Circumstances) {
 			c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil, c.Run.CancelReason = at(time.Hour), at(-time.Second), at(time.Minute), "enough"
 			c.Run.AvailableAt = at(-time.Second)
-		}, "due for 1 s, and about to be handed to one of 1 worker", BlockedByNothing, at(-time.Second), time.Time{},
+		}, "due for 1 s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{},
 			"cancellation was asked for 1 s ago: enough; it is CANCELLED when its code returns, or in 1 min|its deadline ends it in 1 h"},
 	}
 	for _, test := range tests {
@@ -163,5 +183,23 @@ func TestBriefNamesTheTwoLargestUnits(t *testing.T) {
 		if got := brief(d); got != want {
 			t.Errorf("brief(%v) = %q, want %q", d, got, want)
 		}
+	}
+}
+
+func TestExplainSaysOfARetryOnceWhatItIs(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	retried := func(name string, in time.Duration) Step {
+		return Step{ID: NewID(now), Name: name, Status: StepPending, Failures: 1, RetryAt: now.Add(in), Error: &Failure{Message: name + " declined"}}
+	}
+	c := Circumstances{
+		Run:   Run{ID: FirstID(now), Status: RunPending, AvailableAt: now.Add(38 * time.Second)},
+		Steps: []Step{retried("refund", time.Minute), retried("charge", 38*time.Second)},
+	}
+	got := Explain(c, now)
+	if want := "retries charge, attempt 2 of 3 in 38 s: charge declined"; got.Summary != want {
+		t.Errorf("summary %q, want %q", got.Summary, want)
+	}
+	if want := []string{"step refund is tried again in 1 min: refund declined"}; !slices.Equal(got.Details, want) {
+		t.Errorf("details %q, want %q", got.Details, want)
 	}
 }

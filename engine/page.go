@@ -53,25 +53,3 @@ func Cut[V any](items []V, p *Page, info *PageInfo) []V {
 	}
 	return items
 }
-
-// RunFilter selects runs; every field that is set must hold, and within a list any.
-type RunFilter struct {
-	Namespace     string
-	Statuses      []RunStatus
-	Types         []string
-	Queues        []string
-	CreatedAfter  time.Time // exclusive
-	CreatedBefore time.Time // exclusive
-	Tags          map[string]string
-	ParentRunID   ID
-	ScheduleID    string
-	WorkerID      string
-	Search        string // prefix of the run id or of the external id
-}
-
-// WorkerFilter selects workers, likewise.
-type WorkerFilter struct {
-	Namespace string // empty: all
-	Queue     string
-	Status    WorkerStatus
-}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -33,11 +34,18 @@ func (p RetryPolicy) Allows(n int, f Failure) bool {
 	if f.NonRetryable || p.rules(f) {
 		return false
 	}
-	attempts := p.MaximumAttempts
-	if attempts == 0 {
-		attempts = DefaultAttempts
+	return p.attempts() < 0 || n < p.attempts()
+}
+
+// attempts is how often the code may run, the first time included; negative: without end.
+func (p RetryPolicy) attempts() int { return cmp.Or(p.MaximumAttempts, DefaultAttempts) }
+
+// firstPolicy is the first of these that is set, else the default.
+func firstPolicy(policies ...*RetryPolicy) RetryPolicy {
+	if p := cmp.Or(policies...); p != nil {
+		return *p
 	}
-	return attempts < 0 || n < attempts
+	return RetryPolicy{}
 }
 
 // rules says whether the policy itself names the failure as final.

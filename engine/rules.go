@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"time"
 )
@@ -24,14 +22,7 @@ type RunVerdict struct {
 // AfterStepFailed decides about a step whose code has now failed n times: its own policy counts, else the run's,
 // else the default. The delay runs from now, the commit of the failure.
 func AfterStepFailed(run, step *RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
-	policy := RetryPolicy{}
-	switch {
-	case step != nil:
-		policy = *step
-	case run != nil:
-		policy = *run
-	}
-	return decide(policy, n, f, now, roll)
+	return decide(firstPolicy(step, run), n, f, now, roll)
 }
 
 // AfterRunFailed decides about a run whose code has now let n errors escape. A run is tried again only when its
@@ -82,41 +73,6 @@ func AfterLeaseLost(losses int, progressed bool, now time.Time) LossVerdict {
 		v.AvailableAt = Micros(now.Add(time.Duration(delay * float64(time.Second))))
 	}
 	return v
-}
-
-// CrashedFailure ends a run that lost MaxLeaseLosses workers in a row.
-func CrashedFailure() Failure {
-	return Failure{Code: FailureCrashed, Type: "crashed", NonRetryable: true,
-		Message: fmt.Sprintf("%d workers in a row were lost while they held this run, without a step recorded in between", MaxLeaseLosses)}
-}
-
-// InterruptedFailure marks an attempt that its worker never finished.
-func InterruptedFailure() Failure {
-	return Failure{Code: FailureCrashed, Type: "interrupted", Message: "the worker lost the run before the step had a result"}
-}
-
-// StepTimedOutFailure marks an attempt whose start-to-close timeout passed; the retry policy applies to it.
-func StepTimedOutFailure() Failure {
-	return Failure{Code: FailureTimeout, Type: "timeout", Message: "Step execution timed out (start_to_close_timeout exceeded)"}
-}
-
-// RunEndedFailure closes what was still open in a run when the run ended.
-func RunEndedFailure() Failure {
-	return Failure{Code: FailureCancelled, Type: "run_ended", Message: "the run ended before the step had a result", NonRetryable: true}
-}
-
-// DeadlineFailure is the error of a run that its deadline ended.
-func DeadlineFailure(deadline time.Time) Failure {
-	return Failure{Code: FailureTimeout, Type: "deadline", Message: "the run's deadline passed at " + deadline.UTC().Format(time.RFC3339Nano), NonRetryable: true}
-}
-
-// EndedByFailure is the error of a run that a person ended; an empty reason gets a plain sentence.
-func EndedByFailure(status RunStatus, reason string) Failure {
-	word := "cancelled"
-	if status == RunTerminated {
-		word = "terminated"
-	}
-	return Failure{Code: FailureCancelled, Type: word, Message: cmp.Or(reason, "the run was "+word), NonRetryable: true}
 }
 
 // Parked is where a run stands that waits.
@@ -174,20 +130,4 @@ func satisfied(steps []Step) bool {
 		}
 	}
 	return false
-}
-
-// Micros is t as it is stored: UTC, whole microseconds.
-func Micros(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC().Truncate(time.Microsecond)
-}
-
-// MicrosUp is Micros rounded up: a bound within a microsecond stays above what was stored in that microsecond.
-func MicrosUp(t time.Time) time.Time {
-	if floor := Micros(t); floor.Before(t) {
-		return floor.Add(time.Microsecond)
-	}
-	return Micros(t)
 }

@@ -60,9 +60,9 @@ type Run struct {
 	Steps int64 // distinct steps begun so far
 	Bytes int64 // recorded payloads and failures, the input included
 
-	Input  Payload // left out of lists
-	Output Payload // left out of lists
-	Error  *Failure
+	Input  Payload  // left out of lists
+	Output Payload  // left out of lists
+	Error  *Failure // how it ended without a result; while it is open, why it is tried again as a whole
 
 	CreatedAt time.Time
 	// AvailableAt is when a PENDING or SLEEPING run next needs a worker. It is unset while a worker holds the run, after its end, and
@@ -116,7 +116,7 @@ type Run struct {
 
 // Tied says that the end of the run concerns others than its starter, so that ending it takes a look at them.
 func (r *Run) Tied() bool {
-	return r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.CancelRequestedAt.IsZero()
+	return r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
 }
 
 // ExpiresAt is when Kagzi ends the run by itself: at its deadline or at the end of the grace, whichever is first.
@@ -125,6 +125,21 @@ func (r *Run) ExpiresAt() time.Time {
 		return r.GraceUntil
 	}
 	return r.DeadlineAt
+}
+
+// RunFilter selects runs; every field that is set must hold, and within a list any.
+type RunFilter struct {
+	Namespace     string
+	Statuses      []RunStatus
+	Types         []string
+	Queues        []string
+	CreatedAfter  time.Time // exclusive
+	CreatedBefore time.Time // exclusive
+	Tags          map[string]string
+	ParentRunID   ID
+	ScheduleID    string
+	WorkerID      string
+	Search        string // prefix of the run id or of the external id
 }
 
 // Origin says who made a run. The external ids of runs that Kagzi made by itself never stand in the way of a user's, nor a

@@ -27,7 +27,7 @@ type Schedules interface {
 	//
 	// Of each tick, with a run of the schedule open: OverlapSkip counts it as skipped; OverlapBufferOne makes it Buffered, or
 	// counts it as skipped when one is. One that is Buffered with no run open, because the namespace was disabled when that ended, starts before
-	// p.Ticks, if there are any. Broken, when set, is kept and takes the schedule out of DueSchedules until it is
+	// p.Ticks, also if there are none. Broken, when set, is kept and takes the schedule out of DueSchedules until it is
 	// updated.
 	FireSchedule(ctx context.Context, p FireScheduleParams) (Fired, error)
 	// TriggerSchedule starts one run now, beside the ticks and whatever Overlap says. A known RequestID answers the same run

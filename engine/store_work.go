@@ -25,13 +25,13 @@ import (
 //   - The open CHILD step that started it becomes COMPLETED with its output, or FAILED with ChildFailure, and the parent is due
 //     if Park says so. A result that would take the parent past MaxRunBytes is the failure ChildTooLarge instead. A run that
 //     ContinuedAs another passes its parent on to that one instead.
-//   - Its open children end as ParentClose says, and theirs in turn; not when it ContinuedAs another, nor when it is tried
-//     again.
+//   - Its open children end as ParentClose says, and theirs in turn; not when it is tried again. When it ContinuedAs another, those that would
+//     have ended become that one's children, started by no step of it.
 //   - FAILED or TIMED_OUT, unless it IsHandler: HandlerOf is started for its OnFailureWorkflow (in OnFailureQueue, else its own
 //     queue), and for GlobalHandler in the queue of the first ONLINE worker by id that serves that type (the first of its
 //     queues), else in the namespace's FailureQueue, else not at all; nor is it when the run is of that type itself.
 //   - Its schedule counts it, and starts the tick that it has Buffered when no other run of the schedule is open; not while the schedule is
-//     paused (UpdateSchedule) or its namespace disabled (FireSchedule).
+//     paused (UpdateSchedule) or its namespace disabled: then a NextFireAt that is later becomes a second from now (FireSchedule).
 //
 // Whenever a run with a ConcurrencyKey loses its lease, or ends, or is paused, the run that is first in the line of its key in
 // each lane is no longer Gated: it is PENDING or SLEEPING as before, with AvailableAt = HeldAt, and its queue is rung.
@@ -102,10 +102,10 @@ type Work interface {
 	// An external id of its own that another open run holds is ErrExists. Repeated with a next run of another type, queue, external id
 	// or input it has other content.
 	CompleteRun(ctx context.Context, p CompleteRunParams) (Completed, error)
-	// FailRun asks AfterRunFailed what follows. Retry: the run is PENDING until RetryAt with Attempts and Failures one higher,
-	// the lease is over, and its steps that failed for good become PENDING with that RetryAt and no Failures, to be run again.
-	// Final: the run ends as FAILED with this error. When cancellation had been asked for, it ends as CANCELLED with
-	// EndedByFailure.
+	// FailRun asks AfterRunFailed what follows. Retry: the run is PENDING until RetryAt with Attempts and Failures one higher
+	// and this Error, which it has until it ends or fails again, the lease is over, and its steps that failed for good become PENDING
+	// with that RetryAt and no Failures, to be run again. Final: the run ends as FAILED with this error. When cancellation had been
+	// asked for, it ends as CANCELLED with EndedByFailure.
 	FailRun(ctx context.Context, p FailRunParams) (RunVerdict, error)
 	// Release hands the run back unfinished: due at once, or with Park as Park says of its steps. It counts as nothing: no
 	// attempt, no loss.

@@ -29,7 +29,8 @@ type Workers interface {
 	// OfflineWorker makes a worker OFFLINE, with the reason, and frees its runs. OfflineDeregistered and OfflineForced: due at
 	// once, no loss counted. OfflineLost: as AfterLeaseLost says, but a run whose own Timeouts.Heartbeat since the last
 	// heartbeat is not yet over keeps its lease (FreeLost comes for it), and nothing happens at all when the worker was heard
-	// from after HeardAt (the second look failed). It returns how many runs were freed. OFFLINE already is fine (0 freed);
+	// from after HeardAt (the second look failed). A last heartbeat after Now, because the clock was set back, becomes Now, so that its
+	// runs are not kept until then. It returns how many runs were freed. OFFLINE already is fine (0 freed);
 	// unknown is WorkerNotFound. With an AuditID, a worker that was not OFFLINE leaves the AuditEvent "ForceOfflineWorker" in the same
 	// transaction. The runs of one that holds very many are freed in several, the first of which takes it off: whatever the others do not come to,
 	// because of an error or the end of the process, FreeLost comes for, and a worker of that instance that comes back meanwhile keeps.
@@ -114,4 +115,14 @@ type OfflineWorkerParams struct {
 	By       Actor
 	AuditID  ID // zero when no person or key asks: no event
 	Now      time.Time
+}
+
+// Off is a worker that was not OFFLINE, as it stands from then on.
+func (p *OfflineWorkerParams) Off(known *Worker) Worker {
+	w := *known
+	w.Status, w.Reason, w.DeregisteredAt = WorkerOffline, p.Reason, p.Now
+	if w.LastHeartbeatAt.After(p.Now) {
+		w.LastHeartbeatAt = p.Now
+	}
+	return w
 }

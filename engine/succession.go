@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"time"
 )
@@ -96,35 +95,4 @@ func heir(run *Run, id ID, now time.Time) StartRun {
 		OnFailureWorkflow: run.OnFailureWorkflow, OnFailureQueue: run.OnFailureQueue,
 		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit, Traceparent: run.Traceparent,
 	}}
-}
-
-// ChildFailure is what a parent is told of a child that did not complete.
-func ChildFailure(child *Run) Failure {
-	f := Failure{Type: "child", Message: "the child run ended as " + child.Status.String(), NonRetryable: true}
-	if child.Error != nil {
-		f = *child.Error
-	}
-	if f.Code == FailureCrashed { // it is the child that has crashed: the parent's step was not interrupted
-		f.Code = FailureUnspecified
-	}
-	f.RetryAfterMS = 0
-	f.NonRetryable = true
-	f.Metadata = maps.Clone(f.Metadata)
-	if f.Metadata == nil {
-		f.Metadata = map[string]string{}
-	}
-	f.Metadata["child_run_id"], f.Metadata["child_status"] = child.ID.String(), child.Status.String()
-	return f
-}
-
-// ChildTooLarge is what a parent is told of a child whose output it has no room for.
-func ChildTooLarge(child *Run) Failure {
-	return Failure{Code: FailureExhausted, Type: "too_large", NonRetryable: true,
-		Message:  fmt.Sprintf("the output of child run %s would take this run past %d bytes", child.ID, MaxRunBytes),
-		Metadata: map[string]string{"child_run_id": child.ID.String(), "child_status": child.Status.String()}}
-}
-
-// OverriddenFailure closes an open attempt that a person put another result in the place of.
-func OverriddenFailure() Failure {
-	return Failure{Code: FailureCancelled, Type: "overridden", Message: "a person recorded another result for the step", NonRetryable: true}
 }

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"cmp"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -260,48 +258,4 @@ func (s *StartRun) checkNumbers() error {
 		return Invalid("deadline_at", "lies more than 10 years ahead")
 	}
 	return nil
-}
-
-// Clean makes a failure fit to be stored: text as valid UTF-8 without NUL, cut to MaxError with a mark, and no code
-// that only Kagzi itself may record.
-func (f Failure) Clean() Failure {
-	f.Type = cutText(f.Type, MaxName)
-	f.Message = cutText(f.Message, MaxError)
-	f.Stack = cutText(f.Stack, MaxError)
-	f.Subject = cutText(f.Subject, MaxName)
-	f.SubjectID = cutText(f.SubjectID, MaxName)
-	f.RetryAfterMS = min(max(f.RetryAfterMS, 0), MaxDelay.Milliseconds())
-	if f.Code == FailureCrashed {
-		f.Code = FailureUnspecified
-	}
-	f.Metadata = cutLabels(f.Metadata)
-	return f
-}
-
-// cutLabels keeps the first MaxLabels entries in the order of their keys, so that a repeated call is cut alike.
-func cutLabels(labels map[string]string) map[string]string {
-	if len(labels) == 0 {
-		return nil
-	}
-	keys := slices.Sorted(maps.Keys(labels))
-	cut := make(map[string]string, min(len(keys), MaxLabels))
-	for _, key := range keys[:min(len(keys), MaxLabels)] {
-		cut[cutText(key, MaxLabelKey)] = cutText(labels[key], MaxLabelValue)
-	}
-	return cut
-}
-
-// cutText makes text valid and at most limit bytes long, the mark included.
-func cutText(text string, limit int) string {
-	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-		text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	}
-	if len(text) <= limit {
-		return text
-	}
-	cut := limit - len(CutMark)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + CutMark
 }

@@ -82,3 +82,10 @@ type WorkerStats struct {
 	UptimeSeconds      int64   `json:"uptime_seconds,omitempty"`
 	AverageRunMS       float64 `json:"average_run_ms,omitempty"`
 }
+
+// WorkerFilter selects workers, every field that is set must hold.
+type WorkerFilter struct {
+	Namespace string // empty: all
+	Queue     string
+	Status    WorkerStatus
+}

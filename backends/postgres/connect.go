@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,12 @@ var commonSettings = []setting{
 	{"idle_in_transaction_session_timeout", "10s"},
 	{"jit", "off"},
 }
+
+// readCommitted is of every session: whoever has waited for a lock is to see what its last holder has written.
+var readCommitted = setting{"default_transaction_isolation", "read committed"}
+
+// sessionSettings are of every session that no pooler shares out. One may be idle for as long as nothing happens: the one that listens is then.
+var sessionSettings = []setting{readCommitted, {"idle_session_timeout", "0"}}
 
 // writeSettings hold a hot statement to its plan, whatever the statistics say at the moment: its tables swing between empty and
 // huge. Every statement of a write finds its rows by index, and which one does not turn on how deep the indexes of a small table happen to be,
@@ -65,6 +72,9 @@ func parseURL(url string) (*address, error) {
 		return nil, engine.Invalid("db", "is not a valid postgres:// address")
 	}
 	c := config.ConnConfig
+	if strings.Contains(c.Host, "@") { // what stands before it is the end of a password, and is to be in no log
+		return nil, engine.Invalid("db", "has more than one @ before its host: write one that is part of the password as %%40")
+	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "kagzi"
 	}
@@ -90,8 +100,9 @@ func newPool(ctx context.Context, base *address, settings []setting, size int32)
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
+// applySettings is for a session that no pooler shares out.
 func applySettings(ctx context.Context, conn *pgx.Conn, settings []setting) error {
-	_, err := conn.Exec(ctx, setSessionSQL, settingArgs(settings))
+	_, err := conn.Exec(ctx, setSessionSQL, settingArgs(slices.Concat(settings, sessionSettings)))
 	return err
 }
 
@@ -160,6 +171,9 @@ func (a *address) refusal(err error) error {
 		return fmt.Errorf("the database %s refuses the user %q or its password", describeDatabase(a), a.ConnConfig.User)
 	case state == "3D000":
 		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb %s", describeDatabase(a), a.ConnConfig.Database)
+	case state == codeBadValue, state == codeUndefined, state == codeFixed, state == codeForbidden:
+		e, _ := errors.AsType[*pgconn.PgError](err)
+		return fmt.Errorf("the database %s refuses the connection: %s", describeDatabase(a), e.Message) // which names a parameter of the address, or the database
 	}
 	return nil
 }
@@ -198,12 +212,17 @@ var serverSettingsSQL string
 // checkServer refuses a server that is too old or that acknowledges what it may lose.
 func checkServer(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
 	var version int
-	var fsync, syncCommit, fullPages string
-	if err := conn.QueryRow(ctx, serverSettingsSQL).Scan(&version, &fsync, &syncCommit, &fullPages); err != nil {
+	var fsync, syncCommit, fullPages, isolation string
+	if err := conn.QueryRow(ctx, serverSettingsSQL).Scan(&version, &fsync, &syncCommit, &fullPages, &isolation); err != nil {
 		return translate("read the server's settings", err)
 	}
 	if version < oldestVersion {
 		return fmt.Errorf("PostgreSQL 14 or later is needed, this is %d", version/10000)
+	}
+	if isolation != readCommitted.value {
+		return fmt.Errorf("the database has %s = %s, which cannot be changed through the pooler before it: set it to %s for the database's user"+
+			" (alter role … set %s = '%s'), or give the address of the database itself",
+			readCommitted.name, isolation, readCommitted.value, readCommitted.name, readCommitted.value)
 	}
 	var unsafe []string
 	for _, s := range []setting{{"fsync", fsync}, {"synchronous_commit", syncCommit}, {"full_page_writes", fullPages}} {

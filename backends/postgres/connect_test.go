@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -66,6 +68,85 @@ func TestWhyNoConnectionCameAbout(t *testing.T) {
 	} {
 		if got := config.unreached(err).Error(); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+	}
+}
+
+func TestAnAddressThatTheDatabaseWillNotHaveIsNamedAtOnce(t *testing.T) {
+	for name, value := range map[string]string{
+		"lock_timout": "1s", "search_path": "My Schema", "max_connections": "7", "default_transaction_isolation": "always",
+	} {
+		url := withParameter(t, pgtest.URL(t), name, value)
+		var log bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		handler := slog.NewTextHandler(writing(func(line []byte) { log.Write(line); cancel() }), nil) // one try is enough
+		_, err := Open(ctx, url, engine.OpenOptions{Log: slog.New(handler)})
+		if err == nil || !strings.Contains(err.Error(), `"`+name+`"`) || log.Len() > 0 {
+			t.Errorf("Open with %s = %s: %v, want a refusal that names it at once; log %q", name, value, err, log.String())
+		}
+		cancel()
+	}
+}
+
+func TestTransactionsReadWhatWasCommittedWhateverTheDatabaseBeginsThemWith(t *testing.T) {
+	url := withParameter(t, pgtest.URL(t), readCommitted.name, "serializable") // as a database or a role may have it
+	s := openAt(t, url)
+	config, err := parseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrating, err := config.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer migrating.Close(t.Context())
+	for who, q := range map[string]querier{"a write": s.pool, "a view": s.views, "a migration": migrating} {
+		var level string
+		if err := q.QueryRow(t.Context(), "show transaction_isolation").Scan(&level); err != nil || level != "read committed" {
+			t.Errorf("%s is %s (%v), want read committed", who, level, err)
+		}
+	}
+	_, err = Open(t.Context(), withParameter(t, url, poolModeName, "transaction"), engine.OpenOptions{})
+	if err == nil || !strings.Contains(err.Error(), "alter role … set default_transaction_isolation") {
+		t.Errorf("Open behind a pooler: %v, want a refusal that says what to do", err)
+	}
+}
+
+func TestASessionMayBeIdleWhateverTheDatabaseAllows(t *testing.T) {
+	s := openAt(t, withParameter(t, pgtest.URL(t), "idle_session_timeout", "60000"))
+	listening, err := s.bell.listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listening.Close(t.Context())
+	for who, session := range map[string]querier{"who writes": s.pool, "who reads": s.views, "who listens": listening} {
+		var limit string
+		if err := session.QueryRow(t.Context(), "show idle_session_timeout").Scan(&limit); err != nil || limit != "0" {
+			t.Errorf("%s has idle_session_timeout %s (%v), want none", who, limit, err)
+		}
+	}
+}
+
+func withParameter(t *testing.T, address, name, value string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
+	return u.String()
+}
+
+func TestAPasswordThatIsNotEscapedIsInNoError(t *testing.T) {
+	for _, sign := range []string{"@", "/", "#", "?", "%", ":", " "} {
+		config, err := parseURL("postgres://ada:se" + sign + "cret@db.internal/shop")
+		if err == nil {
+			err = config.unreached(errors.New("no answer"))
+		}
+		if strings.Contains(err.Error(), "cret") {
+			t.Errorf("with %q in the password: %v", sign, err)
 		}
 	}
 }

@@ -29,6 +29,10 @@ const (
 	codeIdleInTx      = "25P03"
 	codeTxTimeout     = "25P04" // transaction_timeout, from PostgreSQL 17 on
 	codeStalePlan     = "0A000" // a prepared statement outlived a migration
+	codeBadValue      = "22023" // of a parameter of the address, as a session begins
+	codeUndefined     = "42704" // likewise
+	codeFixed         = "55P02" // likewise
+	codeForbidden     = "42501" // likewise, or to connect at all
 	codeFenced        = "KZ001" // our own: a copy has the database, see copy.go
 )
 
@@ -101,6 +105,8 @@ func translateState(doing string, e *pgconn.PgError) error {
 		return busy()
 	case e.Code == codeCanceled, e.Code == codeIdleInTx, e.Code == codeTxTimeout:
 		return unavailable("the database took too long to answer")
+	case e.Code == codeForbidden: // whose message names what is in the schema, and no values
+		return fmt.Errorf("%s: the database's user may not do that (%s); have it own the database, or a schema that search_path names", doing, e.Message)
 	case strings.HasPrefix(e.Code, "57P"):
 		return unavailable("the database is shutting down or starting up")
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"):

@@ -259,9 +259,7 @@ var holdListenerSQL string
 
 // listen opens the connection that listens, and proves that notifications come through.
 func (b *bell) listen(ctx context.Context) (*pgx.Conn, error) {
-	config := b.config.ConnConfig.Copy()
-	config.OnNotification = nil
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := b.config.dial(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -61,16 +61,49 @@ func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
 	p := engine.Page{Limit: 50}
 	a := merge(merge(filterArgs(&engine.RunFilter{Namespace: "default", Queues: []string{"new"}}), idPlace(&p)), args{"near": nearRuns})
 	for name, statement := range map[string]string{"forward": near(listRunsSQL), "backward": backwards(near(listRunsSQL))} {
-		rows, err := conn.Query(t.Context(), "explain "+statement, a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "using runs_list") || strings.Contains(plan, "Seq Scan on runs") {
+		if plan := planNow(t, conn, statement, a); !strings.Contains(plan, "using runs_list") || strings.Contains(plan, "Seq Scan on runs") {
 			t.Errorf("%s: the plan does not walk the list\n%s", name, plan)
 		}
 	}
+}
+
+// A backlog that has just come is in no statistics, and whoever waits for its results asks for many runs at once.
+func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
+	url := pgtest.URL(t)
+	s := openAt(t, url)
+	starts := make([]engine.StartRun, engine.MaxBatch)
+	ids := make([]engine.ID, 40)
+	for range 5 {
+		for i := range starts {
+			starts[i] = newStart(s)
+		}
+		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range ids {
+		ids[i] = starts[i].ID
+	}
+	conn := adminConnection(t, url)
+	if err := applySettings(t.Context(), conn, viewSettings); err != nil {
+		t.Fatal(err)
+	}
+	plan := planNow(t, conn, getRunsSQL, args{"namespace": "default", "run_ids": idArray(ids)})
+	if !strings.Contains(plan, "runs_pkey") || strings.Contains(plan, "runs_list") || strings.Contains(plan, "Seq Scan") {
+		t.Errorf("the runs are not looked up by their ids alone\n%s", plan)
+	}
+}
+
+// planNow is the plan that is made for these arguments now.
+func planNow(t *testing.T, conn *pgx.Conn, statement string, a args) string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "explain "+statement, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
 }

@@ -78,7 +78,7 @@ func newestMigration() (int, error) {
 	return len(list), err
 }
 
-func tooNew(number, newest int) error {
+func newerSchema(number, newest int) error {
 	return &engine.Error{Kind: engine.KindPrecondition,
 		Message: fmt.Sprintf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
 }
@@ -94,7 +94,7 @@ func requireSchema(ctx context.Context, conn *pgx.Conn) error {
 	case err != nil:
 		return err
 	case number > newest:
-		return tooNew(number, newest)
+		return newerSchema(number, newest)
 	case number < newest:
 		return fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, newest)
 	}
@@ -129,7 +129,7 @@ func migrateOnce(ctx context.Context, tx pgx.Tx, list []migrations.Migration) (d
 	case err != nil:
 		return false, err
 	case number > len(list):
-		return false, tooNew(number, len(list))
+		return false, newerSchema(number, len(list))
 	case number == len(list):
 		return true, nil
 	}

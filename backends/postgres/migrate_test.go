@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
@@ -75,6 +78,23 @@ func TestASchemaThatIsNotThereIsSaidSo(t *testing.T) {
 	if err := Migrate(t.Context(), url); err == nil || !strings.Contains(err.Error(), "search_path") {
 		t.Fatalf("Migrate: %v, want a refusal that names search_path", err)
 	}
+}
+
+func TestASchemaMayHaveAnyName(t *testing.T) {
+	base := pgtest.URL(t)
+	admin, name := adminConnection(t, base), `Kagzi "1", `+engine.NewID(time.Now()).String()
+	quoted := pgx.Identifier{name}.Sanitize()
+	if _, err := admin.Exec(t.Context(), "create schema "+quoted); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec(context.Background(), "drop schema "+quoted+" cascade"); err != nil {
+			t.Error(err)
+		}
+	})
+	url := withParameter(t, base, "search_path", quoted)
+	start(t, openAt(t, url), 1)
+	expectSound(t, url)
 }
 
 func TestADatabaseThatMayLoseWritesIsRefused(t *testing.T) {

@@ -227,7 +227,7 @@ func hotStatements(t *testing.T) map[string]planned {
 		"complete_run":   {completeRunSQL, args{"run_ids": id, "tokens": id, "namespaces": []string{""}, "outputs": [][]byte{{1}}, "output_metas": []string{""}, "sizes": []int64{1}, "now": []int64{now}, "behind": id, "max_bytes": int64(1)}},
 		"get_whole_runs": {getWholeRunsSQL, runs},
 		"complete_new_step": {completeNewStepSQL, args{"run_ids": id, "tokens": id, "namespaces": []string{""}, "step_ids": id,
-			"names": []string{"pay"}, "outputs": [][]byte{{1}}, "output_metas": []string{""}, "sizes": []int64{1},
+			"names": []string{"pay"}, "outputs": [][]byte{{1}}, "output_metas": []string{""}, "places": []int64{1}, "sizes": []int64{1}, "lasts": []bool{true},
 			"started_at": []int64{now}, "now": []int64{now}, "max_steps": int64(1), "max_bytes": int64(1)}},
 		"insert_run": {insertRunSQL, oneStart()},
 		"history":    {historySQL, merge(run, args{"sequence": int64(0), "bytes": int64(1000)})},

@@ -56,10 +56,23 @@ func (a *address) setMode(mode poolMode) error {
 //go:embed sql/read_backend.sql
 var readBackendSQL string
 
-// dial makes one connection, and finds out about the mode if that is not known. A pooler answers the connection itself, with a number of its
+// dial makes one connection, with the settings that every session needs.
+func (a *address) dial(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := a.dialPlain(ctx)
+	if err != nil || a.pooled() {
+		return conn, err
+	}
+	if err := applySettings(ctx, conn, nil); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return conn, nil
+}
+
+// dialPlain makes one connection, and finds out about the mode if that is not known. A pooler answers the connection itself, with a number of its
 // own in the place of the process that serves it. One that keeps sessions whole looks the same, and is taken for one that does not: the
 // address can say better.
-func (a *address) dial(ctx context.Context) (*pgx.Conn, error) {
+func (a *address) dialPlain(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, a.ConnConfig.Copy())
 	if err != nil || a.mode != poolUnknown {
 		return conn, err

@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,31 +36,38 @@ var completeNewStepText string
 
 var completeNewStepSQL = hot(completeNewStepText)
 
-// queueSteps adds the group's results to the batch.
+// queueSteps adds the group's results to the batch, those of the newest runs first: in this order everybody changes leases.
 func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var runs, tokens, ids [][16]byte
 	var namespaces, names, metas []string
 	var outputs [][]byte
-	var sizes, started, nows []int64
+	var places, sizes, started, nows []int64
+	var lasts []bool
 	byStep := map[engine.ID]*call{}
-	for _, c := range group {
-		if c.step == nil {
-			continue
-		}
+	before := map[engine.ID]int{} // where the results are of each run's last so far
+	steps := slices.DeleteFunc(slices.Clone(group), func(c *call) bool { return c.step == nil })
+	slices.SortStableFunc(steps, func(a, b *call) int { return bytes.Compare(b.run[:], a.run[:]) })
+	for _, c := range steps {
 		p := c.step.p
 		byStep[p.ID] = c
 		c.step.step = newResult(p)
+		place, size := int64(1), int64(p.Output.Size())
+		if i, several := before[c.run]; several {
+			place, size, lasts[i] = places[i]+1, sizes[i]+size, false
+		}
+		before[c.run] = len(runs)
 		runs, tokens, ids = append(runs, p.Lease.RunID), append(tokens, p.Lease.Token), append(ids, p.ID)
 		namespaces, names = append(namespaces, p.Lease.Namespace), append(names, p.Step.Name)
 		outputs, metas = append(outputs, dataOrNull(p.Output.Data)), append(metas, mapText(p.Output.Metadata))
-		sizes, started, nows = append(sizes, int64(p.Output.Size())), append(started, micros(c.step.step.StartedAt)), append(nows, micros(p.Now))
+		places, sizes, lasts = append(places, place), append(sizes, size), append(lasts, true)
+		started, nows = append(started, micros(c.step.step.StartedAt)), append(nows, micros(p.Now))
 	}
 	if len(runs) == 0 {
 		return
 	}
 	batch.Queue(completeNewStepSQL.text, completeNewStepSQL.bind(args{
 		"run_ids": runs, "tokens": tokens, "namespaces": namespaces, "step_ids": ids, "names": names, "outputs": outputs,
-		"output_metas": metas, "sizes": sizes, "started_at": started, "now": nows,
+		"output_metas": metas, "places": places, "sizes": sizes, "lasts": lasts, "started_at": started, "now": nows,
 		"max_steps": int64(engine.MaxSteps), "max_bytes": int64(engine.MaxRunBytes),
 	})...).Query(func(rows pgx.Rows) error {
 		var id engine.ID

@@ -232,6 +232,13 @@ func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	return t.ids(openChildrenSQL, args{"run_id": [16]byte(parent)})
 }
 
+//go:embed sql/set_parent.sql
+var setParentSQL string
+
+func (t *tx) SetParent(run, parent engine.ID) error {
+	return t.queue(setParentSQL, args{"run_id": [16]byte(run), "parent_run_id": [16]byte(parent)})
+}
+
 //go:embed sql/list_expiring.sql
 var listExpiringSQL string
 

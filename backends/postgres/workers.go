@@ -225,7 +225,7 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 			return none, err
 		}
 		t.ringWorker(p.WorkerID)
-		return none, ledger.DrainAsked(t, w, &p)
+		return none, ledger.AuditDrain(t, w, &p)
 	})
 	return err
 }
@@ -273,11 +273,12 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
 	if err := t.queue(offlineWorkerSQL, args{"worker_id": p.WorkerID, "reason": int16(p.Reason), "now": micros(p.Now)}); err != nil {
 		return portion{}, err
 	}
-	if err := ledger.OfflineAsked(t, w, p); err != nil {
+	if err := ledger.AuditOffline(t, w, p); err != nil {
 		return portion{}, err
 	}
 	t.ringWorker(p.WorkerID)
-	return t.freeHeld(w, p)
+	off := p.Off(w)
+	return t.freeHeld(&off, p)
 }
 
 // freeHeld frees the first that the worker, which is locked, holds.

@@ -459,24 +459,18 @@ var lockLeasesText string
 
 var lockLeasesSQL = hot(lockLeasesText)
 
-// queueLocks locks what the group writes to, in statements of their own, so that those after them see it as it is then: first
-// the runs that end, then all leases. Everybody locks the newest runs first, so that a child comes before its parent.
+// queueLocks locks what the ends of runs write to, in statements of their own, so that those after them see it as it is then: first
+// the runs, then their leases. Everybody locks the newest runs first, so that a child comes before its parent.
 func queueLocks(batch *pgx.Batch, group []*call) {
-	var runs, leases [][16]byte
+	var runs [][16]byte
 	for _, c := range group {
-		switch {
-		case c.finish != nil:
-			runs = append(runs, c.finish.p.Lease.RunID)
-			leases = append(leases, c.finish.p.Lease.RunID)
-		case c.step != nil:
-			leases = append(leases, c.step.p.Lease.RunID)
+		if c.finish != nil {
+			runs = append(runs, c.run)
 		}
 	}
 	if len(runs) > 0 {
 		batch.Queue(lockRunsSQL.text, lockRunsSQL.bind(args{"run_ids": runs})...)
-	}
-	if len(leases) > 0 {
-		batch.Queue(lockLeasesSQL.text, lockLeasesSQL.bind(args{"run_ids": leases})...)
+		batch.Queue(lockLeasesSQL.text, lockLeasesSQL.bind(args{"run_ids": runs})...)
 	}
 }
 

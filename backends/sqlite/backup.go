@@ -50,7 +50,7 @@ func (s *Store) Backup(ctx context.Context, file string) (engine.Backup, error) 
 		}
 		return at, err
 	})
-	return b, explainBackup(err)
+	return b, translateBackup(err)
 }
 
 // Backup copies the database at path, which a server may have, into a file that is not there. Nothing is left beside the database.
@@ -66,7 +66,7 @@ func backupOf(ctx context.Context, path, file string) (engine.Backup, error) {
 	for range maxLooks {
 		b, moved, err := backupOnce(ctx, path, file)
 		if !moved {
-			return b, explainBackup(err)
+			return b, translateBackup(err)
 		}
 	}
 	return engine.Backup{}, errMoving
@@ -113,8 +113,8 @@ func existing(path string) (string, error) {
 	return absolute, err
 }
 
-// explainBackup keeps what went wrong: it is asked for by those who look after the database.
-func explainBackup(err error) error {
+// translateBackup keeps what went wrong: it is asked for by those who look after the database.
+func translateBackup(err error) error {
 	switch {
 	case err == nil, isRefusal(err):
 		return err
@@ -184,11 +184,7 @@ func breathe(ctx context.Context, took time.Duration) error {
 
 // roomFor refuses a copy that would leave others on its disk without room.
 func (c *conn) roomFor(ctx context.Context, part string) error {
-	var size int64
-	err := c.query(ctx, &databaseSizeSQL, func(r *row) error {
-		size = r.num()
-		return nil
-	})
+	size, err := c.size(ctx)
 	if err != nil {
 		return err
 	}

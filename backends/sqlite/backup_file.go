@@ -53,7 +53,7 @@ func ReceiveBackup(ctx context.Context, file string, fill func(io.Writer) error)
 		return inspect(ctx, part)
 	})
 	if errors.Is(err, fs.ErrExist) {
-		err = explainBackup(err)
+		err = translateBackup(err)
 	}
 	return b, err
 }
@@ -232,7 +232,7 @@ func VerifyBackup(ctx context.Context, file string) (b engine.Backup, findings [
 		return b, nil, err
 	}
 	defer c.close()
-	if list, err := newestSchema(); err != nil || b.Schema != list {
+	if newest, err := newestSchema(); err != nil || b.Schema != newest {
 		return b, nil, err // its rows are of a schema whose contradictions this program does not know
 	}
 	findings, err = check(ctx, c)

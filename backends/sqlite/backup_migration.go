@@ -20,17 +20,17 @@ const keptBeforeMigrations = 3
 // backupBefore copies a database that holds rows before its schema changes, and deletes the oldest of such copies. Without one nothing is
 // migrated.
 func backupBefore(ctx context.Context, c *conn, path string, pending []migrations.Migration) error {
-	held := false
-	if err := c.holdsRows(ctx, pending[0].Number-1, &held); err != nil || !held {
+	used, err := c.holdsRows(ctx, pending[0].Number-1)
+	if err != nil || !used {
 		return err
 	}
 	number, _, _ := strings.Cut(pending[0].Name, "_")
 	file := path + ".before-" + number + "-" + stamp(time.Now()) + ".db"
-	_, err := PlaceBackup(ctx, file, func(part string) (time.Time, error) {
+	_, err = PlaceBackup(ctx, file, func(part string) (time.Time, error) {
 		return engine.Micros(time.Now()), c.copyTo(ctx, part)
 	})
 	if err != nil {
-		return fmt.Errorf("the backup before migration %s, without which nothing is migrated: %w", pending[0].Name, explainBackup(err))
+		return fmt.Errorf("the backup before migration %s, without which nothing is migrated: %w", pending[0].Name, translateBackup(err))
 	}
 	return dropOldest(path)
 }

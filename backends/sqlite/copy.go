@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/migrations"
 )
 
 // End is a database file as one end of a copy (package move). Statements about its rows are made of what the catalog says.
@@ -75,7 +74,7 @@ func OpenReadEnd(ctx context.Context, path string) (*End, error) {
 
 // requireNewest refuses a schema that is not this program's.
 func requireNewest(ctx context.Context, c *conn) error {
-	list, err := migrations.List("sqlite")
+	newest, err := newestSchema()
 	if err != nil {
 		return err
 	}
@@ -83,10 +82,10 @@ func requireNewest(ctx context.Context, c *conn) error {
 	switch {
 	case err != nil:
 		return err
-	case number > len(list):
-		return newerSchema(number, len(list))
-	case number < len(list):
-		return fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
+	case number > newest:
+		return newerSchema(number, newest)
+	case number < newest:
+		return fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, newest)
 	}
 	return nil
 }
@@ -159,7 +158,7 @@ func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error)
 		return err
 	})
 	if err != nil {
-		return nil, explain("read the catalog", err)
+		return nil, translate("read the catalog", err)
 	}
 	for i := range tables {
 		t := &tables[i]
@@ -176,7 +175,7 @@ func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error)
 		}
 		return nil
 	})
-	return tables, explain("read the catalog", err)
+	return tables, translate("read the catalog", err)
 }
 
 // describeColumn takes the types that strict tables of ours have.
@@ -208,7 +207,7 @@ func (e *End) Count(ctx context.Context, table string) (n int64, err error) {
 		n = r.num()
 		return nil
 	})
-	return n, explain("count the rows of "+table, err)
+	return n, translate("count the rows of "+table, err)
 }
 
 // errEnough ends a reading that has all it can hold.
@@ -217,7 +216,7 @@ var errEnough = errors.New("enough")
 // Read is the next rows.
 func (e *End) Read(ctx context.Context, p engine.CopyRange) (rows [][]any, err error) {
 	if err := e.begin(ctx); err != nil {
-		return nil, explain("read", err)
+		return nil, translate("read", err)
 	}
 	statement := e.text(fmt.Sprint("read ", p.Table.Name, len(p.Table.Columns), p.After == nil), func() string { return composeRead(p) })
 	arguments := []arg{num("limit", p.Rows)}
@@ -243,7 +242,7 @@ func (e *End) Read(ctx context.Context, p engine.CopyRange) (rows [][]any, err e
 		return nil
 	}, arguments...)
 	if err != nil && !errors.Is(err, errEnough) {
-		return nil, explain("read", err)
+		return nil, translate("read", err)
 	}
 	if e.lock == nil && !e.reader.sight.still(e.path) {
 		return nil, fmt.Errorf("somebody changes the database %s while it is read", e.path)
@@ -274,7 +273,7 @@ func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""
 func (e *End) transact(ctx context.Context, verb string, do func(c *conn) error) error {
 	c := e.control
 	if _, err := c.exec(ctx, &beginSQL); err != nil {
-		return explain(verb, err)
+		return translate(verb, err)
 	}
 	err := do(c)
 	if err == nil {
@@ -282,7 +281,7 @@ func (e *End) transact(ctx context.Context, verb string, do func(c *conn) error)
 	}
 	if err != nil {
 		c.exec(context.WithoutCancel(ctx), &rollbackSQL) // fails when SQLite did it by itself
-		return explain(verb, err)
+		return translate(verb, err)
 	}
 	return nil
 }

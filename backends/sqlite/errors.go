@@ -88,8 +88,8 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// explain turns a driver's error into what callers may act on. Errors of the engine pass as they are.
-func explain(verb string, err error) error {
+// translate turns a driver's error into what callers may act on. Errors of the engine pass as they are.
+func translate(verb string, err error) error {
 	if err == nil || isRefusal(err) {
 		return err
 	}
@@ -108,8 +108,8 @@ func explain(verb string, err error) error {
 	return fmt.Errorf("%s: %w", verb, err)
 }
 
-// explainLook is explain for who only looks. A damaged file is no reason to end then: what is whole may still be looked at.
-func explainLook(verb string, err error) error {
+// translateLook is translate for who only looks. A damaged file is no reason to end then: what is whole may still be looked at.
+func translateLook(verb string, err error) error {
 	failure := fatal(err, false)
 	switch {
 	case isRefusal(err):
@@ -121,5 +121,5 @@ func explainLook(verb string, err error) error {
 	case failure != nil:
 		return errUnreadable
 	}
-	return explain(verb, err)
+	return translate(verb, err)
 }

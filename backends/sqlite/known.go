@@ -1,11 +1,11 @@
 package sqlite
 
 import (
-	"crypto/sha256"
 	_ "embed"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // known is what the writer remembers of the rows that nearly every call needs and that hardly ever change: the namespaces
@@ -85,10 +85,8 @@ func (t *tx) useNamespace(name string, now time.Time) error {
 	if _, known := t.known.namespaces[name]; known {
 		return nil
 	}
-	digest := sha256.Sum256([]byte("kagzi namespace " + name)) // an id that needs no luck
-	digest[6], digest[8] = digest[6]&0x0f|0x80, digest[8]&0x3f|0x80
 	now = engine.Micros(now)
-	return t.InsertNamespace(&engine.Namespace{Name: name, ID: engine.ID(digest[:16]), Enabled: true, CreatedAt: now, UpdatedAt: now})
+	return t.InsertNamespace(&engine.Namespace{Name: name, ID: ledger.NamespaceID(name), Enabled: true, CreatedAt: now, UpdatedAt: now})
 }
 
 // disabled says that the namespace is there and switched off.

@@ -28,6 +28,9 @@ const (
 
 // acquire fails within a second when another process has the database, and says which.
 func acquire(path string) (*lock, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open the database %s: %w", path, errNoFile)
+	}
 	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the database: %w", err)

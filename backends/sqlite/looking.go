@@ -11,7 +11,6 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/migrations"
 )
 
 // A store that was opened for looking only leaves no trace in the directory of the file, takes no lock that a server minds, and shows what a server
@@ -39,13 +38,15 @@ type sight struct {
 	way  way
 }
 
+var errNoFile = errors.New("it is no file")
+
 // sightOf looks at names and sizes only: to open and close the file would drop locks that a server in this process has on it.
 func sightOf(path string) (s sight, err error) {
 	if s.file, err = os.Stat(path); err != nil {
 		return s, err
 	}
 	if !s.file.Mode().IsRegular() {
-		return s, errors.New("it is no file")
+		return s, errNoFile
 	}
 	s.log, err = beside(path + "-wal")
 	if err != nil {
@@ -207,7 +208,7 @@ func (s *Store) requireSchema(ctx context.Context, c *conn) (err error) {
 	if s.version, err = soundVersion(ctx, c); err != nil {
 		return err
 	}
-	list, err := migrations.List("sqlite")
+	newest, err := newestSchema()
 	if err != nil {
 		return err
 	}
@@ -215,11 +216,11 @@ func (s *Store) requireSchema(ctx context.Context, c *conn) (err error) {
 	switch {
 	case err != nil:
 		return err
-	case s.schema > len(list):
-		return newerSchema(s.schema, len(list))
-	case s.schema < len(list):
+	case s.schema > newest:
+		return newerSchema(s.schema, newest)
+	case s.schema < newest:
 		return fmt.Errorf("the database has schema %d and this program needs schema %d: start `kagzi server` on it once, or run `kagzi db migrate`",
-			s.schema, len(list))
+			s.schema, newest)
 	}
 	return nil
 }

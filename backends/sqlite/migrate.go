@@ -34,6 +34,12 @@ func schemaNumber(ctx context.Context, c *conn) (int, error) {
 	return int(number), nil
 }
 
+// newestSchema is the number of the newest migration.
+func newestSchema() (int, error) {
+	list, err := migrations.List("sqlite")
+	return len(list), err
+}
+
 // migrate applies what is missing, in one transaction, and returns the schema's number. A file that holds rows is copied before.
 func migrate(ctx context.Context, c *conn, path string, o engine.OpenOptions) (int, error) {
 	list, err := migrations.List("sqlite")
@@ -106,11 +112,13 @@ func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 		return engine.SchemaStatus{}, err
 	}
 	status := engine.SchemaStatus{Newest: len(list)}
-	switch _, err := os.Stat(path); {
+	switch info, err := os.Stat(path); {
 	case os.IsNotExist(err):
 		status.Missing = true
 	case err != nil:
 		return engine.SchemaStatus{}, err
+	case !info.Mode().IsRegular():
+		return engine.SchemaStatus{}, fmt.Errorf("open the database %s: %w", path, errNoFile)
 	default:
 		if err := readStatus(ctx, path, &status); err != nil {
 			return engine.SchemaStatus{}, err

@@ -58,7 +58,7 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 	case <-s.closed:
 		return out, false, errClosed
 	case <-ctx.Done():
-		return out, false, explain(verb, ctx.Err())
+		return out, false, translate(verb, ctx.Err())
 	}
 	sound := false // a connection that failed is not used again
 	defer func() {
@@ -115,10 +115,10 @@ func snapshot[V any](ctx context.Context, c *conn, do func(session) (V, error)) 
 
 func (s *Store) failedRead(verb string, err error) error {
 	if s.looking() {
-		return explainLook(verb, err)
+		return translateLook(verb, err)
 	}
 	if failure := fatal(err, true); failure != nil {
 		s.die(failure)
 	}
-	return explain(verb, err)
+	return translate(verb, err)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/migrations"
 )
 
 // errHoldsRows refuses to replace a database that somebody has used.
@@ -80,12 +79,6 @@ func (r *restoring) verify(ctx context.Context) (err error) {
 		err = newerSchema(r.out.Backup.Schema, newest)
 	}
 	return err
-}
-
-// newestSchema is the number of the newest migration.
-func newestSchema() (int, error) {
-	list, err := migrations.List("sqlite")
-	return len(list), err
 }
 
 // restoring is one restore under way.

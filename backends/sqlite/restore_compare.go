@@ -73,7 +73,7 @@ func (r *restoring) compareRows(ctx context.Context) (used bool, err error) {
 		return false, err
 	}
 	defer backup.close()
-	err = old.holdsRows(ctx, schema, &used)
+	used, err = old.holdsRows(ctx, schema)
 	if err == nil {
 		err = r.runsBeyond(ctx, backup, old)
 	}
@@ -86,8 +86,8 @@ func (r *restoring) compareRows(ctx context.Context) (used bool, err error) {
 	return used, err
 }
 
-// holdsRows says whether somebody has used the database: for runs, schedules or keys.
-func (c *conn) holdsRows(ctx context.Context, schema int, used *bool) error {
+// holdsRows says whether somebody has used the database, which has that schema: for runs, workers, schedules or keys.
+func (c *conn) holdsRows(ctx context.Context, schema int) (used bool, err error) {
 	tables := []string{"runs", "workers"}
 	if schema >= 2 {
 		tables = append(tables, "schedules")
@@ -98,14 +98,14 @@ func (c *conn) holdsRows(ctx context.Context, schema int, used *bool) error {
 	for _, table := range tables {
 		statement := "select exists (select 1 from " + table + ")"
 		err := c.query(ctx, &statement, func(r *row) error {
-			*used = *used || r.flag()
+			used = used || r.flag()
 			return nil
 		})
 		if err != nil {
-			return err
+			return used, err
 		}
 	}
-	return nil
+	return used, nil
 }
 
 // runsBeyond goes through what is open in the backup.
@@ -150,7 +150,7 @@ func readBeyond(r *row) engine.RunBeyond {
 func (r *restoring) keysBack(ctx context.Context, backup, old *conn) error {
 	var revoked [][]byte
 	err := old.query(ctx, &restoreKeysSQL, func(line *row) error {
-		revoked = append(revoked, bytes.Clone(line.bytes()))
+		revoked = append(revoked, line.bytes())
 		return nil
 	}, flag("valid", false))
 	if err != nil {

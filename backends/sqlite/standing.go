@@ -19,7 +19,7 @@ func (e *End) Standing(ctx context.Context, name string) (value string, err erro
 		value = r.text()
 		return nil
 	}, text("name", name))
-	return value, explain("read how the database stands", err)
+	return value, translate("read how the database stands", err)
 }
 
 // fencedVerbs are the writes that the fence refuses.
@@ -88,7 +88,7 @@ func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	if e.reader != nil { // or it would keep the log from being folded
 		err, e.reader = e.reader.close(), nil
 		if err != nil {
-			return explain("take the fence off", err)
+			return translate("take the fence off", err)
 		}
 	}
 	err = e.transact(ctx, "take the fence off", func(c *conn) error {
@@ -106,7 +106,7 @@ func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	if err != nil {
 		return err
 	}
-	return explain("fold the log", e.control.query(ctx, &checkpointTruncateSQL, func(*row) error { return nil }))
+	return translate("fold the log", e.control.query(ctx, &checkpointTruncateSQL, func(*row) error { return nil }))
 }
 
 // endStanding takes a standing away, or turns it into that of a whole copy.

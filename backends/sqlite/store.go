@@ -15,9 +15,10 @@
 //   - Reading: views*.go, page.go, counts.go, circumstances.go, loads.go, all through read.go and rows.go.
 //   - The life of a file: migrate.go, prune.go, room.go, footing.go, check.go, backup*.go, restore*.go, copy.go, standing.go.
 //
-// Only here, between the store and SQLite's library: connections and statements (conn.go, handle.go, page_cache.go); the write-ahead log,
-// lengthened, gathered, synced and folded for speed (log_ahead.go, log_gather.go, sync_*.go, fold.go); checksums of pages and of the log
-// (checksum*.go, underlying.go); and looking at a file that another process serves (looking*.go).
+// Only here, between the store and SQLite's library: connections, their statements, and the values that go in and come out (conn.go,
+// statement.go, values.go, handle.go, page_cache.go); the write-ahead log, lengthened, gathered, synced and folded for speed (log_ahead.go,
+// log_gather.go, sync_*.go, fold.go); checksums of pages and of the log (checksum*.go, underlying.go); and looking at a file that another
+// process serves (looking*.go).
 package sqlite
 
 import (
@@ -172,8 +173,7 @@ func refusedToOpen(path string, err error) error {
 	return fmt.Errorf("open the database %s: %w", path, err)
 }
 
-// connectWriter opens the one connection that writes. The driver's own DSN takes the settings, because they must hold
-// from its first statement on.
+// connectWriter opens the one connection that writes. Its settings are part of the DSN, because they must hold from its first statement on.
 func connectWriter(path string, log *slog.Logger) (*conn, error) {
 	synchronous := "full"
 	if level := os.Getenv(unsafeSynchronous); level == "normal" {

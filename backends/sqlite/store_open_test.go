@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	lib "modernc.org/sqlite/lib"
@@ -142,15 +143,18 @@ func TestASecondServerIsRefusedWithinASecondAndToldWhoIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{path, link} {
-		begun := time.Now()
-		s, err := Open(t.Context(), name, engine.OpenOptions{})
-		if err == nil {
-			s.Close()
-			t.Fatalf("a second server opened %s", name)
-		}
-		if took := time.Since(begun); took >= time.Second {
-			t.Errorf("it took %s to refuse", took)
-		}
+		var err error
+		synctest.Test(t, func(t *testing.T) { // in a bubble time is what is waited for
+			begun := time.Now()
+			var s *Store
+			if s, err = Open(t.Context(), name, engine.OpenOptions{}); err == nil {
+				s.Close()
+				t.Fatalf("a second server opened %s", name)
+			}
+			if took := time.Since(begun); took >= time.Second {
+				t.Errorf("it took %s to refuse", took)
+			}
+		})
 		for _, want := range []string{fmt.Sprint("process ", other.Process.Pid), "started 20", "listening on [::1]:50051"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q does not tell %q", err, want)
@@ -259,6 +263,23 @@ func TestAFileThatIsNoDatabaseIsRefused(t *testing.T) {
 	_, err := Open(t.Context(), path, engine.OpenOptions{})
 	if failure, ok := errors.AsType[*FatalError](err); !ok || failure.ExitCode() != 71 {
 		t.Fatalf("error = %v, want it damaged, with exit code 71", err)
+	}
+}
+
+func TestADirectoryIsNoDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kagzi")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, opened := Open(t.Context(), path, engine.OpenOptions{})
+	_, asked := Status(t.Context(), path)
+	for what, err := range map[string]error{"Open": opened, "Status": asked} {
+		if !errors.Is(err, errNoFile) {
+			t.Errorf("%s: %v, want %v", what, err, errNoFile)
+		}
+	}
+	if beside := names(t, filepath.Dir(path)); len(beside) != 1 {
+		t.Errorf("there are %v, want the directory alone", beside)
 	}
 }
 

@@ -81,10 +81,10 @@ func (s *Store) seenIsDurable(ctx context.Context, verb string) error {
 	select {
 	case <-c.durable:
 	case <-ctx.Done():
-		return explain(verb, ctx.Err())
+		return translate(verb, ctx.Err())
 	}
 	if c.failure != nil {
-		return explain(verb, c.failure)
+		return translate(verb, c.failure)
 	}
 	return nil
 }

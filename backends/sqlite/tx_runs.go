@@ -141,6 +141,15 @@ func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	return t.listIDs(&openChildrenSQL, idArg("run_id", parent))
 }
 
+//go:embed sql/set_parent.sql
+var setParentSQL string
+
+func (t *tx) SetParent(run, parent engine.ID) error {
+	t.forget(run)
+	_, err := t.exec(&setParentSQL, idArg("run_id", run), idArg("parent_run_id", parent))
+	return err
+}
+
 //go:embed sql/first_gated.sql
 var firstGatedSQL string
 

@@ -27,7 +27,7 @@ func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (eng
 	case <-l.done:
 		return l.run, l.err
 	case <-ctx.Done():
-		return engine.Run{}, explain("GetRun", ctx.Err())
+		return engine.Run{}, translate("GetRun", ctx.Err())
 	}
 }
 

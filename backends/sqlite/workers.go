@@ -218,7 +218,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 			return none, err
 		}
 		t.ringWorker(p.WorkerID)
-		return none, ledger.DrainAsked(t, w, &p)
+		return none, ledger.AuditDrain(t, w, &p)
 	})
 	return err
 }
@@ -258,11 +258,12 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (freed int, err error)
 	if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
 		return 0, err
 	}
-	if err := ledger.OfflineAsked(t, w, p); err != nil {
+	if err := ledger.AuditOffline(t, w, p); err != nil {
 		return 0, err
 	}
 	t.ringWorker(p.WorkerID)
-	return t.freeHeld(w, p)
+	off := p.Off(w)
+	return t.freeHeld(&off, p)
 }
 
 // freeHeld frees the first that the worker holds.

@@ -65,7 +65,7 @@ func (c *call) carryOut(t *tx) {
 
 // fail answers that what was carried out cannot be made durable.
 func (c *call) fail(why error) {
-	c.err = explain(c.verb, why)
+	c.err = translate(c.verb, why)
 	c.turn.Settle(c.err)
 }
 
@@ -171,7 +171,7 @@ const maxAbandoned = 16 << 10
 func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {
-		return none, explain(c.verb, err)
+		return none, translate(c.verb, err)
 	}
 	c.turn, c.done = engine.TurnOf(ctx), make(chan struct{})
 	c.do = func(t *tx) (err error) {
@@ -193,7 +193,7 @@ func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, err
 			<-c.done
 			c.over()
 		}()
-		return none, explain(c.verb, ctx.Err())
+		return none, translate(c.verb, ctx.Err())
 	}
 	if c.err != nil {
 		return none, c.err
@@ -223,7 +223,7 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 		c.turn.Place()
 		return nil
 	case <-ctx.Done():
-		return explain(c.verb, ctx.Err())
+		return translate(c.verb, ctx.Err())
 	}
 }
 
@@ -353,7 +353,7 @@ func (w *writer) failed(err error) {
 	if failure := fatal(err, false); failure != nil {
 		w.store.die(failure)
 	} else {
-		why := "the last write failed: " + explain("commit", err).Error()
+		why := "the last write failed: " + translate("commit", err).Error()
 		w.store.trouble.Store(&why)
 	}
 	for _, c := range w.group {

@@ -257,6 +257,37 @@ var childCases = []testCase{
 		s.status(over, engine.RunCompleted)
 		equal(s, "leases of the children's worker", len(s.heldBy("nurse")), 2)
 	}},
+	{"children that are not to outlive a run that continues as new end with the run that goes on", func(s *stage) {
+		s.childWorker()
+		l := s.held()
+		stay := s.child(l, "stay", closing(engine.CloseAbandon))
+		cancelled, killed := s.child(l, "cancelled", closing(engine.CloseCancel)), s.child(l, "killed", closing(engine.CloseTerminate))
+		over := s.child(l, "over", closing(engine.CloseCancel))
+		s.claimChild(stay)
+		held := s.claimChild(cancelled)
+		s.claimChild(killed)
+		s.finish(s.claimChild(over), "done")
+		first := l.RunID
+		for range 2 {
+			next := s.newRun()
+			s.must(s.tryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.now}), "CompleteRun")
+			for _, child := range []engine.ID{cancelled, killed} {
+				s.status(child, engine.RunRunning)
+				equal(s, "parent", s.run(child).ParentRunID, next.ID)
+				equal(s, "step that started it", s.run(child).ParentStepID, engine.ID{})
+			}
+			s.complete(held, "work of "+next.ID.String(), "x") // its lease goes on
+			l = s.claim("w1").Lease
+		}
+		equal(s, "parent of one that is to stay", s.run(stay).ParentRunID, first)
+		equal(s, "parent of one that was over", s.run(over).ParentRunID, first)
+		s.finish(l, "done")
+		s.status(stay, engine.RunRunning)
+		s.status(cancelled, engine.RunCancelled)
+		s.status(killed, engine.RunTerminated)
+		s.status(over, engine.RunCompleted)
+		equal(s, "leases of the children's worker", len(s.heldBy("nurse")), 1)
+	}},
 	{"a parent that is tried again keeps its children", func(s *stage) {
 		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
 		child := s.child(l, "ship", closing(engine.CloseTerminate))

@@ -58,8 +58,10 @@ var finishCases = []testCase{
 		equal(s, "failures", run.Failures, 1)
 		equal(s, "worker", run.WorkerID, "")
 		s.sameTime("available at", run.AvailableAt, v.RetryAt)
+		s.failure("error", run.Error, boom("no"))
 		s.now = v.RetryAt
 		l = s.claim("w1").Lease
+		s.failure("error while it is tried again", s.status(l.RunID, engine.RunRunning).Error, boom("no"))
 		v = s.failRun(l, "no")
 		s.sameTime("second retry at", v.RetryAt, engine.AfterRunFailed(&policy, 2, boom("no"), s.now, 0.5).RetryAt)
 		s.now = v.RetryAt
@@ -67,6 +69,15 @@ var finishCases = []testCase{
 		equal(s, "third verdict", s.failRun(l, "no"), failedForGood)
 		run = s.status(l.RunID, engine.RunFailed)
 		equal(s, "attempts", run.Attempts, 3)
+	}},
+	{"a run that succeeds when it is tried again has no error", func(s *stage) {
+		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
+		s.now = s.failRun(l, "no").RetryAt
+		s.finish(s.claim("w1").Lease, "done")
+		run := s.status(l.RunID, engine.RunCompleted)
+		if run.Error != nil {
+			s.Fatalf("error = %v, want none", run.Error)
+		}
 	}},
 	{"a retried run keeps its results and runs its failed steps again with a new budget", func(s *stage) {
 		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2, Jitter: -1}))

@@ -76,6 +76,21 @@ var lostCases = []testCase{
 		}
 		s.complete(l, "pay", "paid")
 	}},
+	{"a worker that is lost after the clock was set back gives up what it held", func(s *stage) {
+		plain := s.held()
+		long := s.held(func(r *engine.StartRun) { r.Timeouts.Heartbeat = time.Minute })
+		s.now = s.now.Add(-time.Hour)
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), 1)
+		s.status(plain.RunID, engine.RunPending)
+		_, next, err := s.store.FreeLost(s.ctx, s.now)
+		s.must(err, "FreeLost")
+		s.sameTime("when the other is freed", next, s.now.Add(time.Minute))
+		s.now = next
+		freed, _, err := s.store.FreeLost(s.ctx, s.now)
+		s.must(err, "FreeLost")
+		equal(s, "freed by its own heartbeat timeout", freed, 1)
+		s.status(long.RunID, engine.RunPending)
+	}},
 	{"the delay grows from the second loss on, and the tenth in a row fails the run", func(s *stage) {
 		l := s.held()
 		for n := 1; n < engine.MaxLeaseLosses; n++ {

@@ -411,13 +411,42 @@ var scheduleCases = []testCase{
 		equal(s, "runs while it is disabled", len(s.firedRuns(plan.ID)), 1)
 		s.enable(true)
 		s.pass(time.Minute)
-		fired := s.fire(s.fireParams(plan.ID, 2))
+		p := s.fireParams(plan.ID, 2)
+		for i := range p.Ticks {
+			p.Ticks[i].At = plan.NextFireAt.Add(time.Duration(2+i) * time.Minute)
+		}
+		fired := s.fire(p)
 		equal(s, "runs", fired.Runs, 1)
 		equal(s, "skipped", fired.Skipped, int64(1))
 		runs := s.firedRuns(plan.ID)
 		equal(s, "runs when it is enabled", len(runs), 2)
 		s.sameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
 		s.sameTime("buffered", s.schedule(plan.ID).Buffered, plan.NextFireAt.Add(2*time.Minute))
+	}},
+	{"a tick that waits while its namespace is disabled starts when that is enabled, before there is another", func(s *stage) {
+		monthly := func(p *engine.Schedule) { p.CronExpr = "0 0 1 * *" }
+		plan := s.plan(overlapping(engine.OverlapBufferOne), monthly)
+		p := s.fireParams(plan.ID, 2)
+		p.Next = plan.NextFireAt.Add(30 * 24 * time.Hour)
+		s.fire(p)
+		s.worker("w1")
+		l := s.claim("w1").Lease
+		s.enable(false)
+		s.finish(l, "")
+		s.enable(true)
+		s.pass(time.Second)
+		due, _, err := s.store.DueSchedules(s.ctx, s.now, 10)
+		s.must(err, "DueSchedules")
+		if len(due) != 1 {
+			s.Fatalf("%d schedules are due, want the one whose tick waits, although its next is in 30 days", len(due))
+		}
+		fired := s.fire(engine.FireScheduleParams{ScheduleID: plan.ID, Revision: due[0].Revision, Expect: due[0].NextFireAt, Next: p.Next, Now: s.now})
+		equal(s, "runs", fired.Runs, 1)
+		runs := s.firedRuns(plan.ID)
+		equal(s, "runs in all", len(runs), 2)
+		s.sameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
+		s.sameTime("buffered", s.schedule(plan.ID).Buffered, time.Time{})
+		s.sameTime("next", s.schedule(plan.ID).NextFireAt, p.Next)
 	}},
 	{"a tick that waits and is dropped with the policy by which it does is counted", func(s *stage) {
 		plan := s.plan(overlapping(engine.OverlapBufferOne))

@@ -44,8 +44,13 @@ func (l *line) then(name string, write func(ctx context.Context) error) *line {
 }
 
 func (l *line) step(lease engine.Lease, name, output string) *line {
+	return l.stepAs(name, lease, name, output)
+}
+
+// stepAs is step with a name of its own for the answer, for a step that the line names more than once.
+func (l *line) stepAs(answer string, lease engine.Lease, name, output string) *line {
 	p := engine.CompleteStepParams{Lease: lease, Step: named(name), ID: l.s.id(), Output: text(output), Now: l.s.now}
-	return l.then(name, func(ctx context.Context) error {
+	return l.then(answer, func(ctx context.Context) error {
 		_, err := l.s.store.CompleteStep(ctx, p)
 		return err
 	})
@@ -185,12 +190,8 @@ var turnCases = []testCase{
 	}},
 	{"a step that a line names twice with other results breaks it there", func(s *stage) {
 		l := s.held()
-		p := engine.CompleteStepParams{Lease: l, Step: named("pack"), ID: s.id(), Output: text("packed twice"), Now: s.now}
-		errs := s.line().step(l, "pay", "paid").step(l, "pack", "packed").
-			then("again", func(ctx context.Context) error {
-				_, err := s.store.CompleteStep(ctx, p)
-				return err
-			}).step(l, "ship", "shipped").end(l, "all").done()
+		errs := s.line().step(l, "pay", "paid").step(l, "pack", "packed").stepAs("again", l, "pack", "packed twice").
+			step(l, "ship", "shipped").end(l, "all").done()
 		s.refused(errs["again"], engine.ErrConflict, "another result of a step")
 		s.behind(errs, "ship", "the end")
 		s.inSequence(l.RunID, "pay", "pack")
@@ -242,7 +243,7 @@ var turnCases = []testCase{
 		for n := range steps {
 			for i, task := range tasks {
 				if n == broken && breaks(i) {
-					lines[i].step(task.Lease, "step 0", "another result")
+					lines[i].stepAs("again", task.Lease, "step 0", "another result")
 					continue
 				}
 				lines[i].step(task.Lease, fmt.Sprintf("step %d", n), "done")
@@ -259,7 +260,7 @@ var turnCases = []testCase{
 			}
 			s.inSequence(task.Run.ID, names...)
 			if breaks(i) {
-				s.refused(errs["step 0"], engine.ErrConflict, "another result of a step")
+				s.refused(errs["again"], engine.ErrConflict, "another result of a step")
 				s.behind(errs, "step 6", "step 7", "the end")
 				s.status(task.Run.ID, engine.RunRunning)
 				continue

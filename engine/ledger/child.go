@@ -183,7 +183,8 @@ func (b *book) childSteps(run *Run, children []engine.ID) (ended []engine.Step, 
 }
 
 // groupOf is how the open steps become Awaited: which are to be changed, and to what. waiting is all steps of the run that are open or
-// Awaited; apart says that each of the open ones is to wake the run by itself. A step that wakes the run by itself already goes on to do so: to wake once too often is harmless, not to wake is not.
+// Awaited; apart says that each of the open ones is to wake the run by itself. One that does so already goes on to: a run that is woken once
+// too often looks and waits on, one that is not woken would wait for ever.
 func groupOf(waiting []engine.Step, open []engine.ID, apart bool) (steps []engine.ID, group int64) {
 	wanted := make(map[engine.ID]bool, len(open))
 	for _, id := range open {

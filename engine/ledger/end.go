@@ -67,9 +67,9 @@ func (b *book) tellParent(child *Run) error {
 }
 
 // started says that the step did start the run, or the one that the run continues. It has to be asked, because whoever starts a run may
-// name any step as the one that did.
+// name any step as the one that did. A continuation has a step only where this was asked of the run before it (parentStep).
 func started(step *engine.Step, run *Run) bool {
-	return step.ChildRunID == run.ID || !run.ContinuedFrom.IsZero() // a continuation keeps the step only if that was asked of the run before it (parentStep)
+	return step.ChildRunID == run.ID || !run.ContinuedFrom.IsZero()
 }
 
 // outputOf is the output of a run that has COMPLETED.

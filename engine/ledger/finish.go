@@ -33,6 +33,9 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 		if err := b.passSignals(run, &next); err != nil {
 			return engine.Completed{}, err
 		}
+		if err := b.passChildren(run, next.ID); err != nil {
+			return engine.Completed{}, err
+		}
 		run.ContinuedAs = next.ID
 		b.start(next)
 	}
@@ -74,6 +77,30 @@ func (b *book) passSignals(run *Run, next *engine.StartRun) error {
 	return nil
 }
 
+// passChildren has the children that are not to outlive the run be those of the run that goes on where this one ends. Nobody waits for
+// them any more: what they come to is no step's result.
+func (b *book) passChildren(run *Run, next engine.ID) error {
+	ids, err := b.tx.OpenChildren(run.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		child, err := b.find("", id)
+		if err != nil {
+			return err
+		}
+		if child == nil || child.Status.Ended() {
+			continue
+		}
+		child.ParentRunID, child.ParentStepID = next, engine.ID{}
+		if err := b.tx.SetParent(id, next); err != nil {
+			return err
+		}
+		b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: id})
+	}
+	return nil
+}
+
 // cancellation is the error of a run that ends after its code was told to stop; nil when it was not.
 func cancellation(run *Run) *engine.Failure {
 	if run.CancelRequestedAt.IsZero() {
@@ -103,8 +130,11 @@ func (b *book) completeRunAgain(run *Run, p *engine.CompleteRunParams) (engine.C
 // sameEnd says that the run has ended with that output, and goes on as the run that is asked for.
 func (b *book) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error) {
 	_, output, err := b.tx.Payloads(run.ID)
-	if err != nil || !output.Equal(p.Output) || run.ContinuedAs.IsZero() {
-		return err == nil && output.Equal(p.Output), err
+	if err != nil || !output.Equal(p.Output) {
+		return false, err
+	}
+	if run.ContinuedAs.IsZero() {
+		return true, nil
 	}
 	next := engine.Continuation(&run.Run, *p.ContinueAs, b.now)
 	return b.asked(run.ContinuedAs, &next.Run)
@@ -135,6 +165,7 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 	}
 	run.Attempts++
 	run.Failures++
+	run.Error, run.TiedTo = &p.Failure, true // tied, so that its end takes the error away
 	rec.RetryAt = v.RetryAt
 	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 		return engine.RunVerdict{}, err

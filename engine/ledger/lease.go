@@ -107,6 +107,20 @@ func (b *book) forgetAwaited(run *Run) error {
 	return b.told(steps...)
 }
 
+// told has ended steps no longer awaited, for the code that awaited them is being answered: no later park is to be cut short by them.
+func (b *book) told(steps ...engine.Step) error {
+	var awaited []engine.ID
+	for _, s := range steps {
+		if s.Awaited != 0 {
+			awaited = append(awaited, s.ID)
+		}
+	}
+	if len(awaited) == 0 {
+		return nil
+	}
+	return b.tx.SetAwaited(awaited, 0)
+}
+
 // lose ends the lease of a run whose worker was lost.
 func (b *book) lose(run *Run) error {
 	v := engine.AfterLeaseLost(run.LeaseLosses, run.Progressed, b.now)

@@ -99,6 +99,13 @@ func (m *memory) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	}), nil
 }
 
+func (m *memory) SetParent(id, parent engine.ID) error {
+	r := m.runs[id]
+	r.ParentRunID, r.ParentStepID = parent, engine.ID{}
+	m.runs[id] = r
+	return nil
+}
+
 func (m *memory) FirstGated(_, _, key string) ([]engine.ID, error) {
 	gated := m.ids(func(r Run) bool { return r.Gated && r.ConcurrencyKey == key })
 	return gated[:min(1, len(gated))], nil

@@ -87,10 +87,16 @@ func (b *book) ensureNamespace(name string) error {
 	return b.tx.InsertNamespace(&engine.Namespace{Name: name, ID: NamespaceID(name), Enabled: true, CreatedAt: b.now, UpdatedAt: b.now})
 }
 
+// disabled says that nothing is to start in the namespace.
+func (b *book) disabled(name string) (bool, error) {
+	known, err := b.tx.Namespace(name)
+	return known != nil && !known.Enabled, err
+}
+
 // enabled refuses what a disabled namespace does not allow.
 func (b *book) enabled(name string) error {
-	known, err := b.tx.Namespace(name)
-	if err == nil && known != nil && !known.Enabled {
+	disabled, err := b.disabled(name)
+	if err == nil && disabled {
 		err = engine.NamespaceDisabled(name)
 	}
 	return err

@@ -145,20 +145,6 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 	return engine.AwaitedSignal{Step: step}, b.close()
 }
 
-// told has ended steps no longer awaited, for the code that awaited them is being answered: no later park is to be cut short by them.
-func (b *book) told(steps ...engine.Step) error {
-	var awaited []engine.ID
-	for _, s := range steps {
-		if s.Awaited != 0 {
-			awaited = append(awaited, s.ID)
-		}
-	}
-	if len(awaited) == 0 {
-		return nil
-	}
-	return b.tx.SetAwaited(awaited, 0)
-}
-
 // waitForSignal has the step wait, and the run with it. One that waits already keeps its limit, and the token of the lease that began.
 func (b *book) waitForSignal(run *Run, prev, step *engine.Step, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	step.Awaited = 1

@@ -57,7 +57,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	return engine.Begun{Step: step, Execute: true}, b.close()
 }
 
-// CompleteStep looks at the step's latest attempt.
+// CompleteStep records the step's result, unless it has one.
 func CompleteStep(tx Tx, p engine.CompleteStepParams) (engine.Step, error) {
 	b := open(tx, p.Now)
 	run, current, err := b.held(p.Lease)

@@ -16,19 +16,16 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	if s == nil || !s.Enabled || s.Revision != p.Revision || !s.NextFireAt.Equal(engine.Micros(p.Expect)) {
 		return engine.Fired{Stale: true}, nil
 	}
-	namespace, err := tx.Namespace(s.Namespace)
-	if err != nil {
-		return engine.Fired{}, err
-	}
-	if namespace != nil && !namespace.Enabled {
-		return engine.Fired{Stale: true}, nil
+	disabled, err := b.disabled(s.Namespace)
+	if err != nil || disabled {
+		return engine.Fired{Stale: disabled}, err
 	}
 	fired := engine.Fired{Skipped: p.Skipped}
 	busy, err := b.busy(s, len(p.Ticks))
 	if err != nil {
 		return engine.Fired{}, err
 	}
-	if !busy && len(p.Ticks) > 0 { // the tick that was kept back while the namespace was disabled comes before these
+	if !busy { // the tick that was kept back while the namespace was disabled comes before these
 		if busy, err = b.fireBuffered(s); err != nil {
 			return engine.Fired{}, err
 		}
@@ -121,10 +118,31 @@ func (b *book) settleSchedule(run *Run) error {
 	}
 	counted := countEnd(s, run.Status)
 	fired, err := b.fireBuffered(s)
-	if err != nil || !counted && !fired {
+	if err != nil {
 		return err
 	}
+	hastened := false
+	if !fired && s.Enabled && !s.Buffered.IsZero() {
+		if hastened, err = b.hastenSchedule(s); err != nil {
+			return err
+		}
+	}
+	if !counted && !fired && !hastened {
+		return nil
+	}
 	return b.saveSchedule(s)
+}
+
+// hastenSchedule has a schedule of a disabled namespace looked at as soon as that is enabled, and not only at its next tick: from a second after now,
+// for the ticks from then on are those that come after now.
+func (b *book) hastenSchedule(s *engine.Schedule) (bool, error) {
+	soon := b.now.Add(time.Second)
+	namespace, err := b.tx.Namespace(s.Namespace)
+	if err != nil || namespace == nil || namespace.Enabled || !s.NextFireAt.IsZero() && !s.NextFireAt.After(soon) {
+		return false, err
+	}
+	s.NextFireAt = soon
+	return true, nil
 }
 
 // countEnd counts a run by how it has ended, and says whether that is counted.
@@ -146,8 +164,8 @@ func (b *book) fireBuffered(s *engine.Schedule) (bool, error) {
 	if s.Buffered.IsZero() || !s.Enabled {
 		return false, nil
 	}
-	namespace, err := b.tx.Namespace(s.Namespace)
-	if err != nil || namespace != nil && !namespace.Enabled {
+	disabled, err := b.disabled(s.Namespace)
+	if err != nil || disabled {
 		return false, err
 	}
 	open, err := b.tx.OpenOf(s.ID, engine.ID{})

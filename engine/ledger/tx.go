@@ -1,7 +1,3 @@
-// Package ledger holds the verbs of the store that look before they write, written once for both databases. A verb is a function over a Tx, the
-// rows of one transaction, and decides with the rules of package engine; what a backend adds is statements. The few verbs that are
-// asked thousands of times a second (starts, claims, a new step's result, an untied run's end, heartbeats) have statements of
-// their own in each backend, and come here only when those do not apply.
 package ledger
 
 import (
@@ -42,6 +38,8 @@ type Tx interface {
 	OpenRetry(run engine.ID) (engine.ID, error)
 	// OpenChildren is the open runs whose parent this is and whose ParentClose is more than CloseAbandon, by id.
 	OpenChildren(parent engine.ID) ([]engine.ID, error)
+	// SetParent makes the run the child of parent, with no ParentStepID.
+	SetParent(run, parent engine.ID) error
 	// FirstGated is of each lane the first in the line of a key, by HeldAt and then id. It takes one look into an index for each lane that
 	// has any. Claims that count leases of the key wait until the end of the transaction, or have come to their own end before, so that none
 	// gates a run for a lease that is over.
@@ -52,8 +50,8 @@ type Tx interface {
 	// next of the others is. Of a worker that was lost that is when the run's own heartbeat timeout since it was last heard from is over, else at once.
 	LeftBehind(now time.Time, limit int) ([]Left, time.Time, error)
 
-	// Attempt is the attempt with the ref's id or, when there is none, the latest of that name; nil when the run has not begun it.
-	// ByID alone is meant when the name is empty.
+	// Attempt is the attempt with the ref's id or, when there is none, the latest of the step with the ref's name, if it has one; nil when
+	// the run has begun neither.
 	Attempt(run engine.ID, ref engine.StepRef) (*engine.Step, error)
 	// AttemptOf is the newest attempt of the step whose Token is this one; nil when there is none.
 	AttemptOf(run engine.ID, name string, token engine.Token) (*engine.Step, error)

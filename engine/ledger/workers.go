@@ -6,17 +6,17 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// DrainAsked keeps who had the worker, as it was until then, drain. Without an AuditID it was the worker itself.
-func DrainAsked(tx Tx, w *engine.Worker, p *engine.DrainWorkerParams) error {
+// AuditDrain keeps who has just had a worker drain; w is the worker as it was before. Without an AuditID it was the worker itself.
+func AuditDrain(tx Tx, w *engine.Worker, p *engine.DrainWorkerParams) error {
 	if w.Status == engine.WorkerDraining {
 		return nil
 	}
-	return workerChanged(tx, w, "DrainWorker", p.By, p.AuditID, p.Now)
+	return auditWorker(tx, w, "DrainWorker", p.By, p.AuditID, p.Now)
 }
 
-// OfflineAsked keeps who took the worker off. Without an AuditID it left or was lost.
-func OfflineAsked(tx Tx, w *engine.Worker, p *engine.OfflineWorkerParams) error {
-	return workerChanged(tx, w, "ForceOfflineWorker", p.By, p.AuditID, p.Now)
+// AuditOffline keeps who took the worker off. Without an AuditID it left or was lost.
+func AuditOffline(tx Tx, w *engine.Worker, p *engine.OfflineWorkerParams) error {
+	return auditWorker(tx, w, "ForceOfflineWorker", p.By, p.AuditID, p.Now)
 }
 
 // FreeHeld frees these runs of the worker that p takes off, or has taken off, as the reason says, and returns how many.
@@ -32,7 +32,7 @@ func TakenOffBy(w *engine.Worker, p *engine.OfflineWorkerParams) bool {
 	return w != nil && w.Status == engine.WorkerOffline && w.Reason == p.Reason && w.DeregisteredAt.Equal(p.Now)
 }
 
-func workerChanged(tx Tx, w *engine.Worker, method string, by engine.Actor, id engine.ID, now time.Time) error {
+func auditWorker(tx Tx, w *engine.Worker, method string, by engine.Actor, id engine.ID, now time.Time) error {
 	if id.IsZero() {
 		return nil
 	}

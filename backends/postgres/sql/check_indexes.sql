@@ -2,4 +2,4 @@
 select c.relname
 from pg_index i
 join pg_class c on c.oid = i.indexrelid
-where c.relnamespace = current_schema()::regnamespace and not (i.indisvalid and i.indisready)
+where c.relnamespace = to_regnamespace(quote_ident(current_schema())) and not (i.indisvalid and i.indisready)

@@ -1,8 +1,8 @@
 -- The common end of runs, which are locked with their leases. No row for what needs a closer look: a stale token, a run whose end concerns
 -- others or with steps that are still open, an output that is too large, one that stands behind a result which this transaction has not recorded.
 --
--- Leases are looked up and deleted as in complete_new_step.sql. Steps are asked for by subqueries that are no exists, which are looks into an index
--- and never hash all that is open.
+-- Leases are looked up one by one, and deleted where they were found, however few there were when this was planned. Steps are asked for by
+-- subqueries that are no exists, which are looks into an index and never hash all that is open.
 with results as (
     select * from unnest(
         @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @now::bigint[], @behind::uuid[]

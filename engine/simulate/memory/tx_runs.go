@@ -143,6 +143,12 @@ func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	}), nil
 }
 
+func (t *tx) SetParent(id, parent engine.ID) error {
+	r := t.change(id)
+	r.ParentRunID, r.ParentStepID = parent, engine.ID{}
+	return nil
+}
+
 // lane is what runs have in common that stand in one line.
 func (r *Run) lane() string {
 	return fmt.Sprint(r.Namespace, "\x00", r.Queue, "\x00", r.Type, "\x00", r.Requirements, "\x00", r.Priority)

@@ -334,7 +334,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 		w := *known
 		w.Status = engine.WorkerDraining
 		t.keepWorker(w)
-		return none, ledger.DrainAsked(t, known, &p)
+		return none, ledger.AuditDrain(t, known, &p)
 	})
 	return err
 }
@@ -363,10 +363,9 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (int, error) {
 	case known.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && known.LastHeartbeatAt.After(p.HeardAt):
 		return 0, nil
 	}
-	w := *known
-	w.Status, w.Reason, w.DeregisteredAt = engine.WorkerOffline, p.Reason, p.Now
+	w := p.Off(known)
 	t.keepWorker(w)
-	if err := ledger.OfflineAsked(t, known, p); err != nil {
+	if err := ledger.AuditOffline(t, known, p); err != nil {
 		return 0, err
 	}
 	return t.freeHeld(&w, p)

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The small words of an Explanation.
+
+func withRequirements(r *Run) string {
+	if len(r.Requirements) == 0 {
+		return ""
+	}
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(r.Requirements)) {
+		all = append(all, key+"="+r.Requirements[key])
+	}
+	return " with " + strings.Join(all, ", ")
+}
+
+func listed(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// of is " of 5" for a policy with an end.
+func of(p RetryPolicy) string {
+	if p.attempts() < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of %d", p.attempts())
+}
+
+func attempt(n int) string {
+	if n <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (attempt %d)", n)
+}
+
+func because(f *Failure) string {
+	if f == nil || f.Message == "" {
+		return ""
+	}
+	return ": " + f.Message
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func running(n int) string { return count(n, "run is", "runs are") + " running" }
+
+// in is "in 38 s", or "now" when the moment has come.
+func in(at, now time.Time) string {
+	if at.IsZero() {
+		return "at an unknown time"
+	}
+	if !at.After(now) {
+		return "now"
+	}
+	return "in " + brief(at.Sub(now))
+}
+
+// brief is a length of time for people: its two largest units at most, never negative.
+func brief(d time.Duration) string {
+	d = max(d, 0)
+	units := []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
+	for i, u := range units {
+		if d < u.length {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", d/u.length, u.name)
+		if rest := d % u.length; i < 3 && rest >= units[i+1].length {
+			text += fmt.Sprintf(" %d %s", rest/units[i+1].length, units[i+1].name)
+		}
+		return text
+	}
+	return "0 s"
+}

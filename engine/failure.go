@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// FailureCode says what kind of failure was recorded. The numbers are those of ErrorCode on the wire.
+type FailureCode int32
+
+const (
+	FailureUnspecified FailureCode = 0
+	FailureTimeout     FailureCode = 8   // start_to_close or the run's own limit passed
+	FailureCancelled   FailureCode = 100 // the run was cancelled or terminated
+	FailureExhausted   FailureCode = 101 // a size or a count would pass its limit
+	FailureLeaseLost   FailureCode = 102 // only as code reports it
+	FailureCrashed     FailureCode = 103 // the worker was lost; only Kagzi itself records this one
+)
+
+// String is the code's name on the wire.
+func (c FailureCode) String() string {
+	names := [...]string{
+		"UNSPECIFIED", "NOT_FOUND", "INVALID_ARGUMENT", "PRECONDITION_FAILED", "CONFLICT", "UNAUTHORIZED", "UNAVAILABLE", "INTERNAL", "TIMEOUT",
+	}
+	switch {
+	case c >= 0 && int(c) < len(names):
+		return "ERROR_CODE_" + names[c]
+	case c == FailureCancelled:
+		return "ERROR_CODE_CANCELLED"
+	case c == FailureExhausted:
+		return "ERROR_CODE_RESOURCE_EXHAUSTED"
+	case c == FailureLeaseLost:
+		return "ERROR_CODE_LEASE_LOST"
+	case c == FailureCrashed:
+		return "ERROR_CODE_CRASHED"
+	}
+	return "ERROR_CODE_UNSPECIFIED"
+}
+
+// Failure is why a step or a run failed, as its code reported it.
+type Failure struct {
+	Code         FailureCode       `json:"code,omitempty"`
+	Type         string            `json:"type,omitempty"` // the application's own, matched against RetryPolicy.NonRetryable
+	Message      string            `json:"message,omitempty"`
+	Stack        string            `json:"stack,omitempty"`
+	NonRetryable bool              `json:"non_retryable,omitempty"`
+	RetryAfterMS int64             `json:"retry_after_ms,omitempty"` // the code's own wish for the delay; 0: the policy decides
+	Subject      string            `json:"subject,omitempty"`        // what it is about, in the code's own words
+	SubjectID    string            `json:"subject_id,omitempty"`
+	Metadata     map[string]string `json:"metadata,omitempty"`
+}
+
+// Equal says that both report the same failure.
+func (f Failure) Equal(g Failure) bool {
+	return f.Code == g.Code && f.Type == g.Type && f.Message == g.Message && f.Stack == g.Stack &&
+		f.NonRetryable == g.NonRetryable && f.RetryAfterMS == g.RetryAfterMS &&
+		f.Subject == g.Subject && f.SubjectID == g.SubjectID &&
+		Payload{Metadata: f.Metadata}.Equal(Payload{Metadata: g.Metadata})
+}
+
+// Size is what the failure counts against the run's limit, in bytes.
+func (f Failure) Size() int {
+	return len(f.Type) + len(f.Message) + len(f.Stack) + len(f.Subject) + len(f.SubjectID) + Payload{Metadata: f.Metadata}.Size()
+}
+
+// Clean makes a failure fit to be stored: text as valid UTF-8 without NUL, cut to MaxError with a mark, and no code
+// that only Kagzi itself may record.
+func (f Failure) Clean() Failure {
+	f.Type = cutText(f.Type, MaxName)
+	f.Message = cutText(f.Message, MaxError)
+	f.Stack = cutText(f.Stack, MaxError)
+	f.Subject = cutText(f.Subject, MaxName)
+	f.SubjectID = cutText(f.SubjectID, MaxName)
+	f.RetryAfterMS = min(max(f.RetryAfterMS, 0), MaxDelay.Milliseconds())
+	if f.Code == FailureCrashed {
+		f.Code = FailureUnspecified
+	}
+	f.Metadata = cutLabels(f.Metadata)
+	return f
+}
+
+// cutLabels keeps the first MaxLabels entries in the order of their keys, so that a repeated call is cut alike.
+func cutLabels(labels map[string]string) map[string]string {
+	if len(labels) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(labels))
+	cut := make(map[string]string, min(len(keys), MaxLabels))
+	for _, key := range keys[:min(len(keys), MaxLabels)] {
+		cut[cutText(key, MaxLabelKey)] = cutText(labels[key], MaxLabelValue)
+	}
+	return cut
+}
+
+// cutText makes text valid and at most limit bytes long, the mark included.
+func cutText(text string, limit int) string {
+	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
+		text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	}
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len(CutMark)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + CutMark
+}
+
+// The failures that Kagzi itself records.
+
+// CrashedFailure ends a run that lost MaxLeaseLosses workers in a row.
+func CrashedFailure() Failure {
+	return Failure{Code: FailureCrashed, Type: "crashed", NonRetryable: true,
+		Message: fmt.Sprintf("%d workers in a row were lost while they held this run, without a step recorded in between", MaxLeaseLosses)}
+}
+
+// InterruptedFailure marks an attempt that its worker never finished.
+func InterruptedFailure() Failure {
+	return Failure{Code: FailureCrashed, Type: "interrupted", Message: "the worker lost the run before the step had a result"}
+}
+
+// StepTimedOutFailure marks an attempt whose start-to-close timeout passed; the retry policy applies to it.
+func StepTimedOutFailure() Failure {
+	return Failure{Code: FailureTimeout, Type: "timeout", Message: "Step execution timed out (start_to_close_timeout exceeded)"}
+}
+
+// RunEndedFailure closes what was still open in a run when the run ended.
+func RunEndedFailure() Failure {
+	return Failure{Code: FailureCancelled, Type: "run_ended", Message: "the run ended before the step had a result", NonRetryable: true}
+}
+
+// DeadlineFailure is the error of a run that its deadline ended.
+func DeadlineFailure(deadline time.Time) Failure {
+	return Failure{Code: FailureTimeout, Type: "deadline", Message: "the run's deadline passed at " + deadline.UTC().Format(time.RFC3339Nano), NonRetryable: true}
+}
+
+// EndedByFailure is the error of a run that a person ended; an empty reason gets a plain sentence.
+func EndedByFailure(status RunStatus, reason string) Failure {
+	word := "cancelled"
+	if status == RunTerminated {
+		word = "terminated"
+	}
+	return Failure{Code: FailureCancelled, Type: word, Message: cmp.Or(reason, "the run was "+word), NonRetryable: true}
+}
+
+// ChildFailure is what a parent is told of a child that did not complete.
+func ChildFailure(child *Run) Failure {
+	f := Failure{Type: "child", Message: "the child run ended as " + child.Status.String(), NonRetryable: true}
+	if child.Error != nil {
+		f = *child.Error
+	}
+	if f.Code == FailureCrashed { // it is the child that has crashed: the parent's step was not interrupted
+		f.Code = FailureUnspecified
+	}
+	f.RetryAfterMS = 0
+	f.NonRetryable = true
+	f.Metadata = maps.Clone(f.Metadata)
+	if f.Metadata == nil {
+		f.Metadata = map[string]string{}
+	}
+	f.Metadata["child_run_id"], f.Metadata["child_status"] = child.ID.String(), child.Status.String()
+	return f
+}
+
+// ChildTooLarge is what a parent is told of a child whose output it has no room for.
+func ChildTooLarge(child *Run) Failure {
+	return Failure{Code: FailureExhausted, Type: "too_large", NonRetryable: true,
+		Message:  fmt.Sprintf("the output of child run %s would take this run past %d bytes", child.ID, MaxRunBytes),
+		Metadata: map[string]string{"child_run_id": child.ID.String(), "child_status": child.Status.String()}}
+}
+
+// OverriddenFailure closes an open attempt that a person put another result in the place of.
+func OverriddenFailure() Failure {
+	return Failure{Code: FailureCancelled, Type: "overridden", Message: "a person recorded another result for the step", NonRetryable: true}
+}
