@@ -42,8 +42,13 @@ func (c *Coordinator) checkClock() {
 	clear(c.sightings)
 	c.round = round{} // what was due by the clock before may not be by this one
 	c.dueNow(now)
-	// A clock that is wrong now may soon be right again, before it costs anybody's runs.
-	c.prune.due, c.deletion = now.Add(pruneEvery), deletion{}
+	// A clock that is wrong now may soon be right again, before it costs anybody's runs. One that jumps every half an hour, as that of a machine
+	// which sleeps, must not put deletion off for ever.
+	wait := pruneEvery
+	if mono.Sub(c.prune.ran) >= pruneEvery {
+		wait = firstPrune
+	}
+	c.prune.due, c.deletion = now.Add(wait), deletion{}
 	if c.options.Net > 0 {
 		c.net.due = now.Add(c.options.Net)
 	}

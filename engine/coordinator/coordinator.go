@@ -185,14 +185,19 @@ func (c *Coordinator) begin() {
 	if c.options.Net > 0 {
 		c.net.due = now.Add(c.options.Net)
 	}
-	c.prune.due = now.Add(firstPrune)
+	c.prune.due, c.prune.ran = now.Add(firstPrune), time.Now()
 }
 
 // dueNow has everything looked at that a ring may tell of.
 func (c *Coordinator) dueNow(now time.Time) {
-	for _, d := range []*duty{c.workers, c.lost, c.timeouts, c.expiry, c.schedules} {
+	for _, d := range c.rungFor() {
 		d.due = now
 	}
+}
+
+// rungFor is the duties that a ring may tell of.
+func (c *Coordinator) rungFor() []*duty {
+	return []*duty{c.workers, c.lost, c.timeouts, c.expiry, c.schedules}
 }
 
 func (c *Coordinator) lookAtEverything(_ context.Context, now time.Time) (time.Time, error) {
@@ -225,7 +230,7 @@ func (c *Coordinator) heed() {
 
 	now, mono := c.store.Now(), time.Now()
 	if rung.all {
-		for _, d := range []*duty{c.workers, c.lost, c.timeouts, c.expiry, c.schedules} {
+		for _, d := range c.rungFor() {
 			d.hasten(now, mono, c.options.Interval)
 		}
 		if c.prune.due.IsZero() {

@@ -427,6 +427,20 @@ func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
 	})
 }
 
+func TestOldRunsAreDeletedAlthoughTheClockJumpsEveryHalfAnHour(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		pass(2 * time.Minute)
+		f.set(func() { f.old = 1 })
+		for range 4 {
+			pass(30 * time.Minute)
+			f.set(func() { f.offset += time.Minute })
+		}
+		if n := f.oldRuns(); n != 0 {
+			t.Errorf("%d old runs are left after two hours of jumps, want none", n)
+		}
+	})
+}
+
 func TestABatchOfHeavyRunsThatWasCutShortIsNotTheLast(t *testing.T) {
 	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old, f.atOnce = 10, 3 })

@@ -92,7 +92,7 @@ func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Tim
 		c.round.noLaterThan(now.Add(time.Until(until)))
 		return nil
 	}
-	params, late := c.decide(s, now)
+	params, missed := c.decide(s, now)
 	if params == nil {
 		c.round.noLaterThan(now.Add(catchupGap))
 		return nil
@@ -102,9 +102,9 @@ func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Tim
 		return err
 	}
 	if err == nil && !fired.Stale {
-		c.options.Observer.ScheduleFired(s, fired, late, c.lateness(params, late))
+		c.options.Observer.ScheduleFired(s, fired, missed, c.lateness(params, missed))
 	}
-	c.logFired(s, params, fired, late, err)
+	c.logFired(s, params, fired, missed, err)
 	switch {
 	case err != nil:
 		c.unable[s.ID] = time.Now().Add(c.options.Interval)
@@ -118,9 +118,9 @@ func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Tim
 	return nil
 }
 
-// decide says what becomes of a schedule's ticks up to now; nil when the rate holds them back. late is how many of those that
-// fire were missed.
-func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireScheduleParams, late int) {
+// decide says what becomes of a schedule's ticks up to now; nil when the rate holds them back. missed is how many of those that
+// fire had been missed.
+func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireScheduleParams, missed int) {
 	p = &engine.FireScheduleParams{ScheduleID: s.ID, Revision: s.Revision, Expect: s.NextFireAt, Now: now}
 	ticks, err := cron.Parse(s.CronExpr, s.TimeZone)
 	if err != nil {
@@ -128,17 +128,17 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 		return p, 0
 	}
 	onTime := now.Add(-engine.OnTime)
-	missed, skipped := c.missed(s, ticks, onTime)
-	if late = len(missed); late > 0 {
-		late = c.catchup.take(time.Now(), min(late, firesAtOnce))
-		if late == 0 && skipped == 0 {
+	replay, skipped := c.missed(s, ticks, onTime)
+	if len(replay) > 0 {
+		missed = c.catchup.take(time.Now(), min(len(replay), firesAtOnce))
+		if missed == 0 && skipped == 0 {
 			return nil, 0
 		}
 	}
 	p.Skipped = skipped
-	fires := missed[:late]
-	if late < len(missed) {
-		p.Next = missed[late]
+	fires := replay[:missed]
+	if missed < len(replay) {
+		p.Next = replay[missed]
 	} else {
 		delete(c.backlogs, s.ID)
 		after := onTime
@@ -152,7 +152,7 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 	for _, at := range fires {
 		p.Ticks = append(p.Ticks, engine.Tick{At: at, RunID: engine.NewID(now)})
 	}
-	return p, late
+	return p, missed
 }
 
 // missed is the ticks up to onTime that are to be replayed, the next ones of them at least, and how many are not.
@@ -180,7 +180,7 @@ func (c *Coordinator) lateness(p *engine.FireScheduleParams, missed int) time.Du
 	return max(0, c.store.Now().Sub(p.Ticks[len(p.Ticks)-1].At))
 }
 
-func (c *Coordinator) logFired(s *engine.Schedule, p *engine.FireScheduleParams, fired engine.Fired, late int, err error) {
+func (c *Coordinator) logFired(s *engine.Schedule, p *engine.FireScheduleParams, fired engine.Fired, missed int, err error) {
 	log := c.log.With("schedule", s.ID.String(), "namespace", s.Namespace)
 	switch {
 	case err != nil:
@@ -188,8 +188,8 @@ func (c *Coordinator) logFired(s *engine.Schedule, p *engine.FireScheduleParams,
 	case fired.Stale:
 	case p.Broken != "":
 		log.Warn("schedule is broken and will not fire until it is updated", "reason", p.Broken)
-	case late > 0 || p.Skipped > 0:
-		log.Info("schedule caught up", "runs", fired.Runs, "missed", late, "skipped", fired.Skipped)
+	case missed > 0 || p.Skipped > 0:
+		log.Info("schedule caught up", "runs", fired.Runs, "missed", missed, "skipped", fired.Skipped)
 	case fired.Skipped > 0:
 		log.Debug("tick skipped, as the overlap policy says", "skipped", fired.Skipped)
 	}

@@ -225,3 +225,18 @@ func TestARunExpiresAtItsMoment(t *testing.T) {
 		}
 	})
 }
+
+func TestAScheduleThatIsLookedAtBetweenItsTicksFiresNoneThen(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		hour := f.Now().Truncate(time.Hour).Add(time.Hour)
+		id := f.plan("0 * * * *", 100, f.Now().Add(time.Second+time.Microsecond))
+		pass(time.Minute)
+		if n, fires := f.count("FireSchedule"), f.fires(id); n != 1 || len(fires) != 0 {
+			t.Fatalf("looked at %d times with %d ticks, want once with none", n, len(fires))
+		}
+		pass(hour.Sub(f.Now()) + time.Second)
+		if fires := f.fires(id); len(fires) != 1 || !fires[0].tick.Equal(hour) {
+			t.Errorf("fired %v, want the tick of %s alone", fires, hour)
+		}
+	})
+}

@@ -44,13 +44,7 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 		if !known || !s.heardAt.Equal(w.HeardAt) {
 			s = sighting{heardAt: w.HeardAt, since: mono}
 		}
-		// Both clocks count: a clock that was set back must not make a silent worker immortal. Silence counts only since somebody
-		// could listen: after an outage of the server its workers get a whole lease to come back.
-		heardAt := s.heardAt
-		if heardAt.Before(c.begun) {
-			heardAt = c.begun
-		}
-		silent := max(now.Sub(heardAt), mono.Sub(s.since))
+		silent := c.silence(s, now, mono)
 		switch {
 		case silent < lease:
 			plan(lease - silent)
@@ -81,6 +75,16 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 		c.probe.noLaterThan(now.Add(probeEvery))
 	}
 	return next, failed
+}
+
+// silence is for how long a worker was not heard from. Both clocks count: a clock that was set back must not make a silent worker immortal.
+// And it counts only since somebody could listen: after an outage of the server its workers get a whole lease to come back.
+func (c *Coordinator) silence(s sighting, now, mono time.Time) time.Duration {
+	heardAt := s.heardAt
+	if heardAt.Before(c.begun) {
+		heardAt = c.begun
+	}
+	return max(now.Sub(heardAt), mono.Sub(s.since))
 }
 
 func (c *Coordinator) takeOff(ctx context.Context, w engine.LiveWorker, now time.Time) error {

@@ -18,6 +18,8 @@ const (
 	lookEvery = 5 * time.Second
 	// retryAfter is the pause after a claim that failed.
 	retryAfter = time.Second
+	// standBack is how long the queue of a claim that failed comes after the others.
+	standBack = 5 * time.Second
 )
 
 // table is the seats that could take the same runs.
@@ -35,10 +37,6 @@ type table struct {
 	seats  []*Seat // who was served last stands last
 	queues []*queue
 	looked time.Time // when a heartbeat last made it look
-	again  time.Time // after a failed claim: not before
-
-	// doubtful are the grants of claims of which nobody knows whether they counted, by token with their worker.
-	doubtful map[engine.Token]string
 }
 
 // queue is what a table knows of one of its queues.
@@ -47,8 +45,12 @@ type queue struct {
 	dirty   bool      // something may be due there: rung, or the last claim found as much as it could take
 	claimed bool      // a claim from it is under way
 	limited bool      // the last claim was stopped by a limit: look when a slot is free
-	failed  bool      // the last claim failed: the others come first
+	again   time.Time // after a failed claim: not before
+	last    time.Time // until when the others come first, since the last claim failed
 	due     time.Time // when the next run will be due, as the last claim said; zero: none known
+
+	// doubtful are the grants of claims of which nobody knows whether they counted, by token with their worker.
+	doubtful map[engine.Token]string
 }
 
 func newTable(d *Dispatcher, key string, r Request) *table {
@@ -134,7 +136,7 @@ func (t *table) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			t.resolve(context.WithoutCancel(ctx)) // a last try
+			t.lastTry(context.WithoutCancel(ctx))
 			return
 		case <-t.bell:
 		case <-timer.C:
@@ -149,25 +151,23 @@ func (t *table) run(ctx context.Context) {
 }
 
 // untilDue is how long until somebody here who has credit can be given something, as far as is known.
-func (t *table) untilDue() (time.Duration, bool) {
+func (t *table) untilDue() (wait time.Duration, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.hungry() {
 		return 0, false
 	}
-	if wait := time.Until(t.again); wait > 0 {
-		return wait, true
-	}
-	var next time.Time
+	now, mono := t.dispatcher.store.Now(), time.Now()
 	for _, q := range t.queues {
-		if !q.due.IsZero() && (next.IsZero() || q.due.Before(next)) {
-			next = q.due
+		left := max(q.again.Sub(mono), 0) // of the pause
+		if !q.dirty {
+			left = max(q.due.Sub(now), left)
+		}
+		if waits := q.dirty && left > 0 || !q.dirty && !q.due.IsZero(); waits && (!found || left < wait) {
+			wait, found = left, true
 		}
 	}
-	if next.IsZero() {
-		return 0, false
-	}
-	return max(next.Sub(t.dispatcher.store.Now()), 0), true
+	return wait, found
 }
 
 // hungry needs t.mu.
@@ -182,13 +182,14 @@ func (t *table) hungry() bool {
 
 // serve claims from the queues, in order of preference, until nothing is due or nobody has credit.
 func (t *table) serve(ctx context.Context) {
-	if !t.resolve(ctx) {
-		return
-	}
 	for ctx.Err() == nil {
 		q := t.nextQueue()
 		if q == nil {
 			return
+		}
+		if !t.resolve(ctx, q) {
+			t.leaveDirty(q, retryAfter)
+			continue
 		}
 		seats, grants := t.take()
 		if len(grants) == 0 {
@@ -201,37 +202,29 @@ func (t *table) serve(ctx context.Context) {
 		t.settle(ctx, q, seats, grants, claimed)
 		if err != nil {
 			t.leaveDirty(q, retryAfter)
-			t.doubt(grants...)
+			t.doubt(q, grants...)
 			t.dispatcher.log.Warn("claim failed; trying again", "namespace", t.namespace, "queue", q.name, "error", err)
-			return
 		}
 	}
 }
 
 // doubt remembers the grants of a claim that failed: its answer may be all that was lost.
-func (t *table) doubt(grants ...engine.Grant) {
+func (t *table) doubt(q *queue, grants ...engine.Grant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.doubtful == nil {
-		t.doubtful = map[engine.Token]string{}
+	if q.doubtful == nil {
+		q.doubtful = map[engine.Token]string{}
 	}
 	for _, g := range grants {
-		t.doubtful[g.Token] = g.WorkerID
+		q.doubtful[g.Token] = g.WorkerID
 	}
 }
 
-// resolve hands back the runs that a claim in doubt took after all; nobody was given them. False: not now, the store does not answer.
-func (t *table) resolve(ctx context.Context) bool {
+// resolve hands back the runs that a claim in doubt took from the queue after all; nobody was given them. False: the store does not answer.
+func (t *table) resolve(ctx context.Context, q *queue) bool {
 	t.mu.Lock()
-	early := time.Now().Before(t.again)
-	doubtful := maps.Clone(t.doubtful)
+	doubtful := maps.Clone(q.doubtful)
 	t.mu.Unlock()
-	if len(doubtful) == 0 {
-		return true
-	}
-	if early {
-		return false
-	}
 	asked := map[string]bool{}
 	for _, worker := range doubtful {
 		if asked[worker] {
@@ -240,9 +233,6 @@ func (t *table) resolve(ctx context.Context) bool {
 		asked[worker] = true
 		held, err := t.dispatcher.store.HeldBy(ctx, worker)
 		if err != nil {
-			t.mu.Lock()
-			t.again = time.Now().Add(retryAfter)
-			t.mu.Unlock()
 			return false
 		}
 		for _, h := range held {
@@ -254,9 +244,21 @@ func (t *table) resolve(ctx context.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for token := range doubtful {
-		delete(t.doubtful, token)
+		delete(q.doubtful, token)
 	}
 	return true
+}
+
+// lastTry hands back what is in doubt before the table ends, but where a claim has just failed.
+func (t *table) lastTry(ctx context.Context) {
+	for _, q := range t.queues {
+		t.mu.Lock()
+		early := time.Now().Before(q.again)
+		t.mu.Unlock()
+		if !early {
+			t.resolve(ctx, q)
+		}
+	}
 }
 
 // leaveDirty notes that the queue is still to be looked at, but not before the pause is over.
@@ -265,27 +267,26 @@ func (t *table) leaveDirty(q *queue, pause time.Duration) {
 	defer t.mu.Unlock()
 	q.dirty, q.claimed = true, false
 	if pause > 0 {
-		q.failed, t.again = true, time.Now().Add(pause)
+		now := time.Now()
+		q.last, q.again = now.Add(standBack), now.Add(pause)
 	}
 }
 
-// nextQueue is the first queue where something may be due, no longer marked; nil when there is none or a claim has just failed. Queues whose last claim
-// failed come last, so that one which nothing can be claimed from keeps no other.
+// nextQueue is the first queue where something may be due, no longer marked; nil when there is none. One whose last claim failed has a pause, and comes
+// last for a while, so that one which nothing can be claimed from keeps no other, nor a backlog of another this one for good.
 func (t *table) nextQueue() *queue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Now().Before(t.again) {
-		return nil
-	}
-	now := t.dispatcher.store.Now()
+	now, mono := t.dispatcher.store.Now(), time.Now()
 	var next *queue
 	for _, q := range t.queues {
-		if (q.dirty || !q.due.IsZero() && !q.due.After(now)) && (next == nil || next.failed && !q.failed) {
+		due := q.dirty || !q.due.IsZero() && !q.due.After(now)
+		if due && !mono.Before(q.again) && (next == nil || mono.Before(next.last) && !mono.Before(q.last)) {
 			next = q
 		}
 	}
 	if next != nil {
-		next.dirty, next.claimed, next.limited, next.failed, next.due = false, true, false, false, time.Time{}
+		next.dirty, next.claimed, next.limited, next.due, next.last = false, true, false, time.Time{}, time.Time{}
 	}
 	return next
 }

@@ -11,6 +11,7 @@ import (
 // taker is one grant of a seat for a run that is being started.
 type taker struct {
 	table *table
+	queue *queue
 	seat  *Seat
 	grant engine.Grant
 	now   time.Time // as the store has it
@@ -33,7 +34,7 @@ func (d *Dispatcher) Take(start *engine.StartRun) engine.Taker {
 		if seat := t.seatFor(start, now); seat != nil {
 			d.asked += i + 1
 			return &taker{
-				table: t, seat: seat, grant: engine.Grant{WorkerID: seat.request.Worker.ID, Token: engine.NewToken()},
+				table: t, queue: t.queue(start.Queue), seat: seat, grant: engine.Grant{WorkerID: seat.request.Worker.ID, Token: engine.NewToken()},
 				now: now, began: time.Now(),
 			}
 		}
@@ -71,10 +72,15 @@ func (t *table) seatFor(start *engine.StartRun, now time.Time) *Seat {
 func (t *table) nextSeat(start *engine.StartRun, now time.Time) int {
 	ends := start.ExpiresAt()
 	if start.AvailableAt.After(now) || !ends.IsZero() && !ends.After(now) || t.limited || !slices.Contains(t.types, start.Type) ||
-		!engine.Meets(t.offers, start.Requirements) || time.Now().Before(t.again) || t.prefers(start.Queue, now) {
+		!engine.Meets(t.offers, start.Requirements) || time.Now().Before(t.queue(start.Queue).again) || t.prefers(start.Queue, now) {
 		return -1
 	}
 	return slices.IndexFunc(t.seats, func(s *Seat) bool { return s.credit > 0 })
+}
+
+// queue is one of those that the table serves.
+func (t *table) queue(name string) *queue {
+	return t.queues[slices.IndexFunc(t.queues, func(q *queue) bool { return q.name == name })]
 }
 
 // prefers says that something may be due in a queue that comes before this one. It needs t.mu.
@@ -118,9 +124,7 @@ func (k *taker) Return() {
 func (k *taker) Doubt(err error) {
 	t := k.table
 	t.dispatcher.observer.Claimed(time.Since(k.began), 0, err)
-	t.doubt(k.grant)
-	t.mu.Lock()
-	t.again = time.Now().Add(retryAfter)
-	t.mu.Unlock()
+	t.doubt(k.queue, k.grant)
+	t.leaveDirty(k.queue, retryAfter)
 	t.grant(k.seat, 1)
 }
