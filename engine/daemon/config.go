@@ -1,5 +1,3 @@
-// Package daemon is a server process: its settings, its start, its stop in reverse order, and the commands `kagzi server`, `kagzi db` and
-// `kagzi tls`.
 package daemon
 
 import (

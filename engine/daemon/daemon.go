@@ -136,9 +136,9 @@ type process struct {
 	door     *door
 }
 
-// start begins all parts.
+// start opens the doors, once nothing else can fail that would have to close them again, and begins all parts.
 func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
-	c, log := p.config.Load(), p.log
+	c := p.config.Load()
 	description, err := p.store.Describe(ctx)
 	if err != nil {
 		return Ready{}, err
@@ -149,29 +149,49 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	}
 	warnings := c.warnings(&at, hasKey)
 	for _, w := range warnings {
-		log.Warn(w)
+		p.log.Warn(w)
 	}
-	listener, err := listen(ctx, "--listen", at.listen.address)
-	if err != nil {
-		return Ready{}, err
-	}
-	p.opened.listen = listener.Addr().String()
-	p.door = &door{Listener: listener, open: make(chan struct{})}
-	web, err := p.listenHTTP(ctx, at.http.address, p.webEncrypted(&at))
-	if err != nil {
-		return Ready{}, errors.Join(err, listener.Close())
-	}
-	p.tellHolder(p.opened.listen)
-
-	options, err := p.serverOptions(ctx, &at, warnings)
-	if err != nil {
-		return Ready{}, err
-	}
-	dispatcher := dispatch.New(p.store, log)
 	copies, err := p.newBackups()
 	if err != nil {
 		return Ready{}, err
 	}
+	options, err := p.serverOptions(ctx, &at, warnings)
+	if err != nil {
+		return Ready{}, err
+	}
+	web, err := p.openDoors(ctx, &at)
+	if err != nil {
+		return Ready{}, err
+	}
+	p.startParts(options, copies, netFor(description), web)
+	return Ready{
+		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
+		Database: description, Version: c.Version,
+	}, nil
+}
+
+// openDoors listens for calls, and for who asks for metrics and health; web is nil where nobody is to.
+func (p *process) openDoors(ctx context.Context, at *addresses) (web net.Listener, err error) {
+	listener, err := listen(ctx, "--listen", at.listen.address)
+	if err != nil {
+		return nil, err
+	}
+	p.opened.listen = listener.Addr().String()
+	p.door = &door{Listener: listener, open: make(chan struct{})}
+	if web, err = p.listenHTTP(ctx, at.http.address, p.webEncrypted(at)); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	if web != nil {
+		p.opened.http = web.Addr().String()
+	}
+	p.tellHolder(p.opened.listen)
+	return web, nil
+}
+
+// startParts makes the parts of a server, has them know each other, and begins them.
+func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, web net.Listener) {
+	c := p.config.Load()
+	dispatcher := dispatch.New(p.store, p.log)
 	options.Backup = copies.send
 	var upkeep *coordinator.Coordinator // which the server tells of, and which tells the server
 	options.Facts = func() []server.Fact {
@@ -182,15 +202,14 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	upkeep = coordinator.New(p.store, coordinator.Options{
 		Interval: c.CoordinatorInterval, BatchSize: c.CoordinatorBatchSize, WorkerLease: c.WorkerLease,
 		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, AuditRetention: c.AuditRetention,
-		CatchupRate: c.CoordinatorCatchupRate, Net: netFor(description), Log: log, Observer: srv,
+		CatchupRate: c.CoordinatorCatchupRate, Net: safetyNet, Log: p.log, Observer: srv,
 	})
 	dispatcher.Observe(srv)
 	if clock, err := newClock(); err == nil && clock != nil {
 		dispatcher.KeepTime(clock)
 	}
 	if web != nil {
-		p.opened.http = web.Addr().String()
-		p.parts.start("metrics and health", func(ctx context.Context) error { return serveHTTP(ctx, web, srv, c.Version, log) })
+		p.parts.start("metrics and health", func(ctx context.Context) error { return serveHTTP(ctx, web, srv, c.Version, p.log) })
 	}
 	p.parts.start("dispatcher", dispatcher.Run)
 	p.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, p.door) })
@@ -203,10 +222,6 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 			upkeep.Ring(r)
 		})
 	})
-	return Ready{
-		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
-		Database: description, Version: c.Version,
-	}, nil
 }
 
 // serverOptions is how the settings want the server, which may take a part of its own: the tracer.

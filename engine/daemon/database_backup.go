@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/cron"
 )
 
 // Remote is how `kagzi db backup` reaches a running server; main fills it.
@@ -198,172 +196,4 @@ func backupText(b *engine.Backup) string {
 func asJSON(cmd *cobra.Command) bool {
 	f := cmd.Flags().Lookup("output")
 	return f != nil && f.Value.String() != "table"
-}
-
-func newRestore(b Backends) *cobra.Command {
-	p := engine.RestoreParams{}
-	cmd := &cobra.Command{
-		Use:   "restore FILE",
-		Short: "Put a backup in the place of a database that no server has",
-		Long: `Put a backup in the place of a database. No server may run on it. A database with rows is replaced with --force only; its file is kept under
-another name. The backup is checked before, and what comes of it after.
-
-What must not happen twice does not: every lease is over, so that what workers still hold counts no more and their runs are handed out again;
-workers are offline until they register anew; and ticks of schedules since the backup are counted as skipped, because they have probably
-fired, unless --refire. Steps that were recorded after the backup run again: the command names the runs that had gone on since.
-
-Exit code: 0 when it is restored, 5 when there is no such file, 6 when another process has the database or it holds rows and --force is not
-given, 7 when no database answers, else 1.`,
-		Example: `  kagzi db restore --dry-run /var/backups/kagzi-monday.db
-  kagzi db restore --force /var/backups/kagzi-monday.db
-  kagzi db restore --db postgres://kagzi@localhost/kagzi kagzi-monday.db`,
-		Args: cobra.ExactArgs(1),
-	}
-	register(cmd.Flags(), databaseSettings)
-	cmd.Flags().BoolVar(&p.Force, "force", false, "replace a database with rows, and take a backup that contradicts itself")
-	cmd.Flags().BoolVar(&p.Refire, "refire", false, "fire the ticks of schedules since the backup, as missed ones")
-	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "say what would be done and lost, and change nothing")
-	document := documentFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		asked, err := document()
-		if err != nil {
-			return err
-		}
-		c, err := readDatabase(cmd)
-		if err != nil {
-			return err
-		}
-		p.File, p.Next, p.Now = args[0], nextTick, engine.Micros(time.Now())
-		if _, err := os.Stat(p.File); err != nil { // before a directory is made for what will not come
-			return ifMissing(p.File, err)
-		}
-		database := c.privateDatabase
-		if p.DryRun {
-			database = func() (string, error) {
-				url, _, err := c.database()
-				return url, err
-			}
-		}
-		if p.URL, err = database(); err != nil {
-			return err
-		}
-		return restore(cmd.Context(), b, p, printer{cmd.OutOrStdout(), asked})
-	}
-	return cmd
-}
-
-// nextTick is the first tick of a schedule after now, and how many have come due before.
-func nextTick(s *engine.Schedule, now time.Time) (next time.Time, skipped int64, err error) {
-	ticks, err := cron.Parse(s.CronExpr, s.TimeZone)
-	if err != nil {
-		return time.Time{}, 0, err
-	}
-	_, skipped = ticks.Missed(s.NextFireAt.Add(-time.Second), now, 0)
-	next, _ = ticks.Next(now)
-	return next, skipped, nil
-}
-
-func restore(ctx context.Context, b Backends, p engine.RestoreParams, to printer) error {
-	done, err := b.Restore(ctx, p)
-	if err != nil && len(done.Findings) == 0 {
-		return ifMissing(p.File, err)
-	}
-	return errors.Join(to.print(restorationText(&done, &p, err == nil), restorationDocument(&done, &p, err == nil)), err)
-}
-
-type runDocument struct {
-	RunID       string `json:"run_id"`
-	Namespace   string `json:"namespace"`
-	Type        string `json:"workflow_type"`
-	Status      string `json:"status"` // in the replaced database; DELETED: it was not there any more
-	Steps       int64  `json:"steps"`  // likewise
-	BackupSteps *int64 `json:"backup_steps,omitempty"`
-}
-
-func runDocuments(runs []engine.RunBeyond, both bool) []runDocument {
-	list := make([]runDocument, len(runs))
-	for i, r := range runs {
-		list[i] = runDocument{RunID: r.ID.String(), Namespace: r.Namespace, Type: r.Type, Status: statusOf(&r), Steps: r.Steps}
-		if both {
-			list[i].BackupSteps = &runs[i].Had
-		}
-	}
-	return list
-}
-
-func statusOf(r *engine.RunBeyond) string {
-	if r.Gone {
-		return "DELETED"
-	}
-	return r.Status.String()
-}
-
-// restorationDocument is what became of a restore, as JSON.
-func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok bool) any {
-	return struct {
-		Restored  bool           `json:"restored"`
-		Database  string         `json:"database"`
-		Kept      string         `json:"kept,omitempty"`
-		Backup    backupDocument `json:"backup"`
-		Leases    int            `json:"leases_ended"`
-		Workers   int            `json:"workers_taken_offline"`
-		Ticks     int64          `json:"ticks_skipped"`
-		Beyond    []runDocument  `json:"runs_beyond"`
-		Only      []runDocument  `json:"runs_lost"`
-		KeysBack  []string       `json:"keys_valid_again"`
-		Unknown   string         `json:"not_compared,omitempty"`
-		Findings  []string       `json:"findings"`
-		Schedules int            `json:"schedules_moved_on"`
-	}{
-		ok && !p.DryRun, done.Database, done.Kept, documentOf(&done.Backup), done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks,
-		runDocuments(done.Progress.Beyond, true), runDocuments(done.Progress.Only, false),
-		append([]string{}, done.Progress.KeysBack...), done.Progress.Unknown, findingLines(done.Findings), done.Changed.Schedules,
-	}
-}
-
-// linesShown is how many runs of a kind the text names; JSON has them all.
-const linesShown = 100
-
-func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool) string {
-	var t strings.Builder
-	t.WriteString(backupText(&done.Backup))
-	for _, f := range done.Findings {
-		fmt.Fprintf(&t, "%s: %s\n", plain(f.Subject), plain(f.Text))
-	}
-	if !ok {
-		return t.String()
-	}
-	what := "restored"
-	if p.DryRun {
-		what = "would restore"
-	}
-	fmt.Fprintf(&t, "\n%s %s\n", what, plain(done.Database))
-	if done.Kept != "" {
-		fmt.Fprintf(&t, "the database that was there is kept as %s\n", plain(done.Kept))
-	}
-	fmt.Fprintf(&t, "leases ended: %d; workers taken offline: %d; ticks of schedules skipped: %d\n", done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks)
-	progress := &done.Progress
-	if progress.Unknown != "" {
-		fmt.Fprintf(&t, "what was there before could not be compared: %s\n", plain(progress.Unknown))
-	}
-	fmt.Fprintf(&t, "open runs that had gone on since the backup: %d\n", len(progress.Beyond))
-	for _, r := range progress.Beyond[:min(len(progress.Beyond), linesShown)] {
-		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps, has %d\n", r.ID, plain(r.Namespace), plain(r.Type), statusOf(&r), r.Steps, r.Had)
-	}
-	more(&t, len(progress.Beyond))
-	fmt.Fprintf(&t, "runs that the backup does not hold: %d\n", len(progress.Only))
-	for _, r := range progress.Only[:min(len(progress.Only), linesShown)] {
-		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps\n", r.ID, plain(r.Namespace), plain(r.Type), statusOf(&r), r.Steps)
-	}
-	more(&t, len(progress.Only))
-	for _, name := range progress.KeysBack {
-		fmt.Fprintf(&t, "key %s was revoked since the backup and is valid again: revoke it once more\n", plain(name))
-	}
-	return t.String()
-}
-
-func more(t *strings.Builder, n int) {
-	if n > linesShown {
-		fmt.Fprintf(t, "  and %d more, which -o json names\n", n-linesShown)
-	}
 }

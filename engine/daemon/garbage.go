@@ -12,6 +12,8 @@ import (
 const (
 	// leastGarbage is how much a server lets come together before it collects, in bytes, however little it keeps.
 	leastGarbage = 48 << 20
+	// leastPercent is by how much of what it keeps the heap may grow at least.
+	leastPercent = 25
 	// worthReturning is how much the system is to have back at once.
 	worthReturning = 8 << 20
 	// lookEvery is how often a look is taken whether a server still works: where it has asked for less than littleWork bytes since, or for
@@ -43,7 +45,7 @@ func spareCollector(ctx context.Context, lookEvery time.Duration) {
 			case <-ctx.Done():
 				return
 			case <-collected:
-				if next := percentFor(measure("/gc/heap/live:bytes")); next != percent {
+				if next := percentFor(measure("/gc/heap/live:bytes"), measure("/gc/scan/total:bytes")); next != percent {
 					percent = next
 					debug.SetGCPercent(percent)
 				}
@@ -82,13 +84,18 @@ func lookOut(ctx context.Context, collected chan<- struct{}) {
 	}, struct{}{})
 }
 
-// percentFor is by how many percent of what was kept the heap may grow, in steps, since to change it stops everything for a moment.
-func percentFor(live int64) int {
-	percent := 100
-	for percent < 1600 && live*int64(percent)*2 <= leastGarbage*100 {
+// percentFor is by how many percent of what is kept, live bytes, the heap may grow, in steps, since to change it stops everything for a moment. What a
+// collection costs is going through what is scanned for pointers. Payloads are not: a server that holds many of them for its database keeps much and
+// collects cheaply, and need not let as much garbage come together.
+func percentFor(live, scanned int64) int {
+	percent := int64(100)
+	for percent < 1600 && live*percent*2 <= leastGarbage*100 {
 		percent *= 2
 	}
-	return percent
+	for percent > leastPercent && live*percent > 2*max(leastGarbage, scanned)*100 {
+		percent /= 2
+	}
+	return int(percent)
 }
 
 // measure is one of the runtime's figures.

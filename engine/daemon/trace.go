@@ -26,12 +26,12 @@ func tracing(ctx context.Context, version string, log *slog.Logger) (*sdktrace.T
 		strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
 	}
-	exporter, err := otlptracegrpc.New(ctx)
+	named, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "kagzi"), attribute.String("service.version", version)),
+		resource.WithFromEnv()) // OTEL_SERVICE_NAME goes before ours
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	named, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "kagzi"), attribute.String("service.version", version)),
-		resource.WithFromEnv()) // OTEL_SERVICE_NAME goes before ours
+	exporter, err := otlptracegrpc.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}

@@ -30,18 +30,10 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*kagziv1.Worker, len(workers))
-	for i := range workers {
-		list[i] = workerTo(&workers[i])
-	}
-	from, to := fit(list, page, &info)
-	list, workers = list[from:to], workers[from:to]
-	var first, last engine.Cursor
-	if n := len(workers); n > 0 {
-		first = engine.Cursor{At: workers[0].RegisteredAt, Name: workers[0].ID}
-		last = engine.Cursor{At: workers[n-1].RegisteredAt, Name: workers[n-1].ID}
-	}
-	return &kagziv1.ListWorkersResponse{Workers: list, Page: pageTo(request, page, info, first, last)}, nil
+	list, around := pageOfItems(request, page, info, workers, workerTo, func(w *engine.Worker) engine.Cursor {
+		return engine.Cursor{At: w.RegisteredAt, Name: w.ID}
+	})
+	return &kagziv1.ListWorkersResponse{Workers: list, Page: around}, nil
 }
 
 // GetWorker also knows workers that are OFFLINE.

@@ -27,17 +27,8 @@ func (s *Server) ListAuditEvents(ctx context.Context, request *kagziv1.ListAudit
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*kagziv1.AuditEvent, len(events))
-	for i := range events {
-		list[i] = auditTo(&events[i])
-	}
-	from, to := fit(list, page, &info)
-	list, events = list[from:to], events[from:to]
-	var first, last engine.Cursor
-	if n := len(events); n > 0 {
-		first, last = engine.Cursor{ID: events[0].ID}, engine.Cursor{ID: events[n-1].ID}
-	}
-	return &kagziv1.ListAuditEventsResponse{Events: list, Page: pageTo(request, page, info, first, last)}, nil
+	list, around := pageOfItems(request, page, info, events, auditTo, func(e *engine.AuditEvent) engine.Cursor { return engine.Cursor{ID: e.ID} })
+	return &kagziv1.ListAuditEventsResponse{Events: list, Page: around}, nil
 }
 
 func auditTo(e *engine.AuditEvent) *kagziv1.AuditEvent {

@@ -32,6 +32,7 @@ type books struct {
 	verdict     engine.RunVerdict
 	stepVerdict engine.Verdict
 	end         engine.RunEnd
+	repeat      bool // RetryRun was asked for this before
 	beat        engine.Beat
 	slow        time.Duration // how long the writes of workers take
 	pages       []engine.Page // of ListRuns
@@ -169,7 +170,7 @@ func (b *books) PinRun(_ context.Context, p engine.PinRunParams) (engine.Run, er
 
 func (b *books) RetryRun(_ context.Context, p engine.RetryRunParams) (engine.Started, error) {
 	b.note(p)
-	return engine.Started{RunID: p.ID}, b.refused(p.RunID)
+	return engine.Started{RunID: p.ID, Repeated: b.repeat}, b.refused(p.RunID)
 }
 
 func (b *books) OverrideStep(_ context.Context, p engine.OverrideStepParams) (engine.Step, error) {

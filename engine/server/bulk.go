@@ -53,7 +53,7 @@ func (s *Server) BulkWorkflows(request *kagziv1.BulkWorkflowsRequest, stream kag
 type bulk struct {
 	filter engine.RunFilter
 	limit  int64
-	change func(context.Context, engine.ID) error
+	change func(context.Context, engine.ID) (changed bool, err error)
 	store  engine.Store
 	detail func(error) *kagziv1.ErrorDetail
 
@@ -86,18 +86,18 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 	return b, err
 }
 
-// bulkChange is what an action does to one run.
-func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace, reason string) (func(context.Context, engine.ID) error, error) {
+// bulkChange is what an action does to one run. It tells whether that changed anything.
+func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace, reason string) (func(context.Context, engine.ID) (bool, error), error) {
 	by := actorOf(ctx)
-	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, engine.ID) error {
-		return func(ctx context.Context, id engine.ID) error {
+	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, engine.ID) (bool, error) {
+		return func(ctx context.Context, id engine.ID) (bool, error) {
 			now := s.now()
 			p := engine.EndRunParams{Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now}
 			ended, err := verb(ctx, p)
 			if err == nil {
 				s.ended(p, ended)
 			}
-			return err
+			return ended.Changed, err
 		}
 	}
 	switch action {
@@ -106,7 +106,7 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 	case kagziv1.BulkAction_BULK_ACTION_TERMINATE:
 		return end(s.store.TerminateRun), nil
 	case kagziv1.BulkAction_BULK_ACTION_RETRY:
-		return func(ctx context.Context, id engine.ID) error {
+		return func(ctx context.Context, id engine.ID) (bool, error) {
 			now := s.now()
 			started, err := s.store.RetryRun(ctx, engine.RetryRunParams{
 				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now},
@@ -115,7 +115,7 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 			if err == nil {
 				s.startedTo(started)
 			}
-			return err
+			return !started.Existed && !started.Repeated, err
 		}, nil
 	}
 	return nil, engine.Invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", action)
@@ -161,14 +161,15 @@ func (b *bulk) changeAll(ctx context.Context, runs []engine.Run) {
 		}
 		group.Go(func() {
 			defer func() { <-places }()
-			b.count(runs[i].ID, b.changeOne(ctx, runs[i].ID))
+			changed, err := b.changeOne(ctx, runs[i].ID)
+			b.count(runs[i].ID, changed, err)
 		})
 	}
 	group.Wait()
 }
 
 // changeOne keeps a defect that one run brings to light away from the others, and from the server.
-func (b *bulk) changeOne(ctx context.Context, id engine.ID) (err error) {
+func (b *bulk) changeOne(ctx context.Context, id engine.ID) (changed bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = panicked(v)
@@ -186,7 +187,7 @@ func (b *bulk) begin(total int64) {
 	}
 }
 
-func (b *bulk) count(id engine.ID, err error) {
+func (b *bulk) count(id engine.ID, changed bool, err error) {
 	var detail *kagziv1.ErrorDetail
 	if err != nil {
 		detail = b.detail(err)
@@ -195,6 +196,9 @@ func (b *bulk) count(id engine.ID, err error) {
 	defer b.mu.Unlock()
 	if err == nil {
 		b.progress.Done++
+		if !changed {
+			b.progress.Unchanged++
+		}
 		return
 	}
 	b.progress.Failed++
@@ -208,6 +212,7 @@ func (b *bulk) sofar() *kagziv1.BulkWorkflowsProgress {
 	p := &b.progress
 	return &kagziv1.BulkWorkflowsProgress{
 		Matched: max(p.Matched, p.Done+p.Failed), Done: p.Done, Failed: p.Failed, LastError: p.LastError, LastRunId: p.LastRunId,
+		Unchanged: p.Unchanged,
 	}
 }
 

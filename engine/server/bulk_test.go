@@ -72,9 +72,9 @@ func TestABulkChangeReachesEachRunOnceAndCountsThoseThatRefuse(t *testing.T) {
 }
 
 func TestABulkChangeStopsAtItsLimit(t *testing.T) {
-	b := &books{runs: manyRuns(engine.MaxPage + 20)}
+	b := &books{runs: manyRuns(engine.MaxPage + 20), end: engine.RunEnd{Changed: true}}
 	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{}, Limit: engine.MaxPage + 5})
-	if end := all[len(all)-1]; end.Matched != engine.MaxPage+5 || end.Done != engine.MaxPage+5 || b.changes() != engine.MaxPage+5 {
+	if end := all[len(all)-1]; end.Matched != engine.MaxPage+5 || end.Done != engine.MaxPage+5 || end.Unchanged != 0 || b.changes() != engine.MaxPage+5 {
 		t.Errorf("at the end %v after %d changes, want %d", end, b.changes(), engine.MaxPage+5)
 	}
 	b = &books{}
@@ -87,8 +87,17 @@ func TestABulkChangeStopsAtItsLimit(t *testing.T) {
 func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
 	request := &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{}}
 	b := &books{runs: manyRuns(3)}
-	progress(t, b, request)
-	progress(t, b, request)
+	ends := func() *kagziv1.BulkWorkflowsProgress {
+		all := progress(t, b, request)
+		return all[len(all)-1]
+	}
+	if end := ends(); end.Done != 3 || end.Unchanged != 0 {
+		t.Errorf("the first ends with %v, want 3 done", end)
+	}
+	b.repeat = true
+	if end := ends(); end.Done != 3 || end.Unchanged != 3 {
+		t.Errorf("the second ends with %v, want 3 done, all of them before", end)
+	}
 	ids := map[string]int{}
 	for _, p := range b.asked {
 		retry := p.(engine.RetryRunParams)

@@ -103,12 +103,28 @@ func (w *session) over(r leased, err error, ended bool) {
 	if err != nil && engine.KindOf(err) != engine.KindLeaseLost || err == nil && !ended {
 		return
 	}
-	id, idErr := engine.ParseID(r.GetRunId())
-	token, tokenErr := engine.ParseToken(r.GetLeaseToken())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if idErr == nil && tokenErr == nil && w.held[id].token == token {
-		delete(w.held, id)
+	w.forget(r)
+}
+
+// naming is a message that names a lease: a request of the worker's, or what it is told.
+type naming interface {
+	GetRunId() string
+	GetLeaseToken() string
+}
+
+// leaseIn is the lease that a message names; false where it can be none.
+func leaseIn(m naming) (engine.Lease, bool) {
+	id, idErr := engine.ParseID(m.GetRunId())
+	token, tokenErr := engine.ParseToken(m.GetLeaseToken())
+	return engine.Lease{RunID: id, Token: token}, idErr == nil && tokenErr == nil
+}
+
+// forget drops the lease that a message names from what the session holds, unless it holds the run under another. It needs w.mu.
+func (w *session) forget(m naming) {
+	if l, ok := leaseIn(m); ok && w.held[l.RunID].token == l.Token {
+		delete(w.held, l.RunID)
 	}
 }
 
@@ -137,11 +153,7 @@ func (w *session) beat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagzi
 	adopted := w.adopt(r.Held)
 	w.mu.Lock()
 	for _, l := range response.Lost {
-		id, idErr := engine.ParseID(l.RunId)
-		token, tokenErr := engine.ParseToken(l.LeaseToken)
-		if idErr == nil && tokenErr == nil && w.held[id].token == token {
-			delete(w.held, id)
-		}
+		w.forget(l)
 	}
 	w.mu.Unlock()
 	w.told(response.Cancelling)
@@ -164,11 +176,10 @@ func (w *session) adopt(named []*kagziv1.Lease) bool {
 	}
 	w.named = true
 	found := false
-	for _, l := range named {
-		id, idErr := engine.ParseID(l.RunId)
-		token, tokenErr := engine.ParseToken(l.LeaseToken)
-		if _, known := w.held[id]; idErr == nil && tokenErr == nil && !known {
-			w.held[id], found = holding{token: token}, true
+	for _, n := range named {
+		l, ok := leaseIn(n)
+		if _, known := w.held[l.RunID]; ok && !known {
+			w.held[l.RunID], found = holding{token: l.Token}, true
 		}
 	}
 	return found
@@ -177,10 +188,8 @@ func (w *session) adopt(named []*kagziv1.Lease) bool {
 // told notes what an answer tells the worker to stop, so that the bell does not tell it again.
 func (w *session) told(cancelling []*kagziv1.CancelTask) {
 	for _, c := range cancelling {
-		id, idErr := engine.ParseID(c.RunId)
-		token, tokenErr := engine.ParseToken(c.LeaseToken)
-		if idErr == nil && tokenErr == nil {
-			w.toldNow(engine.Held{Lease: engine.Lease{RunID: id, Token: token}, GraceUntil: c.GraceUntil.AsTime()})
+		if l, ok := leaseIn(c); ok {
+			w.toldNow(engine.Held{Lease: l, GraceUntil: c.GraceUntil.AsTime()})
 		}
 	}
 }

@@ -18,19 +18,21 @@ const (
 
 // cargo is the bytes of payloads that calls and operations of sessions have brought and that are not written yet. Its zero value is empty.
 type cargo struct {
-	mu    sync.Mutex
-	bytes int
-	less  chan struct{} // closed when it gets less, or nil: nobody waits for that
+	mu      sync.Mutex
+	bytes   int
+	waiting int           // in await
+	less    chan struct{} // closed when it gets less, or nil: nobody waits for that
 }
 
-// take counts n bytes in if there is room for them. One call alone always has room.
+// take counts n bytes in if there is room for them, and nobody waits for room: what a session brings is the results of what was started before, and
+// must not stand back for ever behind ever new starts. One call alone always has room.
 func (c *cargo) take(n int) bool {
 	if n <= lightCargo {
 		return true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.add(n)
+	return (c.waiting == 0 || c.bytes == 0) && c.add(n)
 }
 
 func (c *cargo) add(n int) bool {
@@ -46,12 +48,11 @@ func (c *cargo) await(ctx context.Context, n int) bool {
 	if n <= lightCargo {
 		return true
 	}
-	for {
-		c.mu.Lock()
-		if c.add(n) {
-			c.mu.Unlock()
-			return true
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting++
+	defer func() { c.waiting-- }()
+	for !c.add(n) {
 		if c.less == nil {
 			c.less = make(chan struct{})
 		}
@@ -60,9 +61,13 @@ func (c *cargo) await(ctx context.Context, n int) bool {
 		select {
 		case <-less:
 		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		if ctx.Err() != nil {
 			return false
 		}
 	}
+	return true
 }
 
 // give counts n bytes out that were counted in.
@@ -94,6 +99,16 @@ func cargoOf(request any) (n int) {
 		return n
 	case *kagziv1.SignalWorkflowRequest:
 		return len(r.GetPayload().GetData())
+	case *kagziv1.RetryWorkflowRequest:
+		return len(r.GetInput().GetData())
+	case *kagziv1.OverrideStepRequest:
+		return len(r.GetOutput().GetData())
+	case *kagziv1.CreateWorkflowScheduleRequest:
+		return len(r.GetInput().GetData())
+	case *kagziv1.UpdateWorkflowScheduleRequest:
+		return len(r.GetInput().GetData())
+	case *kagziv1.BeginStepRequest:
+		return len(r.GetInput().GetData())
 	case *kagziv1.CompleteStepRequest:
 		return len(r.GetOutput().GetData())
 	case *kagziv1.CompleteWorkflowRequest:
@@ -107,6 +122,8 @@ func cargoOf(request any) (n int) {
 // cargoOfOperation is cargoOf for an operation of a session.
 func cargoOfOperation(r *kagziv1.SessionRequest) int {
 	switch o := r.GetOperation().(type) {
+	case *kagziv1.SessionRequest_BeginStep:
+		return cargoOf(o.BeginStep)
 	case *kagziv1.SessionRequest_CompleteStep:
 		return cargoOf(o.CompleteStep)
 	case *kagziv1.SessionRequest_CompleteWorkflow:

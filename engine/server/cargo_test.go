@@ -5,11 +5,15 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/dispatch"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -18,6 +22,10 @@ type taking struct{ starting }
 
 func (taking) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	return engine.Step{ID: engine.NewID(p.Now), Name: p.Step.Name}, nil
+}
+
+func (taking) Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error) {
+	return engine.Beat{Status: engine.WorkerOnline}, nil
 }
 
 func bytesOf(size int) *kagziv1.Payload { return &kagziv1.Payload{Data: make([]byte, size)} }
@@ -64,12 +72,15 @@ func TestLargeCallsAreRefusedWhileTooManyAreUnderWay(t *testing.T) {
 func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(taking{}, nil, Options{})
-		in, answered := make(chan *kagziv1.SessionRequest), make(chan struct{}, 8)
+		defer s.crew.dismiss() // whoever carried out an operation beside another waits for more
+		in, answered := make(chan *kagziv1.SessionRequest), make(chan *kagziv1.SessionResponse, 8)
 		ctx, end := context.WithCancel(t.Context())
-		w := &session{server: s, end: func(error) { end() }, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
-			held: map[engine.ID]holding{}, lines: map[string]line{}}
+		began := time.Now()
+		w := &session{server: s, worker: engine.Worker{ID: "w"}, end: func(error) { end() }, bell: make(chan struct{}, 1),
+			room: make(chan struct{}, maxUnanswered), held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now()}
+		w.seat = dispatch.New(taking{}, nil).Sit(dispatch.Request{Worker: &w.worker})
 		w.out.room = w.room
-		w.out.stream = func(*kagziv1.SessionResponse) error { answered <- struct{}{}; return nil }
+		w.out.stream = func(r *kagziv1.SessionResponse) error { answered <- r; return nil }
 		stream := &operations{ctx: ctx, in: in}
 		w.next = func() { w.receive(ctx, context.WithoutCancel(ctx), stream) }
 		go w.next()
@@ -100,13 +111,31 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 			t.Fatalf("%d answers when there is room, want 3; %d bytes counted in, want none", n, s.cargo.held())
 		}
 
+		for len(answered) > 0 {
+			<-answered
+		}
 		s.cargo.take(maxCargo)
 		in <- step(4, 1<<20)
+		in <- &kagziv1.SessionRequest{Seq: 5, Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}}
+		if waited := time.Since(began); waited != s.options.HeartbeatInterval {
+			t.Errorf("the next heartbeat is read after %s, want it when it is due, after %s", waited, s.options.HeartbeatInterval)
+		}
+		for range 2 {
+			r := <-answered
+			if r.Seq == 4 && r.GetError().GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE || r.Seq == 5 && r.GetHeartbeat() == nil {
+				t.Errorf("operation %d is answered with %v; want UNAVAILABLE for what there was no room for, and the heartbeat heard", r.Seq, r)
+			}
+		}
+		if held := s.cargo.held(); held != maxCargo {
+			t.Errorf("%d bytes are counted in, want those of the others, %d", held, maxCargo)
+		}
+
+		in <- step(6, 1<<20)
 		synctest.Wait()
 		end()
 		s.cargo.give(maxCargo)
-		if n := count(); n != 3 || s.cargo.held() != 0 {
-			t.Errorf("%d answers when the session ends meanwhile, want 3; %d bytes counted in, want none", n, s.cargo.held())
+		if n := count(); n != 0 || s.cargo.held() != 0 {
+			t.Errorf("%d answers when the session ends meanwhile, want none; %d bytes counted in, want none", n, s.cargo.held())
 		}
 	})
 }
@@ -132,4 +161,86 @@ func TestOneLargeCallAloneHasRoom(t *testing.T) {
 	if !c.take(2*maxCargo) || c.take(lightCargo+1) || !c.take(lightCargo) {
 		t.Error("one call alone has room, and another beside it only if it is light")
 	}
+}
+
+func TestNewCallsTakeNoRoomThatASessionWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c cargo
+		const small = 1 << 20
+		under := 0
+		for c.take(small) {
+			under++
+		}
+		waited := make(chan bool, 1)
+		go func() { waited <- c.await(t.Context(), 2*small) }()
+		for range 2 { // one call ends, and a client that was refused tries again
+			synctest.Wait()
+			c.give(small)
+			under--
+			if c.take(small) {
+				under++
+			}
+		}
+		synctest.Wait()
+		if len(waited) == 0 {
+			t.Fatalf("who waits has no room after two calls have ended, for %d are under way", under)
+		}
+		for range under {
+			c.give(small)
+		}
+		c.give(2 * small)
+		if !c.take(maxCargo) {
+			t.Error("nobody waits any more, and yet a call is refused")
+		}
+	})
+}
+
+func TestEveryPayloadThatACallBringsIsCounted(t *testing.T) {
+	payload := (*kagziv1.Payload)(nil).ProtoReflect().Descriptor()
+	// fill puts a payload of 1 MiB wherever the message has room for one, and says how many.
+	var fill func(m protoreflect.Message) int
+	fill = func(m protoreflect.Message) (n int) {
+		fields := m.Descriptor().Fields()
+		for i := range fields.Len() {
+			switch f := fields.Get(i); {
+			case f.ContainingOneof() != nil && m.WhichOneof(f.ContainingOneof()) != nil: // one of them is set
+			case f.Message() == nil || f.IsMap() || f.Message().ParentFile().Package() != payload.ParentFile().Package():
+			case f.Message() == payload:
+				m.Set(f, protoreflect.ValueOf(bytesOf(1<<20).ProtoReflect()))
+				n++
+			case f.IsList():
+				n += fill(m.Mutable(f).List().AppendMutable().Message())
+			case f.Message() != m.Descriptor():
+				n += fill(m.Mutable(f).Message())
+			}
+		}
+		return n
+	}
+	protoregistry.GlobalFiles.RangeFilesByPackage(payload.ParentFile().Package(), func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				method := methods.Get(j)
+				kind, err := protoregistry.GlobalTypes.FindMessageByName(method.Input().FullName())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if method.Name() == "Session" {
+					operations := method.Input().Oneofs().ByName("operation").Fields()
+					for k := range operations.Len() {
+						request := kind.New()
+						n := fill(request.Mutable(operations.Get(k)).Message())
+						if got := cargoOfOperation(request.Interface().(*kagziv1.SessionRequest)); got != n<<20 {
+							t.Errorf("operation %s: %d bytes are counted of %d payloads of 1 MiB", operations.Get(k).Name(), got, n)
+						}
+					}
+				} else if request := kind.New(); !method.IsStreamingClient() {
+					if n, got := fill(request), cargoOf(request.Interface()); got != n<<20 {
+						t.Errorf("%s: %d bytes are counted of %d payloads of 1 MiB", method.Name(), got, n)
+					}
+				}
+			}
+		}
+		return true
+	})
 }

@@ -364,6 +364,21 @@ func TestEachFilterOfAListIsRead(t *testing.T) {
 	wantEachFieldRead(t, &kagziv1.ListWorkflowsRequest{}, nil, read)
 }
 
+// An id that was lost on the way to a filter is not to have a bulk change end every run of the namespace.
+func TestAFilterThatNamesNothingIsRefused(t *testing.T) {
+	for field, r := range map[string]*kagziv1.ListWorkflowsRequest{
+		"schedule_id": {ScheduleId: new("")}, "parent_run_id": {ParentRunId: new("")}, "worker_id": {WorkerId: new("")},
+		"workflow_type": {WorkflowType: new("")}, "task_queue": {TaskQueue: new("")},
+	} {
+		if _, err := runFilterOf(r); fieldOf(err) != field {
+			t.Errorf("an empty %s: %v, want it refused", field, err)
+		}
+	}
+	if _, err := runFilterOf(&kagziv1.ListWorkflowsRequest{Search: new("")}); err != nil {
+		t.Errorf("the empty beginning, which each id has, is refused: %v", err)
+	}
+}
+
 func TestAMomentBeyondTheCalendarIsRefusedWithItsLimits(t *testing.T) {
 	for _, seconds := range []int64{-1, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()} {
 		if _, err := timeOf("until", &timestamppb.Timestamp{Seconds: seconds}); err == nil || err.Error() != "until: must be a time from 1970 to the year 9999" {

@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	// keyringAge is how long what was read of the keys is believed where a hint that they changed may be lost. With keyringTime it
-	// keeps the promise that a key which was revoked opens nothing 5 s later.
-	keyringAge  = 4 * time.Second
-	keyringTime = time.Second // for one reading
-	maxRevoked  = 1000        // that are remembered
+	// keyringAge is how long what was read of the keys is believed, from the moment at which the reading began, where a hint that they changed
+	// may be lost. So a key that was revoked opens nothing 5 s later.
+	keyringAge = 4 * time.Second
+	// keyringTime is the limit of one reading, less than keyringAge, so that what was read is not too old at once. A database that is only slow
+	// has calls wait, and does not have them refused.
+	keyringTime = 3 * time.Second
+	maxRevoked  = 1000 // that are remembered
 )
 
 // heldKey is a key as this server knows it.

@@ -154,9 +154,11 @@ func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
 		if _, err := k.get(t.Context()); !errors.Is(err, engine.ErrUnavailable) || time.Since(began) > keyringTime {
 			t.Errorf("a database that does not answer: %v after %s, want UNAVAILABLE within %s", err, time.Since(began), keyringTime)
 		}
-		l.set(func() { l.slow = nil })
+		slow := make(chan struct{})
+		l.set(func() { l.slow = slow })
+		time.AfterFunc(2*time.Second, func() { close(slow) })
 		if _, err := k.get(t.Context()); err != nil {
-			t.Errorf("when it is back: %v", err)
+			t.Errorf("when it is back, and slow: %v", err)
 		}
 	})
 }

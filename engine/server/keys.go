@@ -68,17 +68,8 @@ func (s *Server) ListKeys(ctx context.Context, request *kagziv1.ListKeysRequest)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*kagziv1.Key, len(keys))
-	for i := range keys {
-		list[i] = keyTo(&keys[i])
-	}
-	from, to := fit(list, page, &info)
-	list, keys = list[from:to], keys[from:to]
-	var first, last engine.Cursor
-	if n := len(keys); n > 0 {
-		first, last = engine.Cursor{ID: keys[0].ID}, engine.Cursor{ID: keys[n-1].ID}
-	}
-	return &kagziv1.ListKeysResponse{Keys: list, Page: pageTo(request, page, info, first, last)}, nil
+	list, around := pageOfItems(request, page, info, keys, keyTo, func(k *engine.APIKey) engine.Cursor { return engine.Cursor{ID: k.ID} })
+	return &kagziv1.ListKeysResponse{Keys: list, Page: around}, nil
 }
 
 // RevokeKey makes a key worthless: on this server with the answer, on the others within 5 s.

@@ -85,7 +85,7 @@ func (l *grouping) commit() int {
 func (w *session) give(t *testing.T, requests ...*kagziv1.SessionRequest) {
 	t.Helper()
 	for _, r := range requests {
-		f := w.enter(r)
+		f := w.enter(r, nil)
 		if f == nil {
 			t.Fatal("the session is closed")
 		}
@@ -224,7 +224,7 @@ func TestOperationsOfARun(t *testing.T) {
 				story.tell(t, w, l)
 				w.close()
 				w.calls.Wait()
-				if f := w.enter(stepOf(1, 9, 0, "late")); f != nil {
+				if f := w.enter(stepOf(1, 9, 0, "late"), nil); f != nil {
 					t.Error("a closed session takes an operation")
 				}
 			})

@@ -35,17 +35,8 @@ func (s *Server) listRuns(
 	if err != nil {
 		return nil, nil, err
 	}
-	list := make([]*kagziv1.Workflow, len(runs))
-	for i := range runs {
-		list[i] = runTo(&runs[i])
-	}
-	from, to := fit(list, page, &info)
-	list, runs = list[from:to], runs[from:to]
-	var first, last engine.Cursor
-	if n := len(runs); n > 0 {
-		first, last = engine.Cursor{ID: runs[0].ID}, engine.Cursor{ID: runs[n-1].ID}
-	}
-	return list, pageTo(request, page, info, first, last), nil
+	list, around := pageOfItems(request, page, info, runs, runTo, func(r *engine.Run) engine.Cursor { return engine.Cursor{ID: r.ID} })
+	return list, around, nil
 }
 
 func runFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
@@ -59,6 +50,14 @@ func runFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
 	}
 	if f.CreatedBefore, err = timeOf("created_before", r.CreatedBefore); err != nil {
 		return f, err
+	}
+	for _, name := range []struct {
+		field string
+		name  *string
+	}{{"schedule_id", r.ScheduleId}, {"parent_run_id", r.ParentRunId}, {"worker_id", r.WorkerId}} {
+		if name.name != nil && *name.name == "" { // it would select all, where an id that got lost on the way was meant
+			return f, engine.Invalid(name.field, "must not be empty: leave it unset to select whatever it is")
+		}
 	}
 	if f.ParentRunID, err = optionalIDOf("parent_run_id", r.GetParentRunId()); err != nil {
 		return f, err
@@ -147,40 +146,13 @@ func (s *Server) ListSteps(ctx context.Context, request *kagziv1.ListStepsReques
 	if err != nil {
 		return nil, err
 	}
-	list := stepsTo(namespace, steps)
-	from, to := fit(list, page, &info)
-	list, steps = list[from:to], steps[from:to]
-	var first, last engine.Cursor
-	if n := len(steps); n > 0 {
-		first, last = stepCursor(&steps[0]), stepCursor(&steps[n-1])
-	}
-	return &kagziv1.ListStepsResponse{Steps: list, Page: pageTo(request, page, info, first, last)}, nil
+	message := func(s *engine.Step) *kagziv1.Step { return stepTo(namespace, s) }
+	list, around := pageOfItems(request, page, info, steps, message, stepCursor)
+	return &kagziv1.ListStepsResponse{Steps: list, Page: around}, nil
 }
 
 func stepCursor(s *engine.Step) engine.Cursor {
 	return engine.Cursor{Number: s.Sequence, Minor: s.Attempt}
-}
-
-// fit is the part of a page that half of what one answer may hold has room for, at least one item: from its start or,
-// for a backward page, from its end. What is left out is told as what lies around the page.
-func fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo) (from, to int) {
-	size := 0
-	if page.Before == nil {
-		for i, m := range list {
-			if size += proto.Size(m); size > engine.MaxMessage/2 && i > 0 {
-				info.HasNext = true
-				return 0, i
-			}
-		}
-		return 0, len(list)
-	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if size += proto.Size(list[i]); size > engine.MaxMessage/2 && i < len(list)-1 {
-			info.HasPrev = true
-			return i + 1, len(list)
-		}
-	}
-	return 0, len(list)
 }
 
 // GetStep is one attempt.
@@ -214,17 +186,10 @@ func (s *Server) ListWorkflowTypes(ctx context.Context, request *kagziv1.ListWor
 	if err != nil {
 		return nil, err
 	}
-	response := &kagziv1.ListWorkflowTypesResponse{}
-	var first, last engine.Cursor
-	for i, t := range types {
-		response.WorkflowTypes = append(response.WorkflowTypes, &kagziv1.WorkflowTypeInfo{
-			WorkflowType: t.Type, TotalRuns: t.Total, ActiveRuns: t.Active, TaskQueues: t.Queues,
-		})
-		if i == 0 {
-			first.Name = t.Type
-		}
-		last.Name = t.Type
-	}
-	response.Page = pageTo(request, page, info, first, last)
-	return response, nil
+	list, around := pageOfItems(request, page, info, types, typeTo, func(t *engine.TypeInfo) engine.Cursor { return engine.Cursor{Name: t.Type} })
+	return &kagziv1.ListWorkflowTypesResponse{WorkflowTypes: list, Page: around}, nil
+}
+
+func typeTo(t *engine.TypeInfo) *kagziv1.WorkflowTypeInfo {
+	return &kagziv1.WorkflowTypeInfo{WorkflowType: t.Type, TotalRuns: t.Total, ActiveRuns: t.Active, TaskQueues: t.Queues}
 }

@@ -68,16 +68,10 @@ func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamesp
 	if err != nil {
 		return nil, err
 	}
-	response := &kagziv1.ListNamespacesResponse{}
-	var first, last engine.Cursor
-	for i := range namespaces {
-		response.Namespaces = append(response.Namespaces, namespaceTo(&namespaces[i]))
-	}
-	if n := len(namespaces); n > 0 {
-		first.Name, last.Name = namespaces[0].Name, namespaces[n-1].Name
-	}
-	response.Page = pageTo(request, page, info, first, last)
-	return response, nil
+	messages, around := pageOfItems(request, page, info, namespaces, namespaceTo, func(n *engine.Namespace) engine.Cursor {
+		return engine.Cursor{Name: n.Name}
+	})
+	return &kagziv1.ListNamespacesResponse{Namespaces: messages, Page: around}, nil
 }
 
 // namespacesOf lists those of a key that are in use, as the store lists all: the others are not even counted.

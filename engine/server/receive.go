@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/metadata"
 
@@ -30,14 +31,21 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 	case <-ctx.Done():
 		return
 	}
+	if request.GetHeartbeat() != nil {
+		w.heard = time.Now()
+	}
 	size := cargoOfOperation(request)
-	if !w.server.cargo.await(ctx, size) { // nothing more is read meanwhile, so that gRPC has the worker wait
-		return
+	refusal := w.load(ctx, size)
+	if refusal != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		size = 0
 	}
 	if checkOperation(request) != nil {
 		w.refused.add(request.Seq) // before the next is read: one that builds on it does not find it in the line of their run
 	}
-	f := w.enter(request)
+	f := w.enter(request, refusal)
 	if f == nil {
 		w.server.cargo.give(size)
 		return
@@ -51,9 +59,24 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 	w.carryOut(operations, f)
 }
 
+// load counts the payload of an operation in as soon as there is room for it. Nothing more is read meanwhile, so that gRPC has the worker wait; but
+// its heartbeats stand behind what is not read, so when the next is due the operation is refused, and the worker repeats it.
+func (w *session) load(ctx context.Context, size int) error {
+	if size <= lightCargo {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, w.heard.Add(w.server.options.HeartbeatInterval))
+	defer cancel()
+	if !w.server.cargo.await(ctx, size) {
+		return errCargo
+	}
+	return nil
+}
+
 // flight is an operation that is under way.
 type flight struct {
 	request *kagziv1.SessionRequest
+	refusal error        // why it is not carried out; its payload is not kept then
 	cargo   int          // bytes of its payload, which are counted in
 	run     string       // that it is about; empty: none, and then it has no turn either
 	turn    *engine.Turn // its place among the operations of the run
@@ -62,8 +85,11 @@ type flight struct {
 }
 
 // enter counts an operation in, behind those of its run; nil when the session is being closed, which waits for those counted.
-func (w *session) enter(request *kagziv1.SessionRequest) *flight {
-	f := &flight{request: request, run: runOfOperation(request)}
+func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *flight {
+	f := &flight{request: request, run: runOfOperation(request), refusal: refusal}
+	if refusal != nil {
+		f.request = &kagziv1.SessionRequest{Seq: request.Seq, After: request.After}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -107,7 +133,7 @@ func (w *session) carryOut(ctx context.Context, f *flight) {
 	if f.turn != nil {
 		ctx = engine.WithTurn(ctx, f.turn)
 	}
-	answer, err := w.perform(ctx, f.request)
+	answer, err := w.perform(ctx, f)
 	w.server.cargo.give(f.cargo)
 	if f.turn != nil {
 		f.turn.End(err)
@@ -177,17 +203,19 @@ func runOfOperation(r *kagziv1.SessionRequest) string {
 }
 
 // perform carries one operation out and makes its answer; the error says that it was refused.
-func (w *session) perform(ctx context.Context, request *kagziv1.SessionRequest) (*kagziv1.SessionResponse, error) {
-	answer, err := w.call(ctx, request)
+func (w *session) perform(ctx context.Context, f *flight) (answer *kagziv1.SessionResponse, err error) {
+	if err = f.refusal; err == nil {
+		answer, err = w.call(ctx, f.request)
+	}
 	if err != nil {
-		w.refused.add(request.Seq) // before its turn ends: whoever finds it gone from its line finds it here
+		w.refused.add(f.request.Seq) // before its turn ends: whoever finds it gone from its line finds it here
 		code, detail := w.server.errorDetail(err)
 		if level := logLevelOf(code); w.server.log.Enabled(ctx, level) {
 			w.server.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)
 		}
 		answer = &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: detail}}
 	}
-	answer.Seq = request.Seq
+	answer.Seq = f.request.Seq
 	return answer, err
 }
 

@@ -77,6 +77,9 @@ func typeLimitsOf(list []*kagziv1.WorkflowTypeConcurrency) (map[string]int, erro
 		if limits == nil {
 			limits = map[string]int{}
 		}
+		if _, twice := limits[c.WorkflowType]; twice {
+			return nil, engine.Invalid("workflow_type_concurrency.workflow_type", "%q is named twice; name each type once", c.WorkflowType)
+		}
 		limits[c.WorkflowType] = int(c.MaxConcurrent)
 	}
 	return limits, nil

@@ -85,9 +85,14 @@ func (s *Server) OverrideStep(ctx context.Context, request *kagziv1.OverrideStep
 
 // lastPause is who paused a run last, nil when nobody is known to have.
 func (s *Server) lastPause(ctx context.Context, namespace string, run engine.ID) (*engine.AuditEvent, error) {
-	events, _, err := s.store.ListAudit(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: run.String()}, engine.Page{Limit: engine.DefaultPage})
+	return s.lastChange(ctx, namespace, run, func(e *engine.AuditEvent) bool { return e.Method == "PauseWorkflow" })
+}
+
+// lastChange is the newest of the latest audit events about a subject for which is holds; nil when it holds for none.
+func (s *Server) lastChange(ctx context.Context, namespace string, subject engine.ID, is func(*engine.AuditEvent) bool) (*engine.AuditEvent, error) {
+	events, _, err := s.store.ListAudit(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: subject.String()}, engine.Page{Limit: engine.DefaultPage})
 	for i := range events {
-		if events[i].Method == "PauseWorkflow" {
+		if is(&events[i]) {
 			return &events[i], err
 		}
 	}

@@ -185,16 +185,13 @@ func (s *Server) unlessDeleted(ctx context.Context, namespace, ref string, notFo
 	if err != nil {
 		return notFound
 	}
-	events, _, err := s.store.ListAudit(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: id.String()}, engine.Page{Limit: engine.DefaultPage})
-	if err != nil {
-		return err
+	deletion, err := s.lastChange(ctx, namespace, id, func(e *engine.AuditEvent) bool {
+		return e.Method == "DeleteWorkflowSchedule" && e.Outcome == "ok"
+	})
+	if err == nil && deletion == nil {
+		err = notFound
 	}
-	for i := range events {
-		if events[i].Method == "DeleteWorkflowSchedule" && events[i].Outcome == "ok" {
-			return nil
-		}
-	}
-	return notFound
+	return err
 }
 
 // TriggerWorkflowSchedule fires once now, beside the ticks.

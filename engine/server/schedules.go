@@ -130,17 +130,8 @@ func (s *Server) ListWorkflowSchedules(ctx context.Context, request *kagziv1.Lis
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*kagziv1.WorkflowSchedule, len(schedules))
-	for i := range schedules {
-		list[i] = scheduleTo(&schedules[i])
-	}
-	from, to := fit(list, page, &info)
-	list, schedules = list[from:to], schedules[from:to]
-	var first, last engine.Cursor
-	if n := len(schedules); n > 0 {
-		first, last = engine.Cursor{ID: schedules[0].ID}, engine.Cursor{ID: schedules[n-1].ID}
-	}
-	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: pageTo(request, page, info, first, last)}, nil
+	list, around := pageOfItems(request, page, info, schedules, scheduleTo, func(s *engine.Schedule) engine.Cursor { return engine.Cursor{ID: s.ID} })
+	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: around}, nil
 }
 
 // PreviewSchedule is the next ticks of an expression.

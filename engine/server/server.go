@@ -9,7 +9,8 @@
 //     watch.go), and watchers of the lists of a namespace (hub.go, feed.go, watcher.go, watch_namespace.go).
 //   - Who may: the key of a call (interceptors.go, caller.go, keyring.go), what it allows (permissions.go, scope.go, redact.go), streams
 //     that end with it (visits.go), and those who have none (tap.go, strangers.go, refusals.go).
-//   - The wire: convert.go reads it, encode.go writes it, errors.go has the table of refusals, cursor.go the places in lists.
+//   - The wire: convert.go reads it, encode.go writes it, errors.go has the table of refusals, page.go the pages of lists, cursor.go the
+//     places where they begin and end.
 //   - Capsules: export.go and capsule.go write one; import.go, capsule_read.go, capsule_convert.go and resettle.go take one in.
 //   - What is counted and told: metrics.go and its like, methods.go, activity.go, stats.go, events.go, health.go, info.go.
 package server

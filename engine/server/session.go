@@ -25,6 +25,7 @@ type session struct {
 	end    context.CancelCauseFunc
 	room   chan struct{} // a place for each unanswered operation
 	next   func()        // receives the next operation
+	heard  time.Time     // when it received the last heartbeat, or the hello
 	calls  sync.WaitGroup
 	// refused is what operations that build on others are held against.
 	refused refusals
@@ -107,7 +108,7 @@ func (s *Server) greet(ctx context.Context, stream kagziv1.WorkerService_Session
 func (s *Server) welcome(worker engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer, end context.CancelCauseFunc) *session {
 	w := &session{
 		server: s, worker: worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
-		held: map[engine.ID]holding{}, lines: map[string]line{},
+		held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now(),
 	}
 	w.out.stream, w.out.room = stream.Send, w.room
 	w.seat = s.dispatcher.Sit(dispatch.Request{
@@ -210,6 +211,15 @@ func (w *session) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.lookAtLeases(ctx); err != nil {
+		return err
+	}
+	w.heed(&worker, unseated)
+	return nil
+}
+
+// lookAtLeases tells the worker which of its runs it has lost, and which it is to stop.
+func (w *session) lookAtLeases(ctx context.Context) error {
 	w.mu.Lock()
 	before := make(map[engine.ID]engine.Token, len(w.held)) // taken first: what is in it was committed before the leases are read
 	for id, h := range w.held {
@@ -232,13 +242,18 @@ func (w *session) look(ctx context.Context) error {
 	for id, token := range before {
 		w.cancelTask(ctx, id, token)
 	}
+	return nil
+}
+
+// heed does what the worker's status asks for. unseated says that the dispatcher had given its place away when that was read.
+func (w *session) heed(worker *engine.Worker, unseated bool) {
 	switch worker.Status {
 	case engine.WorkerOffline:
 		w.mu.Lock()
 		leaving := w.leaving || w.closed
 		w.mu.Unlock()
 		if leaving {
-			return nil // it said goodbye itself, and ends well
+			return // it said goodbye itself, and ends well
 		}
 		w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was taken offline"})
 	case engine.WorkerDraining:
@@ -248,7 +263,6 @@ func (w *session) look(ctx context.Context) error {
 			w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was offline meanwhile"})
 		}
 	}
-	return nil
 }
 
 // toldNow notes that the worker is told to stop a run by the end of its grace, and says whether that is news to it.

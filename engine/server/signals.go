@@ -40,17 +40,10 @@ func (s *Server) ListSignals(ctx context.Context, request *kagziv1.ListSignalsRe
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*kagziv1.Signal, len(signals))
-	for i := range signals {
-		list[i] = signalTo(&signals[i])
-	}
-	from, to := fit(list, page, &info)
-	list, signals = list[from:to], signals[from:to]
-	var first, last engine.Cursor
-	if n := len(signals); n > 0 {
-		first, last = engine.Cursor{Number: signals[0].Sequence}, engine.Cursor{Number: signals[n-1].Sequence}
-	}
-	return &kagziv1.ListSignalsResponse{Signals: list, Page: pageTo(request, page, info, first, last)}, nil
+	list, around := pageOfItems(request, page, info, signals, signalTo, func(s *engine.Signal) engine.Cursor {
+		return engine.Cursor{Number: s.Sequence}
+	})
+	return &kagziv1.ListSignalsResponse{Signals: list, Page: around}, nil
 }
 
 func signalTo(s *engine.Signal) *kagziv1.Signal {

@@ -50,25 +50,24 @@ func TestWhoFailsTooOftenIsAnsweredLate(t *testing.T) {
 }
 
 func TestAValidKeyIsNotHeldUpByTheFailuresOfOthers(t *testing.T) {
-	s, conn, _, secrets := guarded(t)
-	admin := kagziv1.NewAdminServiceClient(conn)
-	for range 2 * strangersFree {
-		s.strangers.enter("bufconn", time.Now())
-	}
-	s.strangers.mu.Lock()
-	s.strangers.second = time.Now().Add(time.Hour) // no new second begins in this test
-	s.strangers.mu.Unlock()
-	began := time.Now()
-	if _, err := admin.WhoAmI(with(soon(t), secrets[engine.RoleClient]), &kagziv1.WhoAmIRequest{}); err != nil {
-		t.Error(err)
-	}
-	valid := time.Since(began)
-	if _, err := admin.WhoAmI(soon(t), &kagziv1.WhoAmIRequest{}); status.Code(err) != codes.Unauthenticated {
-		t.Errorf("without a key: %v", err)
-	}
-	if all := time.Since(began); all < strangersDelay || valid >= strangersDelay {
-		t.Errorf("a valid key took %s and a missing one %s, want the second alone late by %s", valid, all-valid, strangersDelay)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, conn, _, secrets := guarded(t)
+		admin := kagziv1.NewAdminServiceClient(conn)
+		for range 2 * strangersFree {
+			s.strangers.enter("bufconn", time.Now())
+		}
+		began := time.Now()
+		if _, err := admin.WhoAmI(with(soon(t), secrets[engine.RoleClient]), &kagziv1.WhoAmIRequest{}); err != nil {
+			t.Error(err)
+		}
+		valid := time.Since(began)
+		if _, err := admin.WhoAmI(soon(t), &kagziv1.WhoAmIRequest{}); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("without a key: %v", err)
+		}
+		if all := time.Since(began); valid != 0 || all != strangersDelay {
+			t.Errorf("a valid key took %s and a missing one %s, want the second alone late by %s", valid, all-valid, strangersDelay)
+		}
+	})
 }
 
 func TestRefusalsAreRecordedAFewASecond(t *testing.T) {

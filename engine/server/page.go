@@ -1,0 +1,48 @@
+package server
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// pageOfItems answers a request for a page of a list with as many of its items as one answer has room for, as messages, and what lies around
+// them. place is where an item stands in the list.
+func pageOfItems[V any, M proto.Message](
+	request proto.Message, asked engine.Page, info engine.PageInfo, items []V, message func(*V) M, place func(*V) engine.Cursor,
+) ([]M, *kagziv1.PageInfo) {
+	list := make([]M, len(items))
+	for i := range items {
+		list[i] = message(&items[i])
+	}
+	from, to := fit(list, asked, &info)
+	list, items = list[from:to], items[from:to]
+	var first, last engine.Cursor
+	if n := len(items); n > 0 {
+		first, last = place(&items[0]), place(&items[n-1])
+	}
+	return list, pageTo(request, asked, info, first, last)
+}
+
+// fit is the part of a page that half of what one answer may hold has room for, at least one item: from its start or,
+// for a backward page, from its end. What is left out is told as what lies around the page.
+func fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo) (from, to int) {
+	size := 0
+	if page.Before == nil {
+		for i, m := range list {
+			if size += proto.Size(m); size > engine.MaxMessage/2 && i > 0 {
+				info.HasNext = true
+				return 0, i
+			}
+		}
+		return 0, len(list)
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if size += proto.Size(list[i]); size > engine.MaxMessage/2 && i < len(list)-1 {
+			info.HasPrev = true
+			return i + 1, len(list)
+		}
+	}
+	return 0, len(list)
+}
