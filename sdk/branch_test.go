@@ -76,6 +76,50 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
+	t.Run("branches of branches retry, sleep and draw numbers each for itself, and names are free again after them", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var mu sync.Mutex
+			drawn := map[string][]int{}
+			Handle(w, "w", func(ctx Context, in []int) ([][]int, error) {
+				outs, err := Map(ctx, in, func(ctx Context, i int) ([]int, error) {
+					return Map(ctx, in, func(ctx Context, j int) (int, error) {
+						name := fmt.Sprintf("item-%d-%d", i, j)
+						n := Random(ctx).IntN(1 << 30)
+						mu.Lock()
+						drawn[name] = append(drawn[name], n)
+						mu.Unlock()
+						Sleep(ctx, "sleep-"+name, time.Duration(i)*time.Minute)
+						return Step(ctx, name, func(ctx context.Context) (int, error) {
+							if Attempt(ctx) < j {
+								return 0, errors.New("again")
+							}
+							return 10*i + j, nil
+						})
+					})
+				})
+				if err != nil {
+					return nil, err
+				}
+				_, err = Step(ctx, "item-1-1", constant(0))
+				return outs, err
+			})
+			running(t, w)
+			f.start("r", "w", "[1,2,3]")
+			equal(t, string(f.await(t, "r").Output.GetData()), "[[11,12,13],[21,22,23],[31,32,33]]")
+			if !slices.Contains(f.operations(), "complete item-1-1:2") {
+				t.Errorf("operations %q, want a second item-1-1 in the end", f.operations())
+			}
+			others := map[int]bool{}
+			for name, numbers := range drawn {
+				if len(numbers) < 2 || len(slices.Compact(numbers)) != 1 || others[numbers[0]] {
+					t.Errorf("%s drew %v in its stays, want one number of its own in each", name, numbers)
+				}
+				others[numbers[0]] = true
+			}
+		})
+	})
+
 	t.Run("a retry beside a sibling at work keeps the lease, and goes on when it is due", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

@@ -67,7 +67,8 @@ func (w *Worker) check(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer conn.Close()
-	c := &checker{w: w, out: out, workflows: kagziv1.NewWorkflowServiceClient(conn), admin: kagziv1.NewAdminServiceClient(conn)}
+	c := &checker{w: w, out: out, workflows: kagziv1.NewWorkflowServiceClient(conn), admin: kagziv1.NewAdminServiceClient(conn),
+		namespaces: kagziv1.NewNamespaceServiceClient(conn)}
 	list := &kagziv1.ListWorkflowsRequest{
 		Namespace:     w.options.Namespace,
 		WorkflowTypes: slices.Sorted(maps.Keys(w.handlers)),
@@ -87,16 +88,37 @@ func (w *Worker) check(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
+	if c.result.Checked == 0 {
+		if err := c.namespaceThere(ctx); err != nil {
+			return err
+		}
+	}
 	return c.conclude()
+}
+
+// namespaceThere is an error where the server says that there is no such namespace: a misspelt one has no open runs either, and that is
+// no verdict. Who may not ask, or asks a server that does not know the question, gets none. The one that nobody has to name is there with its first
+// run, and a check before that is in order.
+func (c *checker) namespaceThere(ctx context.Context) error {
+	name := c.w.options.Namespace
+	if name == "default" {
+		return nil
+	}
+	_, err := c.namespaces.GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: name})
+	if !gone(err) {
+		return nil
+	}
+	return fmt.Errorf("kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run there yet, make it with: kagzi namespace create %[1]s", printable(name))
 }
 
 // checker is one check.
 type checker struct {
-	w         *Worker
-	out       io.Writer
-	workflows kagziv1.WorkflowServiceClient
-	admin     kagziv1.AdminServiceClient
-	result    CheckError
+	w          *Worker
+	out        io.Writer
+	workflows  kagziv1.WorkflowServiceClient
+	admin      kagziv1.AdminServiceClient
+	namespaces kagziv1.NamespaceServiceClient
+	result     CheckError
 }
 
 // run checks one run. Its pages are not read at one moment, so a verdict against it holds only when a second look finds it at the
@@ -171,7 +193,7 @@ func (c *checker) read(ctx context.Context, runID string) (*runRecord, error) {
 	return newRecord(got.GetWorkflow(), steps), nil
 }
 
-// gone reports a run that has been deleted.
+// gone reports a run that has been deleted, or a namespace that is not there.
 func gone(err error) bool { return err != nil && status.Code(err) == codes.NotFound }
 
 func (c *checker) conclude() error {

@@ -130,9 +130,45 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 			t.Fatal(err)
 		}
 		equal(t, out, "checked 0 open runs of 2 workflow types in namespace shop: 0 diverge, 0 came to no end\n")
-		equal(t, len(d.asked), 1)
+		equal(t, len(d.asked), 2)
+		d.wants(t, &kagziv1.GetNamespaceRequest{Namespace: "shop"})
+		d.asked = d.asked[:1]
 		d.wants(t, &kagziv1.ListWorkflowsRequest{Namespace: "shop", WorkflowTypes: []string{"another", "order"}, TaskQueues: []string{"q1", "q2"},
 			Statuses: []kagziv1.WorkflowStatus{1, 2, 3}, Page: &kagziv1.PageRequest{PageSize: checkPage}})
+	})
+
+	t.Run("a namespace that is not there is an error, and no verdict", func(t *testing.T) {
+		d := newDoor(t)
+		d.open()
+		d.answers["GetNamespace"] = func(m proto.Message) (proto.Message, error) {
+			return nil, status.Error(codes.NotFound, "no namespace "+m.(*kagziv1.GetNamespaceRequest).GetNamespace())
+		}
+		w := d.worker()
+		Handle(w, "order", order)
+		out, err := checked(t, d, w)
+		equal(t, fmt.Sprint(out, err), "kagzi: check: there is no namespace shop, so nothing was checked; "+
+			"if that is its name and nothing has run there yet, make it with: kagzi namespace create shop")
+	})
+
+	t.Run("the default namespace need not be there yet", func(t *testing.T) {
+		d := newDoor(t)
+		d.open()
+		w := d.worker()
+		w.options.Namespace = "default"
+		Handle(w, "order", order)
+		out, err := checked(t, d, w)
+		equal(t, fmt.Sprint(out, err), "checked 0 open runs of 1 workflow types in namespace default: 0 diverge, 0 came to no end\n<nil>")
+		equal(t, len(d.asked), 1)
+	})
+
+	t.Run("one that may not ask for the namespace is checked all the same", func(t *testing.T) {
+		d := newDoor(t)
+		d.open()
+		d.answers["GetNamespace"] = func(proto.Message) (proto.Message, error) { return nil, status.Error(codes.PermissionDenied, "no") }
+		w := d.worker()
+		Handle(w, "order", order)
+		out, err := checked(t, d, w)
+		equal(t, fmt.Sprint(out, err), "checked 0 open runs of 1 workflow types in namespace shop: 0 diverge, 0 came to no end\n<nil>")
 	})
 
 	t.Run("a run that moves while it is read is looked at again", func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 // ParentClosePolicy says what becomes of a child that is still open when its parent has ended.
 type ParentClosePolicy int
 
-// The policies for children of a parent that has ended. One that continues as new has not ended.
+// The policies for children of a parent that has ended. One that continues as new has not ended: its children that would end with it are
+// those of the run that goes on.
 const (
 	ParentCloseAbandon   ParentClosePolicy = iota // it goes on
 	ParentCloseCancel                             // it is CANCELLED
@@ -39,7 +40,7 @@ type ChildOptions struct {
 	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
 	Tags             map[string]string // searchable (none)
-	Requirements     map[string]string // only a worker with all of these among its capabilities and labels (none)
+	Requirements     map[string]string // as in StartOptions (none)
 	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
 	ConcurrencyLimit int               // (1 when there is a key)
 

@@ -65,7 +65,7 @@ func (e *refused) Unwrap() error { return e.err }
 func (w *Worker) serve(ctx context.Context) error {
 	defer w.lease.stop()
 	for failures := 0; ; {
-		registered, err := w.oneSession(ctx)
+		reached, registered, err := w.oneSession(ctx)
 		if ctx.Err() != nil || w.isParting() {
 			return nil
 		}
@@ -88,7 +88,7 @@ func (w *Worker) serve(ctx context.Context) error {
 		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "attempt", failures,
 			"next_attempt_in", delay.Round(time.Millisecond))
 		wait := time.NewTimer(delay)
-		back, stopLooking := w.lookOut(ctx, steps)
+		back, stopLooking := w.lookOut(ctx, steps, reached)
 		select {
 		case <-wait.C:
 		case <-back:
@@ -107,9 +107,10 @@ func (w *Worker) serve(ctx context.Context) error {
 
 // lookOut looks out for a server that could not be reached in several attempts: the connection, which gRPC tries every few seconds by itself, tells
 // of its return long before a delay of up to a minute is over. back is closed then, after a delay as that of an early attempt, so that all the
-// workers of a server do not come at once. A server that answers, and refuses, is given the whole delay. stop ends the looking out.
-func (w *Worker) lookOut(ctx context.Context, failures int) (back <-chan struct{}, stop func()) {
-	if failures <= returnTries || w.conn.GetState() == connectivity.Ready {
+// workers of a server do not come at once. A server that answers, and refuses, is given the whole delay: one that the attempt has reached, for a
+// connection that stands by now may be none that stood then. stop ends the looking out.
+func (w *Worker) lookOut(ctx context.Context, failures int, reached bool) (back <-chan struct{}, stop func()) {
+	if failures <= returnTries || reached && w.conn.GetState() == connectivity.Ready {
 		return nil, func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -163,8 +164,8 @@ func (w *Worker) forgetID(refusal fatalError) bool {
 	return true
 }
 
-// oneSession is one stream, from hello to its end. registered says whether it came to a welcome.
-func (w *Worker) oneSession(ctx context.Context) (registered bool, err error) {
+// oneSession is one stream, from hello to its end. reached says whether there was a connection for it, registered whether it came to a welcome.
+func (w *Worker) oneSession(ctx context.Context) (reached, registered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watchdog := time.AfterFunc(helloTimeout, cancel)
@@ -172,28 +173,29 @@ func (w *Worker) oneSession(ctx context.Context) (registered bool, err error) {
 
 	stream, err := w.workers.Session(ctx)
 	if err != nil {
-		return false, sessionError(err)
+		return false, false, sessionError(err)
 	}
 	helloAt := time.Now()
 	err = stream.Send(&kagziv1.SessionRequest{Seq: 1, Operation: &kagziv1.SessionRequest_Hello{Hello: w.hello()}})
 	if err != nil && !errors.Is(err, io.EOF) {
-		return false, sessionError(err)
+		return true, false, sessionError(err)
 	}
 	first, err := stream.Recv()
 	if err != nil {
-		return false, sessionError(err)
+		return true, false, sessionError(err)
 	}
 	watchdog.Stop()
 	if d := first.GetError(); d != nil {
-		return false, refusal(d)
+		return true, false, refusal(d)
 	}
 	welcome := first.GetWelcome()
 	if welcome == nil {
-		return false, fmt.Errorf("kagzi: the server answered hello with %T", first.GetEvent())
+		return true, false, fmt.Errorf("kagzi: the server answered hello with %T", first.GetEvent())
 	}
 	interval := w.welcomed(welcome, helloAt)
 
 	w.session.open()
+	w.readyOnce.Do(func() { close(w.ready) }) // not before: who ends a worker that is ready has it say goodbye on this stream
 	var parts sync.WaitGroup
 	parts.Go(func() { w.session.write(ctx, stream); cancel() })
 	parts.Go(func() { w.heartbeats(ctx, interval, cancel) })
@@ -202,7 +204,7 @@ func (w *Worker) oneSession(ctx context.Context) (registered bool, err error) {
 	w.session.close()
 	cancel()
 	parts.Wait()
-	return true, err
+	return true, true, err
 }
 
 // welcomed adopts what the server decided, and returns the heartbeat interval.
@@ -225,7 +227,6 @@ func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.D
 	w.mu.Unlock()
 	w.log.Info("worker registered", "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue", w.options.Queue,
 		"address", w.options.Address, "again", !first)
-	w.readyOnce.Do(func() { close(w.ready) })
 	return interval
 }
 

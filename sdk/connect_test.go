@@ -2,11 +2,14 @@ package kagzi
 
 import (
 	"context"
+	"log/slog"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -46,6 +49,28 @@ func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// An attempt may fail just before the connection stands again.
+func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
+	world(t, func(t *testing.T, f *fake) {
+		left := 20
+		w := NewWorker(WorkerOptions{Address: "passthrough:///fake", Logger: slog.New(slog.DiscardHandler), HandleSignals: []os.Signal{}, DialOptions: append(f.dial(),
+			grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+				if left > 0 {
+					left--
+					awaitConnection(ctx, conn)
+					return nil, errCut
+				}
+				return open(ctx, d, conn, method, o...)
+			}))})
+		Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+		began := time.Now()
+		running(t, w)
+		if took := time.Since(began); took > 20*4*time.Second {
+			t.Errorf("20 attempts that never reached the server took %s, want at most 4 s for each", took)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func (c *workflowContext) workflow() *branch      { return c.b }
 func (c *workflowContext) scope() context.Context { return c.Context }
 
 // RunInfo describes the run that a workflow function works for. It is the same over all replays, but
-// for Attempt and WorkerID.
+// for Attempt and WorkerID, and for ParentRunID once the parent of a child that is to end with it has continued as new.
 type RunInfo struct {
 	RunID        string
 	WorkflowType string
@@ -38,7 +38,7 @@ type RunInfo struct {
 	Attempt      int               // 1 plus the failures that were retried; sleeps and lost workers count nothing
 	Tags         map[string]string // not to be changed
 	Deadline     time.Time         // zero when the run has none
-	ParentRunID  string            // "" when the run is no child
+	ParentRunID  string            // "" when the run is no child; not for names of steps
 	ScheduleID   string            // "" when no schedule fired the run
 	ScheduledAt  time.Time         // the tick that fired the run; zero without a schedule
 	FailedRunID  string            // of a failure handler: the run whose failure it handles

@@ -13,7 +13,8 @@ import (
 //	return kagzi.ContinueAsNew[Out](ctx, next)
 //
 // The next run begins with an empty history. It takes over the external id, the queue, the policies, the tags, the parent, which gets the
-// last run's result, and the signals that this run has not taken, in their order. This run ends COMPLETED, with no output.
+// last run's result, the children that are to end with it, and the signals that this run has not taken, in their order. This run ends
+// COMPLETED, with no output.
 //
 // The error counts also when it is wrapped, or comes out of a branch. In a step it fails the step for good, as a step cannot end
 // its run. Of a function that returns something else although it called ContinueAsNew, that counts, with a warning in the log. When the run is

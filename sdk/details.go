@@ -10,7 +10,6 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // Status is where a run stands.
@@ -249,13 +248,6 @@ func named(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-func when(t *timestamppb.Timestamp) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.AsTime()
 }
 
 // transient reports an error of a call that another attempt may not meet.

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/proto/wire"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -150,50 +148,4 @@ func loopback(address string) bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-func codeOfStatus(c codes.Code) ErrorCode {
-	switch c {
-	case codes.NotFound:
-		return CodeNotFound
-	case codes.InvalidArgument, codes.OutOfRange:
-		return CodeInvalidArgument
-	case codes.FailedPrecondition:
-		return CodePreconditionFailed
-	case codes.AlreadyExists:
-		return CodeConflict
-	case codes.Unauthenticated, codes.PermissionDenied:
-		return CodeUnauthorized
-	case codes.Unavailable:
-		return CodeUnavailable
-	case codes.DeadlineExceeded:
-		return CodeTimeout
-	case codes.Canceled:
-		return CodeCancelled
-	case codes.ResourceExhausted:
-		return CodeResourceExhausted
-	}
-	return CodeInternal
-}
-
-func statusOfCode(c kagziv1.ErrorCode) codes.Code {
-	switch c {
-	case kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND:
-		return codes.NotFound
-	case kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT:
-		return codes.InvalidArgument
-	case kagziv1.ErrorCode_ERROR_CODE_CONFLICT:
-		return codes.AlreadyExists
-	case kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:
-		return codes.PermissionDenied
-	case kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
-		return codes.ResourceExhausted
-	case kagziv1.ErrorCode_ERROR_CODE_INTERNAL:
-		return codes.Internal
-	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE:
-		return codes.Unavailable
-	case kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
-		return codes.DeadlineExceeded
-	}
-	return codes.FailedPrecondition
 }

@@ -72,6 +72,9 @@ func (w *Worker) part(served <-chan struct{}) {
 	w.mu.Unlock()
 	answers := make(chan *kagziv1.SessionResponse, 1)
 	if !w.goodbye(false, func(r *kagziv1.SessionResponse) { answers <- r }) {
+		if w.ID() != "" {
+			w.log.Warn("no session to say goodbye on; the server takes the worker off when its lease ends", "worker", w.ID())
+		}
 		return
 	}
 	limit := time.NewTimer(partingTimeout)
@@ -103,13 +106,21 @@ func (w *Worker) goodbye(drain bool, answer func(*kagziv1.SessionResponse)) bool
 // awaitCode waits for the author's code to end, so that none of it outlives Run; code that does not heed its
 // context is given up after a while, since a goroutine cannot be ended from outside.
 func (w *Worker) awaitCode() {
+	if !w.codeEnds(partingTimeout) {
+		w.log.Warn("code of steps or workflows goes on in spite of its ended context", "worker", w.ID())
+	}
+}
+
+// codeEnds waits for the author's code for up to limit, and reports whether it has ended.
+func (w *Worker) codeEnds(limit time.Duration) bool {
 	ended := make(chan struct{})
 	go func() { w.code.Wait(); close(ended) }()
-	limit := time.NewTimer(partingTimeout)
-	defer limit.Stop()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-ended:
-	case <-limit.C:
-		w.log.Warn("code of steps or workflows goes on in spite of its ended context", "worker", w.ID())
+		return true
+	case <-timer.C:
+		return false
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -309,6 +310,20 @@ func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
 		e.mu.Unlock()
 		return
 	}
+	if detail != nil && op.ends(detail) {
+		// Until the code is made to end the operation stays among those that are not durable, so that nothing begins behind it.
+		known := !op.ending && slices.Contains(e.ops, op)
+		op.ending = true
+		e.mu.Unlock()
+		switch {
+		case !known:
+		case leaseGone(detail):
+			e.lose(detail)
+		default:
+			e.refused(op, detail)
+		}
+		return
+	}
 	if !e.outbox.remove(op) {
 		e.mu.Unlock()
 		return
@@ -319,13 +334,12 @@ func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
 		if op.answer != nil {
 			op.answer(r)
 		}
-	case leaseGone(detail):
-		e.lose(detail)
 	case op.refused != nil:
 		e.w.session.settle(op)
 		op.refused(detail)
-	default:
-		e.refused(op, detail)
+	default: // Only an announcement: what the step comes to is still recorded, or refused in its own right.
+		e.w.session.settle(op)
+		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", op.msg.GetBeginStep().GetStepName(), "error", detail.GetMessage())
 	}
 }
 
@@ -351,12 +365,6 @@ func (e *execution) lose(d *kagziv1.ErrorDetail) {
 // refused handles an operation that the server will never take. A run that could not go on without it
 // fails, so that people see why; repeating it elsewhere would only meet the same refusal.
 func (e *execution) refused(op *operation, d *kagziv1.ErrorDetail) {
-	if begin := op.msg.GetBeginStep(); begin != nil {
-		// Only an announcement: what the step comes to is still recorded, or refused in its own right.
-		e.w.session.settle(op)
-		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", begin.GetStepName(), "error", d.GetMessage())
-		return
-	}
 	_, fail := op.msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
 	_, release := op.msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
 	if fail || release {
@@ -371,6 +379,7 @@ func (e *execution) refused(op *operation, d *kagziv1.ErrorDetail) {
 	if e.ended {
 		return
 	}
+	e.remove(op)
 	e.dropAfter(op) // the server refuses them as well, for they build on this one
 	e.closing = true
 	e.sendFailure(failure)

@@ -29,6 +29,7 @@ type door struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
 	kagziv1.UnimplementedAdminServiceServer
+	kagziv1.UnimplementedNamespaceServiceServer
 
 	listener *bufconn.Listener
 	mu       sync.Mutex
@@ -45,6 +46,7 @@ func newDoor(t *testing.T) *door {
 	kagziv1.RegisterWorkflowServiceServer(server, d)
 	kagziv1.RegisterWorkflowScheduleServiceServer(server, d)
 	kagziv1.RegisterAdminServiceServer(server, d)
+	kagziv1.RegisterNamespaceServiceServer(server, d)
 	go func() { _ = server.Serve(d.listener) }()
 	t.Cleanup(server.Stop)
 	return d

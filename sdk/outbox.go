@@ -17,11 +17,17 @@ type operation struct {
 	index  int64                            // position among the run's operations
 	epoch  int64                            // of the stream that it was last queued on; 0 for none
 	later  bool                             // to be repeated after a delay
+	ending bool                             // its refusal is making the code end. Guarded by e.mu.
 	// doubtful is the stream on which it was refused last: those behind it that are still to be sent on that must not count before it does.
 	// 0: none, or they need not care. Guarded by session.mu.
 	doubtful int64
 	// refused is called when the server will never take the operation; nil: the run cannot go on without it.
 	refused func(d *kagziv1.ErrorDetail)
+}
+
+// ends says that the run cannot go on here when the operation is refused like this.
+func (op *operation) ends(d *kagziv1.ErrorDetail) bool {
+	return leaseGone(d) || op.refused == nil && op.msg.GetBeginStep() == nil
 }
 
 func (op *operation) subject() string {

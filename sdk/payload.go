@@ -156,12 +156,13 @@ func decode[T any](c Codec, p *kagziv1.Payload, info PayloadInfo) (*T, error) {
 	return v, err
 }
 
-// unchangedByJSON says that what is read back from v's JSON is v, so that it need not be read back.
-func unchangedByJSON(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return utf8.ValidString(v) // of any other the JSON carries something else
-	case bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
+// unchangedByJSON says that what is read back from the JSON of the value at p is that value, so that it need not be read back. An interface is:
+// JSON does not carry what stands in it.
+func unchangedByJSON(p any) bool {
+	switch p := p.(type) {
+	case *string:
+		return utf8.ValidString(*p) // of any other the JSON carries something else
+	case *bool, *int, *int8, *int16, *int32, *int64, *uint, *uint8, *uint16, *uint32, *uint64, *float32, *float64:
 		return true
 	}
 	return false

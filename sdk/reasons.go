@@ -1,7 +1,6 @@
 package kagzi
 
 import (
-	"math"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -36,6 +35,3 @@ func plainMessage(st *status.Status) string {
 	}
 	return st.Message()
 }
-
-// narrow is a number as the wire has it. One that does not fit becomes the nearest that does, which the server refuses, instead of another.
-func narrow(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }

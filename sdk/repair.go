@@ -148,6 +148,9 @@ func OverrideStep[T any](ctx context.Context, run *Run, step string, result T, r
 
 // OverrideStepError is OverrideStep with a failure: the step counts as failed for good with it, and the code gets it as a *StepError.
 func (r *Run) OverrideStepError(ctx context.Context, step string, failure error, reason string) error {
+	if failure == nil {
+		return fmt.Errorf("kagzi: failure of step %q is nil, want an error; OverrideStep sets a result", step)
+	}
 	detail := errorDetail(failure)
 	detail.NonRetryable = true
 	return r.override(ctx, &kagziv1.OverrideStepRequest{

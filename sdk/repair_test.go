@@ -130,6 +130,13 @@ func TestRepair(t *testing.T) {
 		})
 	}
 
+	t.Run("a step is not overridden with a failure that is none", func(t *testing.T) {
+		d := newDoor(t)
+		err := d.client(t).Run("r").OverrideStepError(t.Context(), "charge", nil, "never came")
+		equal(t, fmt.Sprint(err), `kagzi: failure of step "charge" is nil, want an error; OverrideStep sets a result`)
+		equal(t, len(d.asked), 0)
+	})
+
 	t.Run("a retry keeps results, begins at a step, or restarts with a new input", func(t *testing.T) {
 		d := newDoor(t)
 		d.on("RetryWorkflow", &kagziv1.RetryWorkflowResponse{NewRunId: "r2", AlreadyRunning: true})

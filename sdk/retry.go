@@ -61,11 +61,3 @@ func (r Retry) policy() *kagziv1.RetryPolicy {
 		Jitter:             max(r.Jitter, -1),
 	}
 }
-
-// wholeMs rounds away from 0, which means the default, so that a short duration is a short one, and one below 0 is refused.
-func wholeMs(d time.Duration) int64 {
-	if d < 0 {
-		return min(d.Milliseconds(), -1)
-	}
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}

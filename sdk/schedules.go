@@ -21,8 +21,8 @@ const (
 )
 
 func (p OverlapPolicy) wire() kagziv1.OverlapPolicy {
-	if p == OverlapAllow {
-		return kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW
+	if p < OverlapAllow { // not 0, which would be no policy at all: the server refuses what it does not know
+		return kagziv1.OverlapPolicy(p)
 	}
 	return kagziv1.OverlapPolicy(p + 1)
 }
@@ -93,8 +93,12 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 		Tags:               opts.Tags,
 		RequestId:          id,
 	}
-	if opts.MaxCatchup != 0 {
-		req.MaxCatchup = new(narrow(max(opts.MaxCatchup, 0)))
+	switch opts.MaxCatchup {
+	case 0:
+	case -1:
+		req.MaxCatchup = new(int32(0))
+	default: // the server refuses what is less
+		req.MaxCatchup = new(narrow(opts.MaxCatchup))
 	}
 	if opts.Retry != nil {
 		req.RetryPolicy = opts.Retry.policy()

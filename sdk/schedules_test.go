@@ -51,6 +51,16 @@ func TestSchedules(t *testing.T) {
 			OnFailureTaskQueue: "fq", Tags: map[string]string{"a": "b"}, RequestId: "x"})
 	})
 
+	t.Run("a policy or catch-up that there is none of reaches the server, which refuses it", func(t *testing.T) {
+		d := newDoor(t)
+		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{})
+		if _, err := CreateSchedule(t.Context(), d.client(t), "report", "@hourly", 1, ScheduleOptions{Overlap: -1, MaxCatchup: -2, RequestID: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		d.wants(t, &kagziv1.CreateWorkflowScheduleRequest{Namespace: "shop", TaskQueue: "default", WorkflowType: "report", CronExpr: "@hourly",
+			Input: jsonPayload("1"), Enabled: new(true), MaxCatchup: new(int32(-2)), OverlapPolicy: -1, RequestId: "x"})
+	})
+
 	t.Run("an update names only what changes", func(t *testing.T) {
 		d := newDoor(t)
 		d.on("UpdateWorkflowSchedule", &kagziv1.UpdateWorkflowScheduleResponse{Schedule: &kagziv1.WorkflowSchedule{ScheduleId: "s", CronExpr: "new"}})

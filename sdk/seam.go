@@ -3,12 +3,14 @@ package kagzi
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/kagzi/kagzi/sdk/internal/seam"
 )
 
 func init() {
 	seam.ReplaceSteps = func(worker any, replaced func(name string) seam.Step) { worker.(*Worker).replaced = replaced }
+	seam.CodeEnds = func(worker any, limit time.Duration) bool { return worker.(*Worker).codeEnds(limit) }
 	seam.AwaitEnds = func(client any, await func(ctx context.Context, runID string)) { client.(*Client).await = await }
 }
 

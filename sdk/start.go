@@ -31,7 +31,7 @@ type StartOptions struct {
 	ExternalID      string          // the application's own id, unique among active runs of the namespace (none)
 	ExternalIDReuse ExternalIDReuse // what to do when a run with that id is there (ReuseWhenEnded)
 	Queue           string          // ("default")
-	Version         string          // free text that the run shows and its code can read with Info; it decides nothing (none)
+	Version         string          // such as "2.4.1", of A-Z a-z 0-9 . _ : / -, which the run shows and its code can read with Info; it decides nothing (none)
 	// RequestID names this one call: repeated with the same id it returns the same run, for good (a fresh UUIDv7,
 	// which makes the SDK's own repetitions safe).
 	RequestID string
@@ -47,7 +47,7 @@ type StartOptions struct {
 	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
 	Tags             map[string]string // searchable (none)
-	Requirements     map[string]string // only a worker with all of these among its capabilities and labels (none)
+	Requirements     map[string]string // only a worker with all of these among its capabilities and labels; an empty value is met by any (none)
 	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
 	ConcurrencyLimit int               // (1 when there is a key)
 
@@ -212,11 +212,4 @@ func timeouts(step, heartbeat, execution time.Duration) *kagziv1.TimeoutConfig {
 	return &kagziv1.TimeoutConfig{
 		StartToCloseTimeoutMs: wholeMs(step), HeartbeatTimeoutMs: wholeMs(heartbeat), ExecutionTimeoutMs: wholeMs(execution),
 	}
-}
-
-func timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
 }

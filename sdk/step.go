@@ -91,7 +91,7 @@ func runTyped[T any](ctx context.Context, c Codec, info PayloadInfo, fn func(con
 		return nil, nil, NonRetryable(fmt.Errorf("result: %w", err))
 	}
 	back := &v
-	if !unchangedByJSON(v) {
+	if !unchangedByJSON(back) {
 		if back, err = decodeJSON[T](data); err != nil {
 			return nil, nil, fmt.Errorf("result: %w", err)
 		}

@@ -3,8 +3,12 @@ package kagzi
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -236,6 +240,65 @@ func TestStep(t *testing.T) {
 			}
 		})
 	})
+
+	t.Run("no step begins behind a result that is refused because the lease is lost", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetCompleteStep() == nil {
+					return nil
+				}
+				return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, Message: "the lease is another's"}
+			}
+			lost := make(chan struct{})
+			w := NewWorker(WorkerOptions{
+				Address: "passthrough:///fake", DialOptions: f.dial(), HandleSignals: []os.Signal{},
+				Logger: slog.New(slog.NewTextHandler(saying(func(line string) {
+					if strings.Contains(line, "lease lost") {
+						synctest.Wait() // whoever can go on now does
+						close(lost)
+					}
+				}), nil)),
+			})
+			begun := false
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				if _, err := Step(ctx, "first", constant(1)); err != nil {
+					return 0, err
+				}
+				return Step(ctx, "second", func(context.Context) (int, error) { begun = true; return 2, nil })
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			<-lost
+			if begun {
+				t.Error("the second step has begun")
+			}
+		})
+	})
+
+	t.Run("what stands in an interface is of the type that JSON gives it, also the first time", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var seen []string
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				v, err := Step(ctx, "make", constant(any(42)))
+				seen = append(seen, fmt.Sprintf("%T", v))
+				Sleep(ctx, "s", time.Second)
+				return 0, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.await(t, "r")
+			equal(t, seen, []string{"float64", "float64"})
+		})
+	})
+}
+
+// saying is a log that is told each line.
+type saying func(line string)
+
+func (s saying) Write(line []byte) (int, error) {
+	s(string(line))
+	return len(line), nil
 }
 
 // wait lasts d, or until ctx ends.

@@ -49,7 +49,8 @@ type ImportOptions struct {
 }
 
 // Import reads a capsule and puts its runs, under new ids, into the client's namespace. It returns the run that was exported;
-// AlreadyExisted tells that the RequestID had been answered before. Nothing or all of it is imported.
+// AlreadyExisted tells that the RequestID had been answered before. Nothing or all of it is imported. Runs that are open come in
+// paused: Run.Resume lets each go on. They keep their external ids, and do not hold them: a start with one of these does not find them.
 func (c *Client) Import(ctx context.Context, capsule io.Reader, opts ImportOptions) (*Run, error) {
 	id, err := requestID(opts.RequestID)
 	if err != nil {

@@ -15,15 +15,18 @@
 //	}
 //
 // The rules of a bubble hold (see testing/synctest): it begins at midnight UTC of 2000-01-01, t.Run and t.Parallel are not for its
-// inside, and what waits for the network outside keeps time from passing until it is answered.
+// inside, and what waits for the network outside keeps time from passing until it is answered. A test that still waits when 30 years
+// have gone by is ended, and told what its open runs wait for.
 package kagzitest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,6 +47,12 @@ import (
 
 // forever is longer than any test: what is done once in it is never done.
 const forever = 100 * 365 * 24 * time.Hour
+
+// lifetime is how long a test may last by the clock of its bubble: three times the longest sleep.
+const lifetime = 30 * 365 * 24 * time.Hour
+
+// patience is how long code that does not heed its context may take to end after the test.
+const patience = 24 * time.Hour
 
 const namespace = "default"
 
@@ -97,6 +106,8 @@ func newEnv(t *testing.T, path string) *Env {
 	})
 	seam.ReplaceSteps(e.Worker, e.replacement)
 	seam.AwaitEnds(e.Client, e.ends.await)
+	guard := time.AfterFunc(lifetime, e.giveUp)
+	e.stop = append(e.stop, func() { guard.Stop() })
 	return e
 }
 
@@ -139,6 +150,22 @@ func (e *Env) part(run func(ctx context.Context) error) {
 	e.stop = append(e.stop, func() { cancel(); <-ended })
 }
 
+// giveUp ends a test that waits for what does not come. In a bubble time would jump on without end otherwise.
+func (e *Env) giveUp() {
+	text := fmt.Sprintf("kagzitest: the test still waits after %d years", lifetime/(365*24*time.Hour))
+	open, told := kagzi.ListOptions{Statuses: []kagzi.Status{kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}, 0
+	for run, err := range e.Client.List(context.Background(), open) {
+		if told++; err != nil || told > 10 {
+			break
+		}
+		if why, err := e.Client.Run(run.RunID).Explain(context.Background()); err == nil {
+			text += fmt.Sprintf("\n  run %s of type %s: %s", run.RunID, run.WorkflowType, why.Summary)
+		}
+	}
+	debug.SetTraceback("all") // which shows where the test waits
+	panic(text)
+}
+
 // Start lets the worker run. What it serves has been given to it before.
 func (e *Env) Start() {
 	e.t.Helper()
@@ -146,7 +173,9 @@ func (e *Env) Start() {
 		e.t.Fatal("kagzitest: Start was called before")
 	}
 	e.started = true
+	ended := make(chan struct{})
 	e.part(func(ctx context.Context) error {
+		defer close(ended)
 		err := e.Worker.Run(ctx)
 		if err != nil && ctx.Err() == nil {
 			e.t.Errorf("kagzitest: the worker ended: %v", err)
@@ -155,6 +184,8 @@ func (e *Env) Start() {
 	})
 	select {
 	case <-e.Worker.Ready():
+	case <-ended:
+		e.t.FailNow()
 	case <-e.t.Context().Done():
 	}
 }
@@ -168,10 +199,14 @@ func (e *Env) Pass(d time.Duration) {
 // Settle waits until nothing is at work, without letting time pass.
 func (e *Env) Settle() { synctest.Wait() }
 
-// close stops the parts in the reverse of their order: the worker first.
+// close stops the parts in the reverse of their order: the worker first. No code may be left in the bubble, whose time stands still
+// afterwards.
 func (e *Env) close() {
 	for i := len(e.stop) - 1; i >= 0; i-- {
 		e.stop[i]()
+	}
+	if !seam.CodeEnds(e.Worker, patience) {
+		e.t.Errorf("kagzitest: code of a step or a workflow goes on %v after the end of its context: have it end by then", patience)
 	}
 	if err := e.Client.Close(); err != nil {
 		e.t.Errorf("kagzitest: %v", err)

@@ -3,6 +3,8 @@ package kagzitest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -139,4 +141,63 @@ func TestAReplacementOfAnotherTypeFailsTheStepAndSaysSo(t *testing.T) {
 			t.Fatalf("the result is %v, want a RunError that names the types", err)
 		}
 	})
+}
+
+func TestAStepThatDoesNotHeedItsContextMayEndAfterTheTest(t *testing.T) {
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		kagzi.Handle(env.Worker, "deaf", func(ctx kagzi.Context, _ order) (string, error) {
+			return kagzi.Step(ctx, "ask", func(context.Context) (string, error) {
+				time.Sleep(10 * time.Minute)
+				return "too late", nil
+			}, kagzi.Timeout(time.Minute), kagzi.Retry{Attempts: 1})
+		})
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "deaf", order{}, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = kagzi.Result[string](t.Context(), run); !errors.Is(err, kagzi.ErrTimeout) {
+			t.Fatalf("the result is %v, want ErrTimeout", err)
+		}
+	})
+}
+
+// Each case is a test that fails, in a process of its own.
+func TestATestThatFailsSaysWhy(t *testing.T) {
+	const variable = "KAGZITEST_CASE"
+	cases := map[string]struct {
+		test func(t *testing.T, env *kagzitest.Env)
+		want string
+	}{
+		"who_waits_for_what_never_comes_is_told_what_it_is": {func(t *testing.T, env *kagzitest.Env) {
+			kagzi.Handle(env.Worker, "deaf", func(ctx kagzi.Context, _ order) (string, error) {
+				return kagzi.WaitSignal[string](ctx, "answer", 0)
+			})
+			env.Start()
+			run, err := kagzi.Start(t.Context(), env.Client, "deaf", order{}, kagzi.StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(kagzi.Result[string](t.Context(), run))
+		}, "of type deaf: waits for signal answer"},
+		"a_worker_that_cannot_start_fails_the_test": {func(t *testing.T, env *kagzitest.Env) { env.Start() }, "call Handle before Run"},
+	}
+	if c, ok := cases[os.Getenv(variable)]; ok {
+		kagzitest.Run(t, c.test)
+		return
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestATestThatFailsSaysWhy$", "-test.timeout=8m")
+			cmd.Env = append(os.Environ(), variable+"="+name)
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "deadlock") {
+				t.Fatalf("it ended with %v and said %.3000s\nwant %q, and no deadlock", err, out, c.want)
+			}
+		})
+	}
 }
