@@ -20,8 +20,9 @@ type action struct {
 
 // outcome is what an action came to: a safe line for people, and a value for each of the action's fields.
 type outcome struct {
-	line   string
-	values []any
+	line      string
+	values    []any
+	unchanged bool // it was as wanted already; told of runs that are many
 }
 
 // actor does an action to one thing after another and remembers with which code that ends.

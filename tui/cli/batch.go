@@ -84,7 +84,7 @@ func batchLine(source string, line []byte, flags *kagziv1.StartWorkflowRequest) 
 // runStartBatch starts the runs in as many calls as their number and size need.
 func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWorkflowRequest) error {
 	seq := &sequence{out: c.out}
-	failed, done := 0, 0
+	failed, existed, done := 0, 0, 0
 	for done < len(requests) {
 		part := nextBatch(requests[done:])
 		for _, r := range part {
@@ -104,6 +104,9 @@ func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWork
 				failed++
 				c.out.say("run %d of the batch: %s", done+i+1, render.ErrorLine(r.GetError()))
 			}
+			if r.GetStarted().GetAlreadyExists() {
+				existed++
+			}
 			if err := seq.add(batchResultLine(r), render.Document(r)); err != nil {
 				return err
 			}
@@ -113,7 +116,10 @@ func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWork
 	if err := seq.close(); err != nil {
 		return err
 	}
-	c.out.say("started %d of %d runs", len(requests)-failed, len(requests))
+	c.out.say("started %d of %d runs", len(requests)-failed-existed, len(requests))
+	if existed > 0 {
+		c.out.say("runs with the external ids of %d of them exist already", existed)
+	}
 	if failed > 0 {
 		return codeError(ExitError)
 	}

@@ -80,7 +80,21 @@ func (p *progress) end() {
 
 // line is how far the action is: ASCII, and short enough for any terminal.
 func (p *progress) line() string {
-	return fmt.Sprintf("%s: %d of %d done, %d failed", p.verb, p.last.GetDone(), max(p.total, p.last.GetMatched()), p.last.GetFailed())
+	before := ""
+	if n := p.last.GetUnchanged(); n > 0 {
+		before = fmt.Sprintf(" (%d of them before)", n)
+	}
+	return fmt.Sprintf("%s: %d of %d done%s, %d failed", p.verb, p.last.GetDone(), max(p.total, p.last.GetMatched()), before, p.last.GetFailed())
+}
+
+// print tells what came of it: in a line, where there was anything to do, or a document.
+func (p *progress) print() error {
+	return p.out.print(result{human: func() []string {
+		if p.total == 0 {
+			return nil
+		}
+		return []string{p.line()}
+	}, document: p.document()})
 }
 
 func (p *progress) document() render.Object {

@@ -164,7 +164,10 @@ func newImport(e *env, o *importOptions) *cobra.Command {
 		Use:   "import FILE",
 		Short: "Read a run from a file that export wrote, under a new id",
 		Long: `Read a run with its children from a capsule, the zip file that export writes, under new ids, and print the run's id. - reads
-stdin.`,
+stdin.
+
+Runs that are open come in paused: each goes on once kagzi workflow resume has let it. They keep their external ids, and do not hold them: a
+start with one of these ids does not find them.`,
 		Example: "  kagzi workflow import order-17.zip --namespace staging",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

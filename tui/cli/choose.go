@@ -25,6 +25,8 @@ type chooseFlags struct {
 	schedule   string
 	parent     string
 	worker     string
+
+	given func(name string) bool // the flag was on the command line
 }
 
 const queryHelp = `filter, such as: status = "FAILED" and type in ("a","b") and created > -24h and tag.customer = "x"`
@@ -42,6 +44,7 @@ const filterHelp = `The filter of -q is made of conditions joined by "and":
 
 func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
+	f.given = fs.Changed
 	fs.StringVarP(&f.query, "query", "q", "", queryHelp)
 	fs.StringSliceVar(&f.status, "status", nil, "runs of these statuses: PENDING, RUNNING, SLEEPING, COMPLETED, FAILED, CANCELLED, TIMED_OUT, TERMINATED")
 	fs.StringSliceVar(&f.types, "type", nil, "runs of these workflow types")
@@ -72,6 +75,14 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 	add := func(field filter.Field, op filter.Op, values ...string) {
 		if len(values) > 0 && values[0] != "" {
 			all = append(all, filter.Condition{Field: field, Op: op, Values: values})
+		}
+	}
+	for _, wanted := range []struct{ flag, value string }{
+		{"status", strings.Join(f.status, "")}, {"type", strings.Join(f.types, "")}, {"queue", strings.Join(f.queues, "")}, {"since", f.since},
+		{"until", f.until}, {"external-id", f.externalID}, {"search", f.search}, {"schedule", f.schedule}, {"parent", f.parent}, {"worker", f.worker},
+	} {
+		if wanted.value == "" && f.given(wanted.flag) { // what a script meant to ask for got lost on the way
+			return nil, usagef("--%s is empty; leave it out to select whatever it is", wanted.flag)
 		}
 	}
 	add(filter.Status, filter.In, f.status...)

@@ -13,7 +13,7 @@ import (
 
 func sampleServer() *fake {
 	return &fake{
-		runs: sampleRuns(),
+		runs: sampleRuns(), resumed: time.Hour,
 		stepList: []*kagziv1.Step{
 			{StepId: "s1", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "reserve", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, AttemptNumber: 1, Sequence: 1, StartedAt: at(-5 * time.Minute), FinishedAt: at(-5*time.Minute + 350*time.Millisecond), Output: &kagziv1.Payload{Data: []byte(`{"seat": 12}`)}},
 			{StepId: "s2", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "charge", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_PENDING, AttemptNumber: 1, Sequence: 2, StartedAt: at(-4 * time.Minute), FinishedAt: at(-4*time.Minute + time.Second), Error: &kagziv1.ErrorDetail{Message: "timeout"}},

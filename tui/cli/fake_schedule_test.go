@@ -106,7 +106,7 @@ func (f *fake) PauseWorkflowSchedule(_ context.Context, r *kagziv1.PauseWorkflow
 func (f *fake) ResumeWorkflowSchedule(_ context.Context, r *kagziv1.ResumeWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.ResumeWorkflowScheduleResponse, error) {
 	s, err := f.findSchedule("ResumeWorkflowSchedule", r.ScheduleId, r)
 	if err == nil {
-		s.Enabled, s.NextFireAt = true, at(time.Hour)
+		s.Enabled, s.NextFireAt = true, at(f.resumed)
 	}
 	return &kagziv1.ResumeWorkflowScheduleResponse{Schedule: s}, err
 }

@@ -54,6 +54,7 @@ type fake struct {
 	capsule    [][]byte
 	imported   []byte
 	schedules  []*kagziv1.WorkflowSchedule
+	resumed    time.Duration // from now to the next tick of a schedule that is resumed
 	namespaces []*kagziv1.Namespace
 	keys       []*kagziv1.Key
 	me         *kagziv1.WhoAmIResponse
@@ -73,7 +74,7 @@ func (f *fake) StartWorkflow(_ context.Context, r *kagziv1.StartWorkflowRequest,
 func (f *fake) StartWorkflows(_ context.Context, r *kagziv1.StartWorkflowsRequest, _ ...grpc.CallOption) (*kagziv1.StartWorkflowsResponse, error) {
 	answer := &kagziv1.StartWorkflowsResponse{}
 	for i, one := range r.Requests {
-		result := &kagziv1.StartWorkflowsResponse_Result{Started: &kagziv1.StartWorkflowResponse{RunId: fmt.Sprintf("run-%d", i+1)}}
+		result := &kagziv1.StartWorkflowsResponse_Result{Started: &kagziv1.StartWorkflowResponse{RunId: fmt.Sprintf("run-%d", i+1), AlreadyExists: one.ExternalId == "taken"}}
 		if one.WorkflowType == "bad" {
 			result = &kagziv1.StartWorkflowsResponse_Result{Error: &kagziv1.ErrorDetail{Message: "bad type"}}
 		}

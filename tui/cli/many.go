@@ -104,39 +104,38 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 		total = min(total, o.limit)
 	}
 	p := &progress{out: c.out, verb: o.verb, total: total, now: c.now}
-	switch {
-	case total == 0:
+	if total == 0 {
 		c.out.say("no runs%s in namespace %s", matching(o.choose), c.namespace)
-	default:
-		if err := o.confirm(ctx, c, total); err != nil {
-			return err
-		}
-		q.Request.Page = nil
-		if q.Keep != nil || o.oneByOne() {
-			err = o.byOne(ctx, c, q, p)
-		} else {
-			err = o.byServer(ctx, c, q, p)
-		}
+		return p.print()
 	}
-	p.end()
-	if err != nil && p.last != nil {
-		c.out.say("%s before it ended early; what is left is found by the same filter", p.line())
-	}
-	if err != nil {
+	if err := o.confirm(ctx, c, total); err != nil {
 		return err
 	}
-	if err := c.out.print(result{human: func() []string {
-		if total == 0 {
-			return nil
-		}
-		return []string{p.line()}
-	}, document: p.document()}); err != nil {
+	if err := o.carryOut(ctx, c, q, p); err != nil {
+		return err
+	}
+	if err := p.print(); err != nil {
 		return err
 	}
 	if p.last.GetFailed() > 0 {
 		return codeError(ExitError)
 	}
 	return nil
+}
+
+// carryOut acts on them, and says how far it came where that is not to the end.
+func (o *manyOptions) carryOut(ctx context.Context, c *client, q filter.Query, p *progress) (err error) {
+	q.Request.Page = nil
+	if q.Keep != nil || o.oneByOne() {
+		err = o.byOne(ctx, c, q, p)
+	} else {
+		err = o.byServer(ctx, c, q, p)
+	}
+	p.end()
+	if err != nil && p.last != nil {
+		c.out.say("%s before it ended early; what is left is found by the same filter", p.line())
+	}
+	return err
 }
 
 // confirm asks whether the runs that the filter chooses are meant.
@@ -160,10 +159,13 @@ func (o *manyOptions) byOne(ctx context.Context, c *client, q filter.Query, p *p
 				return errEnough
 			}
 			so.Matched++
-			_, err := o.action.do(ctx, c, r.GetRunId())
+			came, err := o.action.do(ctx, c, r.GetRunId())
 			switch {
 			case err == nil:
 				so.Done++
+				if came.unchanged {
+					so.Unchanged++
+				}
 			case ofOne(err):
 				lines, _ := explain(c.placed(err))
 				so.Failed, so.LastError, so.LastRunId = so.Failed+1, &kagziv1.ErrorDetail{Message: lines[0]}, r.GetRunId()

@@ -115,6 +115,8 @@ func TestUsage_errors(t *testing.T) {
 		"workflow list -o xml":                                       "table, json, jsonl or yaml",
 		"workflow list --limit 0":                                    "at least 1",
 		"workflow list --status DONE":                                "is no status",
+		"workflow list --parent=":                                    "--parent is empty",
+		"workflow count --type=":                                     "--type is empty",
 		"workflow list --since tomorrow":                             `--since "tomorrow": want a time`,
 		"workflow list --tag x":                                      "key=value",
 		"workflow list -q status=FAILED --status FAILED":             "more than one condition",

@@ -115,6 +115,24 @@ func TestSignal(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
+	t.Run("to a run that continued as new goes to the last one", func(t *testing.T) {
+		gone := func(next string) error {
+			s, _ := status.New(codes.FailedPrecondition, "has ended").WithDetails(&kagziv1.ErrorDetail{
+				Message: "has ended", Metadata: map[string]string{"status": "COMPLETED", "continued_as_run_id": next},
+			})
+			return s.Err()
+		}
+		s := &session{server: sampleServer()}
+		s.server.fail = map[string]error{"SignalWorkflow a": gone("b"), "SignalWorkflow b": gone(sleepingRun), "SignalWorkflow c": gone("d"), "SignalWorkflow d": gone("c")}
+		out, msg := s.want(t, ExitOK, "wf", "signal", "a", "go")
+		if out != sleepingRun+"  signal go delivered\n" || !strings.Contains(msg, "it goes on as run "+sleepingRun) {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+		if out, _ := s.want(t, ExitOK, "wf", "signal", "b", "go", "-o", "json"); !strings.Contains(out, `"run_id": "`+sleepingRun) {
+			t.Errorf("stdout %q", out)
+		}
+		s.want(t, ExitConflict, "wf", "signal", "c", "go") // goes round in a circle
+	})
 	t.Run("to a run that has ended is a conflict", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"SignalWorkflow": status.Error(codes.FailedPrecondition, "run a has ended")}}}
 		s.want(t, ExitConflict, "wf", "signal", "a", "go")

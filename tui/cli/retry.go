@@ -75,5 +75,5 @@ func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (ou
 	if answer.GetAlreadyRunning() {
 		line = "runs again already, as " + render.Safe(answer.GetNewRunId())
 	}
-	return outcome{line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()}}, nil
+	return outcome{line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()}, unchanged: answer.GetAlreadyRunning()}, nil
 }

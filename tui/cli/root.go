@@ -1,5 +1,14 @@
 // Package cli owns the command line: what `kagzi …` understands, what it prints and with which code it ends. Each
 // command is an options struct, a newX that parses into it, and a runX that works; all output goes through one writer.
+//
+// Begin with this file, which lists the commands, and execute.go, which runs one and makes an exit code of what came of it. Most files are named
+// after a command; cancel and terminate are in stop.go, pause, resume and pin in hold.go, export and import in capsule.go. What they share:
+//
+//   - A server: how it is reached (client.go), and what does without one (near.go). What its errors mean to people (errors.go, spelling.go).
+//   - Output: the one writer (output.go), pages of lists (page.go), a run with all that is known of it (shown.go, tree.go), questions (ask.go).
+//   - Doing something to things that are named, one after the other (act.go), or to all runs that a filter chooses (choose.go, many.go, bulk.go).
+//   - Flags for payloads (input.go, batch.go), policies (policy.go), retention (retention.go), and values of other kinds (values.go), and how the
+//     shell completes them (complete.go).
 package cli
 
 import (

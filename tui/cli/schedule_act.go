@@ -76,8 +76,12 @@ var scheduleFields = []string{"schedule_id", "enabled", "next_fire_at"}
 func (c *client) scheduleState(s *kagziv1.WorkflowSchedule) outcome {
 	cell := render.ScheduleState(s)
 	line := c.out.paint(cell.Text, cell.Style)
-	if s.GetEnabled() && s.GetNextFireAt() != nil {
-		line += "  next " + c.view().Time(s.GetNextFireAt())
+	switch at := s.GetNextFireAt(); {
+	case !s.GetEnabled() || at == nil:
+	case at.AsTime().After(c.now()):
+		line += "  next " + c.view().Time(at)
+	default: // ticks came while it was paused
+		line += "  was due " + c.view().Time(at)
 	}
 	var next any
 	if s.GetNextFireAt() != nil {

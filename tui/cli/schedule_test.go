@@ -134,6 +134,15 @@ func TestSchedule_actions(t *testing.T) {
 			t.Errorf("requests %v", s.server.requests)
 		}
 	})
+	t.Run("resume tells the next tick, or that one came meanwhile", func(t *testing.T) {
+		for ahead, want := range map[time.Duration]string{time.Hour: "daily  ENABLED  next in 1h\n", 0: "daily  ENABLED  was due now\n", -time.Minute: "daily  ENABLED  was due 1m ago\n"} {
+			s := &session{server: sampleServer()}
+			s.server.resumed = ahead
+			if out, _ := s.want(t, ExitOK, "schedule", "resume", "daily"); out != want {
+				t.Errorf("stdout %q, want %q", out, want)
+			}
+		}
+	})
 	t.Run("trigger under an id of its own, and says how to repeat it", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "schedule", "trigger", "daily")

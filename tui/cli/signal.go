@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -23,7 +24,8 @@ func newSignal(e *env, o *signalOptions) *cobra.Command {
 		Use:   "signal ID NAME",
 		Short: "Deliver a signal to a run",
 		Long: `Deliver a signal to a run. It is kept until the run's code takes it, in the order in which signals came; the same
---signal-id is delivered once, however often the command is repeated.`,
+--signal-id is delivered once, however often the command is repeated. Where the run continued as new, the signal goes to the
+run that goes on for it.`,
 		Example: `  kagzi workflow signal 01936b2e-… approval --input '{"by": "ada"}'
   kagzi workflow signal --external order-17 approval --input @approval.json --signal-id ticket-4`,
 		Args:              cobra.ExactArgs(2),
@@ -54,17 +56,20 @@ func newSignal(e *env, o *signalOptions) *cobra.Command {
 }
 
 func runSignal(ctx context.Context, c *client, o *signalOptions, payload *kagziv1.Payload) error {
-	runID, err := c.runID(ctx, o.id, o.external)
+	id, err := c.runID(ctx, o.id, o.external)
 	if err != nil {
 		return err
 	}
-	request := &kagziv1.SignalWorkflowRequest{Namespace: c.namespace, RunId: runID, Name: o.name, Payload: payload, SignalId: o.signalID}
+	request := &kagziv1.SignalWorkflowRequest{Namespace: c.namespace, RunId: id, Name: o.name, Payload: payload, SignalId: o.signalID}
 	if request.SignalId == "" {
 		request.SignalId = c.newID()
 	}
-	answer, err := c.SignalWorkflow(ctx, request)
+	runID, answer, err := tui.Signal(ctx, c, request)
 	if err != nil {
 		return c.externalHint(hintedUncertain(err, "to repeat it without delivering it twice add: --signal-id "+request.GetSignalId()))
+	}
+	if runID != request.GetRunId() {
+		c.out.say("it goes on as run %s", render.Safe(runID))
 	}
 	return c.out.print(result{
 		human: func() []string {

@@ -110,8 +110,11 @@ func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequ
 	if err != nil {
 		return hintedUncertain(err, "to repeat it without a second run add: --request-id "+request.GetRequestId())
 	}
-	if answer.GetAlreadyExists() {
+	switch {
+	case answer.GetAlreadyExists():
 		c.out.say("a run with the external id %s exists already", request.GetExternalId())
+	case wait:
+		c.out.say("started %s as %s, waiting for its end", request.GetWorkflowType(), answer.GetRunId())
 	}
 	if !wait {
 		return c.out.print(result{
@@ -119,7 +122,6 @@ func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequ
 			document: render.Document(answer),
 		})
 	}
-	c.out.say("started %s as %s, waiting for its end", request.GetWorkflowType(), answer.GetRunId())
 	run, err := c.waitEnd(ctx, &patience{out: c.out, known: true}, answer.GetRunId())
 	if err != nil {
 		return err

@@ -18,6 +18,20 @@ func TestStart(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 	})
+	t.Run("does not say that it started a run that it waits for and that was there", func(t *testing.T) {
+		s := &session{server: &fake{runs: []*kagziv1.Workflow{{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}}}
+		_, msg := s.want(t, ExitOK, "wf", "start", "order", "--external-id", "taken", "--wait")
+		if !strings.Contains(msg, "exists already") || strings.Contains(msg, "started") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("of a batch tells runs that were there from those that it started", func(t *testing.T) {
+		s := &session{stdin: `{"external_id":"taken"}` + "\n" + `{"external_id":"e"}`}
+		out, msg := s.want(t, ExitOK, "wf", "start", "order", "--batch", "-")
+		if out != "run-1\nrun-2\n" || !strings.Contains(msg, "started 1 of 2 runs") || !strings.Contains(msg, "external ids of 1 of them exist already") {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+	})
 	t.Run("of a batch takes defaults from the flags and keeps the order of the lines", func(t *testing.T) {
 		s := &session{stdin: `{"workflow_type":"a","input":{"x":1},"tags":{"k":"v"}}` + "\n\n" + `{"workflow_type":"bad"}` + "\n" + `{"external_id":"e"}`}
 		out, msg := s.want(t, ExitError, "wf", "start", "order", "--batch", "-", "--queue", "q", "--tag", "all=1")

@@ -158,6 +158,13 @@ func TestBulk(t *testing.T) {
 		golden(t, "workflow-cancel-bulk.json", out)
 		assertParses(t, "json", out)
 	})
+	t.Run("says how many were as wanted already", func(t *testing.T) {
+		s := &session{server: server()}
+		s.server.progress = []*kagziv1.BulkWorkflowsProgress{{Matched: 3, Done: 3, Unchanged: 2}}
+		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "-y"); out != "retry: 3 of 3 done (2 of them before), 0 failed\n" {
+			t.Errorf("stdout %q", out)
+		}
+	})
 	t.Run("says what was done when the server goes away halfway", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.progress, s.server.fail = s.server.progress[:1], map[string]error{"BulkWorkflows end": unavailable}
@@ -196,6 +203,9 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 		out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "--from-step", "charge", "--limit", "2", "-y")
 		if r := requestsOf[*kagziv1.RetryWorkflowRequest](s.server); len(r) != 2 || r[1].FromStep != "charge" || out != "retry: 2 of 2 done, 0 failed\n" {
 			t.Errorf("requests %v, stdout %q", r, out)
+		}
+		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "--from-step", "charge", "--limit", "2", "-y"); out != "retry: 2 of 2 done (2 of them before), 0 failed\n" {
+			t.Errorf("the same again: stdout %q", out)
 		}
 	})
 }

@@ -129,11 +129,16 @@ func (s Scope) Signal(runs []string, name string, data []byte) Action {
 	return s.newAction(Action{
 		Name: "signal", Targets: runs, command: []string{"workflow", "signal"}, operand: []string{name}, flags: payloadFlag("input", payload), alone: true,
 		do: func(ctx context.Context, api tui.API, run, id string) (Outcome, error) {
-			answer, err := api.SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{Namespace: s.namespace(), RunId: run, Name: name, Payload: payload, SignalId: id})
+			request := &kagziv1.SignalWorkflowRequest{Namespace: s.namespace(), RunId: run, Name: name, Payload: payload, SignalId: id}
+			to, answer, err := tui.Signal(ctx, api, request)
+			text := "delivered"
 			if answer.GetAlreadyDelivered() {
-				return Outcome{Text: "was delivered before"}, err
+				text = "was delivered before"
 			}
-			return Outcome{Text: "delivered"}, err
+			if to != run {
+				text += " to " + to + ", as which it goes on"
+			}
+			return Outcome{Text: text}, err
 		},
 	})
 }

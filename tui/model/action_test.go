@@ -1,13 +1,18 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 )
 
 func TestJob_acts_on_eight_at_a_time_and_tells_of_each(t *testing.T) {
@@ -107,6 +112,29 @@ func TestCommandLine(t *testing.T) {
 	} {
 		if got := try.action.CommandLine(); got != try.want {
 			t.Errorf("%s: %s, want %s", try.action.Name, got, try.want)
+		}
+	}
+}
+
+// moved is a server whose run "a" continued as new, as "b".
+type moved struct{ tui.API }
+
+func (moved) SignalWorkflow(_ context.Context, r *kagziv1.SignalWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.SignalWorkflowResponse, error) {
+	if r.RunId != "a" {
+		return &kagziv1.SignalWorkflowResponse{}, nil
+	}
+	s, err := status.New(codes.FailedPrecondition, "has ended").WithDetails(&kagziv1.ErrorDetail{Metadata: map[string]string{"continued_as_run_id": "b"}})
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.Err()
+}
+
+func TestASignalFollowsARunThatContinuedAsNew(t *testing.T) {
+	action := Scope{}.Signal([]string{"a", "b"}, "go", nil)
+	for run, want := range map[string]string{"a": "delivered to b, as which it goes on", "b": "delivered"} {
+		if got, err := action.do(t.Context(), moved{}, run, "id"); err != nil || got.Text != want {
+			t.Errorf("to %s: %q, %v, want %q", run, got.Text, err, want)
 		}
 	}
 }

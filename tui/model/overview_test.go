@@ -119,7 +119,7 @@ func TestWarnings(t *testing.T) {
 		"no worker": {Situation{Queues: []*kagziv1.QueueDepth{{TaskQueue: "emails", UnservedByType: map[string]int64{"a": 300, "b": 1040}}}},
 			[]Warning{{Warn, `1,340 runs wait on queue "emails" and no worker polls it`, "runs", "status:pending queue:emails"}}},
 		"no worker of the type": {Situation{Queues: []*kagziv1.QueueDepth{{TaskQueue: "q", OnlineWorkers: 2, UnservedByType: map[string]int64{"d": 0, "a": 1, "b": 0, "c": 0}}}},
-			[]Warning{{Warn, `1 run waits on queue "q" for a worker that serves a, b, c and 1 more`, "runs", "status:pending queue:q type:a,b,c,d"}}},
+			[]Warning{{Warn, `1 run waits on queue "q" for a worker that takes a, b, c and 1 more`, "runs", "status:pending queue:q type:a,b,c,d"}}},
 		"pending long": {Situation{Stats: &kagziv1.GetStatsResponse{OldestPendingSeconds: 301}},
 			[]Warning{{Warn, "a run has been waiting for a worker for 5m1s", "runs", "status:pending"}}},
 		"silent worker": {Situation{Workers: worker(online, 26*time.Second), WorkersAsOf: now},

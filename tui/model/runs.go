@@ -105,6 +105,9 @@ func (r *Runs) Local() string { return r.short.Local() }
 // Scanned is how many runs were read, those that a local filter left out among them.
 func (r *Runs) Scanned() int { return r.scanned }
 
+// Whole says that all runs were read, so that a local filter left out none unseen.
+func (r *Runs) Whole() bool { return r.loaded && r.window.top() && r.window.end() }
+
 // Show keeps the list up to date from now on.
 func (r *Runs) Show() {
 	r.shown = true

@@ -1,9 +1,3 @@
-// Package model owns what the screens show: the live data of one server and namespace, kept up to date by what the server tells. It knows
-// no terminal.
-//
-// Every object belongs to one goroutine, that of the screens. Calls to the server run in goroutines of their own and hand over what came
-// of them through post, so there are no locks. An answer to a question that nobody asks any more is dropped. Whoever makes an object
-// closes it; closing waits for its goroutines.
 package model
 
 import (

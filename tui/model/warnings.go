@@ -105,7 +105,7 @@ func ofQueues(queues []*kagziv1.QueueDepth) []Warning {
 		if q.GetOnlineWorkers() == 0 {
 			w.Text = fmt.Sprintf("%s on queue %q and no worker polls it", waits(n), q.GetTaskQueue())
 		} else {
-			w.Text = fmt.Sprintf("%s on queue %q for a worker that serves %s", waits(n), q.GetTaskQueue(), few(types))
+			w.Text = fmt.Sprintf("%s on queue %q for a worker that takes %s", waits(n), q.GetTaskQueue(), few(types))
 			w.Filter += " type:" + strings.Join(types[:min(len(types), 20)], ",")
 		}
 		list = append(list, w)

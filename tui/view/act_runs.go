@@ -105,7 +105,8 @@ func (r runDeeds) deed(action model.Action, runs []*kagziv1.Workflow, lines ...s
 		what += " of " + t
 	}
 	if left := len(r.targets()) - len(runs); left > 0 {
-		lines = append(lines, fmt.Sprintf("%d of the marked runs are left out: they are not in a state for it.", left))
+		stay := several(left, "One of the marked runs is left out: it is", "of the marked runs are left out: they are")
+		lines = append(lines, stay+" not in a state for it.")
 	}
 	if len(runs) == 1 {
 		lines = append(lines, fmt.Sprintf("%s in namespace %q, %s.", names[runs[0].GetRunId()], r.app.link.Namespace(), render.RunStatusCell(runs[0]).Text))

@@ -1,5 +1,14 @@
 // Package view owns the screens of the terminal UI: one file a page, and what surrounds them. Everything here belongs to one goroutine,
 // that of the event loop; what others find out reaches it through post.
+//
+// Begin with page.go, which says what a page is, views.go, which lists them, and action.go, which says what people can do. By subject:
+//
+//   - Pages that are a table: what they have in common is in list.go, rows in rows_*.go; those that are loaded whole are a shelf (shelf.go), the
+//     runs are not (runs.go). Pages about one thing are in about.go, but for the run, which has tabs (run*.go).
+//   - What surrounds a page: the frame (frame.go), the way back (stack.go), what lies over it (layer.go, fill.go, input.go, toast.go).
+//   - What is done to things: act*.go, schedule_act.go, worker_act.go, namespace_act.go, and who may (rights.go).
+//   - The terminal: keys (keys.go), frames (post.go, still.go), settings and looks (config.go, theming.go), and giving it to others for a
+//     while (terminal.go, suspend_*.go, edit.go, clipboard.go).
 package view
 
 import (

@@ -187,8 +187,8 @@ func (p *runsPage) Status() string {
 
 // Banner says what of the filter the server could not do, or else what is wrong here.
 func (p *runsPage) Banner() string {
-	if local := p.runs.Local(); local != "" {
-		return fmt.Sprintf("%s is matched on the %s runs that were read; add type: or id: to search all, or press m to read more", local, number(int64(p.runs.Scanned())))
+	if local := p.runs.Local(); local != "" && p.runs.Loaded() && !p.runs.Whole() {
+		return fmt.Sprintf("%s is matched on the %s runs that were read; type:, id: or ext: search all, m reads more", local, number(int64(p.runs.Scanned())))
 	}
 	other := ""
 	for _, w := range p.app.overview.Warnings() {
@@ -332,8 +332,11 @@ func (p *runsPage) Actions() []*Action {
 		{Name: "compare", Keys: []string{"D"}, Help: "show two marked runs side by side", Group: GroupView, Off: p.notTwo, Run: func([]string) error { return p.compare() }},
 		{Name: "more", Keys: []string{"m"}, Help: "read more runs for a filter that the server cannot do", Group: GroupView,
 			Off: func() string {
-				if p.runs.Local() == "" {
+				switch {
+				case p.runs.Local() == "":
 					return "the server does all of this filter"
+				case p.runs.Whole():
+					return "all runs were read"
 				}
 				return ""
 			},

@@ -44,3 +44,11 @@ func TestAHundredThousandRunsAreGoneThroughWithoutLoadingThemAll(t *testing.T) {
 		}
 	})
 }
+
+func TestOfManyRunsThoseThatWereReadAreMatchedAndThatIsSaid(t *testing.T) {
+	options := func() Options {
+		w := world.Many(1, begin, 10_000)
+		return Options{API: w, Open: "runs no-such-text", Now: w.Now}
+	}
+	onRig(t, options, 120, 30, func(r *rig) { r.shows("no-such-text is matched on the 2", "search all, m reads more") })
+}

@@ -94,12 +94,48 @@ func TestAFilterThatIsWrongSaysWhatThereIs(t *testing.T) {
 func TestWhatTheServerCannotLookForIsMatchedOnWhatWasRead(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "runs postcode"), 120, 32, func(r *rig) {
-		r.shows("postcode is matched on the", "AddressError")
+		r.shows("AddressError")
 		for _, run := range r.app.trails.top().(*runsPage).runs.All() {
 			if !strings.Contains(run.GetError().GetMessage(), "postcode") {
 				t.Errorf("%s is shown: %v", run.GetRunId(), run.GetError())
 			}
 		}
+	})
+}
+
+func TestNothingIsSaidOfWhatWasReadWhenThatIsAll(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs type:order postcode"), 120, 32, func(r *rig) {
+		r.shows("AddressError")
+		r.lacks("is matched on the")
+		p := r.app.trails.top().(*runsPage)
+		if n := p.runs.Scanned(); n != 200 {
+			t.Errorf("%d runs were asked for, want one page", n)
+		}
+	})
+}
+
+func TestTheQuestionCountsTheMarkedRunsThatAreLeftOut(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 120, 32, func(r *rig) {
+		p := r.app.trails.top().(*runsPage)
+		mark := func(n int, status kagziv1.WorkflowStatus) {
+			for i, run := range p.runs.All() {
+				if n > 0 && run.GetStatus() == status {
+					p.tab.Go(i)
+					r.press("space")
+					n--
+				}
+			}
+		}
+		mark(2, kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING)
+		mark(1, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
+		r.press("x")
+		r.shows("One of the marked runs is left out: it is not in a state for it.")
+		r.press("esc")
+		mark(3, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED) // the first of them is marked no more
+		r.press("x")
+		r.shows("of the marked runs are left out: they are not in a state for it.")
 	})
 }
 

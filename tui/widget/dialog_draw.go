@@ -66,7 +66,7 @@ func (d *Dialog) width(screen int) int {
 
 func (d *Dialog) drawWant(c Canvas) {
 	n := c.Cut(0, 0, c.W*2/3, "type "+d.ask.Want+" to go on: ", c.Theme.Role(theme.Text))
-	d.input.draw(c, n, 0, c.W-n, "", true)
+	d.input.draw(c, n, c.W-n, "", true)
 }
 
 const buttonGap = 2

@@ -186,7 +186,7 @@ func (f *Form) drawField(c Canvas, field *formField, label int, focused bool) {
 	case JSONField:
 		value.Cut(0, 0, value.W, f.jsonHint(field), look)
 	default:
-		field.input.draw(value, 0, 0, value.W, field.ghost, focused)
+		field.input.draw(value, 0, value.W, field.ghost, focused)
 	}
 }
 

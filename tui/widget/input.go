@@ -119,9 +119,10 @@ func (e *input) wordBegin() int {
 	return strings.LastIndexByte(before, ' ') + 1
 }
 
-// draw writes the text into w cells, scrolled so that the cursor is seen, with a ghost behind it of what could follow.
-func (e *input) draw(c Canvas, x, y, w int, ghost string, focused bool) {
-	c = c.Part(x, y, w, 1)
+// draw writes the text into the first line, from x on into w cells, scrolled so that the cursor is seen, with a ghost behind it of what could
+// follow.
+func (e *input) draw(c Canvas, x, w int, ghost string, focused bool) {
+	c = c.Part(x, 0, w, 1)
 	style := c.Theme.Role(theme.Field)
 	c.Clear(style)
 	if !focused {

@@ -164,7 +164,7 @@ func (p *Picker) Draw(screen tcell.Screen) {
 	c.Clear(look.Role(theme.Text))
 	c = c.Box(p.title, look.Role(theme.Border))
 	p.height = max(c.H-1, 0)
-	p.filter.draw(c, 1, 0, c.W-2, "", true)
+	p.filter.draw(c, 1, c.W-2, "", true)
 	rows := max(p.height, 1)
 	p.offset = min(max(p.offset, p.cursor-rows+1), p.cursor)
 	p.offset = max(min(p.offset, len(p.shown)-rows), 0)

@@ -147,5 +147,5 @@ func (p *Prompt) Draw(screen tcell.Screen) {
 		room -= wanted
 		c.Cut(n+room+1, 0, wanted-1, p.problem, look.Role(theme.Danger))
 	}
-	p.input.draw(c, n, 0, room, p.ghost, true)
+	p.input.draw(c, n, room, p.ghost, true)
 }

@@ -58,34 +58,45 @@ func (w *World) selected(f *runFilter, limit int64) []*run {
 }
 
 // bulkChange is what an action does to one run.
-func (w *World) bulkChange(request *kagziv1.BulkWorkflowsRequest) (func(*run) error, error) {
+func (w *World) bulkChange(request *kagziv1.BulkWorkflowsRequest) (func(*run) (changed bool, err error), error) {
 	switch request.Action {
 	case kagziv1.BulkAction_BULK_ACTION_CANCEL:
-		return func(r *run) error { return w.stop(r, cancelled, "CancelWorkflow", request.Reason) }, nil
+		return func(r *run) (bool, error) {
+			open := !ended(r.Status)
+			return open, w.stop(r, cancelled, "CancelWorkflow", request.Reason)
+		}, nil
 	case kagziv1.BulkAction_BULK_ACTION_TERMINATE:
-		return func(r *run) error { return w.stop(r, terminated, "TerminateWorkflow", request.Reason) }, nil
+		return func(r *run) (bool, error) {
+			open := !ended(r.Status)
+			return open, w.stop(r, terminated, "TerminateWorkflow", request.Reason)
+		}, nil
 	case kagziv1.BulkAction_BULK_ACTION_RETRY:
-		return func(r *run) error {
+		return func(r *run) (bool, error) {
+			began := len(w.runs)
 			_, err := w.retry(r, &kagziv1.RetryWorkflowRequest{RequestId: bulkRetryID(r), Reason: request.Reason})
-			return err
+			return len(w.runs) > began, err
 		}, nil
 	}
 	return nil, invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", request.Action)
 }
 
 // changeAll changes runs one after another and returns what there is to tell of it. One that is refused does not stop the others.
-func (w *World) changeAll(runs []*run, change func(*run) error) []*kagziv1.BulkWorkflowsProgress {
+func (w *World) changeAll(runs []*run, change func(*run) (bool, error)) []*kagziv1.BulkWorkflowsProgress {
 	var reports []*kagziv1.BulkWorkflowsProgress
 	p := &kagziv1.BulkWorkflowsProgress{Matched: int64(len(runs))}
 	for i, r := range runs {
 		if i%bulkReport == 0 {
 			reports = append(reports, proto.CloneOf(p))
 		}
-		if refused, ok := errors.AsType[*refusal](change(r)); ok {
+		changed, err := change(r)
+		if refused, ok := errors.AsType[*refusal](err); ok {
 			p.Failed++
 			p.LastError, p.LastRunId = refused.detail(), r.RunId
 		} else {
 			p.Done++
+			if !changed {
+				p.Unchanged++
+			}
 		}
 	}
 	return append(reports, p)

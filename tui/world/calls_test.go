@@ -280,8 +280,12 @@ func TestBulkChangesEachRunOfAFilterAndCountsTheRefusals(t *testing.T) {
 	refused(t, err, codes.InvalidArgument, invalidArgument, "filter")
 	retry := &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{StatusFilter: terminated.Enum()}, Limit: 2}
 	reports = received(t, must[grpc.ServerStreamingClient[kagziv1.BulkWorkflowsProgress]](t)(w.BulkWorkflows(ctx, retry)))
-	if last := reports[len(reports)-1]; last.Done != 2 {
+	if last := reports[len(reports)-1]; last.Done != 2 || last.Unchanged != 0 {
 		t.Errorf("retry: %v", last)
+	}
+	reports = received(t, must[grpc.ServerStreamingClient[kagziv1.BulkWorkflowsProgress]](t)(w.BulkWorkflows(ctx, retry)))
+	if last := reports[len(reports)-1]; last.Done != 2 || last.Unchanged != 2 {
+		t.Errorf("the same retry again: %v", last)
 	}
 }
 

@@ -250,7 +250,11 @@ func (w *World) explainDue(r *run) explanation {
 		}
 	default:
 		e.blocker = byNothing
-		e.summary = fmt.Sprintf("due for %s, and about to be handed to one of %s", due, count(len(fitting), "worker"))
+		to := "worker " + fitting[0].WorkerId
+		if len(fitting) > 1 {
+			to = fmt.Sprintf("one of %d workers", len(fitting))
+		}
+		e.summary = fmt.Sprintf("due for %s, and about to be handed to %s", due, to)
 	}
 	return e
 }
