@@ -61,24 +61,13 @@ func onlyAfterDash(cmd *cobra.Command, args []string) error {
 
 // recorded is the Spec of the installed service.
 func (o *which) recorded(ctx context.Context, w *world) (Spec, error) {
-	s, err := o.spec(w)
+	at, err := o.mustFind(ctx, w)
 	if err != nil {
-		return s, err
+		return Spec{}, err
 	}
-	m, err := w.manager(s)
+	s, err := specOf(at.definition)
 	if err != nil {
-		return s, err
-	}
-	definition, found, err := m.definition(ctx)
-	if err != nil {
-		return s, err
-	}
-	if !found {
-		return s, refuse(exitNotFound, "%s is not installed; say: kagzi service install%s", o.name, o.flags())
-	}
-	s, err = specOf(definition)
-	if err != nil {
-		return s, fmt.Errorf("%s cannot be changed: %w; uninstall it, its data stay, and install it anew", m.place(), err)
+		return s, fmt.Errorf("%s cannot be changed: %w; uninstall it, its data stay, and install it anew", at.manager.place(), err)
 	}
 	return s, nil
 }

@@ -39,25 +39,14 @@ func newVerb(here machine, name, short string, do func(manager, context.Context)
 
 // installed is the manager of a service that must be there.
 func (o *which) installed(ctx context.Context, w *world) (manager, error) {
-	s, err := o.spec(w)
+	at, err := o.mustFind(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	m, err := w.manager(s)
-	if err != nil {
-		return nil, err
-	}
-	definition, found, err := m.definition(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, refuse(exitNotFound, "%s is not installed; say: kagzi service install%s", o.name, o.flags())
-	}
-	if recorded, err := specOf(definition); err == nil { // which may keep its log elsewhere
+	if recorded, err := specOf(at.definition); err == nil { // which may keep its log elsewhere
 		return w.manager(recorded)
 	}
-	return m, nil
+	return at.manager, nil
 }
 
 func newUninstall(here machine) *cobra.Command {
@@ -70,42 +59,40 @@ func newUninstall(here machine) *cobra.Command {
 		Short: "Stop and remove the service; its data stay, unless --purge is said",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := here(cmd)
-			s, err := o.spec(w)
-			if err != nil {
-				return err
-			}
-			m, err := w.manager(s)
-			if err != nil {
-				return err
-			}
-			definition, found, err := m.definition(cmd.Context())
-			if err != nil {
-				return err
-			}
-			recorded, lost := specOf(definition)
-			if found && lost == nil {
-				s = recorded
-			}
-			if err := removable(m, s.Name, purge); err != nil {
-				return err
-			}
-			if found && lost != nil && !ours(definition, s.Name) {
-				return refuse(exitConflict, "%s is no service of Kagzi's: %s was not written by kagzi service install; remove it by hand if you mean it", s.Name, plain(m.place()))
-			}
-			if dryRun {
-				return describeUninstall(w.out, m.place(), s, w.disk(), found, purge)
-			}
-			if err := o.allowed(w); err != nil {
-				return err
-			}
-			return uninstall(cmd.Context(), m, s, w.disk(), purge, w.out)
+			return o.uninstall(cmd.Context(), here(cmd), purge, dryRun)
 		},
 	}
 	o.register(cmd)
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove settings, logs and DATA too")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing")
 	return cmd
+}
+
+// uninstall removes the service that was found as it was installed; where that cannot be read, as it would be laid out here.
+func (o *which) uninstall(ctx context.Context, w *world, purge, dryRun bool) error {
+	at, err := o.find(ctx, w)
+	if err != nil {
+		return err
+	}
+	s, m := at.spec, at.manager
+	recorded, lost := specOf(at.definition)
+	if at.found && lost == nil {
+		s = recorded
+	}
+	if err := removable(m, s.Name, purge); err != nil {
+		return err
+	}
+	if at.found && lost != nil && !ours(at.definition, s.Name) {
+		return refuse(exitConflict, "%s is no service of Kagzi's: %s was not written by kagzi service install; remove it by hand if you mean it",
+			s.Name, plain(m.place()))
+	}
+	if dryRun {
+		return describeUninstall(w.out, m.place(), s, w.disk(), at.found, purge)
+	}
+	if err := o.allowed(w); err != nil {
+		return err
+	}
+	return uninstall(ctx, m, s, w.disk(), purge, w.out)
 }
 
 func newStatus(here machine, options Options) *cobra.Command {
@@ -120,11 +107,7 @@ func newStatus(here machine, options Options) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := here(cmd)
-			spec, err := o.spec(w)
-			if err != nil {
-				return err
-			}
-			m, err := w.manager(spec)
+			_, m, err := o.managed(w)
 			if err != nil {
 				return err
 			}

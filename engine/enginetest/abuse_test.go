@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,11 @@ const (
 	abuseKeeps = 64 << 20        // bytes
 	abuseWaits = 5 * time.Second // for any answer, on a machine that does other things too
 )
+
+var abusePace = flag.Int("abuse.pace", 0, "how often a millisecond an abuser repeats itself (as fast as it can)")
+
+// abusePaced is for how many milliseconds an abuse goes on at most that has a pace.
+const abusePaced = 2000
 
 // attacker is a connection whose HTTP/2 is made by hand.
 type attacker struct {
@@ -79,12 +85,20 @@ func (a *attacker) raw(b []byte) bool {
 // do says whether the server still listens.
 func (a *attacker) do(err error) bool { return err == nil }
 
-// times repeats until the server hangs up or does not read any more; with -short a tenth as often.
+// times repeats until the server hangs up or does not read any more, or, at a pace, for as long as an abuse may go on; with -short a tenth as often.
 func (a *attacker) times(n int, do func(i int) error) {
 	if testing.Short() {
 		n /= 10
 	}
+	if *abusePace > 0 {
+		n = min(n, *abusePace*abusePaced)
+	}
+	pace := time.NewTicker(time.Millisecond)
+	defer pace.Stop()
 	for i := range n {
+		if *abusePace > 0 && i%*abusePace == 0 {
+			<-pace.C
+		}
 		if do(i) != nil {
 			return
 		}
@@ -461,7 +475,7 @@ type neighbour struct {
 
 func (s *Server) neighbour(t *testing.T, i int) *neighbour {
 	t.Helper()
-	b := &neighbour{cmd: exec.Command(os.Args[0], "-test.run=^TestNeighbour$", fmt.Sprintf("-test.short=%t", testing.Short()))}
+	b := &neighbour{cmd: exec.Command(os.Args[0], "-test.run=^TestNeighbour$", fmt.Sprintf("-test.short=%t", testing.Short()), fmt.Sprintf("-abuse.pace=%d", *abusePace))}
 	b.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", neighbourVariable, i, s.Address))
 	b.out = bufio.NewReader(fine(b.cmd.StdoutPipe())(t))
 	b.stdin = fine(b.cmd.StdinPipe())(t)
@@ -561,6 +575,7 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 		t.Logf("p99 of another's calls: %s of %d beside nobody, %s of %d beside a busy client, %s of %d beside abusers: %.1f times as long as beside the client",
 			atShare(nobodys, share), len(nobodys), atShare(busys, share), len(busys), atShare(abusers, share), len(abusers),
 			float64(atShare(abusers, share))/float64(atShare(busys, share)))
+		t.Logf("%.1f times as long as beside nobody", float64(atShare(abusers, share))/float64(atShare(nobodys, share)))
 	}
 }
 

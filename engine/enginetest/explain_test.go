@@ -172,7 +172,7 @@ func (e explained) due() []plight {
 		{run: left, blocker: blockedByNoWorker, summary: "no online worker", detail: "worker " + going.id + " is draining", since: sinceDue, next: never},
 		{run: crowded, blocker: blockedByWorkers, summary: "all workers that could take it are busy (1)", detail: "worker " + full.id + " runs 1 of 1", since: sinceDue, next: never},
 		{run: behind, blocker: blockedByWorkers, summary: "all workers that could take it are busy (1)", detail: "1 of the 1 runs that its queue may have at a time are running", since: sinceDue, next: never},
-		{run: soon, blocker: blockedByNothing, summary: "1 worker", since: sinceDue, next: never},
+		{run: soon, blocker: blockedByNothing, summary: "due for ", since: sinceDue, next: never},
 	}
 }
 

@@ -45,11 +45,11 @@ var onlyMethod = flag.String("fuzz.method", "", "the one method that is called, 
 //
 // Or to all of them, two at once, with how many inputs each has had and how many that broke it (it stops at the first):
 //
-//	go test -c -fuzz FuzzAPI -o /tmp/fuzz.test ./engine/enginetest
+//	export T=$(mktemp -d); go test -c -fuzz FuzzAPI -o $T/fuzz.test ./engine/enginetest
 //	grep -oh '^ *rpc [A-Za-z]*' proto/kagzi/v1/*.proto | awk '{print $2}' | (cd engine/enginetest && xargs -P 2 -I M sh -c '
-//	  /tmp/fuzz.test -test.run "^$" -test.fuzz FuzzAPI -test.fuzztime 10m -test.fuzzminimizetime 100x -test.parallel 1 \
-//	    -test.fuzzcachedir /tmp/fuzz/M -fuzz.method M > /tmp/fuzz-M.log 2>&1 && n=0 || n=1
-//	  echo M $(grep -o "execs: [0-9]*" /tmp/fuzz-M.log | tail -1) failures: $n')
+//	  $T/fuzz.test -test.run "^$" -test.fuzz FuzzAPI -test.fuzztime 10m -test.fuzzminimizetime 100x -test.parallel 1 \
+//	    -test.fuzzcachedir $T/M -fuzz.method M > $T/M.log 2>&1 && n=0 || n=1
+//	  echo M $(grep -o "execs: [0-9]*" $T/M.log | tail -1) failures: $n')
 //
 // The store is in memory and time is made up, so that an input costs what the server does with it and no waiting. TestRandomCalls… has SQLite.
 func FuzzAPI(f *testing.F) {

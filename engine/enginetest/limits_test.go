@@ -3,6 +3,7 @@ package enginetest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,9 @@ func TestEachLimitHoldsAtItsEdge(t *testing.T) {
 		{"deadline_at", func(r *start, n int) { r.DeadlineAt = timestamppb.New(time.Now().Add(time.Duration(n) * time.Minute)) }, 1, -1},
 		{"external_id_reuse", func(r *start, n int) { r.ExternalIdReuse = kagziv1.ExternalIdReuse(n) }, 2, 3},
 	}
+	limits := func(name string, limit, times int) []*kagziv1.WorkflowTypeConcurrency {
+		return slices.Repeat([]*kagziv1.WorkflowTypeConcurrency{{WorkflowType: name, MaxConcurrent: int32(limit)}}, times)
+	}
 	registers := []struct {
 		field    string
 		set      func(r *register, n int)
@@ -97,6 +101,9 @@ func TestEachLimitHoldsAtItsEdge(t *testing.T) {
 		{"pid", func(r *register, n int) { r.Pid = int32(n) }, math.MaxInt32, -1},
 		{"queue_concurrency_limit", func(r *register, n int) { r.QueueConcurrencyLimit = proto.Int32(int32(n)) }, 1, 0},
 		{"queue_concurrency_limit", func(r *register, n int) { r.QueueConcurrencyLimit = proto.Int32(int32(n)) }, 1_000_000, 1_000_001},
+		{"workflow_type_concurrency.max_concurrent", func(r *register, n int) { r.WorkflowTypeConcurrency = limits("t", n, 1) }, 1, 0},
+		{"workflow_type_concurrency.max_concurrent", func(r *register, n int) { r.WorkflowTypeConcurrency = limits("t", n, 1) }, 1_000_000, 1_000_001},
+		{"workflow_type_concurrency.workflow_type", func(r *register, n int) { r.WorkflowTypeConcurrency = limits("t", 7, n) }, 1, 2},
 	}
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)

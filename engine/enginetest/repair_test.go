@@ -342,8 +342,12 @@ func TestManyRunsAreEndedAndTriedAgainByAFilter(t *testing.T) {
 			}
 		}
 		retry := &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{StatusFilter: cancelled.Enum()}, Reason: "after all"}
-		last(retry, 50, 50, 0)
-		last(retry, 50, 50, 0) // a repetition starts nothing more
+		if end := last(retry, 50, 50, 0); end.Unchanged != 0 {
+			t.Errorf("the retry ends with %v, want nothing unchanged", end)
+		}
+		if end := last(retry, 50, 50, 0); end.Unchanged != 50 { // a repetition starts nothing more, and says so
+			t.Errorf("the repeated retry ends with %v, want 50 unchanged", end)
+		}
 		again := s.find(t, &kagziv1.ListWorkflowsRequest{StatusFilter: pending.Enum()})
 		if len(again) != 50 || again[0].GetRetriedFromRunId() == "" || again[0].Tags["batch"] != "0" {
 			t.Errorf("%d runs were tried again", len(again))

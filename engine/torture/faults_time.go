@@ -25,16 +25,21 @@ func manySchedules(ctx context.Context, t *torture) error {
 
 // sleepThrough is F-64: to the schedules it is as if all servers had been down for a time, whose ticks are owed and partly skipped.
 func sleepThrough(ctx context.Context, t *torture) error {
+	return t.rewrite(ctx, "an hour's downtime",
+		"update schedules set created_at = created_at - 3600000000, next_fire_at = next_fire_at - 3600000000, last_fired_at = last_fired_at - 3600000000",
+		"update fires set tick = tick - 3600000000, fired_at = fired_at - 3600000000")
+}
+
+// rewrite kills the servers, changes what is in the database, and starts them again: a server takes a file of SQLite that somebody else writes to
+// for damaged.
+func (t *torture) rewrite(ctx context.Context, fault string, statements ...string) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, s := range t.rig.servers {
 		s.kill()
 	}
 	var err error
-	t.rig.fault("an hour's downtime", func() bool {
-		err = t.execute(ctx,
-			"update schedules set created_at = created_at - 3600000000, next_fire_at = next_fire_at - 3600000000, last_fired_at = last_fired_at - 3600000000",
-			"update fires set tick = tick - 3600000000, fired_at = fired_at - 3600000000")
-		if err == nil {
+	t.rig.fault(fault, func() bool {
+		if err = t.execute(ctx, statements...); err == nil {
 			err = acceptOurs(ctx, t.rig.program, t.rig.dir, t.rig.url())
 		}
 		return err == nil
@@ -71,14 +76,9 @@ func badSchedules(ctx context.Context, t *torture) error {
 			return err
 		}
 	}
-	var err error
-	t.rig.fault("bad schedules", func() bool {
-		err = t.execute(ctx,
-			"update schedules set cron_expr = 'never was a cron' where name in ('bad-cron', 'bad-both')",
-			"update schedules set time_zone = 'Nowhere/Nothing' where name in ('bad-zone', 'bad-both')")
-		return err == nil
-	})
-	if err != nil {
+	if err := t.rewrite(ctx, "bad schedules",
+		"update schedules set cron_expr = 'never was a cron' where name in ('bad-cron', 'bad-both')",
+		"update schedules set time_zone = 'Nowhere/Nothing' where name in ('bad-zone', 'bad-both')"); err != nil {
 		return err
 	}
 	<-ctx.Done()

@@ -90,6 +90,24 @@ func (r *release) recipe(t target, kind, program string) (string, error) {
 		DisableGlobbing: true, MTime: r.time, Scripts: map[string]string{},
 		RPM: map[string]string{"summary": "Durable workflows in one binary", "buildhost": "localhost", "group": "System Environment/Daemons"},
 	}
+	p.Contents = append(p.Contents, packaged{program, binary, "", info{0o755, r.time}})
+	if err := r.addFiles(&p, kind, directory); err != nil {
+		return "", err
+	}
+	p.addDirectories(r.time)
+	if err := p.addScripts(directory); err != nil {
+		return "", err
+	}
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(directory, "nfpm.yaml")
+	return file, os.WriteFile(file, text, 0o644)
+}
+
+// addFiles adds what a package of that kind holds besides the program: the units of the service, and files that archives have as well.
+func (r *release) addFiles(p *recipe, kind, directory string) error {
 	add := func(where string, mode fs.FileMode, kind string, content []byte) error {
 		source := filepath.Join(directory, "root", filepath.FromSlash(where))
 		if err := os.MkdirAll(filepath.Dir(source), 0o755); err != nil {
@@ -98,10 +116,9 @@ func (r *release) recipe(t target, kind, program string) (string, error) {
 		p.Contents = append(p.Contents, packaged{source, where, kind, info{mode, r.time}})
 		return os.WriteFile(source, content, 0o644)
 	}
-	p.Contents = append(p.Contents, packaged{program, binary, "", info{0o755, r.time}})
 	units, err := installer.PackagedFiles(binary)
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, f := range units {
 		kind := ""
@@ -109,46 +126,50 @@ func (r *release) recipe(t target, kind, program string) (string, error) {
 			kind = "config|noreplace"
 		}
 		if err := add(f.Path, f.Mode, kind, []byte(f.Content)); err != nil {
-			return "", err
+			return err
 		}
 	}
 	for _, f := range r.shared {
 		where, content, err := placeOf(f, kind)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if where == "" {
 			continue
 		}
 		if err := add(where, f.mode, "", content); err != nil {
-			return "", err
+			return err
 		}
 	}
-	var own []string // directories, which an .rpm that does not name them leaves behind
+	return nil
+}
+
+// addDirectories adds the directories that are the package's own: an .rpm that does not name them leaves them behind.
+func (p *recipe) addDirectories(at time.Time) {
+	var own []string
 	for _, c := range p.Contents {
 		if d := path.Dir(c.Path); path.Base(d) == p.Name && !slices.Contains(own, d) {
 			own = append(own, d)
 		}
 	}
 	for _, d := range own {
-		p.Contents = append(p.Contents, packaged{"", d, "dir", info{0o755, r.time}})
+		p.Contents = append(p.Contents, packaged{"", d, "dir", info{0o755, at}})
 	}
+}
+
+// addScripts writes what runs around an installation and a removal.
+func (p *recipe) addScripts(directory string) error {
 	for when, name := range map[string]string{"postinstall": "postinst", "preremove": "prerm", "postremove": "postrm"} {
 		text, err := scripts.ReadFile("scripts/" + name)
 		if err != nil {
-			return "", err
+			return err
 		}
 		p.Scripts[when] = filepath.Join(directory, name)
 		if err := os.WriteFile(p.Scripts[when], text, 0o755); err != nil {
-			return "", err
+			return err
 		}
 	}
-	text, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(directory, "nfpm.yaml")
-	return file, os.WriteFile(file, text, 0o644)
+	return nil
 }
 
 // placeOf is where a family of packages has a file of an archive, empty when it has none, and as what.
