@@ -15,7 +15,7 @@ import (
 
 // previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other; whoever lands
 // another version writes here which one is the last then.
-const previousCommit = "48a8936b43f0f81235c9f674aba118f75ef32496"
+const previousCommit = "d7dd7446279614a704a9229b3205fe046ded0b54"
 
 // withPrevious is the server's binary of the version before, built from the history of this module; it is built once.
 func (o options) withPrevious(ctx context.Context) (string, error) {
