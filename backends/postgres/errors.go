@@ -22,6 +22,7 @@ const (
 	codeUnique        = "23505"
 	codeReference     = "23503"
 	codeNull          = "23502" // the lane of a run, see insert_run.sql
+	codeOvertaken     = "22012" // a division by zero, see check_started.sql
 	codeDiskFull      = "53100"
 	codeReadOnly      = "25006"
 	codeTooMany       = "53300"
@@ -59,7 +60,7 @@ func retryable(err error) bool {
 		return true
 	case codeNull: // and what is remembered of lanes is forgotten
 		return true
-	case codeUnique, codeReference: // a rival was first, or has deleted what was found; who looks again finds how it is now
+	case codeUnique, codeReference, codeOvertaken: // a rival was first, or has deleted what was found; who looks again finds how it is now
 		return true
 	}
 	return pgconn.SafeToRetry(err)

@@ -64,7 +64,7 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 		conn := planConnection(t, url)
 		for name, indexes := range map[string][]string{
 			"insert_run": {"runs_request", "runs_external"}, "get_request": {"runs_request"}, "requested": {"runs_request"},
-			"get_external": {"runs_external"}, "open_external": {"runs_external"},
+			"get_external": {"runs_external"}, "open_external": {"runs_external"}, "check_started": {"runs_external"},
 		} {
 			plan := explain(t, conn, name, hots[name])
 			for _, index := range indexes {
@@ -230,7 +230,9 @@ func hotStatements(t *testing.T) map[string]planned {
 			"names": []string{"pay"}, "outputs": [][]byte{{1}}, "output_metas": []string{""}, "places": []int64{1}, "sizes": []int64{1}, "lasts": []bool{true},
 			"started_at": []int64{now}, "now": []int64{now}, "max_steps": int64(1), "max_bytes": int64(1)}},
 		"insert_run": {insertRunSQL, oneStart()},
-		"history":    {historySQL, merge(run, args{"sequence": int64(0), "bytes": int64(1000)})},
+		"check_started": {checkStartedSQL, args{"run_ids": id, "namespaces": []string{"default"}, "external_ids": []string{"e"}, "request_ids": []string{"r"},
+			"never": []bool{true}}},
+		"history": {historySQL, merge(run, args{"sequence": int64(0), "bytes": int64(1000)})},
 	}
 	for name, a := range map[string]args{
 		"get_run_state": runs, "get_lease": runs, "held_by": {"worker_ids": workers},

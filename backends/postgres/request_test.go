@@ -86,3 +86,76 @@ func TestARequestThatIsAnsweredWhileItIsLookedForHasThatAnswer(t *testing.T) {
 		t.Errorf("answer = %+v, %v, want the first again, run %s", got, err, holder.ID)
 	}
 }
+
+// slowly begins a transaction that has made this run and, before it commits, has somebody start others, who wait for it, and ends it.
+func slowly(t *testing.T, a *Store, holder engine.StartRun, before func(x *tx) error, others func()) {
+	t.Helper()
+	watch := adminConnection(t, a.pool.Config().ConnString())
+	_, err := write(a, "start a run, slowly", func(x *tx) (answer engine.Started, err error) {
+		if answer, err = x.startOne(&holder, map[string]bool{}); err != nil {
+			return answer, err
+		}
+		if err := x.send(); err != nil {
+			return answer, err
+		}
+		go others()
+		for waits := false; !waits; {
+			err := watch.QueryRow(t.Context(), "select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
+				int32(x.conn.Conn().PgConn().PID())).Scan(&waits)
+			if err != nil {
+				return answer, err
+			}
+		}
+		if err := before(x); err != nil {
+			return answer, err
+		}
+		return answer, x.queue("update runs set status = 6, available_at = null, finished_at = created_at where run_id = @run_id", args{"run_id": [16]byte(holder.ID)})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAStartThatARunOvertakesFindsItThoughItHasEnded(t *testing.T) {
+	nothing := func(*tx, engine.StartRun, engine.ID) error { return nil }
+	for name, test := range map[string]struct {
+		change func(r *engine.StartRun)
+		before func(x *tx, r engine.StartRun, holder engine.ID) error
+		want   bool // the run that has ended
+	}{
+		"an id that is never had again": {func(r *engine.StartRun) { r.Reuse = engine.ReuseNever }, nothing, true},
+		"a request that was answered":   {func(r *engine.StartRun) { r.RequestID = "request" }, func(x *tx, r engine.StartRun, holder engine.ID) error { return x.LeaveRequest(&r, holder) }, true},
+		"an id that may be had again":   {func(r *engine.StartRun) { r.RequestID = "request" }, nothing, false},
+	} {
+		for way, started := range map[string]func(s *Store, r engine.StartRun) (engine.Started, error){
+			"in a group": func(s *Store, r engine.StartRun) (engine.Started, error) {
+				answers, err := s.StartRuns(t.Context(), []engine.StartRun{r})
+				return append(answers, engine.Started{})[0], err
+			},
+			"alone": func(s *Store, r engine.StartRun) (engine.Started, error) {
+				return write(s, "start a run", func(x *tx) (engine.Started, error) { return x.startOne(&r, map[string]bool{}) })
+			},
+		} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				a, b := rivals(t)
+				start(t, a, 1) // so that the namespace and the lane are there, and known
+				start(t, b, 1)
+				holder, late := newStart(a), newStart(b)
+				holder.ExternalID, late.ExternalID = "external", "external"
+				test.change(&late)
+				var got engine.Started
+				var err error
+				done := make(chan struct{})
+				slowly(t, a, holder, func(x *tx) error { return test.before(x, late, holder.ID) }, func() { defer close(done); got, err = started(b, late) })
+				<-done
+				want := engine.Started{RunID: late.ID}
+				if test.want {
+					want = engine.Started{RunID: holder.ID, Existed: true, Repeated: late.RequestID != ""}
+				}
+				if err != nil || got != want {
+					t.Errorf("answer = %+v, %v, want %+v", got, err, want)
+				}
+			})
+		}
+	}
+}

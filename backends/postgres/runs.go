@@ -61,6 +61,11 @@ var insertRunText string
 
 var insertRunSQL = hot(insertRunText)
 
+//go:embed sql/check_started.sql
+var checkStartedText string
+
+var checkStartedSQL = hot(checkStartedText)
+
 // queueStarts adds the group's starts to the batch. A call that shares a request or an external id with an earlier one of the
 // group goes alone, so that the two keep their order.
 func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
@@ -95,6 +100,13 @@ func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		})
 		return err
 	})
+	made := madeColumns{}
+	for _, c := range calls {
+		made.add(c.start.starts)
+	}
+	if len(made.runIDs) > 0 {
+		batch.Queue(checkStartedSQL.text, checkStartedSQL.bind(made.args())...)
+	}
 }
 
 // independent says that no start of the call shares an id with another one in taken, where it adds its own.
@@ -179,6 +191,13 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 	}
 	if err := t.InsertRun(r); err != nil {
 		return engine.Started{}, err
+	}
+	made := madeColumns{}
+	made.add([]engine.StartRun{*r})
+	if len(made.runIDs) > 0 {
+		if err := t.queueHot(checkStartedSQL, made.args()); err != nil {
+			return engine.Started{}, err
+		}
 	}
 	t.ringQueue(r.Namespace, r.Queue)
 	if !r.DeadlineAt.IsZero() {
