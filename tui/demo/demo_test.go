@@ -100,7 +100,7 @@ func TestBinary(t *testing.T) {
 			{"schedule resume", "ENABLED"},
 			{"schedule runs", "schedule:"},
 		} {
-			args := regexp.MustCompile(`(?m)^  kagzi (` + try.command + `.*)$`).FindStringSubmatch(output)
+			args := regexp.MustCompile(`(?m)^  \S*kagzi\S* (` + try.command + `.*)$`).FindStringSubmatch(output)
 			if args == nil {
 				t.Errorf("it does not say to try %q:\n%s", try.command, output)
 				continue

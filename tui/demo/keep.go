@@ -3,6 +3,11 @@ package demo
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
 
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -24,6 +29,7 @@ func keep(ctx context.Context, out screen, s *stage) error {
 	out.line("")
 	out.line("the server and " + steadyWorker + " stay up, a schedule is paused, and a run waits for a signal;")
 	out.line("try in another terminal:")
+	program := called(os.Args[0], exec.LookPath)
 	for _, command := range []string{
 		"workflow list",
 		"workflow start " + napType + " --queue " + queue + " --input 10",
@@ -39,7 +45,7 @@ func keep(ctx context.Context, out screen, s *stage) error {
 		"queue list",
 		"bench --workload W1,W3 --scale 0.1",
 	} {
-		out.line("  kagzi " + command + " --address " + s.server.Address)
+		out.line("  " + program + " " + command + " --address " + s.server.Address)
 	}
 	out.line("ctrl-C stops them and removes " + s.dir)
 	worker := s.workers[steadyWorker]
@@ -51,4 +57,19 @@ func keep(ctx context.Context, out screen, s *stage) error {
 	case <-worker.Done():
 		return worker.Stop(0)
 	}
+}
+
+// plainPath is a path that every shell takes as it stands.
+var plainPath = regexp.MustCompile(`^[\w./\\:-]+$`)
+
+// called is how a shell in the same directory calls this program, which was called as argument: by its name where look finds that.
+func called(argument string, look func(name string) (string, error)) string {
+	if strings.Contains(argument, "go-build") { // go run removes what it has built
+		return "go run ."
+	}
+	name := strings.TrimSuffix(filepath.Base(argument), ".exe")
+	if _, err := look(name); err == nil || !plainPath.MatchString(argument) {
+		return name
+	}
+	return argument
 }
