@@ -85,7 +85,8 @@ type WorkflowServiceClient interface {
 	// One run with its steps, payloads, signals and children as one self-contained file, and back.
 	ExportWorkflow(ctx context.Context, in *ExportWorkflowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Capsule], error)
 	ImportWorkflow(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Capsule, ImportWorkflowResponse], error)
-	// Delivers a signal; it is kept until the run consumes it, in order, and deduplicated by signal_id.
+	// Delivers a signal; it is kept until the run consumes it, in order, and deduplicated by signal_id. A run that has ended is a
+	// PRECONDITION_FAILED; where it continued as new, the error's metadata name the run that goes on as continued_as_run_id.
 	SignalWorkflow(ctx context.Context, in *SignalWorkflowRequest, opts ...grpc.CallOption) (*SignalWorkflowResponse, error)
 	// The signals of a run in the order in which they came, consumed or not.
 	ListSignals(ctx context.Context, in *ListSignalsRequest, opts ...grpc.CallOption) (*ListSignalsResponse, error)
@@ -389,7 +390,8 @@ type WorkflowServiceServer interface {
 	// One run with its steps, payloads, signals and children as one self-contained file, and back.
 	ExportWorkflow(*ExportWorkflowRequest, grpc.ServerStreamingServer[Capsule]) error
 	ImportWorkflow(grpc.ClientStreamingServer[Capsule, ImportWorkflowResponse]) error
-	// Delivers a signal; it is kept until the run consumes it, in order, and deduplicated by signal_id.
+	// Delivers a signal; it is kept until the run consumes it, in order, and deduplicated by signal_id. A run that has ended is a
+	// PRECONDITION_FAILED; where it continued as new, the error's metadata name the run that goes on as continued_as_run_id.
 	SignalWorkflow(context.Context, *SignalWorkflowRequest) (*SignalWorkflowResponse, error)
 	// The signals of a run in the order in which they came, consumed or not.
 	ListSignals(context.Context, *ListSignalsRequest) (*ListSignalsResponse, error)
