@@ -84,7 +84,7 @@ func (s *fakeSession) send(r *kagziv1.SessionResponse) {
 	_ = s.stream.Send(r) // a broken stream ends the reader
 }
 
-func newFake(t *testing.T) *fake {
+func newFake(t testing.TB) *fake {
 	f := &fake{runs: make(map[string]*fakeRun), lease: 30 * time.Second, heartbeat: 10 * time.Second,
 		notify: make(chan struct{}), listener: bufconn.Listen(1 << 20)}
 	f.serve()
@@ -308,7 +308,7 @@ func (f *fake) take(runID string, tell bool) {
 }
 
 // await blocks until a run has ended, and returns it.
-func (f *fake) await(t *testing.T, runID string) *fakeRun {
+func (f *fake) await(t testing.TB, runID string) *fakeRun {
 	t.Helper()
 	f.until(t, func() bool { return Status(strings.TrimPrefix(f.runs[runID].Status.String(), statusPrefix)).Ended() })
 	f.mu.Lock()
@@ -317,7 +317,7 @@ func (f *fake) await(t *testing.T, runID string) *fakeRun {
 }
 
 // until blocks until a condition on the fake's state holds, for two days of the bubble's time at most.
-func (f *fake) until(t *testing.T, holds func() bool) {
+func (f *fake) until(t testing.TB, holds func() bool) {
 	t.Helper()
 	deadline := time.After(48 * time.Hour)
 	for {

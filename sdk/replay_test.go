@@ -111,12 +111,14 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// Ten thousand steps are the most that a run may have. To replay them takes as long as ten runs of a thousand, about: what looked through the
-// history at each step would take ten times as long. Of several tries the best counts, since other work on the machine makes any one of them slow.
-func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
-	const most, parts, tries = 10_000, 10, 5
+// mostSteps is how many steps a run may have.
+const mostSteps = 10_000
+
+// replayer gives back a function that has so many runs replay n recorded steps each, one run after the other, and says how long it took.
+func replayer(t testing.TB) func(runs, n int) time.Duration {
+	t.Helper()
 	f := newFake(t)
-	f.pageSize = most / 4
+	f.pageSize = mostSteps / 4
 	w := testWorker(f)
 	Handle(w, "w", func(ctx Context, n int) (int, error) {
 		total := 0
@@ -131,7 +133,7 @@ func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
 	})
 	running(t, w)
 	started := 0
-	replay := func(runs, n int) time.Duration {
+	return func(runs, n int) time.Duration {
 		var steps []*kagziv1.Step
 		for i := range n {
 			name := "step"
@@ -153,14 +155,29 @@ func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
 		}
 		return time.Since(began)
 	}
+}
+
+// To replay the most steps that a run may have takes as long as ten runs of a tenth, about: what looked through the history at each step would
+// take ten times as long. Of several tries the best counts, since other work on the machine makes any one of them slow.
+func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
+	const parts, tries = 10, 5
+	replay := replayer(t)
 	for try := 1; ; try++ {
-		whole, pieces := replay(1, most), replay(parts, most/parts)
+		whole, pieces := replay(1, mostSteps), replay(parts, mostSteps/parts)
 		t.Logf("one run took %s, and %d of a part %s", whole, parts, pieces)
 		if whole < 4*pieces {
 			return
 		}
 		if try == tries {
-			t.Fatalf("to replay %d steps took %s, and %d times a part %s, each time", most, whole, parts, pieces)
+			t.Fatalf("to replay %d steps took %s, and %d times a part %s, each time", mostSteps, whole, parts, pieces)
 		}
+	}
+}
+
+// BenchmarkReplay is the replay of the most steps that a run may have, sent in pages; 2 s are allowed (reliability L-05).
+func BenchmarkReplay(b *testing.B) {
+	replay := replayer(b)
+	for b.Loop() {
+		replay(1, mostSteps)
 	}
 }

@@ -28,7 +28,7 @@ func testWorker(f *fake) *Worker {
 }
 
 // running runs a worker until the test ends, which waits for its end.
-func running(t *testing.T, w *Worker) {
+func running(t testing.TB, w *Worker) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
