@@ -139,7 +139,7 @@ func TestRunsOfAKeyGoInTheirOrderAndLetOthersPass(t *testing.T) {
 }
 
 func TestKeysHoldWithTheSDK(t *testing.T) {
-	eachPair(t, Options{}, func(t *testing.T, one, other *Server) {
+	eachPair(t, jumpy, func(t *testing.T, one, other *Server) {
 		var mu sync.Mutex
 		now, most := map[string]int{}, map[string]int{}
 		for _, server := range []*Server{one, other, one} {

@@ -59,7 +59,7 @@ func receiveClosed(t testing.TB, what string, c <-chan struct{}) {
 }
 
 func TestARunLivesByTheSDK(t *testing.T) {
-	eachServer(t, Options{}, func(t *testing.T, s *Server) {
+	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		var tries atomic.Int32
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "order", func(ctx kagzi.Context, name string) (string, error) {
@@ -125,7 +125,7 @@ func hasText(e *kagziv1.ErrorDetail, want string) bool {
 }
 
 func TestCancelEndsTheContextOfTheRunningStep(t *testing.T) {
-	eachServer(t, Options{}, func(t *testing.T, s *Server) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
 		began, ended, cause := make(chan struct{}), make(chan time.Time, 1), make(chan error, 1)
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "long", func(ctx kagzi.Context, _ int) (int, error) {
@@ -184,7 +184,7 @@ func TestAStepThatRunsForLongIsSeen(t *testing.T) {
 }
 
 func TestADrainedWorkerFinishesWhatItHoldsAndLeaves(t *testing.T) {
-	eachServer(t, Options{}, func(t *testing.T, s *Server) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
 		began, release := make(chan struct{}), make(chan struct{})
 		options := kagzi.WorkerOptions{Address: s.Address, Logger: quiet, HandleSignals: []os.Signal{}, DrainTimeout: 20 * time.Second}
 		w := kagzi.NewWorker(options)
@@ -228,7 +228,7 @@ func TestTenThousandStepsOfTheSDKReplaySoonerThanTheyRan(t *testing.T) {
 	if slowness > 1 {
 		t.Skip("a measurement means nothing under the race detector")
 	}
-	eachServer(t, Options{}, func(t *testing.T, s *Server) {
+	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		const steps, tries = 9_999, 5 // and a sleep
 		var ran atomic.Int32
 		var slept, woke atomic.Int64
