@@ -13,13 +13,17 @@ import (
 	"strings"
 )
 
-// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other; whoever lands
-// another version writes here which one is the last then.
-const previousCommit = "d7dd7446279614a704a9229b3205fe046ded0b54"
+const (
+	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
+	// whoever lands another version writes here which one is the last then.
+	previousCommit = "d7dd7446279614a704a9229b3205fe046ded0b54"
+	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
+	olderCommit = "48a8936b43f0f81235c9f674aba118f75ef32496"
+)
 
-// withPrevious is the server's binary of the version before, built from the history of this module; it is built once.
-func (o options) withPrevious(ctx context.Context) (string, error) {
-	path := filepath.Join(o.base, "kagzi-previous")
+// built is the server's binary of a version before, from the history of this module; it is built once.
+func (o options) built(ctx context.Context, commit string) (string, error) {
+	path := filepath.Join(o.base, "kagzi-"+commit)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
@@ -27,11 +31,11 @@ func (o options) withPrevious(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", notHere("there is no history to build the version before from: %v", err)
 	}
-	text, err := exec.CommandContext(ctx, "git", "-C", strings.TrimSpace(string(root)), "archive", "--format=tar", previousCommit).Output()
+	text, err := exec.CommandContext(ctx, "git", "-C", strings.TrimSpace(string(root)), "archive", "--format=tar", commit).Output()
 	if err != nil {
-		return "", notHere("the history does not go back to the version before, %s; if it is a shallow one: git fetch --unshallow", previousCommit)
+		return "", notHere("the history does not go back to the version before, %s; if it is a shallow one: git fetch --unshallow", commit)
 	}
-	dir := filepath.Join(o.base, "previous")
+	dir := filepath.Join(o.base, commit)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}

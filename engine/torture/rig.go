@@ -57,7 +57,7 @@ type shape struct {
 	ClusterDir              string   // of Postgres; empty means one of the rig's own
 	Bouncer                 bool     // PgBouncer in front of Postgres
 	Spin                    int      // goroutines of each worker that only take time
-	Previous                bool     // the servers are of the version before, until a scenario changes that
+	Previous                string   // the commit of the version before that the servers are of, until a scenario changes that; empty: none
 	Clocks                  bool     // the wall clock of each server can be set
 	DatabaseClock           bool     // and that of Postgres
 }
@@ -123,8 +123,8 @@ func newRig(ctx context.Context, o options, s shape) (*rig, error) {
 	if s.Clocks {
 		r.program, err = o.withClock(ctx)
 	}
-	if err == nil && s.Previous {
-		r.previous, err = o.withPrevious(ctx)
+	if err == nil && s.Previous != "" {
+		r.previous, err = o.built(ctx, s.Previous)
 	}
 	if err != nil {
 		return r, err
