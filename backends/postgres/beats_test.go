@@ -43,7 +43,7 @@ func gathered(t *testing.T, s *Store, calls ...engine.HeartbeatParams) (answers 
 			answer <- err
 		}()
 	}
-	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
+	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
 		s.beats.mu.Lock()
 		if len(s.beats.waiting) == len(calls) {
 			break
@@ -187,7 +187,7 @@ func TestAHeartbeatDoesNotWaitForOtherWrites(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(20 * time.Second):
 		t.Error("the heartbeat waits")
 	}
 	s.writer.mu.Lock()

@@ -241,7 +241,7 @@ func listenTo(t *testing.T, s *Store) <-chan engine.Ring {
 
 func awaitRing(t *testing.T, rings <-chan engine.Ring, want engine.Ring) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(20 * time.Second)
 	for {
 		select {
 		case got := <-rings:

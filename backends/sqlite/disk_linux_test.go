@@ -293,7 +293,7 @@ func putToWork(t *testing.T, path string) error {
 		return fmt.Errorf("%w: %w", errNotOpened, err)
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for range 20 {
 		s.StartRuns(ctx, []engine.StartRun{startOf("t", s)})

@@ -10,7 +10,7 @@ import (
 )
 
 // patience is how long a ring may take. It is waited for whole only when a store forgets to ring.
-const patience = 8 * time.Second
+const patience = 3 * time.Second
 
 // ear listens to a store and remembers the rings.
 type ear struct {

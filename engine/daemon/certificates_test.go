@@ -80,7 +80,7 @@ func infoOver(t *testing.T, address string, config *tls.Config) (*kagziv1.GetSer
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	return kagziv1.NewAdminServiceClient(conn).GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
 }

@@ -74,7 +74,7 @@ func makeKeys(t *testing.T, c Config, keys ...*kagziv1.Key) (secrets []string) {
 // whoami asks a server who the caller is to it.
 func whoami(t *testing.T, conn grpc.ClientConnInterface, secret string) (*kagziv1.WhoAmIResponse, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if secret != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+secret)

@@ -67,13 +67,10 @@ func checkDatabase(t testing.TB, url string) {
 	}
 }
 
-// leeway is how much longer a story may take than one would wait for it: the machine may be slow, and have other things to do.
-const leeway = 4
-
-// within bounds what a story waits for, so that one which hangs says where.
+// within bounds what a story waits for.
 func within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), leeway*d)
+	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -30,7 +30,7 @@ func idleServer(t testing.TB, url string) (*Server, *counting) {
 // settle waits until the store is left alone.
 func (c *counting) settle(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		before := c.calls.Load()
 		<-time.After(300 * time.Millisecond)
 		if c.calls.Load() == before {

@@ -176,9 +176,13 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 		for _, run := range runs {
 			fine(kagzi.Result[int](ctx, run))(t)
 		}
+		losses := 0 // code whose lease was lost may go on beside that of the next run
+		for _, run := range runs {
+			losses += int(one.get(t, run.ID()).LeaseLosses)
+		}
 		for i, key := range []string{"0", "1", "2"} {
 			if most[key] > i+1 || most[key] == 0 {
-				t.Errorf("%d runs of key %s ran at a time, want %d at most", most[key], key, i+1)
+				t.Errorf("%d runs of key %s ran at a time, want %d at most; %d leases were lost", most[key], key, i+1, losses)
 			}
 		}
 	})

@@ -118,7 +118,7 @@ func (s *Server) steps(t testing.TB, run string) []*kagziv1.Step {
 // eventually waits until something is so that nothing tells of.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !so(); <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !so(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came to this: %s", what)
 		}
@@ -381,7 +381,7 @@ func receive[T any](t testing.TB, what string, c <-chan T) T {
 			t.Fatalf("%s does not come: the stream has ended", what)
 		}
 		return v
-	case <-time.After(2 * time.Minute):
+	case <-time.After(30 * time.Second):
 		t.Fatalf("%s does not come", what)
 	}
 	panic("unreachable")

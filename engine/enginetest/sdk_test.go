@@ -53,7 +53,7 @@ func receiveClosed(t testing.TB, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(30 * time.Second):
 		t.Fatalf("%s does not come", what)
 	}
 }

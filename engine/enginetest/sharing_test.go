@@ -78,7 +78,7 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 				by = one
 			case task = <-two.tasks:
 				by = two
-			case <-time.After(2 * time.Minute):
+			case <-time.After(30 * time.Second):
 				t.Fatalf("%d of %d runs came", done, 2*each)
 			}
 			// Before any of them ends, as many are handed out as the limits allow.

@@ -150,7 +150,7 @@ func guarded(t *testing.T) (*Server, *grpc.ClientConn, *locksmith, map[engine.Ke
 }
 
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

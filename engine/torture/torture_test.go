@@ -355,7 +355,7 @@ func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
 	}
 	t.Cleanup(func() { sdk.Close() })
 	c := &client{sdk, history.NewLog("client")}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if c.lookTwice(ctx, "r") || ctx.Err() != nil {
 		t.Errorf("a client went on asking for a run that was lost (%v)", ctx.Err())

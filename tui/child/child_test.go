@@ -87,7 +87,7 @@ func start(t *testing.T, spec Spec) *Process {
 
 func await(t *testing.T, p *Process, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	line, err := p.Await(ctx, func(line string) (string, bool) { return line, strings.Contains(line, text) })
 	if err != nil {
@@ -155,7 +155,7 @@ func TestAChildDoesNotOutliveAParentThatIsKilled(t *testing.T) {
 	p := start(t, Spec{Args: []string{"parent", mark}})
 	await(t, p, "child is ready")
 	p.Kill()
-	limit := time.After(2 * time.Minute)
+	limit := time.After(30 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -194,7 +194,7 @@ func findBinaries() (string, error) {
 
 // await asks until the server answers.
 func await(u *url.URL, died <-chan struct{}) error {
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(30 * time.Second)
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		conn, err := pgx.Connect(ctx, u.String())
