@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,6 +61,14 @@ func TestCheckFindsNothingInASoundDatabaseAtWork(t *testing.T) {
 }
 
 func TestCheckFindsWhatContradictsItself(t *testing.T) {
+	s := busy(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sound, err := os.ReadFile(s.path) // once: each database of a case of its own would be made and migrated anew
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, broken := range []struct{ name, script, want string }{
 		{"a run without its lease", "delete from leases", "is RUNNING without a lease"},
 		{"a lease without its run", "update runs set status = 1, available_at = 1 where status = 2", "is for a run that is not RUNNING"},
@@ -109,9 +119,12 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 		{"a worker that is gone", "delete from workers", "held by a worker that is not there"},
 	} {
 		t.Run(broken.name, func(t *testing.T) {
-			s := busy(t)
-			behindItsBack(t, s.path, broken.script)
-			findings, err := Check(t.Context(), s.path)
+			path := filepath.Join(t.TempDir(), "kagzi.db")
+			if err := os.WriteFile(path, sound, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			behindItsBack(t, path, broken.script)
+			findings, err := Check(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
 			}
