@@ -12,8 +12,8 @@ import (
 //	status:failed,running type:order* queue:emails id:018f ext:order-17 worker:w1 parent:… schedule:… since:24h until:2026-11-20T10:00
 //	tag.team=pay !type:noise free text
 //
-// Values joined by commas are alternatives, "*" stands for anything, "!" turns a term around, quotes hold what has blanks or a colon. A
-// text without a key is looked for in types, ids, notes and errors, whatever its case. The long form is understood too, and kept as it is.
+// An id: is how a run id or an external id begins, an ext: a whole external id. Values joined by commas are alternatives, "*" stands for
+// anything, "!" turns a term around, quotes hold what has blanks or a colon. A text without a key is looked for in types, ids, notes and errors, whatever its case. The long form is understood too, and kept as it is.
 type Short struct {
 	Long  Filter // of the long form; Terms is empty then
 	Terms []Term

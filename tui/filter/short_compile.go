@@ -95,12 +95,10 @@ func (c *compiler) byServer(t Term) bool {
 	return true
 }
 
-// search asks for a prefix of ids, and keeps what the term means among what is found.
+// search asks for a prefix of ids, and keeps what the term means among what is found. It asks as the term is written: the server takes run
+// ids in either case, and external ids as they are.
 func (c *compiler) search(t Term) bool {
 	prefix, _, _ := strings.Cut(t.Values[0], "*")
-	if t.Key == "id" {
-		prefix = strings.ToLower(prefix)
-	}
 	if len(t.Values) != 1 || prefix == "" || !point(&c.request.Search, prefix) {
 		return false
 	}
@@ -182,7 +180,9 @@ func (t Term) any(r *kagziv1.Workflow) bool {
 	case "ext":
 		return anyGlob(t.Values, r.GetExternalId())
 	case "id":
-		return slices.ContainsFunc(t.Values, func(v string) bool { return glob(strings.ToLower(v)+"*", r.GetRunId()) })
+		return slices.ContainsFunc(t.Values, func(v string) bool {
+			return glob(strings.ToLower(v)+"*", r.GetRunId()) || glob(v+"*", r.GetExternalId())
+		})
 	case "tag":
 		value, ok := r.GetTags()[t.Tag]
 		return ok && anyGlob(t.Values, value)

@@ -38,7 +38,7 @@ func TestShort_asks_the_server_for_what_it_can_do(t *testing.T) {
 		Namespace:     "ns",
 		Statuses:      []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
 		WorkflowTypes: []string{"order", "refund"}, TaskQueues: []string{"emails"},
-		WorkerId: new("w1"), ParentRunId: new("p1"), ScheduleId: new("s1"), Search: new("018f"),
+		WorkerId: new("w1"), ParentRunId: new("p1"), ScheduleId: new("s1"), Search: new("018F"), // the case of run ids is the server's to forgive: an external id has one
 		CreatedAfter: timestamppb.New(now.Add(-24*time.Hour - time.Microsecond)), CreatedBefore: timestamppb.New(now.Add(-time.Hour)),
 		Tags: map[string]string{"team": "pay", "tier": "gold"},
 	}
@@ -71,6 +71,12 @@ func TestShort_keeps_locally_what_the_server_cannot_do(t *testing.T) {
 		"ext:order-*":              {[]string{"01a", "01b"}, ""},
 		"ext:*10,x":                {[]string{"01b", "02"}, "ext:*10,x"},
 		"id:01 ext:order-10":       {[]string{"01b"}, "ext:order-10"},
+		"id:order-10":              {[]string{"01b"}, ""},
+		"id:order":                 {[]string{"01a", "01b"}, ""},
+		"id:Order":                 {nil, ""},
+		"id:01B":                   {[]string{"01b"}, ""},
+		"id:02,order-1":            {[]string{"01a", "01b", "02"}, "id:02,order-1"},
+		"!id:order":                {[]string{"02"}, "!id:order"},
 		"tag.a=x*":                 {[]string{"01a"}, "tag.a=x*"},
 		"!tag.a=xyz":               {[]string{"01b", "02"}, "!tag.a=xyz"},
 		"type:order.eu type:noise": {nil, "type:noise"},
