@@ -122,17 +122,6 @@ func (c *client) runID(ctx context.Context, id string, external bool) (string, e
 	return run.GetRunId(), err
 }
 
-// command makes a command that does an action to the runs that its arguments name; do gets their run ids.
-func (o *runOptions) command(e *env, cmd *cobra.Command, fields []string, do func(context.Context, *client, string) (outcome, error)) *cobra.Command {
-	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.ValidArgsFunction = e.complete(completeRuns)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return e.run(cmd, func(ctx context.Context, c *client) error { return c.act(ctx, o.action(fields, do), args) })
-	}
-	o.register(cmd)
-	return cmd
-}
-
 // action makes an action on runs that are named as the options say.
 func (o *runOptions) action(fields []string, do func(context.Context, *client, string) (outcome, error)) action {
 	return action{id: "run_id", fields: fields, do: func(ctx context.Context, c *client, id string) (outcome, error) {

@@ -12,14 +12,16 @@ import (
 	"github.com/kagzi/kagzi/tui/filter"
 )
 
-// manyOptions are those of the commands whose runs are named by ids or chosen by a filter: cancel, terminate, retry.
+// manyOptions are those of the commands whose runs are named by ids or chosen by a filter: cancel, terminate, retry, pause, resume, pin,
+// unpin.
 type manyOptions struct {
 	runOptions
 	verb     string // "cancel"
 	action   action
 	server   kagziv1.BulkAction // the same action as the server does it to all that a filter chooses
-	oneByOne func() bool        // the flags ask for more than the server's action can do
-	statuses []string           // that a filter chooses when it names none
+	oneByOne func() bool        // the server's action cannot do it, or not what the flags ask for
+	statuses []string           // that a filter chooses when it names none; nil: any
+	open     *standing          // nil: a filter's runs are all to be acted on
 
 	ids    []string
 	query  string
@@ -28,17 +30,35 @@ type manyOptions struct {
 	yes    bool
 }
 
+// standing is how a run stands on which there is something to do: the others that a filter finds are left alone, and not counted.
+type standing struct {
+	word string // "not paused"
+	of   func(*kagziv1.Workflow) bool
+}
+
+// chosen says in a sentence or two which of the runs that a filter describes are meant.
+func (o *manyOptions) chosen() string {
+	var said []string
+	if o.statuses != nil {
+		said = append(said, fmt.Sprintf("Unless the filter names a status it chooses runs that are %s.", strings.Join(o.statuses, ", ")))
+	}
+	if o.open != nil {
+		said = append(said, fmt.Sprintf("A filter chooses only runs that are %s.", o.open.word))
+	}
+	return strings.Join(said, " ")
+}
+
 func (o *manyOptions) command(e *env, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   o.verb + " ID... | -q FILTER",
 		Short: short,
 		Long: short + ".\n\n" + long + fmt.Sprintf(`
 
-Runs are named by their ids, or chosen with -q. Unless the filter names a status it chooses runs that are %s.
+Runs are named by their ids, or chosen with -q. %s
 With -q the command asks first, naming how many there are; -y answers yes, and without a terminal it is required. It says how far
 it is on stderr, and ends with exit code 1 when it could not %s all.
 
-`, strings.Join(o.statuses, ", "), o.verb) + filterHelp,
+`, o.chosen(), o.verb) + filterHelp,
 		Example:           fmt.Sprintf("  kagzi workflow %[1]s 01936b2e-… %[2]s\n  kagzi workflow %[1]s -q 'type = \"order\" and tag.customer = \"x\"' --limit 100 -y", o.verb, example),
 		ValidArgsFunction: e.complete(completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,7 +98,7 @@ func (o *manyOptions) parse(args []string, changed func(string) bool) error {
 	if err != nil {
 		return filterError(err)
 	}
-	if f != nil && !f.Has(filter.Status) {
+	if f != nil && o.statuses != nil && !f.Has(filter.Status) {
 		f = append(f, filter.Condition{Field: filter.Status, Op: filter.In, Values: o.statuses})
 	}
 	o.choose = f
@@ -90,6 +110,9 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 	q, err := c.compile(o.choose)
 	if err != nil {
 		return err
+	}
+	if o.open != nil {
+		q.Keep = both(q.Keep, o.open.of)
 	}
 	if !o.yes {
 		if err := c.out.askable("-y goes ahead without asking; see first what is chosen: kagzi workflow list -q …"); err != nil {
@@ -121,6 +144,14 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 		return codeError(ExitError)
 	}
 	return nil
+}
+
+// both keeps what two conditions do, of which the first may be missing.
+func both(one, other func(*kagziv1.Workflow) bool) func(*kagziv1.Workflow) bool {
+	if one == nil {
+		return other
+	}
+	return func(r *kagziv1.Workflow) bool { return one(r) && other(r) }
 }
 
 // carryOut acts on them, and says how far it came where that is not to the end.

@@ -55,6 +55,55 @@ func TestPin_keeps_a_run_and_unpin_lets_it_go(t *testing.T) {
 	}
 }
 
+func TestHold_takes_a_filter(t *testing.T) {
+	failed, running := kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
+	server := func() *fake {
+		return &fake{runs: []*kagziv1.Workflow{
+			{RunId: "a", WorkflowType: "order", Status: running}, {RunId: "b", WorkflowType: "order", Status: running, Paused: true},
+			{RunId: "c", WorkflowType: "order", Status: running}, {RunId: "d", WorkflowType: "mail", Status: running},
+			{RunId: "e", WorkflowType: "order", Status: failed}, {RunId: "f", WorkflowType: "order", Status: failed, Pinned: true},
+		}}
+	}
+	for verb, want := range map[string]struct {
+		args []string
+		line string
+		runs []string // that the server is asked to change
+	}{
+		"pause":                    {[]string{"pause", "-q", "type = order"}, "pause: 2 of 2 done, 0 failed\n", []string{"a", "c"}},
+		"pause, up to a limit":     {[]string{"pause", "-q", "type = order", "--limit", "1"}, "pause: 1 of 1 done, 0 failed\n", []string{"a"}},
+		"resume":                   {[]string{"resume", "-q", "type = order"}, "resume: 1 of 1 done, 0 failed\n", []string{"b"}},
+		"pin":                      {[]string{"pin", "-q", "type = order and status = FAILED"}, "pin: 1 of 1 done, 0 failed\n", []string{"e"}},
+		"pin, whatever the status": {[]string{"pin", "-q", "type = order"}, "pin: 4 of 4 done, 0 failed\n", []string{"a", "b", "c", "e"}},
+		"unpin":                    {[]string{"unpin", "-q", "type = order"}, "unpin: 1 of 1 done, 0 failed\n", []string{"f"}},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			s := &session{server: server()}
+			out, _ := s.want(t, ExitOK, append(append([]string{"wf"}, want.args...), "-y", "--reason", "why")...)
+			if out != want.line {
+				t.Errorf("stdout %q, want %q", out, want.line)
+			}
+			var runs []string
+			for _, r := range s.server.requests {
+				if r, ok := r.(interface {
+					GetRunId() string
+					GetReason() string
+				}); ok && r.GetReason() == "why" {
+					runs = append(runs, r.GetRunId())
+				}
+			}
+			if diff := cmp.Diff(want.runs, runs); diff != "" {
+				t.Errorf("asked to change: %s", diff)
+			}
+		})
+	}
+	t.Run("and asks with the count of those that it would change", func(t *testing.T) {
+		s := &session{server: server(), tty: true, stdin: "n\n"}
+		if _, msg := s.want(t, ExitError, "wf", "pause", "-q", "type = order"); !strings.Contains(msg, "pause 2 runs matching") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+}
+
 func TestRetry(t *testing.T) {
 	t.Run("keeps completed steps when nothing else is said, under an id of its own", func(t *testing.T) {
 		s := &session{server: sampleServer()}

@@ -109,14 +109,14 @@ func newWorkflow(e *env) *cobra.Command {
 		newCancel(e, &cancelOptions{}),
 		newTerminate(e, &terminateOptions{}),
 		newRetry(e, &retryOptions{}),
-		newPause(e, &runOptions{}),
-		newResume(e, &runOptions{}),
+		newPause(e, &holdOptions{}),
+		newResume(e, &holdOptions{}),
 		newSignal(e, &signalOptions{}),
 		newOverride(e, &overrideOptions{}),
 		newExport(e, &exportOptions{}),
 		newImport(e, &importOptions{}),
-		newPin(e, &runOptions{}),
-		newUnpin(e, &runOptions{}),
+		newPin(e, &holdOptions{}),
+		newUnpin(e, &holdOptions{}),
 	)
 	e.register(cmd)
 	return cmd

@@ -84,7 +84,7 @@ func TestBulk(t *testing.T) {
 		return f
 	}
 	t.Run("refuses without a terminal and without -y before it asks the server anything", func(t *testing.T) {
-		for _, verb := range []string{"cancel", "terminate", "retry"} {
+		for _, verb := range []string{"cancel", "terminate", "retry", "pause", "resume", "pin", "unpin"} {
 			s := &session{server: server()}
 			_, msg := s.want(t, ExitUsage, "wf", verb, "-q", "type = order")
 			if !strings.Contains(msg, "-y") || len(s.server.requests) != 0 {
