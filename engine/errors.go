@@ -131,7 +131,7 @@ func RunEnded(r *Run) error {
 	e := &Error{Kind: KindPrecondition, Subject: "run", SubjectID: r.ID.String(), Status: r.Status, ContinuedAs: r.ContinuedAs,
 		Message: "run " + r.ID.String() + " has already ended: it is " + r.Status.String()}
 	if !r.ContinuedAs.IsZero() {
-		e.Message += " and goes on as run " + r.ContinuedAs.String()
+		e.Message += " and continued as run " + r.ContinuedAs.String()
 	}
 	return e
 }

@@ -217,7 +217,7 @@ func TestWait(t *testing.T) {
 			{RunId: "run-2", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED},
 		}}}
 		out, msg := s.want(t, ExitRunFailed, "wf", "wait", "run-1")
-		if !strings.HasPrefix(out, "run-2  ") || !strings.Contains(msg, "it goes on as run run-2") {
+		if !strings.HasPrefix(out, "run-2  ") || !strings.Contains(msg, "it continued as run run-2") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})

@@ -174,7 +174,7 @@ func TestSignal(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.server.fail = map[string]error{"SignalWorkflow a": gone("b"), "SignalWorkflow b": gone(sleepingRun), "SignalWorkflow c": gone("d"), "SignalWorkflow d": gone("c")}
 		out, msg := s.want(t, ExitOK, "wf", "signal", "a", "go")
-		if out != sleepingRun+"  signal go delivered\n" || !strings.Contains(msg, "it goes on as run "+sleepingRun) {
+		if out != sleepingRun+"  signal go delivered\n" || !strings.Contains(msg, "it continued as run "+sleepingRun) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 		if out, _ := s.want(t, ExitOK, "wf", "signal", "b", "go", "-o", "json"); !strings.Contains(out, `"run_id": "`+sleepingRun) {

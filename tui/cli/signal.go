@@ -69,7 +69,7 @@ func runSignal(ctx context.Context, c *client, o *signalOptions, payload *kagziv
 		return c.externalHint(hintedUncertain(err, "to repeat it without delivering it twice add: --signal-id "+request.GetSignalId()))
 	}
 	if runID != request.GetRunId() {
-		c.out.say("it goes on as run %s", render.Safe(runID))
+		c.out.say("it continued as run %s", render.Safe(runID))
 	}
 	return c.out.print(result{
 		human: func() []string {

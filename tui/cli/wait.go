@@ -111,7 +111,7 @@ func (c *client) waitEnd(ctx context.Context, server *patience, runID string) (*
 		case err == nil && answer.GetFinished() && next != "" && !followed[next]: // a server that answers in circles is not followed
 			runID, followed[next] = next, true
 			server.answered()
-			c.out.say("it goes on as run %s", render.Safe(runID))
+			c.out.say("it continued as run %s", render.Safe(runID))
 		case err == nil && answer.GetFinished():
 			return answer.GetWorkflow(), nil
 		case err == nil:

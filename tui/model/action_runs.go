@@ -136,7 +136,7 @@ func (s Scope) Signal(runs []string, name string, data []byte) Action {
 				text = "was delivered before"
 			}
 			if to != run {
-				text += " to " + to + ", as which it goes on"
+				text += " to " + to + ", as which it continued"
 			}
 			return Outcome{Text: text}, err
 		},

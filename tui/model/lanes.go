@@ -175,7 +175,7 @@ func (l *eventList) addRun(r *kagziv1.Workflow) {
 	case r.GetRetriedFromRunId() != "":
 		how = "as a retry of run " + r.GetRetriedFromRunId()
 	case r.GetContinuedFromRunId() != "":
-		how = "as what continues run " + r.GetContinuedFromRunId()
+		how = "continued from run " + r.GetContinuedFromRunId()
 	case r.GetFailedRunId() != "":
 		how = "to handle the failure of run " + r.GetFailedRunId()
 	}

@@ -171,7 +171,7 @@ func (p *runPage) toTab(tab func() int) func([]string) error {
 // goActions lead to what the run belongs to.
 func (p *runPage) goActions() []*Action {
 	return []*Action{{
-		Name: "parent", Keys: []string{"U"}, Help: "the run that started this one, or that it goes on from", Group: GroupMove,
+		Name: "parent", Keys: []string{"U"}, Help: "the run that started this one, or that it continues", Group: GroupMove,
 		Off: func() string {
 			if p.origin() == "" {
 				return "no other run started this one"

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,10 +11,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/world"
 )
 
@@ -125,6 +128,22 @@ func soFar(t *testing.T, r *rig) time.Duration {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func TestWhatARunContinuesIsCalledAsInTheListsOfItsFacts(t *testing.T) {
+	onPiece(t, world.Failed, 80, 24, func(r *rig, _ *world.World, p *runPage) {
+		run := proto.CloneOf(p.workflow())
+		run.ContinuedFromRunId, run.ContinuedAsRunId = proto.String(absent), proto.String(absent)
+		var head []string
+		for _, f := range p.facts(run) {
+			head = append(head, f.label)
+		}
+		for _, pair := range render.RunPairs(run, p.app.clock.view()) {
+			if strings.HasPrefix(pair.Label, "Continued") && !slices.Contains(head, strings.ToLower(pair.Label)) {
+				t.Errorf("the header %q does not say %q", head, pair.Label)
+			}
+		}
+	})
 }
 
 func TestARunThatHasEndedStandsStill(t *testing.T) {
