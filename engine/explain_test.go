@@ -30,47 +30,47 @@ func TestExplain(t *testing.T) {
 		detail  string
 	}{
 		{"completed", func(c *Circumstances) { c.Run.Status, c.Run.FinishedAt = RunCompleted, at(-3*time.Minute) },
-			"completed 3 min ago", BlockedByNothing, at(-3 * time.Minute), time.Time{}, ""},
+			"completed 3m ago", BlockedByNothing, at(-3 * time.Minute), time.Time{}, ""},
 		{"failed", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error = RunFailed, at(-time.Second), declined
-		}, "failed 1 s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "kagzi workflow retry"},
+		}, "failed 1s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "kagzi workflow retry"},
 		{"terminated, where no step failed", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt = RunTerminated, at(-time.Second)
-		}, "terminated 1 s ago", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
+		}, "terminated 1s ago", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
 		{"failed, full of bytes", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full, MaxRunBytes-MaxPayload+1
-		}, "failed 1 s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "would meet the same limit"},
+		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "would meet the same limit"},
 		{"failed, full of steps", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Steps = RunFailed, at(-time.Second), full, MaxSteps
-		}, "failed 1 s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "--restart` runs it again from the beginning"},
+		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "--restart` runs it again from the beginning"},
 		{"failed, full of steps, for another reason", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Steps = RunFailed, at(-time.Second), declined, MaxSteps
-		}, "failed 1 s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
+		}, "failed 1s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
 		{"failed on a size, with room left", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full, MaxRunBytes/2
-		}, "failed 1 s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
+		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
 		{"running", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.AvailableAt = RunRunning, "w1", time.Time{}
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, Attempt: 2, StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
-		}, "runs step charge (attempt 2) on worker w1 for 4 s", BlockedByNothing, at(-4 * time.Second), at(time.Minute), "heard from 1 s ago"},
+		}, "runs step charge (attempt 2) on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(time.Minute), "heard from 1s ago"},
 		{"retry", func(c *Circumstances) {
 			c.Run.AvailableAt = at(38 * time.Second)
 			c.Steps = []Step{{Name: "charge", Status: StepPending, Failures: 6, RetryAt: at(38 * time.Second), Error: declined, FinishedAt: at(-time.Second),
 				RetryPolicy: &RetryPolicy{MaximumAttempts: 10}}}
-		}, "retries charge, attempt 7 of 10 in 38 s: card declined", BlockedByRetryDelay, at(-time.Second), at(38 * time.Second), ""},
+		}, "retries charge, attempt 7 of 10 in 38s: card declined", BlockedByRetryDelay, at(-time.Second), at(38 * time.Second), ""},
 		{"run retry", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = at(time.Second), 1, &RetryPolicy{MaximumAttempts: -1}, declined
-		}, "is tried again as a whole, attempt 2 in 1 s: card declined", BlockedByRetryDelay, time.Time{}, at(time.Second), ""},
+		}, "is tried again as a whole, attempt 2 in 1s: card declined", BlockedByRetryDelay, time.Time{}, at(time.Second), ""},
 		{"lost workers", func(c *Circumstances) { c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3 },
-			"lost 3 workers in a row, is handed out again in 2 s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second), "after 10 in a row it fails"},
+			"lost 3 workers in a row, is handed out again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second), "after 10 in a row it fails"},
 		{"timer", func(c *Circumstances) {
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(26*time.Hour), "timer:cool-off"
 			c.Steps = []Step{{Name: "cool-off", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour), WakeAt: at(26 * time.Hour)}}
-		}, "sleeps in cool-off, wakes in 1 d 2 h", BlockedByTimer, at(-time.Hour), at(26 * time.Hour), ""},
+		}, "sleeps in cool-off, wakes in 1d2h", BlockedByTimer, at(-time.Hour), at(26 * time.Hour), ""},
 		{"signal with a limit", func(c *Circumstances) {
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(time.Hour), "signal:approval"
 			c.Steps = []Step{{Name: "approval:2", Kind: StepSignal, SignalName: "approval", Status: StepRunning, StartedAt: at(-time.Hour), Awaited: 1}}
-		}, "waits for signal approval, goes on without it in 1 h", BlockedBySignal, at(-time.Hour), at(time.Hour), "kagzi workflow signal"},
+		}, "waits for signal approval, goes on without it in 1h", BlockedBySignal, at(-time.Hour), at(time.Hour), "kagzi workflow signal"},
 		{"child", func(c *Circumstances) {
 			child := FirstID(at(-time.Minute))
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, time.Time{}, "child:"+child.String()
@@ -79,7 +79,7 @@ func TestExplain(t *testing.T) {
 		{"paused", func(c *Circumstances) {
 			c.Run.Paused, c.Run.AvailableAt = true, time.Time{}
 			c.LastPause = &AuditEvent{At: at(-time.Hour), Actor: Actor{Name: "ada"}, Reason: "wrong price"}
-		}, "paused by ada 1 h ago: wrong price", BlockedByPause, at(-time.Hour), time.Time{}, "kagzi workflow resume"},
+		}, "paused by ada 1h ago: wrong price", BlockedByPause, at(-time.Hour), time.Time{}, "kagzi workflow resume"},
 		{"key", func(c *Circumstances) {
 			c.Run.Gated, c.Run.HeldAt, c.Run.AvailableAt = true, at(-time.Minute), time.Time{}
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.AheadInLine = "customer-1", 2, 2, 1
@@ -89,48 +89,48 @@ func TestExplain(t *testing.T) {
 		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey, at(-90 * time.Second), time.Time{}, "2 runs are running"},
 		{"key with a slot", func(c *Circumstances) {
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.Run.AvailableAt = "customer-1", 2, 1, at(-time.Second)
-		}, "due for 1 s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"start ahead", func(c *Circumstances) { c.Run.AvailableAt = at(time.Hour) },
-			"is to start in 1 h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
+			"is to start in 1h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
 		{"namespace disabled", func(c *Circumstances) { c.NamespaceEnabled = false },
 			"due, but namespace default is disabled", BlockedByNamespace, at(-90 * time.Second), time.Time{}, "kagzi namespace enable default"},
 		{"no worker at all", func(c *Circumstances) { c.Workers = nil },
-			"due for 1 min 30 s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "no worker is connected to queue orders"},
+			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "no worker is connected to queue orders"},
 		{"another type", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Types = []string{"mail"} })} },
-			"due for 1 min 30 s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 serves the queue, but not type order: it serves mail"},
+			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 serves the queue, but not type order: it serves mail"},
 		{"a requirement", func(c *Circumstances) { c.Run.Requirements = map[string]string{"gpu": "true"} },
-			"due for 1 min 30 s, but no online worker serves type order in queue orders with gpu=true", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 does not offer gpu=true"},
+			"due for 1m30s, but no online worker serves type order in queue orders with gpu=true", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 does not offer gpu=true"},
 		{"draining", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Status = WorkerDraining })} },
-			"due for 1 min 30 s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "draining"},
+			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "draining"},
 		{"busy", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 })} },
-			"due for 1 min 30 s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "worker w1 runs 2 of 2"},
+			"due for 1m30s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "worker w1 runs 2 of 2"},
 		{"queue limit", func(c *Circumstances) {
 			c.Workers, c.RunningInQueue = []Worker{worker(func(w *Worker) { w.QueueLimit = 3 })}, 3
-		}, "due for 1 min 30 s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "3 of the 3 runs that its queue may have"},
+		}, "due for 1m30s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "3 of the 3 runs that its queue may have"},
 		{"free", func(c *Circumstances) { c.Run.AvailableAt = at(-time.Second) },
-			"due for 1 s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+			"due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"free, beside a busy one", func(c *Circumstances) {
 			c.Run.AvailableAt = at(-time.Second)
 			c.Workers = []Worker{worker(func(w *Worker) { w.ID, w.Active = "w0", 2 }), worker(nil)}
-		}, "due for 1 s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"two are free", func(c *Circumstances) {
 			c.Run.AvailableAt = at(-time.Second)
 			c.Workers = []Worker{worker(func(w *Worker) { w.ID, w.Active = "w0", 2 }), worker(nil), worker(func(w *Worker) { w.ID = "w2" })}
-		}, "due for 1 s, and about to be handed to one of 2 workers", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+		}, "due for 1s, and about to be handed to one of 2 workers", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"the only worker is gone, and nobody knows yet", func(c *Circumstances) {
 			c.Workers = []Worker{worker(func(w *Worker) { w.LastHeartbeatAt = at(-12 * time.Second) })}
-		}, "due for 1 min 30 s, but not taken yet by 1 worker with a slot free, heard from 12 s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
-			"worker w1 was heard from 12 s ago|a worker that died is taken off when its lease is over"},
+		}, "due for 1m30s, but not taken yet by 1 worker with a slot free, heard from 12s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
+			"worker w1 was heard from 12s ago|a worker that died is taken off when its lease is over"},
 		{"one of two is busy, and so says nothing", func(c *Circumstances) {
 			c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 }), worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w2", at(-15*time.Second) }),
 				worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w3", at(-14*time.Second) })}
-		}, "due for 1 min 30 s, but not taken yet by 2 workers with a slot free, the last heard from 14 s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
-			"worker w2 was heard from 15 s ago|worker w3 was heard from 14 s ago"},
+		}, "due for 1m30s, but not taken yet by 2 workers with a slot free, the last heard from 14s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
+			"worker w2 was heard from 15s ago|worker w3 was heard from 14s ago"},
 		{"deadline and grace", func(c *Circumstances) {
 			c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil, c.Run.CancelReason = at(time.Hour), at(-time.Second), at(time.Minute), "enough"
 			c.Run.AvailableAt = at(-time.Second)
-		}, "due for 1 s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{},
-			"cancellation was asked for 1 s ago: enough; it is CANCELLED when its code returns, or in 1 min|its deadline ends it in 1 h"},
+		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{},
+			"cancellation was asked for 1s ago: enough; it is CANCELLED when its code returns, or in 1m|its deadline ends it in 1h"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -177,8 +177,8 @@ func TestAnExplanationNamesAFewOfVeryManyWorkers(t *testing.T) {
 
 func TestBriefNamesTheTwoLargestUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0 s", 0: "0 s", 5 * time.Millisecond: "5 ms", 1500 * time.Millisecond: "1 s", 61 * time.Second: "1 min 1 s", time.Hour: "1 h",
-		25*time.Hour + time.Minute: "1 d 1 h", 24 * time.Hour: "1 d",
+		-time.Second: "0s", 0: "0s", 5 * time.Millisecond: "5ms", 1500 * time.Millisecond: "1s", 61 * time.Second: "1m1s", time.Hour: "1h",
+		25*time.Hour + time.Minute: "1d1h", 24 * time.Hour: "1d",
 	} {
 		if got := brief(d); got != want {
 			t.Errorf("brief(%v) = %q, want %q", d, got, want)
@@ -196,10 +196,10 @@ func TestExplainSaysOfARetryOnceWhatItIs(t *testing.T) {
 		Steps: []Step{retried("refund", time.Minute), retried("charge", 38*time.Second)},
 	}
 	got := Explain(c, now)
-	if want := "retries charge, attempt 2 of 3 in 38 s: charge declined"; got.Summary != want {
+	if want := "retries charge, attempt 2 of 3 in 38s: charge declined"; got.Summary != want {
 		t.Errorf("summary %q, want %q", got.Summary, want)
 	}
-	if want := []string{"step refund is tried again in 1 min: refund declined"}; !slices.Equal(got.Details, want) {
+	if want := []string{"step refund is tried again in 1m: refund declined"}; !slices.Equal(got.Details, want) {
 		t.Errorf("details %q, want %q", got.Details, want)
 	}
 }

@@ -59,33 +59,35 @@ func count(n int, one, many string) string {
 
 func running(n int) string { return count(n, "run is", "runs are") + " running" }
 
-// in is "in 38 s", or "now" when the moment has come.
+// in is "in 38s", or "now" when the moment has come or is less than a second away. It is rounded up, and looks, as people see moments
+// elsewhere (tui/render): what was just put off by 1h is due in 1h.
 func in(at, now time.Time) string {
 	if at.IsZero() {
 		return "at an unknown time"
 	}
-	if !at.After(now) {
+	d := at.Sub(now)
+	if d < time.Second {
 		return "now"
 	}
-	return "in " + brief(at.Sub(now))
+	return "in " + brief(d+time.Second-1)
 }
 
-// brief is a length of time for people: its two largest units at most, never negative.
+// brief is a length of time for people: its two largest units at most, "2m5s", never negative.
 func brief(d time.Duration) string {
 	d = max(d, 0)
 	units := []struct {
 		length time.Duration
 		name   string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
 	for i, u := range units {
 		if d < u.length {
 			continue
 		}
-		text := fmt.Sprintf("%d %s", d/u.length, u.name)
+		text := fmt.Sprintf("%d%s", d/u.length, u.name)
 		if rest := d % u.length; i < 3 && rest >= units[i+1].length {
-			text += fmt.Sprintf(" %d %s", rest/units[i+1].length, units[i+1].name)
+			text += fmt.Sprintf("%d%s", rest/units[i+1].length, units[i+1].name)
 		}
 		return text
 	}
-	return "0 s"
+	return "0s"
 }

@@ -100,14 +100,14 @@ func (e explained) atWork() []plight {
 	ctx := within(e.t, time.Minute)
 	idle, w, _ := e.held("idle")
 	busy, steps, task := e.held("busy", func(r *kagziv1.StartWorkflowRequest) {
-		r.Timeouts = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 7_200_000}
+		r.Timeouts = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 7_290_000} // half a minute is left to be at the same words
 	})
 	fine(steps.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: busy, StepName: "charge", LeaseToken: task.LeaseToken}))(e.t)
 	told, _, _ := e.held("told")
 	fine(e.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: told, Grace: hour, Reason: "closing"}))(e.t)
 	return []plight{
 		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id, detail: "the worker was heard from", since: sinceStarted, next: never},
-		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id, detail: "its deadline ends it in 1 h", since: sinceStep, next: nextTimeout},
+		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id, detail: "its deadline ends it in 2h1m", since: sinceStep, next: nextTimeout},
 		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was asked for", since: sinceStarted, next: never},
 	}
 }
@@ -135,11 +135,11 @@ func (e explained) waiting() []plight {
 	return []plight{
 		{run: nap, blocker: blockedByTimer, summary: "sleeps in cool-off, wakes in ", since: sinceStep, next: nextDue},
 		{run: endless, blocker: blockedBySignal, summary: "waits for signal approval, without a limit", detail: "workflow signal " + endless + " approval", since: sinceStep, next: never},
-		{run: limited, blocker: blockedBySignal, summary: "waits for signal approval, goes on without it in 1 d 23 h", since: sinceStep, next: nextDue},
+		{run: limited, blocker: blockedBySignal, summary: "waits for signal approval, goes on without it in 2d", later: "goes on without it in 1d23h", since: sinceStep, next: nextDue},
 		{run: parent, blocker: blockedByChild, summary: "waits for child run " + child, detail: "workflow explain " + child, since: sinceStep, next: never},
-		{run: step, blocker: blockedByRetry, summary: "retries charge, attempt 2 of 10 in 59 min", since: sinceFailure, next: nextDue},
-		{run: whole, blocker: blockedByRetry, summary: "is tried again as a whole, attempt 2 of 10 in 59 min", next: nextDue},
-		{run: later, blocker: blockedByStart, summary: "is to start in 59 min", since: sinceCreated, next: nextDue},
+		{run: step, blocker: blockedByRetry, summary: "retries charge, attempt 2 of 10 in 1h", later: "retries charge, attempt 2 of 10 in 59m", since: sinceFailure, next: nextDue},
+		{run: whole, blocker: blockedByRetry, summary: "is tried again as a whole, attempt 2 of 10 in 1h", later: "is tried again as a whole, attempt 2 of 10 in 59m", next: nextDue},
+		{run: later, blocker: blockedByStart, summary: "is to start in 1h", later: "is to start in 59m", since: sinceCreated, next: nextDue},
 	}
 }
 

@@ -97,7 +97,7 @@ func record(s *kagziv1.Step, v View) string {
 func ExplainPairs(e *kagziv1.ExplainWorkflowResponse, v View) []Pair {
 	var p pairs
 	p.text("Blocker", Blocker(e.GetBlocker()))
-	p.time("Since", e.GetSince(), v)
-	p.time("Next", e.GetNextAt(), v)
+	p.text("Since", v.near(e.GetSince())) // both as the sentence says them
+	p.text("Next", v.near(e.GetNextAt()))
 	return p
 }

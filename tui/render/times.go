@@ -46,6 +46,17 @@ func (v View) FullTime(t *timestamppb.Timestamp) string {
 	return Ago(v.Now.Sub(t.AsTime())) + " (" + iso + ")"
 }
 
+// near is FullTime to two units where times are relative; "" when there is none.
+func (v View) near(t *timestamppb.Timestamp) string {
+	switch {
+	case t == nil:
+		return ""
+	case v.Moment != nil || v.ISO:
+		return v.FullTime(t)
+	}
+	return Near(v.Now.Sub(t.AsTime())) + " (" + t.AsTime().UTC().Format("2006-01-02T15:04:05.000Z") + ")"
+}
+
 // Took shows the time between two moments; the end may be missing and is now then. "-" without a begin.
 func (v View) Took(from, to *timestamppb.Timestamp) string {
 	if from == nil {
@@ -80,6 +91,38 @@ func coarse(d time.Duration) string {
 		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// Near is Ago to the two largest units, for sentences and what stands beside them: "3m12s ago", "in 2h5m", "now". The explanations of the
+// server (engine/explain_words.go) say distances alike.
+func Near(d time.Duration) string {
+	switch {
+	case d <= 0 && d > -time.Second:
+		return "now"
+	case d < 0:
+		return "in " + Brief(-d+time.Second-1) // rounded up, as by Ago
+	}
+	return Brief(d) + " ago"
+}
+
+// Brief is a length of time in a sentence: its two largest units at most, "2m5s", never negative.
+func Brief(d time.Duration) string {
+	d = max(d, 0)
+	units := []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
+	for i, u := range units {
+		if d < u.length {
+			continue
+		}
+		text := fmt.Sprintf("%d%s", d/u.length, u.name)
+		if rest := d % u.length; i < 3 && rest >= units[i+1].length {
+			text += fmt.Sprintf("%d%s", rest/units[i+1].length, units[i+1].name)
+		}
+		return text
+	}
+	return "0s"
 }
 
 // Duration shows how long something took, to about three digits: "350ms", "1.2s", "2m3s", "26h5m".

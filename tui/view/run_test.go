@@ -204,10 +204,10 @@ func TestARunThatDoesNotMoveSaysWhyAndNoLongerWhenItDoes(t *testing.T) {
 
 func TestWhatIsWaitedForIsSaidAnewAsTimePasses(t *testing.T) {
 	onPiece(t, world.Waiting, 120, 32, func(r *rig, w *world.World, _ *runPage) {
-		r.shows("due for 5 min 30 s, but no online worker serves type onboarding")
+		r.shows("due for 5m30s, but no online worker serves type onboarding")
 		r.goOn(w, 20*time.Second)
-		r.lacks("due for 5 min 30 s")
-		r.shows("due for 5 min 4") // 5 min 45 s or a little more
+		r.lacks("due for 5m30s")
+		r.shows("due for 5m4") // 5m45s or a little more
 	})
 }
 

@@ -140,7 +140,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("paused: %v", paused)
 	}
 	w.Advance(time.Minute)
-	if e := explained(t, w, w.ID(Growing)); e.Blocker != byPause || !strings.HasPrefix(e.Summary, "paused by local 1 min ago: lunch") {
+	if e := explained(t, w, w.ID(Growing)); e.Blocker != byPause || !strings.HasPrefix(e.Summary, "paused by local 1m ago: lunch") {
 		t.Errorf("explain: %v", e)
 	}
 	must[*kagziv1.ResumeWorkflowResponse](t)(w.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{RunId: w.ID(Growing)}))

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
 )
 
 const (
@@ -82,7 +83,7 @@ func (w *World) explain(r *run) explanation {
 	return e
 }
 
-func (w *World) ago(t time.Time) string { return brief(w.now.Sub(t)) }
+func (w *World) ago(t time.Time) string { return render.Brief(w.now.Sub(t)) }
 
 func (w *World) explainEnd(r *run) explanation {
 	e := explanation{blocker: byNothing, since: moment(r.FinishedAt)}

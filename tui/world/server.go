@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
 )
 
 // services are those that a server has.
@@ -66,10 +67,10 @@ func (w *World) facts() []*kagziv1.ServerFact {
 	return []*kagziv1.ServerFact{
 		fact("database", "file", size(w.databaseBytes()), ""),
 		fact("database", "write-ahead log", size(int64(1<<20+mix(w.seed, uint64(look.Unix()))%(3<<20))), ""),
-		fact("database", "last checkpoint", brief(w.now.Sub(look)+time.Second)+" ago", ""),
+		fact("database", "last checkpoint", render.Brief(w.now.Sub(look)+time.Second)+" ago", ""),
 		fact("database", "free disk space", "41.7 GiB", ""),
 		fact("database", "readers", "1 of 4 in use", ""),
-		fact("coordinator", "last look", brief(w.now.Sub(look))+" ago", ""),
+		fact("coordinator", "last look", render.Brief(w.now.Sub(look))+" ago", ""),
 		fact("coordinator", "took", fmt.Sprintf("%.1f ms", 0.6+float64(mix(w.seed, uint64(look.Unix()), 1)%20)/10), ""),
 		fact("coordinator", "next due", next, ""),
 		fact("coordinator", "interval", "5 s", ""),

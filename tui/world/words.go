@@ -5,6 +5,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
 )
 
 // The small words of sentences.
@@ -37,30 +38,5 @@ func isAre(n int) string {
 	return fmt.Sprintf("%d runs are", n)
 }
 
-// in is "in 38 s", or "now" when the moment has come.
-func in(at, now time.Time) string {
-	if !at.After(now) {
-		return "now"
-	}
-	return "in " + brief(at.Sub(now))
-}
-
-// brief is a length of time for people: its two largest units at most, never negative.
-func brief(d time.Duration) string {
-	d = max(d, 0)
-	units := []struct {
-		length time.Duration
-		name   string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
-	for i, u := range units {
-		if d < u.length {
-			continue
-		}
-		text := fmt.Sprintf("%d %s", d/u.length, u.name)
-		if rest := d % u.length; i < 3 && rest >= units[i+1].length {
-			text += fmt.Sprintf(" %d %s", rest/units[i+1].length, units[i+1].name)
-		}
-		return text
-	}
-	return "0 s"
-}
+// in is when something is to happen, as the server says it.
+func in(at, now time.Time) string { return render.Near(min(now.Sub(at), 0)) }
