@@ -50,14 +50,7 @@ func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
 }
 
 func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := unheard(t)
 	var log bytes.Buffer
 	c, err := NewClient(ClientOptions{Profile: NoProfile, Address: address, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -76,6 +69,26 @@ func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "UNAVAILABLE: no server answers: dial tcp "+address) || strings.Contains(text, "rpc error") {
 		t.Errorf("log: %s", text)
 	}
+}
+
+// unheard is an address that refuses connections while the test runs: a connection has the port, so that nobody can come to listen on it.
+func unheard(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { held.Close(); listener.Close() })
+	address := held.LocalAddr().String()
+	if taken, err := net.Listen("tcp", address); err == nil {
+		taken.Close()
+		t.Fatalf("%s is free for anybody to listen on", address)
+	}
+	return address
 }
 
 // hearing is a handler that tells of its first record.
@@ -111,14 +124,7 @@ func (h *counted) Handle(ctx context.Context, r slog.Record) error {
 }
 
 func TestAnAttemptAtASessionIsToldWithItsNumber(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := unheard(t)
 	var log bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

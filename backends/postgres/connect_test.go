@@ -18,14 +18,7 @@ import (
 )
 
 func TestAServerThatDoesNotAnswerIsNamedWithTheReason(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	place := closed.Addr().String() + "/shop"
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	place := unheard(t) + "/shop"
 	config, err := parseURL("postgres://ada:secret@" + place)
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +36,26 @@ func TestAServerThatDoesNotAnswerIsNamedWithTheReason(t *testing.T) {
 	if got, want := config.unreached(err).Error(), "the database "+place+" does not answer: connection refused"; got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
+}
+
+// unheard is an address that refuses connections while the test runs: a connection has the port, so that nobody can come to listen on it.
+func unheard(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { held.Close(); listener.Close() })
+	address := held.LocalAddr().String()
+	if taken, err := net.Listen("tcp", address); err == nil {
+		taken.Close()
+		t.Fatalf("%s is free for anybody to listen on", address)
+	}
+	return address
 }
 
 type writing func(line []byte)

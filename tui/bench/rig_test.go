@@ -117,15 +117,29 @@ func TestABacklogIsCheckedRunByRun(t *testing.T) {
 }
 
 func TestAServerThatWasNamedAndDoesNotAnswerIsUnavailable(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close()
-	_, err = findTarget(t.Context(), options{said: profile.Profile{Address: address}})
+	_, err := findTarget(t.Context(), options{said: profile.Profile{Address: unheard(t)}})
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitUnavailable {
 		t.Errorf("error = %v, want exit code %d", err, exitUnavailable)
 	}
+}
+
+// unheard is an address that refuses connections while the test runs: a connection has the port, so that nobody can come to listen on it.
+func unheard(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { held.Close(); listener.Close() })
+	address := held.LocalAddr().String()
+	if taken, err := net.Listen("tcp", address); err == nil {
+		taken.Close()
+		t.Fatalf("%s is free for anybody to listen on", address)
+	}
+	return address
 }
