@@ -36,7 +36,7 @@ type standing struct {
 	of   func(*kagziv1.Workflow) bool
 }
 
-// chosen says in a sentence or two which of the runs that a filter describes are meant.
+// chosen says in a line or two which of the runs that a filter describes are meant.
 func (o *manyOptions) chosen() string {
 	var said []string
 	if o.statuses != nil {
@@ -45,7 +45,7 @@ func (o *manyOptions) chosen() string {
 	if o.open != nil {
 		said = append(said, fmt.Sprintf("A filter chooses only runs that are %s.", o.open.word))
 	}
-	return strings.Join(said, " ")
+	return strings.Join(said, "\n")
 }
 
 func (o *manyOptions) command(e *env, short, long, example string) *cobra.Command {
@@ -54,7 +54,8 @@ func (o *manyOptions) command(e *env, short, long, example string) *cobra.Comman
 		Short: short,
 		Long: short + ".\n\n" + long + fmt.Sprintf(`
 
-Runs are named by their ids, or chosen with -q. %s
+Runs are named by their ids, or chosen with -q.
+%s
 With -q the command asks first, naming how many there are; -y answers yes, and without a terminal it is required. It says how far
 it is on stderr, and ends with exit code 1 when it could not %s all.
 
