@@ -42,14 +42,6 @@ func (c *clock) show(t *timestamppb.Timestamp) string {
 	return c.at(t.AsTime())
 }
 
-// near is show to two units where moments are relative, for what stands beside an explanation, which says it so.
-func (c *clock) near(t *timestamppb.Timestamp) string {
-	if t == nil || c.style != "relative" {
-		return c.show(t)
-	}
-	return render.Near(c.now().Sub(t.AsTime()))
-}
-
 func (c *clock) at(t time.Time) string {
 	switch c.style {
 	case "local":

@@ -126,7 +126,7 @@ func (p *runPage) attempt(s *kagziv1.Step, later *kagziv1.ErrorDetail) []widget.
 		}
 	}
 	if s.GetRetryAt() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
-		lines = append(lines, indented(widget.TextLine("tried again "+p.app.clock.near(s.GetRetryAt()), render.Waiting)))
+		lines = append(lines, indented(widget.TextLine("tried again "+p.app.clock.show(s.GetRetryAt()), render.Waiting)))
 	}
 	lines = append(lines, payloadLines("input", s.GetInput())...)
 	return append(lines, payloadLines("output", s.GetOutput())...)

@@ -115,7 +115,7 @@ func (t *errorTab) attemptHead(s *kagziv1.Step) widget.Line {
 	if !s.GetIsLatest() || s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
 		what += " and was retried"
 		if s.GetIsLatest() {
-			what = fmt.Sprintf("attempt %d failed and is tried again %s", s.GetAttemptNumber(), t.p.app.clock.near(s.GetRetryAt()))
+			what = fmt.Sprintf("attempt %d failed and is tried again %s", s.GetAttemptNumber(), t.p.app.clock.show(s.GetRetryAt()))
 		}
 	}
 	when := "  "

@@ -129,10 +129,10 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 	add("attempt", strconv.Itoa(int(r.GetAttempts())))
 	add("steps", p.stepCount(r))
 	if r.GetWakeUpAt() != nil && !render.Ended(r.GetStatus()) {
-		add("due", a.clock.near(r.GetWakeUpAt()))
+		add("due", a.clock.show(r.GetWakeUpAt()))
 	}
 	if r.GetCancelRequestedAt() != nil && !render.Ended(r.GetStatus()) {
-		add("cancel", "asked "+a.clock.near(r.GetCancelRequestedAt())+", at the latest "+a.clock.near(r.GetCancelGraceUntil()))
+		add("cancel", "asked "+a.clock.show(r.GetCancelRequestedAt())+", at the latest "+a.clock.show(r.GetCancelGraceUntil()))
 	}
 	add("ext id", r.GetExternalId())
 	add("run id", r.GetRunId())
@@ -147,7 +147,7 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 		add("note", r.GetNote())
 	}
 	if !render.Ended(r.GetStatus()) && r.GetDeadlineAt() != nil {
-		add("deadline", a.clock.near(r.GetDeadlineAt()))
+		add("deadline", a.clock.show(r.GetDeadlineAt()))
 	}
 	if r.GetPinned() {
 		add("kept", "pinned")
