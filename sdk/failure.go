@@ -24,7 +24,18 @@ func (e *coded) Error() string     { return e.text }
 func (e *coded) ErrorType() string { return e.kind }
 
 func panicError(value any) *coded {
-	return &coded{kind: "panic", text: fmt.Sprintf("panic: %v", value), stack: panicStack(string(debug.Stack()))}
+	return &coded{kind: "panic", text: panicText(value), stack: panicStack(string(debug.Stack()))}
+}
+
+// panicText prints what the code panicked with. Package fmt bears a method of it that panics, but not one whose panic cannot be printed either:
+// that one would end the whole process, and with it every other run of the worker.
+func panicText(value any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("panic: a %T, whose methods panic", value)
+		}
+	}()
+	return fmt.Sprintf("panic: %v", value)
 }
 
 // panicStack begins a stack where the code panicked, without the frames of what recovered from it.

@@ -45,6 +45,10 @@ type typeless struct{}
 func (typeless) Error() string     { return "typeless" }
 func (typeless) ErrorType() string { panic("no type") }
 
+type unprintable struct{}
+
+func (e unprintable) Error() string { panic(e) }
+
 func TestFailures(t *testing.T) {
 	once := Retry{Attempts: 1}
 	contains := func(t *testing.T, got, want string) {
@@ -101,6 +105,16 @@ func TestFailures(t *testing.T) {
 		})
 		equal(t, d.GetMessage(), "panic: boom")
 		contains(t, d.GetStack(), "explode")
+	})
+	t.Run("a panic that cannot be printed is a panic of the code like another", func(t *testing.T) {
+		const want = "panic: a kagzi.unprintable, whose methods panic"
+		equal(t, failure(t, func(Context, struct{}) (int, error) { return 0, unprintable{} }).GetMessage(), want)
+		equal(t, failure(t, func(ctx Context, _ struct{}) (int, error) {
+			return Go(ctx, func(Context) (int, error) { panic(unprintable{}) }).Wait(ctx)
+		}).GetMessage(), want)
+		equal(t, failure(t, func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "s", func(context.Context) (int, error) { return 0, unprintable{} }, once)
+		}).GetMessage(), "step s: "+want)
 	})
 	t.Run("an error whose methods panic is a panic of the code that returned it", func(t *testing.T) {
 		for method, bad := range map[string]error{"Error": (*pointerError)(nil), "Unwrap": fmt.Errorf("%w", &wrapper{}), "ErrorType": typeless{}} {
