@@ -119,6 +119,48 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	// The sleep, the signal and the child are over by the time of the second pass; it has to do what the first one did.
+	refused := func(ctx Context) { _, _ = StartChild[int](ctx, "refused", "child", 1, ChildOptions{Delay: -1}) }
+	for what, code := range map[string]func(ctx Context, look func()){
+		"a sleep that never parked": func(ctx Context, look func()) {
+			Sleep(ctx, "none", 0)
+			look()
+			_, _ = Step(ctx, "b", constant(1))
+			Sleep(ctx, "s", time.Hour)
+		},
+		"a child whose start was refused": func(ctx Context, look func()) {
+			refused(ctx)
+			look()
+			_, _ = Step(ctx, "b", constant(1))
+			Sleep(ctx, "s", time.Hour)
+		},
+		"a refused start that is all there is between the start of a child and the wait for it": func(ctx Context, look func()) {
+			child, _ := StartChild[int](ctx, "child", "child", 1, ChildOptions{})
+			look()
+			refused(ctx)
+			_, _ = child.Wait(ctx)
+		},
+	} {
+		t.Run("a parked run that is woken for it comes back past "+what, func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				var seen []string
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					before := false
+					code(ctx, func() { before = ctx.Err() == nil })
+					seen = append(seen, fmt.Sprint(before, context.Cause(ctx)))
+					return 0, nil
+				})
+				Handle(w, "child", func(ctx Context, _ int) (int, error) { Sleep(ctx, "long", time.Hour); return 0, nil })
+				running(t, w)
+				f.start("r", "w", "")
+				f.awaitParked(t, "r")
+				f.askCancel("r", time.Minute)
+				f.await(t, "r")
+				equal(t, seen, []string{"true kagzi: run cancelled"})
+			})
+		})
+	}
+
 	for what, stay := range map[string]func(ctx Context) error{
 		"sleep": func(ctx Context) error {
 			Sleep(ctx, "stay", 2*time.Minute)

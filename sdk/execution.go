@@ -47,7 +47,7 @@ type execution struct {
 
 	outbox
 	history  map[string]*kagziv1.Step
-	unread   int  // steps of the history that the code has not come to yet
+	unread   int  // calls with a record that the code has not come to yet
 	live     bool // the code has come to the end of what is recorded
 	verdicts verdicts
 	names    map[string]*nameUse
@@ -294,7 +294,12 @@ func (e *execution) loadHistory() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.unread = len(e.history)
-	if e.unread == 0 && len(e.verdicts.calls) == 0 {
+	for call := range e.verdicts.calls {
+		if e.history[call] == nil { // all that is recorded of it is that it ended: a child whose start was refused
+			e.unread++
+		}
+	}
+	if e.unread == 0 {
 		e.goLive()
 	}
 	e.armGrace()

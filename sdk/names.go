@@ -58,10 +58,12 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (string, *kagzi
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	}
 	step := e.history[name]
-	if step != nil {
+	ended := step == nil && e.verdicts.calls[name] != nil
+	if step != nil || ended {
 		e.unread--
 	}
-	if e.unread == 0 || !recordedAs(step, kind) {
+	// A sleep that does not park is never recorded, so that one without a record may well stand before what is: it tells by itself when it is new.
+	if e.unread == 0 || !ended && !recordedAs(step, kind) && (step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP) {
 		e.goLive()
 	}
 	if step == nil {

@@ -48,8 +48,12 @@ func (b *branch) sleep(scope context.Context, name string, d time.Duration, requ
 	name, recorded := b.claim(name, kagziv1.StepKind_STEP_KIND_SLEEP)
 	defer b.release(name)
 	timed := recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING && recorded.WakeUpAt != nil
+	if e.endedByCancellation(name) || recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP) || !timed && d <= 0 {
+		return
+	}
+	e.arrive()
 	switch {
-	case e.endedByCancellation(name), recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP), !timed && d <= 0, !timed && e.cancelled(scope):
+	case !timed && e.cancelled(scope):
 		return
 	case e.cancelled(scope):
 		e.endByCancellation(name)
