@@ -147,15 +147,15 @@ const (
 	verdictStep = "step"        // the key of the call's name in the metadata of the error
 )
 
-// isVerdict reports a step that is a verdict on another call.
-func isVerdict(s *kagziv1.Step) bool {
-	number, ok := strings.CutPrefix(s.GetName(), verdictName)
+// isVerdict reports the name of a step that is a verdict on another call. The code's own calls cannot have it.
+func isVerdict(name string) bool {
+	number, ok := strings.CutPrefix(name, verdictName)
 	return ok && (number == "" || number[0] == ':')
 }
 
 // read takes a verdict from the history; false when the step is none.
 func (v *verdicts) read(s *kagziv1.Step) bool {
-	if !isVerdict(s) {
+	if !isVerdict(s.GetName()) {
 		return false
 	}
 	v.count++

@@ -44,6 +44,9 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (string, *kagzi
 		if err := checkName("step", name); err != nil {
 			return "", nil, err
 		}
+		if isVerdict(name) {
+			return "", nil, fmt.Errorf("step name %q: %s and what begins with %s: is for the SDK's own records", name, verdictName, verdictName)
+		}
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	} else {
 		if use.inFlight || !use.before(b) {

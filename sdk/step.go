@@ -49,8 +49,8 @@ func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 // lost) or when it failed and the retry policy grants another attempt: it must bear that. IdempotencyKey
 // helps with systems outside.
 //
-// The name is unique within the run: 1 to 255 of A-Z a-z 0-9 . _ : / -. Used again in sequential code it becomes
-// name:2, name:3; used by two goroutines or branches at once it fails the run.
+// The name is unique within the run: 1 to 255 of A-Z a-z 0-9 . _ : / -, but for kagzi:ended, which the SDK itself records under. Used again in
+// sequential code it becomes name:2, name:3; used by two goroutines or branches at once it fails the run.
 //
 // The result travels as JSON, also the first time, so fn must not hide anything in it that JSON does not
 // carry. While a retry is due the run is parked and Step does not return. The error, if any, is a *StepError:

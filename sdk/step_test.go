@@ -352,6 +352,30 @@ func TestStepsWithinSteps(t *testing.T) {
 	}
 }
 
+func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
+	for _, name := range []string{"kagzi:ended", "kagzi:ended:7"} {
+		for what, call := range map[string]func(ctx Context) error{
+			"a step":   func(ctx Context) error { _, err := Step(ctx, name, constant(1)); return err },
+			"a sleep":  func(ctx Context) error { Sleep(ctx, name, time.Hour); return nil },
+			"a signal": func(ctx Context) error { _, err := WaitSignal[int](ctx, name, time.Hour); return err },
+			"a child":  func(ctx Context) error { _, err := StartChild[int](ctx, name, "w", 1, ChildOptions{}); return err },
+		} {
+			t.Run(what+" "+name, func(t *testing.T) {
+				d := failure(t, func(ctx Context, _ struct{}) (int, error) { return 0, call(ctx) })
+				equal(t, d.GetMessage(), `step name "`+name+`": kagzi:ended and what begins with kagzi:ended: is for the SDK's own records`)
+				equal(t, d.GetNonRetryable(), true)
+			})
+		}
+	}
+	t.Run("names like them are not", func(t *testing.T) {
+		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+			_, _ = Step(ctx, "kagzi:endedness", constant(1))
+			return 0, errors.New("as it should")
+		})
+		equal(t, d.GetMessage(), "as it should")
+	})
+}
+
 func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) {
 	for want, o := range map[string]StepOption{
 		"step s: option Timeout is -1s, want more than 0":                          Timeout(-time.Second),
