@@ -517,3 +517,42 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	}
 }
+
+// With many contexts to end, the last of them ends long after the first.
+func TestNoContextEndsLateOrWithAnotherCauseThanTheRuns(t *testing.T) {
+	for range 20 {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			began, cause, deferred := make(chan struct{}), make(chan error, 1), make(chan error, 2)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				clean := Cleanup(ctx)
+				for range 5000 {
+					for _, parent := range []context.Context{ctx, clean} {
+						_, cancel := context.WithCancel(parent)
+						defer cancel()
+					}
+				}
+				defer func() { deferred <- ctx.Err(); deferred <- clean.Err() }() // before all those
+				return Step(ctx, "long", func(ctx context.Context) (int, error) {
+					close(began)
+					<-ctx.Done()
+					cause <- context.Cause(ctx)
+					return 0, ctx.Err()
+				})
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			<-began
+			f.awaitSteps(t, "r", 1)
+			f.mu.Lock()
+			f.end(f.runs["r"], cancelled, nil)
+			f.mu.Unlock()
+			isCancelled(t, "cause", <-cause)
+			for _, of := range []string{"the Context", "that for cleaning up"} {
+				if err := <-deferred; !errors.Is(err, context.Canceled) {
+					t.Errorf("%s has the error %v in a deferred function, want %v", of, err, context.Canceled)
+				}
+			}
+		})
+	}
+}

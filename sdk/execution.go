@@ -238,7 +238,15 @@ func (e *execution) lock() {
 		return
 	}
 	e.mu.Unlock()
+	e.exit()
+}
+
+// exit ends the calling goroutine, as soon as the code has to end. Nobody's context may seem alive by then, or end for want of whoever waited for
+// its end instead of with the cause of that: quit has ended all contexts before it gives up e.mu.
+func (e *execution) exit() {
 	<-e.life.Done()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	runtime.Goexit()
 }
 
@@ -247,11 +255,11 @@ func await[T any](e *execution, answers <-chan T) T {
 	select {
 	case v := <-answers:
 		if e.dead() {
-			runtime.Goexit()
+			e.exit()
 		}
 		return v
 	case <-e.life.Done():
-		runtime.Goexit()
+		e.exit()
 		panic("unreachable")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -84,8 +83,7 @@ func (b *branch) halt() {
 	b.blocked++
 	b.settle()
 	e.mu.Unlock()
-	<-e.life.Done()
-	runtime.Goexit()
+	e.exit()
 }
 
 // ended takes what the workflow function has returned, and waits like halt for the branches that it has left behind: what

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"runtime"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -248,14 +247,14 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 		select {
 		case r := <-done:
 			if e.dead() {
-				runtime.Goexit()
+				e.exit()
 			}
 			if r.err != nil && context.Cause(ctx) == errStepTimeout {
 				r.err = timeoutError(name, timeout)
 			}
 			return r, started
 		case <-e.life.Done():
-			runtime.Goexit()
+			e.exit()
 		case <-timer.C:
 			if !announced {
 				announced = true
