@@ -48,6 +48,13 @@ type ChildOptions struct {
 	OnFailureQueue string // (the child's own queue)
 }
 
+func (p ParentClosePolicy) wire() kagziv1.ParentClosePolicy {
+	if p < ParentCloseAbandon { // not 0, which would be the default: the server refuses what it does not know
+		return kagziv1.ParentClosePolicy(p)
+	}
+	return kagziv1.ParentClosePolicy(p + 1)
+}
+
 func (o ChildOptions) start(parentQueue string) StartOptions {
 	return StartOptions{
 		ExternalID: o.ExternalID, ExternalIDReuse: ReuseReject, Queue: cmp.Or(o.Queue, parentQueue), Version: o.Version, Retry: o.Retry,
@@ -58,7 +65,10 @@ func (o ChildOptions) start(parentQueue string) StartOptions {
 }
 
 // checkText names what cannot be sent: in a session it would take the other runs of the worker along.
-func (o *ChildOptions) checkText() error {
+func (o *ChildOptions) checkText(workflowType string) error {
+	if !utf8.ValidString(workflowType) {
+		return fmt.Errorf("workflow type %.300q, want UTF-8", workflowType)
+	}
 	for name, text := range map[string]string{
 		"ExternalID": o.ExternalID, "Queue": o.Queue, "Version": o.Version, "ConcurrencyKey": o.ConcurrencyKey,
 		"OnFailure": o.OnFailure, "OnFailureQueue": o.OnFailureQueue,
@@ -100,7 +110,7 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 			return nil, fmt.Errorf("input of workflow type %s: %w", workflowType, err)
 		}
 		warnLarge(e.w.log, "input", input, "type", workflowType)
-		if err := opts.checkText(); err != nil {
+		if err := opts.checkText(workflowType); err != nil {
 			return nil, fmt.Errorf("start of workflow type %s: %w", workflowType, err)
 		}
 		request, err := newStart(e.task.GetNamespace(), workflowType, input, opts.start(e.info.Queue), e.now())
@@ -246,7 +256,7 @@ func (e *execution) sendChild(name string, run *kagziv1.StartWorkflowRequest, po
 	answers := make(chan answer, 1)
 	e.lock()
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{
-		StepName: name, LeaseToken: e.task.GetLeaseToken(), Child: run, ParentClosePolicy: kagziv1.ParentClosePolicy(policy + 1),
+		StepName: name, LeaseToken: e.task.GetLeaseToken(), Child: run, ParentClosePolicy: policy.wire(),
 	}}}, func(r *kagziv1.SessionResponse) {
 		answers <- answer{started: r.GetStartedChild()}
 	}).refused = func(d *kagziv1.ErrorDetail) { answers <- answer{refusal: d} }

@@ -91,6 +91,28 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
+	t.Run("a child whose type or policy cannot be sent is not started, and takes no other run's session along", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, err := StartChild[int](ctx, "a", "square\xff", 7, ChildOptions{})
+				equal(t, fmt.Sprint(err), "step a: start of workflow type square\uFFFD: workflow type \"square\\xff\", want UTF-8")
+				_, err = StartChild[int](ctx, "b", "square", 7, ChildOptions{Retry: &Retry{NonRetryable: []string{"\xff"}}})
+				equal(t, fmt.Sprint(err), "step b: start of workflow type square: option Retry.NonRetryable[0] is \"\\xff\", want UTF-8 without NUL of at most 255 bytes")
+				return 0, nil
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, f.await(t, "r").Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
+			equal(t, f.operations(), []string{"hello ", "claim r", "failed kagzi:ended hold=true", "failed kagzi:ended:2 hold=true", "end r"})
+		})
+	})
+
+	t.Run("a policy for the parent's end that there is not reaches the server as it is, which refuses it", func(t *testing.T) {
+		equal(t, []kagziv1.ParentClosePolicy{ParentClosePolicy(-1).wire(), ParentCloseAbandon.wire(), ParentCloseTerminate.wire()},
+			[]kagziv1.ParentClosePolicy{-1, kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_ABANDON, kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE})
+	})
+
 	t.Run("a cancelled child does not look like the cancellation of its parent", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

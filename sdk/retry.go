@@ -2,7 +2,9 @@ package kagzi
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -18,7 +20,8 @@ type Retry struct {
 	Max         time.Duration // (60 s)
 	Coefficient float64       // at least 1 (2)
 	Jitter      float64       // 0 to 1; negative means none (0.1)
-	// NonRetryable names errors that are final: those whose type equals an entry, or whose message starts with one.
+	// NonRetryable names errors that are final: those whose type equals an entry, or whose message starts with one. It has at most 64 entries
+	// of up to 255 bytes.
 	NonRetryable []string
 }
 
@@ -30,8 +33,9 @@ func (r Retry) applyStep(o *stepOptions) {
 }
 
 const (
-	maxAttempts = 10_000
-	maxDelay    = 10 * 365 * 24 * time.Hour
+	maxAttempts     = 10_000
+	maxDelay        = 10 * 365 * 24 * time.Hour
+	maxNonRetryable = 64
 )
 
 // check names what a server would refuse: of a step it would do so only once the step has failed.
@@ -47,6 +51,13 @@ func (r Retry) check() error {
 		return fmt.Errorf("option Retry.Coefficient is %v, want 1 to 1e9", r.Coefficient)
 	case !(r.Jitter <= 1):
 		return fmt.Errorf("option Retry.Jitter is %v, want 0 to 1, or less than 0 for none", r.Jitter)
+	case len(r.NonRetryable) > maxNonRetryable:
+		return fmt.Errorf("option Retry.NonRetryable has %d entries, want at most %d", len(r.NonRetryable), maxNonRetryable)
+	}
+	for i, entry := range r.NonRetryable {
+		if len(entry) > maxErrorType || !utf8.ValidString(entry) || strings.ContainsRune(entry, 0) {
+			return fmt.Errorf("option Retry.NonRetryable[%d] is %.300q, want UTF-8 without NUL of at most %d bytes", i, entry, maxErrorType)
+		}
 	}
 	return nil
 }

@@ -58,6 +58,18 @@ func TestOptionsThatCannotBeSentAreNamed(t *testing.T) {
 	}
 }
 
+// latin1 gives what a step named late returns metadata that is no UTF-8.
+type latin1 struct{}
+
+func (latin1) Encode(p Payload, info PayloadInfo) (Payload, error) {
+	if info.Step == "late" {
+		p.Metadata["of"] = "caf\xc3"
+	}
+	return p, nil
+}
+
+func (latin1) Decode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
+
 func TestSession(t *testing.T) {
 	t.Run("an operation whose answer was lost is sent again on the next stream, and counts once", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
@@ -238,9 +250,9 @@ func TestSession(t *testing.T) {
 					return 0, err
 				})
 			}
+			w.options.Codec = latin1{}
 			Handle(w, "late", func(ctx Context, _ struct{}) (int, error) {
-				return Step(ctx, "s", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, errors.New("no") },
-					Retry{Attempts: 1, NonRetryable: []string{"caf\xc3"}})
+				return Step(ctx, "late", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
 			})
 			running(t, w)
 			for _, name := range []string{"broken", "huge", "late"} {
@@ -252,7 +264,7 @@ func TestSession(t *testing.T) {
 			for name, want := range map[string]string{
 				"broken": `start of workflow type square: option Tags has "of": "caf\xc3", want UTF-8`,
 				"huge":   "more bytes than a server takes",
-				"late":   "the server refused to record the failure of step s: " + broken,
+				"late":   "the server refused to record the result of step late: " + broken,
 			} {
 				if got := f.await(t, name).Error.GetMessage(); !strings.Contains(got, want) {
 					t.Errorf("%s failed with %q, want %q in it", name, got, want)

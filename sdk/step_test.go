@@ -378,12 +378,16 @@ func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
 
 func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) {
 	for want, o := range map[string]StepOption{
-		"step s: option Timeout is -1s, want more than 0":                          Timeout(-time.Second),
-		"step s: option Retry.Attempts is -2, want 1 to 10000, or -1 for no end":   Retry{Attempts: -2},
-		"step s: option Retry.Initial is -1s, want 0 to 10 years":                  Retry{Initial: -time.Second},
-		"step s: option Retry.Max is -1s, want 0 to 10 years":                      Retry{Max: -time.Second},
-		"step s: option Retry.Coefficient is 0.5, want 1 to 1e9":                   Retry{Coefficient: 0.5},
-		"step s: option Retry.Jitter is 1.5, want 0 to 1, or less than 0 for none": Retry{Jitter: 1.5},
+		"step s: option Timeout is -1s, want more than 0":                                                                         Timeout(-time.Second),
+		"step s: option Retry.Attempts is -2, want 1 to 10000, or -1 for no end":                                                  Retry{Attempts: -2},
+		"step s: option Retry.Initial is -1s, want 0 to 10 years":                                                                 Retry{Initial: -time.Second},
+		"step s: option Retry.Max is -1s, want 0 to 10 years":                                                                     Retry{Max: -time.Second},
+		"step s: option Retry.Coefficient is 0.5, want 1 to 1e9":                                                                  Retry{Coefficient: 0.5},
+		"step s: option Retry.Jitter is 1.5, want 0 to 1, or less than 0 for none":                                                Retry{Jitter: 1.5},
+		"step s: option Retry.NonRetryable has 65 entries, want at most 64":                                                       Retry{NonRetryable: make([]string, 65)},
+		`step s: option Retry.NonRetryable[1] is "\xff", want UTF-8 without NUL of at most 255 bytes`:                             Retry{NonRetryable: []string{"a", "\xff"}},
+		`step s: option Retry.NonRetryable[0] is "\x00", want UTF-8 without NUL of at most 255 bytes`:                             Retry{NonRetryable: []string{"\x00"}},
+		`step s: option Retry.NonRetryable[0] is "` + strings.Repeat("x", 256) + `", want UTF-8 without NUL of at most 255 bytes`: Retry{NonRetryable: []string{strings.Repeat("x", 256)}},
 	} {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
