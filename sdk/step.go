@@ -339,6 +339,6 @@ func beginStep(e *execution, c *stepCall, name string, timeout time.Duration, st
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
 		StepName: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, RetryPolicy: c.retry,
-		StartToCloseTimeoutMs: wholeMs(timeout + timeoutMargin), StartedAt: timestamppb.New(e.at(started)),
+		StartToCloseTimeoutMs: wholeMs(min(timeout, maxDelay-timeoutMargin) + timeoutMargin), StartedAt: timestamppb.New(e.at(started)),
 	}}}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -132,6 +133,28 @@ func TestStep(t *testing.T) {
 			f.await(t, "r")
 			equal(t, f.operations(), []string{"hello ", "claim r", "complete 249ms", "begin 251ms", "complete 251ms", "end r"})
 		})
+	})
+
+	t.Run("a step that may take longer than a server waits for anything is announced with the longest time", func(t *testing.T) {
+		for _, timeout := range []time.Duration{maxDelay - time.Second, maxDelay, 2 * maxDelay, math.MaxInt64} {
+			world(t, func(t *testing.T, f *fake) {
+				var begun *kagziv1.BeginStepRequest
+				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+					if r.GetBeginStep() != nil {
+						begun = r.GetBeginStep()
+					}
+					return nil
+				}
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					return Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Second) }, Timeout(timeout))
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				f.await(t, "r")
+				equal(t, time.Duration(begun.GetStartToCloseTimeoutMs())*time.Millisecond, maxDelay)
+			})
+		}
 	})
 
 	t.Run("no step's code begins before the results of all earlier ones are durable", func(t *testing.T) {
