@@ -54,8 +54,8 @@ func Go[T any](ctx Context, fn func(ctx Context) (T, error)) *Future[T] {
 	return f
 }
 
-// Wait returns what the function returned, waiting for it as long as it takes. It may be called more than
-// once. ctx is that of the caller. The cancellation of the run does not cut it short, for the function is told of it itself and
+// Wait returns what the function returned, waiting for it as long as it takes; branches that all wait for one another fail the run. It may be
+// called more than once. ctx is that of the caller. The cancellation of the run does not cut it short, for the function is told of it itself and
 // may have something to clean up: its calls return ErrCancelled, and so does Wait if the function returns what they do.
 func (f *Future[T]) Wait(ctx Context) (T, error) {
 	f.b.join(ctx.workflow())
@@ -158,9 +158,13 @@ func (b *branch) finish() {
 func (b *branch) join(by *branch) {
 	e := b.e
 	by.enterOutsideSteps("a wait for a branch")
+	own := onBranchGoroutine()
 	e.lock()
 	by.clock++
 	if !b.done {
+		if !own {
+			e.outsiders++
+		}
 		by.calls++
 		by.blocked++
 		b.waiters = append(b.waiters, by)
@@ -168,6 +172,9 @@ func (b *branch) join(by *branch) {
 		e.mu.Unlock()
 		await(e, b.ended)
 		e.lock()
+		if !own {
+			e.outsiders--
+		}
 		by.calls--
 		by.settle()
 	}

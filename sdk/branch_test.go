@@ -293,6 +293,47 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
+	t.Run("branches that all wait for one another fail the run", func(t *testing.T) {
+		for _, deadlock := range []func(ctx Context) (int, error){
+			func(ctx Context) (int, error) {
+				var itself *Future[int]
+				itself = Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "s", time.Hour); return itself.Wait(ctx) })
+				return itself.Wait(ctx)
+			},
+			func(ctx Context) (int, error) {
+				var one, other *Future[int]
+				one = Go(ctx, func(ctx Context) (int, error) { _, _ = Step(ctx, "a", constant(1)); return other.Wait(ctx) })
+				other = Go(ctx, func(ctx Context) (int, error) { _, _ = Step(ctx, "b", constant(1)); return one.Wait(ctx) })
+				_, _ = Step(ctx, "c", constant(1))
+				return one.Wait(ctx)
+			},
+		} {
+			d := failure(t, func(ctx Context, _ struct{}) (int, error) { return deadlock(ctx) })
+			equal(t, []any{d.GetType(), d.GetNonRetryable()}, []any{"deadlock", true})
+		}
+	})
+
+	t.Run("branches that an author's goroutine waits for, beside a branch's own that is at work, do not wait for one another", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				open := make(chan struct{})
+				inner := make(chan *Future[int], 1)
+				outer := Go(ctx, func(ctx Context) (int, error) {
+					go func() { _, _ = (<-inner).Wait(ctx) }()
+					<-open // in plain code, while its other goroutine waits for the branch that waits for it
+					return 7, nil
+				})
+				inner <- Go(ctx, func(ctx Context) (int, error) { return outer.Wait(ctx) })
+				time.AfterFunc(time.Second, func() { close(open) })
+				return outer.Wait(ctx)
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "7")
+		})
+	})
+
 	t.Run("a future gives its result to everybody who waits, as often as asked", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

@@ -57,6 +57,7 @@ type execution struct {
 	busy       int // branches that can go on by themselves
 	generation int // counts the changes of busy
 	parked     map[*parkedCall]struct{}
+	outsiders  int  // goroutines of the author's own that wait for a branch
 	parkings   int  // numbers the parked calls
 	continued  bool // ContinueAsNew was called
 }

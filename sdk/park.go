@@ -133,7 +133,11 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 
 // idle hands the run back until its earliest timer, now that no branch can go on by itself. Needs e.mu.
 func (e *execution) idle() {
-	if len(e.parked) == 0 || e.quitted || e.closing {
+	switch {
+	case e.quitted || e.closing:
+		return
+	case len(e.parked) == 0:
+		e.deadlocked()
 		return
 	}
 	for call := range e.parked {
@@ -154,6 +158,17 @@ func (e *execution) idle() {
 			e.park()
 		}
 	})
+}
+
+// deadlocked fails a run whose branches all wait for one another: it would hold its worker's slot for ever, and nobody would hear of it. With a
+// goroutine of the author's own among those who wait, a branch's own may be at work all the same. Needs e.mu.
+func (e *execution) deadlocked() {
+	if e.outsiders > 0 {
+		return
+	}
+	e.closing = true
+	e.sendFailure(errorDetail(NonRetryable(&coded{kind: "deadlock", text: "every branch of the run waits for another one to end (Future.Wait), so that none ever does"})))
+	e.quit(errFinished)
 }
 
 func (e *execution) parkDelay() time.Duration {
