@@ -83,8 +83,10 @@ type Parked struct {
 }
 
 // Park decides how a run whose code waits goes on. steps are those that are open or Awaited. It is due at the earliest of their
-// timers, limits and retries; now when what it awaits has happened, or when there is nothing to wait for.
-func Park(steps []Step, now time.Time) Parked {
+// timers, limits and retries; now when what it awaits has happened, or when there is nothing to wait for. A retry that was due
+// when the run was claimed, and has not begun since, is none that the code waits for: it has not come to that step again, and
+// may never do so.
+func Park(steps []Step, claimed, now time.Time) Parked {
 	due := Parked{Status: RunPending, AvailableAt: now}
 	if satisfied(steps) {
 		return due
@@ -100,7 +102,7 @@ func Park(steps []Step, now time.Time) Parked {
 			at, waiting = s.WakeAt, "signal:"+s.SignalName
 		case s.Kind == StepChild && s.Status == StepRunning && s.Awaited != 0:
 			waiting = "child:" + s.ChildRunID.String()
-		case s.Status == StepPending:
+		case s.Status == StepPending && s.RetryAt.After(claimed):
 			at, status = s.RetryAt, RunPending
 		default:
 			continue

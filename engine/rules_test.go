@@ -112,6 +112,8 @@ func TestPark(t *testing.T) {
 		{"nothing to wait for is due now", nil, Parked{Status: RunPending, AvailableAt: noon}},
 		{"a timer", []Step{sleep("nap", later)}, Parked{RunSleeping, later, "timer:nap"}},
 		{"a retry", []Step{retry(later)}, Parked{RunPending, later, ""}},
+		{"a retry that became due since the claim", []Step{retry(noon)}, Parked{RunPending, noon, ""}},
+		{"a retry that was due at the claim is nothing to wait for", []Step{retry(noon.Add(-time.Second)), sleep("nap", later)}, Parked{RunSleeping, later, "timer:nap"}},
 		{"the earlier of two timers", []Step{sleep("a", later), sleep("b", soon)}, Parked{RunSleeping, soon, "timer:b"}},
 		{"a retry before a timer", []Step{sleep("a", later), retry(soon)}, Parked{RunPending, soon, ""}},
 		{"a timer before a retry", []Step{retry(later), sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
@@ -125,7 +127,7 @@ func TestPark(t *testing.T) {
 		{"what has ended is ignored", []Step{{Kind: StepFunction, Status: StepFailed, RetryAt: soon}, {Kind: StepSleep, Status: StepCompleted, WakeAt: soon}}, Parked{Status: RunPending, AvailableAt: noon}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Park(c.open, noon); got != c.want {
+			if got := Park(c.open, noon.Add(-time.Second), noon); got != c.want {
 				t.Errorf("Park = %+v, want %+v", got, c.want)
 			}
 		})

@@ -163,7 +163,7 @@ func (m *model) park(r *modelRun, now time.Time) {
 			open = append(open, *a)
 		}
 	}
-	to := engine.Park(open, now)
+	to := engine.Park(open, r.claimedAt, now)
 	m.free(r, to.Status, to.AvailableAt, now)
 	r.WaitingFor = to.WaitingFor
 }

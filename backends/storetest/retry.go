@@ -63,6 +63,22 @@ var retryCases = []testCase{
 		s.now = v.RetryAt
 		equal(s, "attempt number", s.begin(l, "pay").Attempt, 2)
 	}},
+	{"a retry that the code has no use for any more keeps its run from nothing", func(s *stage) {
+		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 5, InitialIntervalMS: 1000}))
+		s.fail(l, "pay", "no", forGood)
+		s.fail(l, "pay elsewhere", "no", forGood)
+		s.now = s.failRun(l, "not paid").RetryAt
+		l = s.claim("w1").Lease
+		v := s.fail(l, "pay", "still no")
+		s.sameTime("available at, while the first step waits", s.status(l.RunID, engine.RunPending).AvailableAt, v.RetryAt)
+		s.now = v.RetryAt
+		l = s.claim("w1").Lease
+		s.complete(l, "pay", "paid") // so that nobody pays elsewhere
+		s.sleep(l, "nap", time.Hour)
+		s.parked(l.RunID, "timer:nap", s.now.Add(time.Hour))
+		s.now = s.now.Add(time.Hour)
+		s.finish(s.claim("w1").Lease, "done")
+	}},
 	{"a failure that was never announced is an attempt too", func(s *stage) {
 		l := s.held()
 		policy := engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 20, Jitter: -1}

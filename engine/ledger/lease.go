@@ -81,7 +81,7 @@ func (b *book) park(run *Run) error {
 	if err != nil {
 		return err
 	}
-	return b.free(run, engine.Park(steps, b.now))
+	return b.free(run, engine.Park(steps, run.ClaimedAt, b.now))
 }
 
 // untold says that cancellation was asked for while a worker held the run, so that the code which now waits may not know: its next claim tells it.
