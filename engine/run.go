@@ -114,9 +114,10 @@ type Run struct {
 	ContinuedAs   ID
 }
 
-// Tied says that the end of the run concerns others than its starter, so that ending it takes a look at them.
+// Tied says that the end of the run concerns others than its starter, so that ending it takes a look at them, or that it has an error which
+// its end takes away, as an import may.
 func (r *Run) Tied() bool {
-	return r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
+	return r.Error != nil || r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
 }
 
 // ExpiresAt is when Kagzi ends the run by itself: at its deadline or at the end of the grace, whichever is first.

@@ -439,6 +439,33 @@ var repairCases = []testCase{
 		s.payload("history", task.History[0].Output, text("x"))
 		equal(s, "signals", s.await(task.Lease, "go", "go").Waiting, false)
 	}},
+	{"an imported run that waits to be tried again goes on as any other", func(s *stage) {
+		s.worker("w1")
+		policy := engine.RetryPolicy{MaximumAttempts: 3}
+		imported := func() engine.Lease {
+			s.Helper()
+			run := engine.Run{ID: s.id(), Namespace: space, Queue: queue, Type: kind, Status: engine.RunPending, Attempts: 2, RetryPolicy: &policy,
+				Input: text("in"), Error: &engine.Failure{Message: "no"}, CreatedAt: s.now.Add(-time.Hour), Origin: engine.OriginImport}
+			step := engine.Step{ID: s.id(), RunID: run.ID, Name: "ship", Kind: engine.StepFunction, Status: engine.StepFailed, Attempt: 1, Latest: true,
+				Sequence: 1, CreatedAt: s.now, StartedAt: s.now, FinishedAt: s.now} // what its error was the capsule does not tell
+			p := engine.ImportRunsParams{Namespace: space, By: somebody, AuditID: s.id(), Now: s.now, Runs: []engine.ImportedRun{{Run: run, Steps: []engine.Step{step}}}}
+			s.must(p.Runs[0].Validate(), "Validate")
+			_, err := s.store.ImportRuns(s.ctx, p)
+			s.must(err, "ImportRuns")
+			s.resume(run.ID)
+			return s.claim("w1").Lease
+		}
+		l := imported()
+		s.failure("error", s.run(l.RunID).Error, engine.Failure{Message: "no"})
+		s.finish(l, "done")
+		if run := s.status(l.RunID, engine.RunCompleted); run.Error != nil {
+			s.Fatalf("a COMPLETED run has the error %v, want none", run.Error)
+		}
+		l = imported()
+		v := s.failRun(l, "no again")
+		equal(s, "retry", v.Retry, true)
+		equal(s, "status of the step", s.step(l.RunID, "ship").Status, engine.StepPending)
+	}},
 	{"a pinned run is kept, and let go", func(s *stage) {
 		run := s.failed()
 		pin := func(pinned bool) {
