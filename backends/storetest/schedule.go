@@ -263,6 +263,24 @@ var scheduleCases = []testCase{
 		s.must(err, "UpdateSchedule")
 		s.sameTime("next fire at", s.schedule(plan.ID).NextFireAt, plan.NextFireAt.Add(time.Minute))
 	}},
+	{"nor the last one, behind which none comes any more", func(s *stage) {
+		plan := s.plan(overlapping(engine.OverlapSkip))
+		read, early := s.schedule(plan.ID), s.now
+		s.now = plan.NextFireAt
+		_, err := s.store.TriggerSchedule(s.ctx, engine.TriggerScheduleParams{Namespace: space, Ref: plan.ID.String(), RunID: s.id(), By: somebody, AuditID: s.id(), Now: s.now})
+		s.must(err, "TriggerSchedule")
+		last := s.fireParams(plan.ID, 1)
+		last.Next = time.Time{}
+		equal(s, "skipped, for a run is open", s.fire(last).Skipped, 1)
+		for _, now := range []time.Time{early, s.now} {
+			read.Revision, read.MaxCatchup = s.schedule(plan.ID).Revision, read.MaxCatchup+1
+			_, err := s.store.UpdateSchedule(s.ctx, engine.ScheduleParams{
+				Schedule: read, Read: read.NextFireAt, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: now,
+			})
+			s.must(err, "UpdateSchedule")
+			s.sameTime("next fire at", s.schedule(plan.ID).NextFireAt, time.Time{})
+		}
+	}},
 	{"a change by a person makes an older decision stale", func(s *stage) {
 		plan := s.plan()
 		p := s.fireParams(plan.ID, 1)

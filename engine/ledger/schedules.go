@@ -97,7 +97,8 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 // revised is the schedule as a person wants it, with what only Kagzi decides about as it is. Ticks that have been decided about since the person
 // looked stay so: nobody asks for one by leaving NextFireAt as it was read, whatever the time was then.
 func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) engine.Schedule {
-	if (!wanted.NextFireAt.After(now) || wanted.NextFireAt.Equal(read)) && !wanted.NextFireAt.IsZero() && s.NextFireAt.After(wanted.NextFireAt) &&
+	movedOn := s.NextFireAt.IsZero() || s.NextFireAt.After(wanted.NextFireAt) // none: the last tick was decided about
+	if (!wanted.NextFireAt.After(now) || wanted.NextFireAt.Equal(read)) && !wanted.NextFireAt.IsZero() && movedOn &&
 		wanted.CronExpr == s.CronExpr && wanted.TimeZone == s.TimeZone {
 		wanted.NextFireAt = s.NextFireAt
 	}
