@@ -41,6 +41,7 @@ func (c *Coordinator) checkClock() {
 	}
 	clear(c.sightings)
 	c.round = round{} // what was due by the clock before may not be by this one
+	clear(c.backlogs) // more may have been missed meanwhile
 	c.dueNow(now)
 	// A clock that is wrong now may soon be right again, before it costs anybody's runs. One that jumps every half an hour, as that of a machine
 	// which sleeps, must not put deletion off for ever.

@@ -20,7 +20,8 @@ const (
 )
 
 // backlog remembers that the missed ticks of a schedule from one on were admitted, so that those which the rate delays meanwhile
-// are not taken for missed once more. It is lost in a restart, after which they are.
+// are not taken for missed once more. It is lost in a restart, after which they are; in an outage, which misses others; and as soon as the
+// schedule is not due, be it that another server has caught it up or that its namespace is disabled.
 type backlog struct {
 	revision int64
 	from     time.Time
@@ -67,6 +68,7 @@ func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Ti
 			return time.Time{}, err
 		}
 		c.round = round{due, next}
+		c.keepBacklogs(due)
 		maps.DeleteFunc(c.unable, func(_ engine.ID, until time.Time) bool { return time.Until(until) <= 0 })
 		if len(due) == dueSchedules {
 			c.round.noLaterThan(now.Add(catchupGap))
@@ -84,6 +86,22 @@ func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Ti
 		}
 	}
 	return c.round.next, nil
+}
+
+// keepBacklogs forgets those that are over, when these schedules are all that are due.
+func (c *Coordinator) keepBacklogs(due []engine.Schedule) {
+	switch {
+	case c.schedules.failing:
+		clear(c.backlogs)
+	case len(c.backlogs) > 0 && len(due) < dueSchedules:
+		still := make(map[engine.ID]backlog, len(c.backlogs))
+		for i := range due {
+			if b, known := c.backlogs[due[i].ID]; known {
+				still[due[i].ID] = b
+			}
+		}
+		c.backlogs = still
+	}
 }
 
 // fire fires a schedule that was found due. An error means that the others cannot either.

@@ -108,6 +108,39 @@ func TestTheRateOfCatchingUpDelaysTicksAndSkipsNone(t *testing.T) {
 	})
 }
 
+func TestWhatIsMissedAfterCatchingUpIsReplayedUpToMaxCatchupAnew(t *testing.T) {
+	for name, during := range map[string]func(f *fakeStore, id engine.ID){
+		"while its namespace is disabled": func(f *fakeStore, id engine.ID) {
+			f.set(func() { f.plans[id].Enabled = false }) // and not found, but without a new revision
+			f.ring(engine.Ring{Kind: engine.RingTimer})
+			pass(time.Hour)
+			f.set(func() { f.plans[id].Enabled = true })
+			f.ring(engine.Ring{Kind: engine.RingTimer})
+		},
+		"in an outage of the store": func(f *fakeStore, _ engine.ID) {
+			f.set(func() { f.outage = true })
+			pass(time.Hour)
+			f.set(func() { f.outage = false })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+				base := time.Now().UTC().Truncate(time.Second)
+				f.set(func() { f.stale = true })
+				id := f.plan("* * * * * *", 3, base.Add(-15*time.Second))
+				pass(time.Second)
+				f.set(func() { f.stale, f.plans[id].NextFireAt = false, base.Add(2*time.Second) }) // another server was faster
+				during(f, id)
+				pass(10 * time.Second)
+				fires, skipped := len(f.fires(id)), f.plans[id].Skipped
+				if fires > 3+10+20 || skipped < 3500 {
+					t.Errorf("%d ticks fired and %d were skipped after an hour with one a second, want 3 of those missed, and the others that are on time", fires, skipped)
+				}
+			})
+		})
+	}
+}
+
 func TestABrokenScheduleStopsNoOther(t *testing.T) {
 	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
