@@ -236,6 +236,9 @@ func (c *Coordinator) heed() {
 		if c.prune.due.IsZero() {
 			c.prune.hasten(now, mono, pruneEvery) // a namespace may have got a retention of its own
 		}
+		if !c.deletion.until.IsZero() {
+			c.deletion = deletion{} // or another
+		}
 	}
 	if rung.all || rung.timer {
 		c.round.noLaterThan(now) // one that is under way was begun before

@@ -417,12 +417,15 @@ func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
 			t.Fatalf("%d sweeps in the first minute, want none", n)
 		}
 		pass(2 * time.Second)
-		if n := f.count("ListNamespaces"); n != 4 || f.oldRuns() != 0 {
-			t.Fatalf("%d sweeps and %d old runs left, want 3, one that finds nothing, and none", n, f.oldRuns())
+		if n := f.count("ListNamespaces"); n != 1 || f.oldRuns() != 0 {
+			t.Fatalf("%d sweeps and %d old runs left, want one and none", n, f.oldRuns())
+		}
+		if n := f.count("Prune"); n != len(outcomes)+3 {
+			t.Fatalf("%d batches, want one of each outcome and of COMPLETED runs 3 more, the last of which finds nothing", n)
 		}
 		pass(24 * time.Hour)
-		if n := f.count("ListNamespaces"); n != 28 {
-			t.Errorf("%d sweeps after a day, want 28", n)
+		if n := f.count("ListNamespaces"); n != 25 {
+			t.Errorf("%d sweeps after a day, want 25", n)
 		}
 	})
 }
@@ -539,6 +542,65 @@ func TestOldRunsOfManyNamespacesHoldUpNoOtherDuty(t *testing.T) {
 		if len(seen) != 201 {
 			t.Errorf("runs of %d namespaces were looked at, want all 201", len(seen))
 		}
+	})
+}
+
+func TestTheBacklogOfOneNamespaceIsDeletedWithoutAskingAllOthersForEachBatch(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		const many = 200
+		f.set(func() {
+			f.old, f.changes, f.slow = 20_000, 1000, time.Millisecond
+			for i := range many {
+				f.spaces = append(f.spaces, engine.Namespace{Name: fmt.Sprintf("space-%03d", i), Enabled: true})
+			}
+		})
+		pass(2 * time.Minute)
+		if n := f.oldRuns(); n != 0 {
+			t.Errorf("%d old runs are left, want none", n)
+		}
+		if n, most := f.count("Prune"), (many+1)*len(outcomes)+200; n > most {
+			t.Errorf("%d batches, want at most %d", n, most)
+		}
+	})
+}
+
+func TestABacklogThatDoesNotEndKeepsNoOtherNamespaceForMoreThanAMinute(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.old, f.slow = 1<<40, time.Second })
+		pass(2 * time.Minute)
+		f.set(func() { f.spaces = append(f.spaces, engine.Namespace{Name: "later", Enabled: true}) })
+		pass(90 * time.Second)
+		asked := false
+		f.set(func() {
+			for _, p := range f.pruned {
+				asked = asked || p.Namespace == "later"
+			}
+		})
+		if !asked || f.oldRuns() == 0 {
+			t.Errorf("asked %v, and %d old runs left, want the other namespace to be asked in spite of these", asked, f.oldRuns())
+		}
+	})
+}
+
+func TestAnotherRetentionCountsInTheMiddleOfABacklog(t *testing.T) {
+	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.set(func() { f.old, f.slow = 1<<40, 20*time.Millisecond })
+		pass(firstPrune + 5*time.Second)
+		f.set(func() { f.spaces[0].Retention = 7200 * time.Hour })
+		f.ring(engine.Ring{Kind: engine.RingAll})
+		pass(time.Second)
+		f.set(func() { f.pruned = nil })
+		pass(time.Second)
+		f.set(func() {
+			for _, p := range f.pruned {
+				if age := f.now().Sub(p.Before); age < 7200*time.Hour {
+					t.Fatalf("runs are deleted that ended %v ago, want those of 7200h", age)
+				}
+			}
+			if len(f.pruned) == 0 {
+				t.Error("nothing is deleted any more")
+			}
+		})
 	})
 }
 

@@ -13,6 +13,8 @@ const (
 	// firstPrune leaves the start of a server alone, and a clock that is wrong at boot the time to be set.
 	firstPrune = time.Minute
 	pruneEvery = time.Hour
+	// backlogFor is how long at least a backlog is deleted before all namespaces are asked again: how long they keep their runs may have changed.
+	backlogFor = time.Minute
 )
 
 // outcomes are the ways in which a run ends, each with a retention of its own.
@@ -20,10 +22,11 @@ var outcomes = []engine.RunStatus{engine.RunCompleted, engine.RunFailed, engine.
 
 // deletion is a round of pruneOld that is under way: what has not had its turn, and what came of the rest. Its zero value is none.
 type deletion struct {
-	begun    bool
+	begun    time.Time // by the monotonic clock, as the next
+	until    time.Time // when all are asked again; zero: all are being asked
 	outcomes []outcome
 	after    *engine.Cursor // where the namespaces go on that are not among them; nil: there are no others
-	more     bool           // something was deleted, so there may be more
+	again    []outcome      // of which something was deleted, so that there may be more
 	any      bool           // something is not kept for good
 	failed   error          // what could not be deleted while the store was well
 }
@@ -36,8 +39,9 @@ type outcome struct {
 }
 
 // pruneOld deletes runs that ended long ago, a batch of each namespace and outcome at a time, and old records. It does so in portions, between which
-// the other duties have their turn and it rests for as long as one took, so that deleting a backlog takes at most half of the store's time. An outcome
-// where that fails while the store is well is tried again, and keeps no other.
+// the other duties have their turn and it rests for as long as one took, so that deleting a backlog takes at most half of the store's time. Where
+// something was deleted it looks again, and nowhere else until that is gone or has had as long as it took to look at all. An outcome where that fails
+// while the store is well is tried again, and keeps no other.
 func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, error) {
 	begun := time.Now()
 	whole, err := c.pruneSome(ctx, now, begun)
@@ -57,7 +61,13 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 		return time.Time{}, err
 	case d.failed != nil:
 		return time.Time{}, d.failed
-	case d.more || left:
+	case len(d.again) > 0 || left:
+		if d.until.IsZero() {
+			d.until = time.Now().Add(max(backlogFor, time.Since(d.begun)))
+		}
+		if time.Until(d.until) > 0 {
+			c.deletion = deletion{begun: d.begun, until: d.until, outcomes: d.again, any: d.any}
+		}
 		return c.store.Now().Add(time.Since(begun)), nil
 	case !d.any: // until a ring tells of a change
 		return time.Time{}, nil
@@ -70,7 +80,7 @@ func (c *Coordinator) pruneSome(ctx context.Context, now, begun time.Time) (whol
 	d := &c.deletion
 	for {
 		if len(d.outcomes) == 0 {
-			if d.begun && d.after == nil {
+			if !d.begun.IsZero() && d.after == nil {
 				return true, nil
 			}
 			if err := c.listOutcomes(ctx); err != nil {
@@ -96,7 +106,10 @@ func (c *Coordinator) listOutcomes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.begun, d.after, d.any = true, nil, d.any || c.options.Retention > 0 || c.options.AuditRetention > 0
+	if d.begun.IsZero() {
+		d.begun = time.Now()
+	}
+	d.after, d.any = nil, d.any || c.options.Retention > 0 || c.options.AuditRetention > 0
 	if info.HasNext {
 		d.after = &engine.Cursor{Name: namespaces[len(namespaces)-1].Name}
 	}
@@ -125,10 +138,10 @@ func (c *Coordinator) pruneOutcome(ctx context.Context, o outcome, now time.Time
 		return nil
 	}
 	if deleted > 0 {
+		d.again = append(d.again, o)
 		c.log.Info("old runs deleted", "namespace", o.namespace, "status", o.status.String(), "runs", deleted)
 		c.options.Observer.RunsDeleted(deleted)
 	}
-	d.more = d.more || deleted > 0
 	return nil
 }
 
