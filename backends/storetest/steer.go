@@ -466,6 +466,25 @@ var repairCases = []testCase{
 		equal(s, "retry", v.Retry, true)
 		equal(s, "status of the step", s.step(l.RunID, "ship").Status, engine.StepPending)
 	}},
+	{"an imported run that is open has come to no end, whatever it says", func(s *stage) {
+		s.worker("w1")
+		run := engine.Run{ID: s.id(), Namespace: space, Queue: queue, Type: kind, Status: engine.RunPending, Attempts: 1, Input: text("in"),
+			Output: text("out"), CreatedAt: s.now.Add(-time.Hour), FinishedAt: s.now.Add(-time.Minute), ContinuedAs: s.id(), Origin: engine.OriginImport,
+			OnFailureWorkflow: "mourn"}
+		_, err := s.store.ImportRuns(s.ctx, engine.ImportRunsParams{Namespace: space, By: somebody, AuditID: s.id(), Now: s.now, Runs: []engine.ImportedRun{{Run: run}}})
+		s.must(err, "ImportRuns")
+		open := []engine.RunStatus{engine.RunPending, engine.RunRunning, engine.RunSleeping}
+		list, _, err := s.store.ListRuns(s.ctx, engine.RunFilter{Namespace: space, Statuses: open}, engine.Page{Limit: 10})
+		s.must(err, "ListRuns")
+		equal(s, "open runs", len(list), 1)
+		s.resume(run.ID)
+		s.failRun(s.claim("w1").Lease, "no")
+		got := s.status(run.ID, engine.RunFailed)
+		s.payload("output", got.Output, engine.Payload{})
+		handlers, err := s.store.ListHandlers(s.ctx, space, run.ID)
+		s.must(err, "ListHandlers")
+		equal(s, "handlers", len(handlers), 1)
+	}},
 	{"a pinned run is kept, and let go", func(s *stage) {
 		run := s.failed()
 		pin := func(pinned bool) {

@@ -104,9 +104,10 @@ func (b *book) importRun(in *engine.ImportedRun, namespace string) error {
 	return nil
 }
 
-// shelve has an open run wait until it is resumed. It is no run of a schedule here.
+// shelve has an open run wait until it is resumed. It is no run of a schedule here, and has come to no end.
 func shelve(run *engine.Run, now time.Time) {
 	run.Status, run.WaitingFor, run.WorkerID, run.ScheduleID = engine.RunPending, "", "", ""
+	run.Output, run.FinishedAt, run.ContinuedAs = engine.Payload{}, time.Time{}, engine.ID{}
 	run.Paused, run.Gated, run.AvailableAt, run.HeldAt = true, false, time.Time{}, now
 }
 
