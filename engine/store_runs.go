@@ -70,7 +70,8 @@ type Runs interface {
 	// MaxRunBytes is ErrTooLarge.
 	OverrideStep(ctx context.Context, p OverrideStepParams) (Step, error)
 	// ImportRuns makes runs as they are given, ids included, in one commit, parents before their children. Open ones come
-	// PAUSED, PENDING and with HeldAt = Now, and hold no external id. An id that is taken is ErrExists and nothing is made.
+	// PAUSED, PENDING and with HeldAt = Now, without an output, an end or a continuation, and hold no external id. An id that is taken is
+	// ErrExists and nothing is made.
 	// RequestID belongs to the first run, and known answers it again (Repeated); ErrConflict when that has another type, queue,
 	// external id or input.
 	ImportRuns(ctx context.Context, p ImportRunsParams) (Started, error)
