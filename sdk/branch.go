@@ -158,10 +158,10 @@ func (b *branch) finish() {
 func (b *branch) join(by *branch) {
 	e := b.e
 	by.enterOutsideSteps("a wait for a branch")
-	own := onBranchGoroutine()
 	e.lock()
 	by.clock++
 	if !b.done {
+		own := onBranchGoroutine() // only of who has to wait: in a run of many branches that is one call of a hundred
 		if !own {
 			e.outsiders++
 		}
