@@ -100,14 +100,14 @@ func (e explained) atWork() []plight {
 	ctx := within(e.t, time.Minute)
 	idle, w, _ := e.held("idle")
 	busy, steps, task := e.held("busy", func(r *kagziv1.StartWorkflowRequest) {
-		r.Timeouts = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 7_290_000} // half a minute is left to be at the same words
+		r.Timeouts = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 9_000_000} // half an hour is left in which the hours stay the same
 	})
 	fine(steps.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: busy, StepName: "charge", LeaseToken: task.LeaseToken}))(e.t)
 	told, _, _ := e.held("told")
 	fine(e.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: told, Grace: hour, Reason: "closing"}))(e.t)
 	return []plight{
 		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id, detail: "the worker was heard from", since: sinceStarted, next: never},
-		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id, detail: "its deadline ends it in 2h1m", since: sinceStep, next: nextTimeout},
+		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id, detail: "its deadline ends it in 2h", since: sinceStep, next: nextTimeout},
 		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was asked for", since: sinceStarted, next: never},
 	}
 }
