@@ -16,7 +16,7 @@ import (
 const (
 	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
 	// whoever lands another version writes here which one is the last then.
-	previousCommit = "466587ecfb442107b62be8289f8a664c757392a0"
+	previousCommit = "87af3d01aeaecb05e48f732ca05b3a5a24cc2058"
 	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
 	olderCommit = "48a8936b43f0f81235c9f674aba118f75ef32496"
 )
