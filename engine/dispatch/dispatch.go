@@ -6,6 +6,7 @@
 package dispatch
 
 import (
+	"container/list"
 	"context"
 	"log/slog"
 	"maps"
@@ -184,6 +185,7 @@ type Seat struct {
 
 	// Under table.mu.
 	credit int
+	place  *list.Element // in the table's line; nil without credit
 	left   bool
 }
 

@@ -188,7 +188,7 @@ func TestABacklogIsSpreadEvenly(t *testing.T) {
 		table := desks[0].table
 		table.mu.Lock()
 		for _, d := range desks {
-			d.credit = 100
+			table.give(d.Seat, 100)
 		}
 		table.mu.Unlock()
 		table.wake()
@@ -444,6 +444,25 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 	})
 }
 
+func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		var desks []*desk
+		for i := range maxClaim + 50 { // more than one claim asks for
+			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d.Grant(2)
+			desks = append(desks, d)
+		}
+		synctest.Wait()
+		for n := range 2 * len(desks) {
+			r.store.add("q", 1, 0)
+			r.ring(engine.RingQueue, "q")
+			if d := desks[n%len(desks)]; d.given() != n/len(desks)+1 {
+				t.Fatalf("after %d runs worker %s has been given %d", n+1, d.request.Worker.ID, d.given())
+			}
+		}
+	})
+}
+
 func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		r.store.add("q", 2, 0)
@@ -452,7 +471,8 @@ func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
 		r.store.during = func() { left.Leave() }
 		table := left.table
 		table.mu.Lock()
-		left.credit, gone.credit = 1, 1
+		table.give(left.Seat, 1)
+		table.give(gone.Seat, 1)
 		table.mu.Unlock()
 		table.wake()
 		synctest.Wait()

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"maps"
@@ -34,7 +35,8 @@ type table struct {
 	bell       chan struct{}      // capacity one
 
 	mu     sync.Mutex
-	seats  []*Seat // who was served last stands last
+	seats  map[*Seat]struct{}
+	line   list.List // of the seats with credit, whoever is to be served next first
 	queues []*queue
 	looked time.Time // when a heartbeat last made it look
 }
@@ -56,7 +58,7 @@ type queue struct {
 func newTable(d *Dispatcher, key string, r Request) *table {
 	t := &table{
 		dispatcher: d, key: key, namespace: r.Worker.Namespace, types: r.Types, offers: r.Worker.Offers(),
-		limited: r.Worker.QueueLimit > 0 || len(r.Worker.TypeLimits) > 0, bell: make(chan struct{}, 1),
+		limited: r.Worker.QueueLimit > 0 || len(r.Worker.TypeLimits) > 0, bell: make(chan struct{}, 1), seats: map[*Seat]struct{}{},
 	}
 	for _, q := range r.Queues {
 		t.queues = append(t.queues, &queue{name: q, dirty: true})
@@ -73,25 +75,63 @@ func (t *table) wake() {
 
 func (t *table) join(s *Seat) {
 	t.mu.Lock()
-	t.seats = append(t.seats, s)
+	t.seats[s] = struct{}{}
 	t.mu.Unlock()
 }
 
 func (t *table) leave(s *Seat) (empty bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.left, s.credit = true, 0
-	t.seats = slices.DeleteFunc(t.seats, func(other *Seat) bool { return other == s })
+	t.shut(s)
+	delete(t.seats, s)
 	return len(t.seats) == 0
+}
+
+// shut takes all credit of a seat for good. It needs t.mu.
+func (t *table) shut(s *Seat) {
+	s.left, s.credit = true, 0
+	t.stepOut(s)
 }
 
 func (t *table) grant(s *Seat, n int) {
 	t.mu.Lock()
-	if !s.left {
-		s.credit += n
-	}
+	t.give(s, n)
 	t.mu.Unlock()
 	t.wake()
+}
+
+// give adds credit to a seat, which stands last if it had none. It needs t.mu.
+func (t *table) give(s *Seat, n int) {
+	if s.left {
+		return
+	}
+	s.credit += n
+	if s.place == nil && s.credit > 0 {
+		s.place = t.line.PushBack(s)
+	}
+}
+
+// serveNext takes a credit of the seat that stands first, and puts it behind the others; nil when nobody has credit. It needs t.mu.
+func (t *table) serveNext() *Seat {
+	first := t.line.Front()
+	if first == nil {
+		return nil
+	}
+	s := first.Value.(*Seat)
+	if s.credit--; s.credit > 0 {
+		t.line.MoveToBack(first)
+	} else {
+		t.stepOut(s)
+	}
+	return s
+}
+
+// stepOut takes a seat out of the line. It needs t.mu.
+func (t *table) stepOut(s *Seat) {
+	if s.place != nil {
+		t.line.Remove(s.place)
+		s.place = nil
+	}
 }
 
 // rung marks the queues that a ring is about; the ring is of this table's namespace. A slot matters where a limit has stopped the last claim, or
@@ -154,7 +194,7 @@ func (t *table) run(ctx context.Context) {
 func (t *table) untilDue() (wait time.Duration, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.hungry() {
+	if t.line.Len() == 0 {
 		return 0, false
 	}
 	now, mono := t.dispatcher.store.Now(), time.Now()
@@ -168,16 +208,6 @@ func (t *table) untilDue() (wait time.Duration, found bool) {
 		}
 	}
 	return wait, found
-}
-
-// hungry needs t.mu.
-func (t *table) hungry() bool {
-	for _, s := range t.seats {
-		if s.credit > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // serve claims from the queues, in order of preference, until nothing is due or nobody has credit.
@@ -297,16 +327,13 @@ func (t *table) take() ([]*Seat, []engine.Grant) {
 	defer t.mu.Unlock()
 	var seats []*Seat
 	var grants []engine.Grant
-	for found := true; found && len(grants) < maxClaim; {
-		found = false
-		for _, s := range t.seats {
-			if s.credit > 0 && len(grants) < maxClaim {
-				s.credit--
-				seats = append(seats, s)
-				grants = append(grants, engine.Grant{WorkerID: s.request.Worker.ID, Token: engine.NewToken()})
-				found = true
-			}
+	for len(grants) < maxClaim {
+		s := t.serveNext()
+		if s == nil {
+			break
 		}
+		seats = append(seats, s)
+		grants = append(grants, engine.Grant{WorkerID: s.request.Worker.ID, Token: engine.NewToken()})
 	}
 	return seats, grants
 }
@@ -346,17 +373,22 @@ func (t *table) settle(ctx context.Context, q *queue, seats []*Seat, grants []en
 		t.endExpired(ctx, now)
 	}
 	t.mu.Lock()
-	for _, s := range byToken {
-		if !s.left {
-			s.credit++
+	for _, g := range slices.Backward(grants) {
+		if s := byToken[g.Token]; s != nil {
+			t.give(s, 1)
+			if s.place != nil && !served[s] {
+				t.line.MoveToFront(s.place) // before who was served, in the order in which they had stood
+			}
 		}
 	}
 	q.claimed, q.limited = false, q.limited || claimed.Limited
 	q.due = claimed.NextDue
 	// As many as could be taken, so there may be more; and where some grants did not count, nothing is known.
 	q.dirty = q.dirty || len(claimed.Tasks) == len(grants) || len(claimed.Offline) > 0
-	refused := t.refuse(claimed.Offline)
-	t.toTheEnd(served)
+	var refused []*Seat
+	if len(claimed.Offline) > 0 {
+		refused = t.refuse(claimed.Offline)
+	}
 	t.mu.Unlock()
 	for _, s := range refused {
 		if s.request.Refused != nil {
@@ -365,34 +397,13 @@ func (t *table) settle(ctx context.Context, q *queue, seats []*Seat, grants []en
 	}
 }
 
-// toTheEnd puts who was served behind the others, so that the next credit is spent on somebody else first. It needs t.mu.
-func (t *table) toTheEnd(served map[*Seat]bool) {
-	if len(served) == 0 || len(t.seats) < 2 {
-		return
-	}
-	order := make([]*Seat, 0, len(t.seats))
-	for _, s := range t.seats {
-		if !served[s] {
-			order = append(order, s)
-		}
-	}
-	for _, s := range t.seats {
-		if served[s] {
-			order = append(order, s)
-		}
-	}
-	t.seats = order
-}
-
 // refuse takes the credit of workers that the store does not know as ONLINE. It needs t.mu.
 func (t *table) refuse(offline []string) []*Seat {
 	var refused []*Seat
-	for _, id := range offline {
-		for _, s := range t.seats {
-			if s.request.Worker.ID == id {
-				s.credit, s.left = 0, true
-				refused = append(refused, s)
-			}
+	for s := range t.seats {
+		if slices.Contains(offline, s.request.Worker.ID) {
+			t.shut(s)
+			refused = append(refused, s)
 		}
 	}
 	return refused

@@ -50,7 +50,7 @@ func (d *Dispatcher) Waits(start *engine.StartRun) bool {
 	return slices.ContainsFunc(d.queues[queueKey{start.Namespace, start.Queue}], func(t *table) bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return t.nextSeat(start, now) >= 0
+		return t.takes(start, now)
 	})
 }
 
@@ -58,24 +58,17 @@ func (d *Dispatcher) Waits(start *engine.StartRun) bool {
 func (t *table) seatFor(start *engine.StartRun, now time.Time) *Seat {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := t.nextSeat(start, now)
-	if i < 0 {
+	if !t.takes(start, now) {
 		return nil
 	}
-	s := t.seats[i]
-	s.credit--
-	t.seats = append(slices.Delete(t.seats, i, i+1), s)
-	return s
+	return t.serveNext()
 }
 
-// nextSeat is the place of the seat that is to be served next; -1 when nobody here is to have the run. It needs t.mu.
-func (t *table) nextSeat(start *engine.StartRun, now time.Time) int {
+// takes says that somebody here is to have the run. It needs t.mu.
+func (t *table) takes(start *engine.StartRun, now time.Time) bool {
 	ends := start.ExpiresAt()
-	if start.AvailableAt.After(now) || !ends.IsZero() && !ends.After(now) || t.limited || !slices.Contains(t.types, start.Type) ||
-		!engine.Meets(t.offers, start.Requirements) || time.Now().Before(t.queue(start.Queue).again) || t.prefers(start.Queue, now) {
-		return -1
-	}
-	return slices.IndexFunc(t.seats, func(s *Seat) bool { return s.credit > 0 })
+	return t.line.Len() > 0 && !start.AvailableAt.After(now) && (ends.IsZero() || ends.After(now)) && !t.limited && slices.Contains(t.types, start.Type) &&
+		engine.Meets(t.offers, start.Requirements) && !time.Now().Before(t.queue(start.Queue).again) && !t.prefers(start.Queue, now)
 }
 
 // queue is one of those that the table serves.

@@ -1,0 +1,67 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// oneAtATime is a store in which one run is due whenever it is asked.
+type oneAtATime struct{ *fakeStore }
+
+func (oneAtATime) Claim(_ context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	lease := engine.Lease{Namespace: p.Namespace, RunID: engine.NewID(p.Now), Token: p.Grants[0].Token}
+	return engine.Claimed{Tasks: []engine.Task{{Run: engine.Run{ID: lease.RunID, Queue: p.Queue}, Lease: lease}}}, nil
+}
+
+// BenchmarkDispatch hands out one run after another, by a claim or to the store that makes it, among many seats of which all have credit or only one
+// has. What that costs is not to depend on how many they are.
+func BenchmarkDispatch(b *testing.B) {
+	for _, seats := range []int{10, 10_000} {
+		for with, credit := range map[string]int{"all": seats, "one": 1} {
+			b.Run(fmt.Sprintf("claim/%s_of_%d", with, seats), func(b *testing.B) {
+				d, served := seated(b, oneAtATime{newFakeStore()}, seats, credit)
+				for b.Loop() {
+					d.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"})
+					(<-served).Grant(1)
+				}
+			})
+			b.Run(fmt.Sprintf("take/%s_of_%d", with, seats), func(b *testing.B) {
+				d, served := seated(b, newFakeStore(), seats, credit)
+				start := starting(room{store: newFakeStore()}, "q")
+				for b.Loop() {
+					k := d.Take(start)
+					for ; k == nil; k = d.Take(start) { // the first look of the table is under way, and has the credit
+						runtime.Gosched()
+					}
+					k.Give(task(start, k))
+					(<-served).Grant(1)
+				}
+			})
+		}
+	}
+}
+
+// seated is a dispatcher at work with so many seats, the first of which have a credit each, and who is given something.
+func seated(b *testing.B, s store, seats, credit int) (*Dispatcher, <-chan *Seat) {
+	d, served := New(s, slog.New(slog.DiscardHandler)), make(chan *Seat, 1)
+	ctx, stop := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	b.Cleanup(func() { stop(); <-done })
+	for i := range seats {
+		var seat *Seat
+		seat = d.Sit(Request{
+			Worker: &engine.Worker{ID: fmt.Sprintf("w%d", i), Namespace: "default"}, Queues: []string{"q"}, Types: []string{"t"},
+			Deliver: func(engine.Task) bool { served <- seat; return true },
+		})
+		if i < credit {
+			seat.Grant(1)
+		}
+	}
+	return d, served
+}
