@@ -14,6 +14,19 @@ type Page struct {
 	Count  bool // also count the whole list, which costs a scan
 }
 
+// Span is the ids between which all items of a page have theirs, both left out, in a list that is newest first, by ID. However far from the newest a
+// page is, a store begins there.
+func (p *Page) Span() (above, below ID) {
+	if p.After != nil {
+		below = p.After.ID
+	} else {
+		for i := range below {
+			below[i] = 0xff
+		}
+	}
+	return p.Before.OrZero().ID, below
+}
+
 // Cursor is a place in a list: the sort key of one item. Each list says which fields it uses.
 type Cursor struct {
 	ID     ID        // runs, schedules, audit events, keys

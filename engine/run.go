@@ -134,13 +134,27 @@ type RunFilter struct {
 	Statuses      []RunStatus
 	Types         []string
 	Queues        []string
-	CreatedAfter  time.Time // exclusive
+	CreatedAfter  time.Time // exclusive; a run whose id is older than its CreatedAt by more than an hour may be left out
 	CreatedBefore time.Time // exclusive
 	Tags          map[string]string
 	ParentRunID   ID
 	ScheduleID    string
 	WorkerID      string
 	Search        string // prefix of the run id or of the external id
+}
+
+// idLag bounds by how much a run's id may be older than its CreatedAt: both are of the moment in which it was made, by clocks that may differ.
+const idLag = time.Hour
+
+// Span is the ids between which all runs of a page have theirs, both left out: no list goes through those that are older than what it asks for.
+func (f *RunFilter) Span(p *Page) (above, below ID) {
+	above, below = p.Span()
+	if !f.CreatedAfter.IsZero() {
+		if oldest := FirstID(f.CreatedAfter.Add(-idLag)); string(oldest[:]) > string(above[:]) {
+			above = oldest
+		}
+	}
+	return above, below
 }
 
 // Origin says who made a run. The external ids of runs that Kagzi made by itself never stand in the way of a user's, nor a

@@ -94,19 +94,56 @@ var listRunsSQL string
 //go:embed sql/count_runs.sql
 var countRunsSQL string
 
+//go:embed sql/count_tagged.sql
+var countTaggedSQL string
+
+//go:embed sql/count_found.sql
+var countFoundSQL string
+
+// runsFrom has a list of runs, or its length, begin with the ids of d.
+func runsFrom(statement, d string) string {
+	return strings.Replace(statement, "from runs r\n", "from "+d+" d\ncross join lateral (select * from runs where run_id = d.run_id offset 0) r\n", 1)
+}
+
+const (
+	// tagged is the runs that have a tag, whose index is in the order of the list.
+	tagged = `(
+    select run_id from run_tags
+    where namespace = @namespace and key = @tag_key and value = @tag_value
+)`
+	// taggedPage is those of them that a page may have.
+	taggedPage = `(
+    select run_id from run_tags
+    where namespace = @namespace and key = @tag_key and value = @tag_value and run_id > @above and run_id < @below
+    order by run_id desc
+    offset 0
+)`
+	// found is the few that a search finds.
+	found = `(
+    select run_id from runs
+    where namespace = @namespace and external_id <> '' and external_id >= @search and external_id < @search || chr(127)
+    union
+    select run_id from runs where namespace = @namespace and run_id >= @search_first and run_id <= @search_last
+)`
+)
+
 // A page backwards is the same statement in the other direction.
 func backwards(statement string) string {
 	return strings.ReplaceAll(statement, "run_id desc", "run_id asc")
 }
 
-// nearRuns is how far from its place a page is looked for at first, in runs.
-const nearRuns = 5000
+const (
+	// nearRuns is how far from its place a page is looked for at first, in runs.
+	nearRuns = 5000
+	// few is how many runs a search finds at most that are read and sorted for each page; where there are more, some are not far in the list.
+	few = 1000
+)
 
 // near is a list that sees only the next @near runs.
 func near(statement string) string {
 	return strings.Replace(statement, "from runs r\n", `from (
     select * from runs
-    where namespace = @namespace and (@after::uuid is null or run_id < @after) and (@before::uuid is null or run_id > @before)
+    where namespace = @namespace and run_id > @above and run_id < @below
     order by run_id desc
     limit @near
 ) r
@@ -117,30 +154,79 @@ func near(statement string) string {
 // looked for nearby first: people ask for what is new, and that is what the database has no statistics of yet. By these it would rather read all
 // of a large table and sort what it finds than come upon it within a few steps.
 func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) (runs []engine.Run, info engine.PageInfo, err error) {
-	filter := filterArgs(&f)
-	a := merge(filter, idPlace(&p))
-	statement, nearby := listRunsSQL, near(listRunsSQL)
-	if p.Before != nil {
-		statement, nearby = backwards(statement), backwards(nearby)
-	}
-	err = s.view(ctx, "list runs", func(ctx context.Context) (err error) {
-		if !indexed(&f) {
+	err = s.view(ctx, "list runs", func(ctx context.Context) error {
+		l, err := s.listOf(ctx, &f)
+		if err != nil {
+			return err
+		}
+		above, below := f.Span(&p)
+		a := merge(l.filter, args{"above": [16]byte(above), "below": [16]byte(below), "limit": p.Limit + 1})
+		nearby := near(l.page)
+		if p.Before != nil {
+			l.page, nearby = backwards(l.page), backwards(nearby)
+		}
+		if !l.indexed {
 			runs, info, err = page(ctx, s, &p, nearby, merge(a, args{"near": nearRuns}), scanRun)
 		}
 		if more := info.HasNext && p.Before == nil || info.HasPrev && p.Before != nil; err == nil && !more {
-			runs, info, err = page(ctx, s, &p, statement, a, scanRun)
+			runs, info, err = page(ctx, s, &p, l.page, a, scanRun)
 		}
 		if err == nil && p.Count {
-			err = s.views.QueryRow(ctx, countRunsSQL, filter).Scan(&info.Total)
+			err = s.views.QueryRow(ctx, l.count, l.filter).Scan(&info.Total)
 		}
 		return err
 	})
 	return runs, info, err
 }
 
-// indexed says that an index has what the filter lets through, or nearly all of it.
-func indexed(f *engine.RunFilter) bool {
-	return len(f.Statuses) > 0 && !slices.Contains(f.Statuses, engine.RunCompleted) || !f.ParentRunID.IsZero() || f.ScheduleID != ""
+// listOfRuns is how a list of runs is read.
+type listOfRuns struct {
+	page, count string // their statements
+	filter      args   // of both
+	indexed     bool   // an index has what the filter lets through, or nearly all of it
+}
+
+func (s *Store) listOf(ctx context.Context, f *engine.RunFilter) (l listOfRuns, err error) {
+	l = listOfRuns{page: listRunsSQL, count: countRunsSQL, filter: filterArgs(f)}
+	switch {
+	case len(f.Statuses) > 0 && !slices.Contains(f.Statuses, engine.RunCompleted) || !f.ParentRunID.IsZero() || f.ScheduleID != "":
+		l.indexed = true
+	case len(f.Tags) > 0:
+		tag, err := s.rarestTag(ctx, f)
+		if err != nil {
+			return l, err
+		}
+		l.page, l.count, l.filter, l.indexed = runsFrom(l.page, taggedPage), runsFrom(l.count, tagged), merge(l.filter, tag), true
+		l.page = strings.Replace(l.page, "order by r.run_id", "order by d.run_id", 1)
+	case f.Search != "":
+		var n int
+		err = s.views.QueryRow(ctx, countFoundSQL, args{
+			"namespace": f.Namespace, "search": f.Search, "search_first": l.filter["search_first"], "search_last": l.filter["search_last"], "limit": few + 1,
+		}).Scan(&n)
+		if n <= few {
+			l.page, l.count, l.indexed = runsFrom(l.page, found), runsFrom(l.count, found), true
+		}
+	}
+	return l, err
+}
+
+// rarestTag is the tag of the filter that the fewest runs have, as far as it is worth counting.
+func (s *Store) rarestTag(ctx context.Context, f *engine.RunFilter) (rarest args, err error) {
+	least := few + 2
+	for key, value := range f.Tags {
+		tag := args{"tag_key": key, "tag_value": value}
+		if len(f.Tags) == 1 {
+			return tag, nil
+		}
+		var n int
+		if err := s.views.QueryRow(ctx, countTaggedSQL, merge(tag, args{"namespace": f.Namespace, "limit": few + 1})).Scan(&n); err != nil {
+			return nil, err
+		}
+		if n < least {
+			least, rarest = n, tag
+		}
+	}
+	return rarest, nil
 }
 
 func filterArgs(f *engine.RunFilter) args {

@@ -67,7 +67,8 @@ func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p en
 
 // idPlace is the arguments of a page of a list that goes by id.
 func idPlace(p *engine.Page) args {
-	return args{"after": idOrNull(p.After.OrZero().ID), "before": idOrNull(p.Before.OrZero().ID), "limit": p.Limit + 1}
+	above, below := p.Span()
+	return args{"above": [16]byte(above), "below": [16]byte(below), "limit": p.Limit + 1}
 }
 
 // GetNamespace also knows those that are disabled.

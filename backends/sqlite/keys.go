@@ -48,7 +48,7 @@ var countAPIKeysSQL string
 func (s *Store) ListKeys(ctx context.Context, p engine.Page) ([]engine.APIKey, engine.PageInfo, error) {
 	return list(ctx, s, "ListKeys", p, listing[engine.APIKey]{
 		forth: &listAPIKeysSQL, back: &listAPIKeysBackSQL, count: &countAPIKeysSQL, read: readAPIKey,
-		place: []arg{idArg("after", p.After.OrZero().ID), idArg("before", p.Before.OrZero().ID)},
+		place: spanArgs(p.Span()),
 	})
 }
 

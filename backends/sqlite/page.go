@@ -16,6 +16,11 @@ type listing[V any] struct {
 	place              []arg               // of the pages
 }
 
+// spanArgs is what bounds a page of a list that goes by id.
+func spanArgs(above, below engine.ID) []arg {
+	return []arg{blob("above", above[:]), blob("below", below[:])}
+}
+
 // list reads a page.
 func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l listing[V]) ([]V, engine.PageInfo, error) {
 	type page struct {

@@ -136,12 +136,19 @@ func TestAStatementGoesByTheIndexThatWasMadeForIt(t *testing.T) {
 		{"what a group waits for", nextOfGroupSQL, []string{"steps_open (run_id=?)"}},
 		{"the steps of children", listChildStepsSQL, []string{"steps_child (child_run_id=?)"}},
 		{"the children of a run", openChildrenSQL, []string{"runs_parent (parent_run_id=?)"}},
-		{"a page of children", listChildren.back, []string{"runs_parent (parent_run_id=?)"}},
-		{"a page of a schedule's runs", listScheduled.forth, []string{"runs_schedule (schedule_id=?)"}},
+		{"a page of runs", listRuns.forth, []string{"runs_list (namespace=? AND run_id>? AND run_id<?)"}},
+		{"a page of open runs", listOpenRuns.back, []string{"runs_open (namespace=? AND run_id>? AND run_id<?)"}},
+		{"a page of runs that ended badly", listBadRuns.forth, []string{"runs_ended_badly (namespace=? AND status=? AND run_id>? AND run_id<?)"}},
+		{"a page of children", listChildren.back, []string{"runs_parent (parent_run_id=? AND run_id>? AND run_id<?)"}},
+		{"a page of a schedule's runs", listScheduled.forth, []string{"runs_schedule (schedule_id=? AND run_id>? AND run_id<?)"}},
+		{"a page of runs with a tag", listTagged.back, []string{"SEARCH d USING PRIMARY KEY (namespace=? AND key=? AND value=? AND run_id>? AND run_id<?)", "SEARCH r USING PRIMARY KEY (run_id=?)"}},
+		{"the length of a list of runs with a tag", listTagged.count, []string{"SEARCH d USING PRIMARY KEY (namespace=? AND key=? AND value=?)", "SEARCH r USING PRIMARY KEY (run_id=?)"}},
+		{"a page of schedules", listSchedulesSQL, []string{"schedule_id>? AND schedule_id<?"}},
+		{"a page of the audit", listAudit.back, []string{"audit_list (namespace=? AND event_id>? AND event_id<?)"}},
 		{"the open runs of a schedule", openOfSQL, []string{"runs_schedule_open (schedule_id=?)"}},
 		{"the next signal", nextSignalSQL, []string{"signals_waiting (run_id=? AND name=?)"}},
 		{"the leases of a worker", heldBySQL, []string{"leases_worker (worker_id=?)"}},
-		{"what was done to one thing", listAuditOfSubject.forth, []string{"audit_subject (namespace=? AND subject_id=?)"}},
+		{"what was done to one thing", listAuditOfSubject.forth, []string{"audit_subject (namespace=? AND subject_id=? AND event_id>? AND event_id<?)"}},
 	} {
 		got := plan(t, s, statement.text)
 		for _, want := range statement.wants {
@@ -151,6 +158,21 @@ func TestAStatementGoesByTheIndexThatWasMadeForIt(t *testing.T) {
 		}
 		if strings.Contains(got, "TEMP B-TREE") || len(scans(got)) > 0 {
 			t.Errorf("plan of %s = %s, want neither a scan nor a sort", statement.name, got)
+		}
+	}
+}
+
+func TestASearchGoesByIndexes(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	for name, text := range map[string]string{"the page": listFound.forth, "the page backwards": listFound.back, "the length": listFound.count, "how many there are": countFoundSQL} {
+		got := plan(t, s, text)
+		for _, want := range []string{"runs_external (namespace=? AND external_id>? AND external_id<?)", "runs_list (namespace=? AND run_id>? AND run_id<?)"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: plan = %s, want %s", name, got, want)
+			}
+		}
+		if strings.Contains(got, "SCAN r;") || strings.Contains(got, "SCAN runs") {
+			t.Errorf("%s: plan = %s, want no scan of runs", name, got)
 		}
 	}
 }

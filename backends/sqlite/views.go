@@ -76,14 +76,28 @@ var listRunsSQL string
 //go:embed sql/count_runs.sql
 var countRunsSQL string
 
-// ways is a list's statement in both directions.
-type ways struct{ forth, back string }
+//go:embed sql/count_tagged.sql
+var countTaggedSQL string
 
-// runsBy is the list of runs over a narrower index: a condition that holds for all that the filter lets through.
-func runsBy(condition string) ways {
-	forth := strings.Replace(listRunsSQL, "\norder by", condition+"\norder by", 1)
-	return ways{forth, strings.Replace(forth, "order by r.run_id desc", "order by r.run_id asc", 1)}
+//go:embed sql/count_found.sql
+var countFoundSQL string
+
+// ways is a list's statement in both directions, and that of its length.
+type ways struct{ forth, back, count string }
+
+// runsFrom is the list of runs that come from somewhere, in the order of by, under a condition that holds for all that the filter lets through.
+func runsFrom(from, condition, by string) ways {
+	list := strings.Replace(listRunsSQL, "\norder by r.run_id", condition+"\norder by "+by, 1)
+	list = strings.Replace(list, "from runs r\n", "from "+from+"\n", 1)
+	list = strings.Replace(list, "r.run_id > @above and r.run_id < @below", by+" > @above and "+by+" < @below", 1)
+	return ways{
+		forth: list, back: strings.Replace(list, by+" desc", by+" asc", 1),
+		count: strings.Replace(strings.TrimRight(countRunsSQL, "\n"), "from runs r\n", "from "+from+"\n", 1) + condition,
+	}
 }
+
+// runsBy is the list of runs over a narrower index.
+func runsBy(condition string) ways { return runsFrom("runs r", condition, "r.run_id") }
 
 var (
 	listRuns      = runsBy("")
@@ -91,11 +105,25 @@ var (
 	listBadRuns   = runsBy("\n  and r.status > 4 and r.status = @status") // that ended badly in one way
 	listChildren  = runsBy("\n  and r.parent_run_id = @parent_run_id")
 	listScheduled = runsBy("\n  and r.schedule_id <> '' and r.schedule_id = @schedule_id")
+	// Those that have a tag, whose index is in the order of the list.
+	listTagged = runsFrom("run_tags d\ncross join runs r on r.run_id = d.run_id",
+		"\n  and d.namespace = @namespace and d.key = @tag_key and d.value = @tag_value", "d.run_id")
+	// The few that a search finds, which are sorted.
+	listFound = runsFrom(`(
+    select run_id from runs
+    where namespace = @namespace and external_id <> '' and external_id >= @search and external_id < @search || char(127)
+    union
+    select run_id from runs where namespace = @namespace and run_id >= @search_first and run_id <= @search_last
+) d
+cross join runs r on r.run_id = d.run_id`, "", "r.run_id")
 )
+
+// few is how many runs a search finds at most that are read and sorted for each page; where there are more, some are not far in the list.
+const few = 1000
 
 // ListRuns walks the narrowest index that the filter allows, in the order of the ids.
 func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
-	place := []arg{idArg("after", p.After.OrZero().ID), idArg("before", p.Before.OrZero().ID)}
+	filter, place := filterArgs(&f), spanArgs(f.Span(&p))
 	w := &listRuns
 	switch {
 	case !f.ParentRunID.IsZero():
@@ -104,27 +132,73 @@ func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page)
 		w = &listScheduled
 	case len(f.Statuses) == 1 && f.Statuses[0] > engine.RunCompleted:
 		w = &listBadRuns
-		place = append(place, num("status", f.Statuses[0]))
+		filter = append(filter, num("status", f.Statuses[0]))
 	case len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, engine.RunStatus.Ended):
 		w = &listOpenRuns
+	case len(f.Tags) > 0:
+		tag, err := s.rarestTag(ctx, &f)
+		if err != nil {
+			return nil, engine.PageInfo{}, err
+		}
+		w = &listTagged
+		filter = append(filter, tag...)
+	case f.Search != "":
+		first, last := searchArgs(f.Search)
+		found, err := s.counted(ctx, &countFoundSQL, text("namespace", f.Namespace), text("search", f.Search), first, last, num("limit", few+1))
+		if err != nil {
+			return nil, engine.PageInfo{}, err
+		}
+		if found <= few {
+			w = &listFound
+		}
 	}
-	return list(ctx, s, "ListRuns", p, listing[engine.Run]{
-		forth: &w.forth, back: &w.back, count: &countRunsSQL, read: readRun, filter: filterArgs(&f), place: place,
+	return list(ctx, s, "ListRuns", p, listing[engine.Run]{forth: &w.forth, back: &w.back, count: &w.count, read: readRun, filter: filter, place: place})
+}
+
+// rarestTag is the tag of the filter that the fewest runs have, as far as it is worth counting.
+func (s *Store) rarestTag(ctx context.Context, f *engine.RunFilter) (rarest []arg, err error) {
+	least := int64(few + 2)
+	for key, value := range f.Tags {
+		tag := []arg{text("tag_key", key), text("tag_value", value)}
+		if len(f.Tags) == 1 {
+			return tag, nil
+		}
+		n, err := s.counted(ctx, &countTaggedSQL, append(tag, text("namespace", f.Namespace), num("limit", few+1))...)
+		if err != nil {
+			return nil, err
+		}
+		if n < least {
+			least, rarest = n, tag
+		}
+	}
+	return rarest, nil
+}
+
+// counted is the one number that a statement finds.
+func (s *Store) counted(ctx context.Context, statement *string, args ...arg) (int64, error) {
+	return read(ctx, s, "ListRuns", func(r session) (n int64, err error) {
+		return n, r.query(statement, func(r *row) error {
+			n = r.num()
+			return nil
+		}, args...)
 	})
 }
 
 func filterArgs(f *engine.RunFilter) []arg {
-	var first, last []byte
-	if from, to, ok := engine.IDsWith(f.Search); ok {
-		first, last = from[:], to[:]
-	}
+	first, last := searchArgs(f.Search)
 	return []arg{
 		text("namespace", f.Namespace), text("statuses", encodeStatuses(f.Statuses)), text("types", encodeList(f.Types)),
 		text("queues", encodeList(f.Queues)), instant("created_after", engine.Micros(f.CreatedAfter)),
 		instant("created_before", engine.MicrosUp(f.CreatedBefore)), text("tags", encodeMap(f.Tags)),
 		idArg("parent_run_id", f.ParentRunID), text("schedule_id", f.ScheduleID), text("worker_id", f.WorkerID),
-		text("search", f.Search), blob("search_first", first), blob("search_last", last),
+		text("search", f.Search), first, last,
 	}
+}
+
+// searchArgs is the run ids that begin as the search says; null where none can.
+func searchArgs(search string) (first, last arg) {
+	from, to, _ := engine.IDsWith(search)
+	return idArg("search_first", from), idArg("search_last", to)
 }
 
 //go:embed sql/list_handlers.sql

@@ -35,7 +35,7 @@ func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p en
 	return list(ctx, s, "ListSchedules", p, listing[engine.Schedule]{
 		forth: &listSchedulesSQL, back: &listSchedulesBackSQL, count: &countSchedulesSQL, read: readSchedule,
 		filter: []arg{text("namespace", f.Namespace), text("task_queue", f.Queue)},
-		place:  []arg{idArg("after", p.After.OrZero().ID), idArg("before", p.Before.OrZero().ID)},
+		place:  spanArgs(p.Span()),
 	})
 }
 
@@ -75,26 +75,26 @@ var listAuditSQL string
 //go:embed sql/count_audit.sql
 var countAuditSQL string
 
-// auditBy is the list of events over a narrower index.
-func auditBy(condition string) ways {
+// auditFrom is the list of events from a table, or by an index of it, under a condition that holds for all that the filter lets through.
+func auditFrom(from, condition string) ways {
 	forth := strings.Replace(listAuditSQL, "\norder by", condition+"\norder by", 1)
-	return ways{forth, strings.Replace(forth, "order by event_id desc", "order by event_id asc", 1)}
+	forth = strings.Replace(forth, "from audit\n", "from "+from+"\n", 1)
+	return ways{forth: forth, back: strings.Replace(forth, "order by event_id desc", "order by event_id asc", 1), count: countAuditSQL}
 }
 
 var (
-	listAudit          = auditBy("")
-	listAuditOfSubject = auditBy("\n  and subject_id = @subject_id")
+	listAudit          = auditFrom("audit", "")
+	listAuditOfSubject = auditFrom("audit indexed by audit_subject", "\n  and subject_id = @subject_id")
 )
 
 // ListAudit is newest first.
 func (s *Store) ListAudit(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
-	place := []arg{idArg("after", p.After.OrZero().ID), idArg("before", p.Before.OrZero().ID)}
 	w := &listAudit
 	if f.SubjectID != "" {
 		w = &listAuditOfSubject
 	}
 	return list(ctx, s, "ListAudit", p, listing[engine.AuditEvent]{
-		forth: &w.forth, back: &w.back, count: &countAuditSQL, read: readAudit,
-		filter: []arg{text("namespace", f.Namespace), text("subject_id", f.SubjectID)}, place: place,
+		forth: &w.forth, back: &w.back, count: &w.count, read: readAudit,
+		filter: []arg{text("namespace", f.Namespace), text("subject_id", f.SubjectID)}, place: spanArgs(p.Span()),
 	})
 }

@@ -209,6 +209,44 @@ var listCases = []testCase{
 		s.sameRun(runs[0], want)
 	}},
 	{"runs are selected by every field of the filter", listByEveryFilter},
+	{"a search, or a tag, finds all it means among few and among many", func(s *stage) {
+		const many = 1100 // more than are sorted for a page
+		runs := make([]engine.StartRun, many)
+		for i := range runs {
+			runs[i] = s.newRun(withExternal(fmt.Sprintf("many-%04d", i)), tagged("kind", "many", "half", fmt.Sprint(i%2)))
+		}
+		for part := range slices.Chunk(runs, engine.MaxBatch) {
+			s.startAll(part...)
+		}
+		rare := s.start(withExternal("rare"), tagged("kind", "rare"))
+		first := func(f engine.RunFilter, total int64) engine.ID {
+			s.Helper()
+			f.Namespace = space
+			page, info, err := s.store.ListRuns(s.ctx, f, engine.Page{Limit: 2, Count: true})
+			s.must(err, "ListRuns")
+			equal(s, "total", info.Total, total)
+			equal(s, "whether there are more", info.HasNext, total > 2)
+			return page[0].ID
+		}
+		equal(s, "the newest of many", first(engine.RunFilter{Search: "many"}, many), runs[many-1].ID)
+		equal(s, "the newest of some", first(engine.RunFilter{Search: "many-00"}, 100), runs[99].ID)
+		equal(s, "the one", first(engine.RunFilter{Search: "rare"}, 1), rare)
+		equal(s, "the newest of a kind", first(engine.RunFilter{Tags: map[string]string{"kind": "many"}}, many), runs[many-1].ID)
+		equal(s, "the newest of half a kind", first(engine.RunFilter{Tags: map[string]string{"kind": "many", "half": "0"}}, many/2), runs[many-2].ID)
+		equal(s, "the rare one", first(engine.RunFilter{Tags: map[string]string{"kind": "rare"}}, 1), rare)
+		equal(s, "those of a long page", len(s.listed(engine.RunFilter{Namespace: space, Search: "many-000"})), 10)
+		equal(s, "those of half a long page", len(s.listed(engine.RunFilter{Namespace: space, Search: "many-000", Tags: map[string]string{"half": "1"}})), 5)
+	}},
+	{"a run is found by its creation although its id is older or much newer", func(s *stage) {
+		behind, ahead := engine.FirstID(s.now.Add(-59*time.Minute)), engine.FirstID(s.now.Add(100*24*time.Hour))
+		for _, id := range []engine.ID{behind, ahead} {
+			s.start(func(r *engine.StartRun) { r.ID = id })
+		}
+		all := engine.RunFilter{Namespace: space, CreatedAfter: s.now.Add(-time.Microsecond)}
+		s.sameIDs("created since", s.listed(all), []engine.ID{ahead, behind})
+		all.CreatedAfter = s.now
+		s.sameIDs("created later", s.listed(all), nil)
+	}},
 	{"a running run is listed with what its lease has recorded", func(s *stage) {
 		l := s.held()
 		s.complete(l, "pay", "paid")
@@ -376,6 +414,9 @@ func listByEveryFilter(s *stage) {
 			}
 		}
 	})...)
+	check("tags of which one is rare", engine.RunFilter{Tags: map[string]string{"team": "x", "env": "test"}})
+	check("tag and search", engine.RunFilter{Tags: map[string]string{"team": "x"}, Search: "ext"}, b)
+	check("type and search", engine.RunFilter{Types: []string{"A"}, Search: "ext"}, c)
 	check("several at once", engine.RunFilter{Types: []string{"a", "b"}, Tags: map[string]string{"team": "x"}, Queues: []string{queue},
 		Statuses: []engine.RunStatus{engine.RunPending}, CreatedBefore: created[d]}, a)
 }

@@ -24,7 +24,6 @@ where r.namespace = @namespace
   and (@schedule_id = '' or r.schedule_id = @schedule_id)
   and (@worker_id = '' or r.worker_id = @worker_id)
   and (@search = '' or r.run_id between @search_first and @search_last or starts_with(r.external_id, @search))
-  and (@after::uuid is null or r.run_id < @after)
-  and (@before::uuid is null or r.run_id > @before)
+  and r.run_id > @above and r.run_id < @below
 order by r.run_id desc
 limit @limit

@@ -5,7 +5,6 @@ select
     created_at, updated_at, next_fire_at, last_fired_at, buffered, broken, fired, completed, failed, skipped, revision
 from schedules
 where namespace = @namespace and (@task_queue = '' or task_queue = @task_queue)
-  and (@after::uuid is null or schedule_id < @after)
-  and (@before::uuid is null or schedule_id > @before)
+  and schedule_id > @above and schedule_id < @below
 order by schedule_id desc
 limit @limit

@@ -1,6 +1,6 @@
 -- A page of keys, newest first, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
 select key_id, name, role, namespaces, queues, types, hash, created_at, expires_at, last_used_at, revoked_at
 from api_keys
-where (@after is null or key_id < @after) and (@before is null or key_id > @before)
+where key_id > @above and key_id < @below
 order by key_id desc
 limit @limit

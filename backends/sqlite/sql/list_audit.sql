@@ -2,7 +2,6 @@
 select event_id, at, actor, peer, method, namespace, subject, subject_id, outcome, reason, detail
 from audit
 where namespace = @namespace and (@subject_id = '' or subject_id = @subject_id)
-  and (@after is null or event_id < @after)
-  and (@before is null or event_id > @before)
+  and event_id > @above and event_id < @below
 order by event_id desc
 limit @limit

@@ -6,7 +6,6 @@ select
 from schedules
 where namespace = @namespace
   and (@task_queue = '' or task_queue = @task_queue)
-  and (@after is null or schedule_id < @after)
-  and (@before is null or schedule_id > @before)
+  and schedule_id > @above and schedule_id < @below
 order by schedule_id desc
 limit @limit
