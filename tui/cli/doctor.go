@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,6 +107,9 @@ type patient struct {
 	queues  []*kagziv1.QueueDepth
 	keys    []*kagziv1.Key
 	refused []string // what the caller's key may not see
+
+	unanswered []string // what the server gave no answer about
+	trouble    Check    // why
 }
 
 // examine asks the server for all that there is to know, and says what it found. Errors are the command's own end.
@@ -159,12 +163,32 @@ func (p *patient) identify(ctx context.Context) ([]Check, error) {
 		lines, _ := explain(p.placed(err))
 		return []Check{{Name: "caller", State: checkBad, Text: lines[0], Advice: lines[1]}}, nil
 	}
-	return nil, err
+	if !told(ctx, err) {
+		return nil, err
+	}
+	return []Check{p.unknown("caller", "not known", err)}, nil
 }
 
-// ask gathers the rest. What the key may not see is left out.
+// told says of a failed call that the server is there all the same, so that its failure is a finding: one that has lost its database answers, and
+// what it says of itself is what the caller wants to know.
+func told(ctx context.Context, err error) bool {
+	code := status.Code(err)
+	return ctx.Err() == nil && code != codes.Canceled && (code != codes.Unavailable || taken(err))
+}
+
+// unknown is the finding that a call failed.
+func (p *patient) unknown(name, what string, err error) Check {
+	lines, _ := explain(p.placed(err))
+	text, advice, _ := strings.Cut(lines[0], "; ")
+	if rest := strings.Join(lines[1:], "; "); rest != "" {
+		text, advice = lines[0], rest
+	}
+	return Check{Name: name, State: checkBad, Text: what + ": " + text, Advice: cmp.Or(advice, "see the server's log; of a service: kagzi service logs")}
+}
+
+// ask gathers the rest. What the key may not see is left out, and so is everything from the first question on that the server has no answer to.
 func (p *patient) ask(ctx context.Context) error {
-	for _, question := range []struct {
+	questions := []struct {
 		what string
 		ask  func() error
 	}{
@@ -189,16 +213,29 @@ func (p *patient) ask(ctx context.Context) error {
 			p.keys, err = p.client.keys(ctx)
 			return err
 		}},
-	} {
+	}
+	for i, question := range questions {
 		switch err := question.ask(); status.Code(err) {
 		case codes.OK:
 		case codes.PermissionDenied, codes.Unimplemented:
 			p.refused = append(p.refused, question.what)
 		default:
-			return err
+			if !told(ctx, err) {
+				return err
+			}
+			for _, left := range questions[i:] {
+				p.unanswered = append(p.unanswered, left.what)
+			}
+			p.trouble = p.unknown("left out", "no answer about "+strings.Join(p.unanswered, ", "), err)
+			return nil
 		}
 	}
 	return nil
+}
+
+// seen says that the server has told about something.
+func (p *patient) seen(what string) bool {
+	return !slices.Contains(p.refused, what) && !slices.Contains(p.unanswered, what)
 }
 
 // tls is how the connection is encrypted; ok is false when it is not.

@@ -37,6 +37,9 @@ func (p *patient) checks() []Check {
 	list = append(list, p.ofWorkers()...)
 	list = append(list, p.ofQueues()...)
 	list = append(list, p.ofKeys()...)
+	if len(p.unanswered) > 0 {
+		list = append(list, p.trouble)
+	}
 	if len(p.refused) > 0 {
 		list = append(list, Check{Name: "left out", State: checkWarn, Text: "not seen: " + strings.Join(p.refused, ", "), Advice: "an admin's key sees everything"})
 	}
@@ -175,7 +178,7 @@ func (p *patient) ofBackups() []Check {
 
 // ofWorkers counts the workers of the namespace.
 func (p *patient) ofWorkers() []Check {
-	if slices.Contains(p.refused, "workers") {
+	if !p.seen("workers") {
 		return nil
 	}
 	limit := 25 * time.Second
@@ -222,7 +225,7 @@ func (p *patient) serverNow() time.Time {
 
 // ofQueues names the queues in which runs wait that no worker takes.
 func (p *patient) ofQueues() []Check {
-	if slices.Contains(p.refused, "queues") {
+	if !p.seen("queues") {
 		return nil
 	}
 	var list []Check
@@ -239,7 +242,7 @@ func (p *patient) ofQueues() []Check {
 
 // ofKeys counts the keys, and names those that end to be valid soon.
 func (p *patient) ofKeys() []Check {
-	if slices.Contains(p.refused, "keys") {
+	if !p.seen("keys") {
 		return nil
 	}
 	var valid int

@@ -104,6 +104,36 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
+	t.Run("of a server that cannot read its database says what it knows", func(t *testing.T) {
+		const lost = "the database could not be reached; try again"
+		for method, c := range map[string]struct{ check, want, known string }{
+			"WhoAmI":        {"caller", "bad not known: " + lost + " / this passes; try again in a moment", "server"},
+			"GetServerInfo": {"left out", "bad no answer about the server's settings, workers, queues, keys: " + lost + " / this passes; try again in a moment", "clock"},
+			"GetQueueDepth": {"left out", "bad no answer about queues, keys: " + lost + " / this passes; try again in a moment", "workers"},
+		} {
+			t.Run(method, func(t *testing.T) {
+				s := &session{server: sampleServer()}
+				s.server.health = &kagziv1.HealthCheckResponse{Status: kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, Message: "database lost", Timestamp: at(0)}
+				answer, err := status.New(codes.Unavailable, lost).WithDetails(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.server.fail = map[string]error{method: answer.Err()}
+				found := diagnosis(t, s, ExitError)
+				if found["server"] != "bad is not well: database lost / see the server's log; of a service: kagzi service logs" || found[c.check] != c.want || found[c.known] == "" || found["keys"] != "" {
+					t.Errorf("found %q, want of %s %q, something of %s, and nothing of keys", found, c.check, c.want, c.known)
+				}
+			})
+		}
+	})
+	t.Run("of a server that does not answer in time says what it knows", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		s.server.fail = map[string]error{"ListWorkers": status.Error(codes.DeadlineExceeded, "context deadline exceeded")}
+		found := diagnosis(t, s, ExitError)
+		if want := "bad no answer about workers, queues, keys: no answer from 127.0.0.1:50051 in time"; !strings.HasPrefix(found["left out"], want) || found["database"] == "" {
+			t.Errorf("found %q, want %q, and what is known of the database", found, want)
+		}
+	})
 	t.Run("that fails on its way says why", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.server.fail = map[string]error{"ListWorkers": unavailable}
