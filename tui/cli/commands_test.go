@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -208,6 +209,19 @@ func TestWait(t *testing.T) {
 			}
 			s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run}}, end: errEOF}}}}
 			s.want(t, code, "wf", "watch", "run-1")
+		}
+	})
+	t.Run("says how long a run took as lists do, without what it waited for its start", func(t *testing.T) {
+		for _, c := range []struct {
+			started *timestamppb.Timestamp
+			want    string
+		}{{at(-3 * time.Second), "run-1  CANCELLED  3s\n"}, {nil, "run-1  CANCELLED  -\n"}} {
+			run := &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, CreatedAt: at(-time.Hour), StartedAt: c.started, FinishedAt: at(0)}
+			for _, args := range [][]string{{"wf", "wait", "run-1"}, {"wf", "start", "a", "--wait"}} {
+				if out, _ := (&session{server: &fake{runs: []*kagziv1.Workflow{run}}}).want(t, ExitRunStopped, args...); out != c.want {
+					t.Errorf("%s: stdout %q, want %q", strings.Join(args, " "), out, c.want)
+				}
+			}
 		}
 	})
 	t.Run("follows a run that continues as new", func(t *testing.T) {

@@ -128,7 +128,7 @@ func (c *client) waitEnd(ctx context.Context, server *patience, runID string) (*
 func (c *client) outcomeLine(run *kagziv1.Workflow) string {
 	v := c.view()
 	line := fmt.Sprintf("%s  %s  %s", render.Safe(run.GetRunId()), c.out.paint(render.RunStatus(run.GetStatus()), render.RunStyle(run.GetStatus())),
-		v.Took(run.GetCreatedAt(), run.GetFinishedAt()))
+		v.Took(run.GetStartedAt(), run.GetFinishedAt()))
 	rest := render.PayloadLine(run.GetOutput(), v.Payloads)
 	if run.GetError() != nil {
 		rest = render.ErrorLine(run.GetError())
