@@ -16,7 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/view"
 	scripted "github.com/kagzi/kagzi/tui/world"
@@ -64,6 +66,8 @@ type uiOptions struct {
 	run      string
 	filter   string
 	refresh  time.Duration
+
+	home model.Home
 }
 
 // addUI adds `kagzi tui`, and opens it for `kagzi` alone in a terminal.
@@ -152,6 +156,7 @@ func runUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	if err := checkOneOf(cmd.Flags()); err != nil {
 		return err
 	}
+	o.home = e.home(cmd.Flags())
 	if err := e.resolve(cmd); err != nil {
 		return err
 	}
@@ -181,7 +186,7 @@ func showServer(cmd *cobra.Command, e *env, o *uiOptions, note string, reach fun
 	if err != nil {
 		return err
 	}
-	options.API, options.Note = api, note
+	options.API, options.Note, options.Home = api, note, o.home
 	return errors.Join(view.Run(cmd.Context(), options), closeConn())
 }
 
@@ -237,7 +242,7 @@ func runAlone(cmd *cobra.Command, e *env) error {
 	if err := e.flags.Resolve(flags, e.lookup, e.find); err != nil {
 		return err
 	}
-	o := &uiOptions{}
+	o := &uiOptions{home: e.home(flags)}
 	running, err := e.answers(cmd.Context())
 	if err != nil || running || e.flags.Address != e.ownAddress() {
 		return errors.Join(err, runServerUI(cmd, e, o))
@@ -280,6 +285,32 @@ func (e *env) answers(ctx context.Context) (bool, error) {
 	defer cancel()
 	_, err = api.HealthCheck(ctx, &kagziv1.HealthCheckRequest{})
 	return status.Code(err) != codes.Unavailable, closeConn()
+}
+
+// reachFlags are the flags that a command line must repeat to come to the same server as this one. The secret of a key is shown to nobody.
+var reachFlags = []string{"profile", "api-key-file", "tls", "tls-ca", "tls-client-cert", "tls-client-key", "tls-server-name"}
+
+// home is where a command line goes with those of them that were given, and no other. Ask before the flags are made whole.
+func (e *env) home(flags *pflag.FlagSet) model.Home {
+	var h model.Home
+	said := profile.Profile{}
+	for _, name := range reachFlags {
+		f := flags.Lookup(name)
+		switch {
+		case f == nil || !f.Changed:
+		case f.Value.Type() == "bool":
+			h.Flags = append(h.Flags, "--"+name+"="+f.Value.String())
+		default:
+			h.Flags = append(h.Flags, "--"+name, f.Value.String())
+		}
+	}
+	if flags.Changed("profile") {
+		said.Name = e.flags.Name
+	}
+	if found, err := e.find(said); err == nil { // what is wrong with them is told when they are made whole
+		h.Namespace, h.Address = found.Namespace, found.Address
+	}
+	return h
 }
 
 // uiOptions are the settings of the UI from the flags, the environment and the person's files.

@@ -1,6 +1,14 @@
 package cli
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kagzi/kagzi/sdk/profile"
+	"github.com/kagzi/kagzi/tui/model"
+)
 
 func TestTheUIBeginsWithWhatIsChosen(t *testing.T) {
 	for _, test := range []struct {
@@ -14,6 +22,48 @@ func TestTheUIBeginsWithWhatIsChosen(t *testing.T) {
 	} {
 		if got := test.o.first(); got != test.want {
 			t.Errorf("%+v begins with %s, want %s", test.o, got, test.want)
+		}
+	}
+}
+
+func TestTheUIShowsCommandLinesThatGoWhereItGoes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kagzi.toml")
+	if err := os.WriteFile(file, []byte("[client]\nnamespace = \"mine\"\n[profile.prod]\naddress = \"prod:1\"\nnamespace = \"shop\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range profile.Keys() {
+		t.Setenv(profile.Variable(name), "")
+	}
+	t.Setenv("KAGZI_PROFILE", "")
+	t.Setenv("KAGZI_CONFIG", file)
+	for _, test := range []struct{ environment, given, namespace, want string }{
+		{"", "", "mine", "kagzi workflow pause a"},
+		{"", "", "default", "kagzi workflow pause a --namespace default"},
+		{"", "--address prod:1 -n shop", "shop", "kagzi workflow pause a --namespace shop --address prod:1"},
+		{"", "--profile prod --tls --tls-ca ca.crt --api-key-file k", "shop", "kagzi workflow pause a --profile prod --api-key-file k --tls=true --tls-ca ca.crt"},
+		{"", "--profile prod", "default", "kagzi workflow pause a --namespace default --profile prod"},
+		{"", "--profile off", "default", "kagzi workflow pause a --profile off"},
+		{"prod:1", "", "mine", "kagzi workflow pause a"},
+		{"prod:1", "--address 127.0.0.1:50051", "mine", "kagzi workflow pause a --address 127.0.0.1:50051"},
+		{"", "--api-key kz_secret", "mine", "kagzi workflow pause a"},
+	} {
+		t.Setenv("KAGZI_ADDRESS", test.environment)
+		s := &session{}
+		e := s.env()
+		cmd := newUI(e, &uiOptions{})
+		if err := cmd.ParseFlags(strings.Fields(test.given)); err != nil {
+			t.Fatal(err)
+		}
+		home := e.home(cmd.Flags())
+		if err := e.resolve(cmd); err != nil {
+			t.Fatal(err)
+		}
+		scope := model.Scope{Namespace: test.namespace, Address: e.flags.Address, Home: home}
+		if got := scope.Pause([]string{"a"}, "").CommandLine(); got != test.want {
+			t.Errorf("KAGZI_ADDRESS=%s kagzi tui %s, in namespace %s: %s, want %s", test.environment, test.given, test.namespace, got, test.want)
+		}
+		if got, want := scope.Reach(), strings.TrimPrefix(test.want, "kagzi workflow pause a"); got != want {
+			t.Errorf("KAGZI_ADDRESS=%s kagzi tui %s, in namespace %s: reached with %q, want %q", test.environment, test.given, test.namespace, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -16,6 +17,45 @@ import (
 type Scope struct {
 	Namespace string // empty means "default"
 	Address   string // of the server, for command lines; empty means the default
+	Home      Home
+}
+
+// Home is where a command line goes that names no place: what the environment and kagzi.toml say. Its empty fields mean the defaults.
+type Home struct {
+	Namespace string
+	Address   string
+	Flags     []string // words that a command line needs beside, such as "--profile", "prod"; the others count with them
+}
+
+// away are the flags that lead a command line from home to the scope; the namespace only where the command is about one.
+func (s Scope) away(namespaced bool) []flag {
+	var flags []flag
+	if namespaced && s.namespace() != cmp.Or(s.Home.Namespace, "default") {
+		flags = append(flags, flag{name: "namespace", value: s.namespace()})
+	}
+	if s.Address != "" && s.Address != cmp.Or(s.Home.Address, tui.DefaultAddress) {
+		flags = append(flags, flag{name: "address", value: s.Address})
+	}
+	return flags
+}
+
+// Reach is what leads a command that is about a namespace from home to the scope, quoted for a POSIX shell, with a space in front; empty when
+// nothing is needed.
+func (s Scope) Reach() string {
+	var b strings.Builder
+	for _, word := range s.reach(s.away(true)) {
+		b.WriteString(" " + shellQuote(word))
+	}
+	return b.String()
+}
+
+// reach are the words of flags and of those that every command line from home needs.
+func (s Scope) reach(flags []flag) []string {
+	var words []string
+	for _, f := range flags {
+		words = append(words, f.words()...)
+	}
+	return append(words, s.Home.Flags...)
 }
 
 // Action is something that a person does to one or more things of a server, by id or name. It is made by a method of Scope and done by
@@ -101,16 +141,8 @@ func (a Action) commandLine(targets []string) string {
 	if !dashed {
 		words = append(words, operands...)
 	}
-	for _, f := range a.scopeFlags() {
-		switch {
-		case f.bare:
-			words = append(words, "--"+f.name)
-		case strings.HasPrefix(f.value, "-"):
-			words = append(words, "--"+f.name+"="+f.value)
-		default:
-			words = append(words, "--"+f.name, f.value)
-		}
-	}
+	namespaced := a.command[0] != "worker" && a.command[0] != "namespace" // their ids and names hold everywhere
+	words = append(words, a.scope.reach(append(slices.Clone(a.flags), a.scope.away(namespaced)...))...)
 	if dashed { // what looks like a flag stands behind the flags
 		words = append(append(words, "--"), operands...)
 	}
@@ -120,16 +152,15 @@ func (a Action) commandLine(targets []string) string {
 	return strings.Join(words, " ")
 }
 
-// scopeFlags are the action's flags and those that say where.
-func (a Action) scopeFlags() []flag {
-	flags := slices.Clone(a.flags)
-	if a.scope.namespace() != "default" && a.command[0] != "worker" && a.command[0] != "namespace" { // their ids and names hold everywhere
-		flags = append(flags, flag{name: "namespace", value: a.scope.Namespace})
+// words are a flag as it stands in a command line.
+func (f flag) words() []string {
+	switch {
+	case f.bare:
+		return []string{"--" + f.name}
+	case strings.HasPrefix(f.value, "-"):
+		return []string{"--" + f.name + "=" + f.value}
 	}
-	if a.scope.Address != "" && a.scope.Address != tui.DefaultAddress {
-		flags = append(flags, flag{name: "address", value: a.scope.Address})
-	}
-	return flags
+	return []string{"--" + f.name, f.value}
 }
 
 // shellQuote makes a word mean itself in a POSIX shell.

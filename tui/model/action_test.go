@@ -98,6 +98,7 @@ func TestJob_that_is_stopped_leaves_the_rest_alone(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
+	elsewhere := Home{Namespace: "shop", Address: "db:1", Flags: []string{"--profile", "prod", "--tls-ca", "my ca"}}
 	for _, try := range []struct {
 		action Action
 		want   string
@@ -109,6 +110,9 @@ func TestCommandLine(t *testing.T) {
 		{Scope{}.Retry([]string{"-a"}, RetryOptions{FromStep: "-x", Reason: "$(reboot)"}), "kagzi workflow retry --from-step=-x --reason '$(reboot)' -- -a"},
 		{Scope{}.Signal([]string{"a"}, "go", []byte(`{"by": "ada"}`)), `kagzi workflow signal a go --input '{"by": "ada"}'`},
 		{Scope{}.Pin([]string{"a"}, false, ""), "kagzi workflow unpin a"},
+		{Scope{Home: elsewhere}.Pause([]string{"a"}, ""), "kagzi workflow pause a --namespace default --profile prod --tls-ca 'my ca'"},
+		{Scope{Home: elsewhere, Address: "127.0.0.1:50051"}.Drain([]string{"w1"}), "kagzi worker drain w1 --address 127.0.0.1:50051 --profile prod --tls-ca 'my ca'"},
+		{Scope{Home: elsewhere, Namespace: "shop", Address: "db:1"}.Pause([]string{"-a"}, ""), "kagzi workflow pause --profile prod --tls-ca 'my ca' -- -a"},
 	} {
 		if got := try.action.CommandLine(); got != try.want {
 			t.Errorf("%s: %s, want %s", try.action.Name, got, try.want)

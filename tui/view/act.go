@@ -24,7 +24,7 @@ const (
 
 // scope is where actions are done now.
 func (a *App) scope() model.Scope {
-	return model.Scope{Namespace: a.link.Namespace(), Address: a.options.Address}
+	return model.Scope{Namespace: a.link.Namespace(), Address: a.options.Address, Home: a.options.Home}
 }
 
 // deed is an action that a person is asked about before it is done.

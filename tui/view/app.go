@@ -31,10 +31,11 @@ import (
 // Options of Run. API is needed, the rest has defaults.
 type Options struct {
 	API       tui.API
-	Namespace string // empty means "default"
-	Address   string // of the server, for the command lines that are shown
-	Source    string // where the address came from: "--address", "KAGZI_ADDRESS", "the default"
-	Version   string // of this program
+	Namespace string     // empty means "default"
+	Address   string     // of the server, for the command lines that are shown
+	Source    string     // where the address came from: "--address", "KAGZI_ADDRESS", "the default"
+	Home      model.Home // where a command line goes that names no place
+	Version   string     // of this program
 	// Note is what the person must know of the server: "demo world", "orders.db, for looking only"; empty for one that was reached as usual.
 	Note     string
 	ReadOnly bool   // nothing that changes anything is there

@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 
-	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/widget"
 )
@@ -23,13 +22,7 @@ func (p *overviewPage) drawStart(c widget.Canvas) {
 
 // startLines are three commands to begin with, and what is wrong.
 func (p *overviewPage) startLines() []widget.Line {
-	where := ""
-	if p.app.options.Address != tui.DefaultAddress {
-		where += " --address " + p.app.options.Address
-	}
-	if ns := p.app.link.Namespace(); ns != "default" {
-		where += " -n " + ns
-	}
+	where := p.app.scope().Reach()
 	lines := []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q yet. Three commands to begin with:", p.app.link.Namespace()), render.Strong), {}}
 	for _, s := range [...]struct{ command, help string }{
 		{"kagzi demo", "see it work: workers, failures, a server that is killed"},
