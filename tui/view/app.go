@@ -219,6 +219,9 @@ const slowPace = 5 * time.Second
 
 // pace is after how long the screen is drawn again although nothing happened.
 func (a *App) pace() time.Duration {
+	if !a.frozen && !a.link.State().NextTry.IsZero() && a.link.State().Phase == model.Reconnecting {
+		return time.Second // it counts down to the next try
+	}
 	if p, ok := a.trails.top().(paced); ok && !a.frozen {
 		return p.Pace()
 	}

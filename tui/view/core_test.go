@@ -204,6 +204,21 @@ func TestWhatCanBeDoneIsInTheHelpAndWhatChangesIsGoneWhenLookingOnly(t *testing.
 	}
 }
 
+func TestALostConnectionCountsDownToTheNextTry(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 80, 24, func(r *rig) {
+		if pace := r.app.pace(); pace != slowPace {
+			t.Errorf("the pace is %s while connected, want %s", pace, slowPace)
+		}
+		w.Down(errGone)
+		r.pass(3 * time.Second)
+		r.shows("reconnecting in")
+		if pace := r.app.pace(); pace != time.Second {
+			t.Errorf("the pace is %s while the screen counts down, want 1s", pace)
+		}
+	})
+}
+
 func TestHelpStaysInItsColumn(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "runs"), 120, 40, func(r *rig) {
