@@ -186,6 +186,9 @@ func (p *patient) unknown(name, what string, err error) Check {
 	return Check{Name: name, State: checkBad, Text: what + ": " + text, Advice: cmp.Or(advice, "see the server's log; of a service: kagzi service logs")}
 }
 
+// serverSetUp is what a server tells only those who look after it.
+const serverSetUp = "how the server is set up"
+
 // ask gathers the rest. What the key may not see is left out, and so is everything from the first question on that the server has no answer to.
 func (p *patient) ask(ctx context.Context) error {
 	questions := []struct {
@@ -194,6 +197,9 @@ func (p *patient) ask(ctx context.Context) error {
 	}{
 		{"the server's settings", func() (err error) {
 			p.info, err = p.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+			if err == nil && p.info.GetStartedAt() == nil { // a client or a worker is told what its program has to know
+				p.refused = append(p.refused, serverSetUp)
+			}
 			return err
 		}},
 		{"workers", func() error {

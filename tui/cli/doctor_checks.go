@@ -27,7 +27,8 @@ func (p *patient) checks() []Check {
 	list := p.ofConnection()
 	list = append(list, p.ofCaller(), p.ofClock())
 	if p.info != nil {
-		list = append(list, p.ofDatabase(), p.ofVersions(), p.ofNotifications())
+		list = append(list, p.ofDatabase(), p.ofVersions())
+		list = append(list, p.ofNotifications()...)
 		list = append(list, p.ofDisk()...)
 		list = append(list, p.ofBackups()...)
 		for _, warning := range p.info.GetWarnings() {
@@ -114,8 +115,12 @@ func (p *patient) ofClock() Check {
 	return c
 }
 
+// ofDatabase is about the database; its kind is all that the server tells a client or a worker.
 func (p *patient) ofDatabase() Check {
 	i := p.info
+	if !p.seen(serverSetUp) {
+		return Check{Name: "database", State: checkOK, Text: i.GetBackend()}
+	}
 	text := strings.TrimSpace(i.GetBackend()+" "+i.GetBackendVersion()) + ", " + i.GetDatabase()
 	if i.GetDatabaseBytes() > 0 {
 		text += ", " + render.Bytes(i.GetDatabaseBytes())
@@ -138,13 +143,17 @@ func (p *patient) ofVersions() Check {
 	return c
 }
 
-func (p *patient) ofNotifications() Check {
+// ofNotifications is about how servers wake each other; nothing where that is not told.
+func (p *patient) ofNotifications() []Check {
 	how := p.info.GetNotifications()
-	if how == "polling" {
-		return Check{Name: "notifications", State: checkWarn, Text: "servers learn of each other's work only by polling, so that runs may start seconds late",
-			Advice: "let the server reach Postgres directly, not through a pooler in transaction mode, so that LISTEN works"}
+	if !p.seen(serverSetUp) {
+		return nil
 	}
-	return Check{Name: "notifications", State: checkOK, Text: cmp.Or(how, "in-process")}
+	if how == "polling" {
+		return []Check{{Name: "notifications", State: checkWarn, Text: "servers learn of each other's work only by polling, so that runs may start seconds late",
+			Advice: "let the server reach Postgres directly, not through a pooler in transaction mode, so that LISTEN works"}}
+	}
+	return []Check{{Name: "notifications", State: checkOK, Text: cmp.Or(how, "in-process")}}
 }
 
 // ofDisk is about the room that the server's database has left; nothing where it does not tell.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -78,6 +79,15 @@ func TestDoctor(t *testing.T) {
 		"what the caller's key may not see": {func(f *fake) {
 			f.fail = map[string]error{"ListKeys": status.Error(codes.PermissionDenied, "no"), "ListWorkers": status.Error(codes.PermissionDenied, "no")}
 		}, "left out", "warn not seen: workers, keys", ExitOK},
+		"what a worker's key is told of the database": {func(f *fake) {
+			f.info = &kagziv1.GetServerInfoResponse{Version: "1.2.3", Backend: "postgres", HeartbeatIntervalMs: 10_000}
+		}, "database", "ok postgres / ", ExitOK},
+		"what a worker's key is not told": {func(f *fake) {
+			f.info = &kagziv1.GetServerInfoResponse{Version: "1.2.3", Backend: "postgres", HeartbeatIntervalMs: 10_000}
+		}, "left out", "warn not seen: how the server is set up / an admin's key sees everything", ExitOK},
+		"what a worker's key does not know of the servers": {func(f *fake) {
+			f.info = &kagziv1.GetServerInfoResponse{Version: "1.2.3", Backend: "postgres", HeartbeatIntervalMs: 10_000}
+		}, "notifications", "nothing", ExitOK},
 		"a certificate that ends soon": {func(f *fake) {
 			f.tls = &tls.ConnectionState{Version: tls.VersionTLS13, PeerCertificates: []*x509.Certificate{{NotAfter: noon.Add(50 * time.Hour)}}}
 		}, "certificate", "warn of the server ends to be valid in 2d", ExitOK},
@@ -88,7 +98,7 @@ func TestDoctor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &session{server: sampleServer()}
 			c.change(s.server)
-			if got := diagnosis(t, s, c.code)[c.check]; !strings.HasPrefix(got, c.want) {
+			if got := cmp.Or(diagnosis(t, s, c.code)[c.check], "nothing"); !strings.HasPrefix(got, c.want) {
 				t.Errorf("%s: %q, want %q", c.check, got, c.want)
 			}
 		})

@@ -60,7 +60,11 @@ func newMethodList(a *App, s *model.Server) methodList {
 // Draw draws the calls as they stand.
 func (m *methodList) Draw(c widget.Canvas) {
 	m.sort()
-	m.tab.SetEmpty([]widget.Line{widget.TextLine("Nothing was called yet.", render.Dim)})
+	empty := "Nothing was called yet."
+	if withheld(m.server.Info()) {
+		empty = "The server does not tell its calls."
+	}
+	m.tab.SetEmpty([]widget.Line{widget.TextLine(empty, render.Dim)})
 	m.tab.SetRows(methodRows{m})
 	m.list.Draw(c)
 }

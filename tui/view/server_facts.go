@@ -20,9 +20,26 @@ func factLine(name, value string) widget.Line {
 	return widget.Line{Cells: []render.Cell{{Text: pad(render.Safe(name), serverFact), Style: render.Dim}, {Text: value}}}
 }
 
+// withheld says that the server tells no more of itself than a program has to know: the key is a client's or a worker's.
+func withheld(info *kagziv1.GetServerInfoResponse) bool {
+	return info != nil && info.GetStartedAt() == nil
+}
+
 // facts are what the server is, section by section; settings have a part of their own.
 func (p *serverPage) facts() []widget.Line {
 	info := p.server.Info()
+	if withheld(info) {
+		return append([]widget.Line{
+			factLine("version", info.GetVersion()),
+			factLine("API", info.GetApiVersion()+", SDKs from "+info.GetMinSdkVersion()),
+			factLine("address", p.app.options.Address+source(p.app.options.Source)),
+			factLine("round trip", p.roundTrip()),
+			factLine("heartbeat", every(info.GetHeartbeatIntervalMs())),
+			factLine("lease", every(info.GetLeaseMs())),
+			factLine("backend", info.GetBackend()),
+			{}, widget.TextLine("The rest is for admins, operators and viewers.", render.Dim),
+		}, p.features(info)...)
+	}
 	lines := []widget.Line{
 		factLine("version", info.GetVersion()),
 		factLine("started", p.app.clock.full(info.GetStartedAt())),

@@ -66,6 +66,27 @@ func TestTheServerLooksRight(t *testing.T) {
 	golden(t, "server", jitter.ReplaceAllString(all.String(), "reconnecting in 2s"))
 }
 
+// programsOnly is a server that tells a caller no more than its program has to know.
+type programsOnly struct{ tui.API }
+
+func (a programsOnly) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+	info, err := a.API.GetServerInfo(ctx, request, options...)
+	return &kagziv1.GetServerInfoResponse{
+		Version: info.GetVersion(), ApiVersion: info.GetApiVersion(), MinSdkVersion: info.GetMinSdkVersion(), Backend: info.GetBackend(),
+		HeartbeatIntervalMs: info.GetHeartbeatIntervalMs(), LeaseMs: info.GetLeaseMs(),
+	}, err
+}
+
+func TestWhatAKeyIsNotToldOfAServerIsNotShownAsZero(t *testing.T) {
+	onRig(t, func() Options {
+		w := world.New(1, begin)
+		return Options{API: programsOnly{w}, Open: "server", Now: w.Now}
+	}, 120, 32, func(r *rig) {
+		r.shows("version", "heartbeat", "backend           sqlite", "The rest is for admins, operators and viewers.", "The server does not tell its calls.")
+		r.lacks("schema", "size", "connections", "started")
+	})
+}
+
 func TestAServerThatIsNotWellSaysSoFirst(t *testing.T) {
 	api := &serverTold{}
 	onRig(t, func() Options {
