@@ -23,9 +23,13 @@ func (a *App) runActions(targets func() []*kagziv1.Workflow, step func() string)
 		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, whatever its code does", Group: GroupAct, Changes: true, Off: r.noneOpen, Run: r.terminate},
 		{Name: "retry", Keys: []string{"t"}, Args: "[STEP | --restart]", Help: "start the ended run again, from the step under the cursor", Group: GroupAct, Changes: true, Hint: 4, Off: r.noneEnded, Run: r.retry},
 		{Name: "signal", Keys: []string{"s"}, Help: "send the run a signal", Group: GroupAct, Changes: true, Least: clients, Hint: 5, Off: r.noneOpen, Run: r.signal},
-		{Name: "pause", Aliases: []string{"resume"}, Keys: []string{"P"}, Help: "take the run out of the workers' hands, or let it go on", Group: GroupAct, Changes: true, Hint: 6, Off: r.noneOpen, Run: r.pause},
+		{Name: "toggle", Keys: []string{"P"}, Short: "pause", Help: "take the run out of the workers' hands, or let it go on", Group: GroupAct, Changes: true, Hint: 6, Off: r.noneOpen, Run: r.pauseOrResume},
+		{Name: "pause", Help: "take the run out of the workers' hands", Group: GroupAct, Changes: true, Off: r.noneOpen, Run: r.pause},
+		{Name: "resume", Help: "let the paused run go on", Group: GroupAct, Changes: true, Off: r.noneOpen, Run: r.resume},
 		{Name: "override", Keys: []string{"O"}, Help: "set the result of a step by hand", Group: GroupAct, Changes: true, Off: r.notOne, Run: r.override},
-		{Name: "pin", Aliases: []string{"unpin"}, Keys: []string{"I"}, Help: "keep the run whatever the retention, or let it go", Group: GroupAct, Changes: true, Off: r.none, Run: r.pin},
+		{Name: "toggle-pin", Keys: []string{"I"}, Help: "keep the run whatever the retention, or let it go", Group: GroupAct, Changes: true, Off: r.none, Run: r.pinOrUnpin},
+		{Name: "pin", Help: "keep the run whatever the retention", Group: GroupAct, Changes: true, Off: r.none, Run: r.pin},
+		{Name: "unpin", Help: "let the pinned run go with the retention", Group: GroupAct, Changes: true, Off: r.none, Run: r.unpin},
 	}
 }
 
@@ -179,22 +183,61 @@ func (r runDeeds) retry(args []string) error {
 	return nil
 }
 
-func (r runDeeds) pause([]string) error {
-	runs := r.open()
-	paused := chosen(runs, (*kagziv1.Workflow).GetPaused)
-	if len(paused) == len(runs) {
-		r.app.carryOut(r.deed(r.app.scope().Resume(idsOf(runs), ""), runs))
-		return nil
+// isPaused, and the others, choose runs by how they stand.
+func isPaused(w *kagziv1.Workflow) bool  { return w.GetPaused() }
+func notPaused(w *kagziv1.Workflow) bool { return !w.GetPaused() }
+func isPinned(w *kagziv1.Workflow) bool  { return w.GetPinned() }
+func notPinned(w *kagziv1.Workflow) bool { return !w.GetPinned() }
+
+// pauseOrResume pauses those that are not paused; where all are it lets all go on.
+func (r runDeeds) pauseOrResume([]string) error {
+	if len(chosen(r.open(), notPaused)) == 0 {
+		return r.resume(nil)
 	}
-	runs = chosen(runs, func(w *kagziv1.Workflow) bool { return !w.GetPaused() })
+	return r.pause(nil)
+}
+
+func (r runDeeds) pause([]string) error {
+	runs := chosen(r.open(), notPaused)
+	if len(runs) == 0 {
+		return errors.New("it is paused already")
+	}
 	r.app.confirm(r.deed(r.app.scope().Pause(idsOf(runs), ""), runs, "Nothing claims it and its timers wait until it is resumed."))
 	return nil
 }
 
+func (r runDeeds) resume([]string) error {
+	runs := chosen(r.open(), isPaused)
+	if len(runs) == 0 {
+		return errors.New("it is not paused")
+	}
+	r.app.carryOut(r.deed(r.app.scope().Resume(idsOf(runs), ""), runs))
+	return nil
+}
+
+// pinOrUnpin pins those that are not pinned; where all are it lets all go.
+func (r runDeeds) pinOrUnpin([]string) error {
+	if len(chosen(r.targets(), notPinned)) == 0 {
+		return r.unpin(nil)
+	}
+	return r.pin(nil)
+}
+
 func (r runDeeds) pin([]string) error {
-	runs := r.targets()
-	pin := len(chosen(runs, (*kagziv1.Workflow).GetPinned)) < len(runs)
-	r.app.carryOut(r.deed(r.app.scope().Pin(idsOf(runs), pin, ""), runs))
+	runs := chosen(r.targets(), notPinned)
+	if len(runs) == 0 {
+		return errors.New("it is pinned already")
+	}
+	r.app.carryOut(r.deed(r.app.scope().Pin(idsOf(runs), true, ""), runs))
+	return nil
+}
+
+func (r runDeeds) unpin([]string) error {
+	runs := chosen(r.targets(), isPinned)
+	if len(runs) == 0 {
+		return errors.New("it is not pinned")
+	}
+	r.app.carryOut(r.deed(r.app.scope().Pin(idsOf(runs), false, ""), runs))
 	return nil
 }
 

@@ -107,6 +107,57 @@ func TestManyRunsAreCancelledOnlyAfterTheirNumberWasTyped(t *testing.T) {
 	})
 }
 
+func TestACommandThatSaysPauseResumePinOrUnpinDoesNothingElse(t *testing.T) {
+	var w *world.World
+	pinned := func(t *testing.T, id string) bool {
+		answer, err := w.GetWorkflow(context.Background(), &kagziv1.GetWorkflowRequest{RunId: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.GetWorkflow().GetPinned()
+	}
+	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+		id := onRun(t, r, "status:sleeping")
+		refused := func(command, why string) {
+			t.Helper()
+			err := r.app.command(command)
+			r.settle()
+			if err == nil || !strings.Contains(err.Error(), why) || r.app.layer() != nil {
+				t.Errorf(":%s: %v, want %q and no question", command, err, why)
+			}
+		}
+		obeyed := func(command string, keys ...string) {
+			t.Helper()
+			if err := r.app.command(command); err != nil {
+				t.Errorf(":%s: %v", command, err)
+			}
+			r.settle()
+			r.press(keys...)
+			r.pass(time.Second) // until the list knows of it
+		}
+		refused("resume", "it is not paused")
+		obeyed("pause", "tab", "enter")
+		if got := statusOf(t, w, id); got != "SLEEPING paused" {
+			t.Errorf("after :pause the run is %s", got)
+		}
+		refused("pause", "it is paused already")
+		obeyed("resume")
+		if got := statusOf(t, w, id); got != "SLEEPING" {
+			t.Errorf("after :resume the run is %s", got)
+		}
+		refused("unpin", "it is not pinned")
+		obeyed("pin")
+		refused("pin", "it is pinned already")
+		r.press("down")
+		other := r.app.trails.top().(*runsPage).under().GetRunId()
+		r.press("up", "space", "space") // the first is pinned, the second is not
+		obeyed("unpin")
+		if pinned(t, id) || pinned(t, other) {
+			t.Errorf("after :unpin of two marked runs they are pinned: %t and %t", pinned(t, id), pinned(t, other))
+		}
+	})
+}
+
 func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "runs"), 110, 30, func(r *rig) {
