@@ -106,7 +106,6 @@ func (a *App) carryOut(d deed) {
 func (a *App) do(d deed) {
 	a.keep("$ "+d.action.CommandLine(), false) // what was done can be read, and copied, in :messages
 	a.job = model.Perform(a.link, d.action, func(j *model.Job) { a.progress(d, j) })
-	a.deed = d
 }
 
 // progress tells how far an action has come, and in the end what it came to.
@@ -115,6 +114,9 @@ func (a *App) progress(d deed, j *model.Job) {
 	if j.Running() {
 		a.say("%s: %d of %d", d.action.Name, j.Tried, n)
 		return
+	}
+	if j.Failed > 0 {
+		a.job = j // another may have begun since: what is said below of :again is about this one
 	}
 	if j.Failed < n && d.done != nil {
 		d.done(j)

@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/world"
 )
@@ -236,6 +239,48 @@ func TestWhatFailsIsSaidAndCanBeTriedAgain(t *testing.T) {
 		}
 		r.settle()
 		if got := statusOf(t, w, id); got != "CANCELLED" {
+			t.Fatalf("after :again the run is %s", got)
+		}
+	})
+}
+
+// slowToPause is a server whose first pause takes until it is told what came of it.
+type slowToPause struct {
+	tui.API
+	came chan error
+}
+
+func (a *slowToPause) PauseWorkflow(ctx context.Context, request *kagziv1.PauseWorkflowRequest, options ...grpc.CallOption) (*kagziv1.PauseWorkflowResponse, error) {
+	if err := <-a.came; err != nil {
+		return nil, err
+	}
+	return a.API.PauseWorkflow(ctx, request, options...)
+}
+
+func TestWhatFailsAfterSomethingElseWasDoneCanBeTriedAgain(t *testing.T) {
+	var w *world.World
+	var slow *slowToPause
+	onRig(t, func() Options {
+		w = world.New(1, begin)
+		slow = &slowToPause{w, make(chan error)}
+		return Options{API: slow, Open: "runs", Now: w.Now}
+	}, 110, 30, func(r *rig) {
+		id := onRun(t, r, "status:sleeping")
+		r.press("P", "tab", "enter")
+		if err := r.app.command("pin"); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		r.shows("pinned")
+		slow.came <- errGone
+		r.settle()
+		r.shows("it may have worked all the same; :again asks once more")
+		close(slow.came)
+		if err := r.app.command("again"); err != nil {
+			t.Fatalf(":again: %v", err)
+		}
+		r.settle()
+		if got := statusOf(t, w, id); got != "SLEEPING paused" {
 			t.Fatalf("after :again the run is %s", got)
 		}
 	})

@@ -103,8 +103,7 @@ type App struct {
 	frozen   bool
 	quitting bool
 	pacer    *time.Timer
-	job      *model.Job // the last action
-	deed     deed
+	job      *model.Job // the last action, or the last that failed
 }
 
 // Run shows the terminal UI until the person quits or ctx ends. The terminal is as it was when Run returns, also after a panic, which is
