@@ -206,6 +206,7 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 		return errors.Join(err, near.Close())
 	}
 	options.API, options.Address, options.Source = api, o.db, "--db"
+	options.Home.Address = o.db // which is no address for a command line
 	return errors.Join(view.Run(cmd.Context(), options), closeConn(), near.Close())
 }
 

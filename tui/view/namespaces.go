@@ -40,7 +40,7 @@ func openNamespaces(a *App, _ []string) (page, error) {
 			return cmp.Compare(a.GetRetention().AsDuration(), b.GetRetention().AsDuration())
 		},
 	}
-	p.empty = []widget.Line{widget.TextLine("No namespaces.", render.Plain)}
+	p.empty = func() []widget.Line { return []widget.Line{widget.TextLine("No namespaces.", render.Plain)} }
 	p.tab.Opened = func(name string) { a.done(a.useAndShow(name)) }
 	p.tab.Viewed = func(first, last int) {
 		var names []string

@@ -87,3 +87,25 @@ func TestANamespaceIsMadeChangedAndDisabled(t *testing.T) {
 		r.lacks("‖ disabled")
 	})
 }
+
+func TestWhatIsSaidOfNothingIsOfTheNamespaceThatOneWorksIn(t *testing.T) {
+	for view, want := range map[string]string{
+		"runs":      `kagzi workflow start hello --input '{"name":"you"}' --namespace billing --address db:1`,
+		"queues":    `No queue in "billing" has open runs or workers.`,
+		"schedules": "kagzi schedule create report --cron '0 2 * * *' --namespace billing --address db:1",
+		"workers":   "KAGZI_ADDRESS=db:1 KAGZI_NAMESPACE=billing go run ./worker",
+	} {
+		t.Run(view, func(t *testing.T) {
+			onRig(t, func() Options {
+				w := world.Empty(begin)
+				return Options{API: w, Open: view, Now: w.Now, Address: "db:1"}
+			}, 130, 24, func(r *rig) {
+				if err := r.app.command("namespace billing"); err != nil {
+					t.Fatal(err)
+				}
+				r.pass(time.Second)
+				r.shows(want)
+			})
+		})
+	}
+}

@@ -33,9 +33,11 @@ func openQueues(a *App, _ []string) (page, error) {
 			return cmp.Compare(slotsOf(a.GetTaskQueue(), workers.All()).free(), slotsOf(b.GetTaskQueue(), workers.All()).free())
 		},
 	}
-	p.empty = []widget.Line{
-		widget.TextLine(fmt.Sprintf("No queue in %q has open runs or workers.", a.link.Namespace()), render.Plain),
-		widget.TextLine("A queue is there as soon as a run is started in it or a worker polls it.", render.Dim),
+	p.empty = func() []widget.Line {
+		return []widget.Line{
+			widget.TextLine(fmt.Sprintf("No queue in %q has open runs or workers.", a.link.Namespace()), render.Plain),
+			widget.TextLine("A queue is there as soon as a run is started in it or a worker polls it.", render.Dim),
+		}
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("runs", "queue:"+id)) }
 	return p, p.SortBy("queue", false)

@@ -219,7 +219,7 @@ func (p *runsPage) emptyLines() []widget.Line {
 	}
 	return []widget.Line{
 		widget.TextLine(fmt.Sprintf("No runs in %q yet.", p.app.link.Namespace()), render.Plain), {},
-		widget.TextLine(`Start one:  kagzi workflow start hello --input '{"name":"you"}'   (n = form)`, render.Dim),
+		widget.TextLine(`Start one:  kagzi workflow start hello --input '{"name":"you"}'`+p.app.scope().Reach()+"   (n = form)", render.Dim),
 	}
 }
 

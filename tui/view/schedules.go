@@ -23,12 +23,15 @@ func openSchedules(a *App, _ []string) (page, error) {
 	row := func(s *kagziv1.WorkflowSchedule) widget.Row { return a.scheduleRow(s, latest.Run(s.GetScheduleId())) }
 	p := &schedulesPage{shelf: newShelf(a, "schedules", "Schedules", scheduleColumns, model.NewSchedules(a.link), row), latest: latest}
 	p.order = scheduleOrder
-	p.empty = []widget.Line{
-		widget.TextLine("No schedules.", render.Plain), {},
-		widget.TextLine("kagzi schedule create report --cron '0 2 * * *'", render.Dim),
-	}
-	if !a.looksOnly() {
-		p.empty = append(p.empty, widget.TextLine("n opens a form", render.Dim))
+	p.empty = func() []widget.Line {
+		lines := []widget.Line{
+			widget.TextLine("No schedules.", render.Plain), {},
+			widget.TextLine("kagzi schedule create report --cron '0 2 * * *'"+a.scope().Reach(), render.Dim),
+		}
+		if !a.looksOnly() {
+			lines = append(lines, widget.TextLine("n opens a form", render.Dim))
+		}
+		return lines
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("schedule", id)) }
 	p.tab.Viewed = func(first, last int) {

@@ -19,7 +19,7 @@ type shelf[T proto.Message] struct {
 	items *model.Collection[T]
 	row   func(T) widget.Row
 	order map[string]func(a, b T) int // of columns that do not sort by what their cells say
-	empty []widget.Line               // in place of items when there are none at all
+	empty func() []widget.Line        // in place of items when there are none at all; the namespace may be another one than before
 }
 
 // newShelf makes the page; the caller sets what is done with rows.
@@ -93,7 +93,7 @@ func (s *shelf[T]) Draw(c widget.Canvas) {
 	case s.items.Filter() != "":
 		s.tab.SetEmpty([]widget.Line{widget.TextLine(fmt.Sprintf("0 of %d match  %s   esc clears", len(s.items.All()), s.items.Filter()), render.Dim)})
 	default:
-		s.tab.SetEmpty(s.empty)
+		s.tab.SetEmpty(s.empty())
 	}
 	s.list.Draw(c)
 }

@@ -20,10 +20,19 @@ type workersPage struct {
 func openWorkers(a *App, _ []string) (page, error) {
 	p := &workersPage{shelf: newShelf(a, "workers", "Workers", workerColumns, model.NewWorkers(a.link), a.workerRow)}
 	p.order = workerOrder
-	p.empty = []widget.Line{
-		widget.TextLine("No worker is connected.", render.Plain), {},
-		widget.TextLine("KAGZI_ADDRESS="+a.options.Address+" go run ./worker", render.Dim),
-		widget.TextLine("A worker is a program of your own with the Go SDK.", render.Dim),
+	p.empty = func() []widget.Line {
+		if n := len(p.items.All()); p.online && n > 0 { // only those that are not offline are wanted, and there are others
+			return []widget.Line{widget.TextLine(several(n, "One worker is", "workers are")+" offline.   a shows all", render.Dim)}
+		}
+		where := "KAGZI_ADDRESS=" + a.options.Address
+		if ns := a.link.Namespace(); ns != "default" {
+			where += " KAGZI_NAMESPACE=" + ns
+		}
+		return []widget.Line{
+			widget.TextLine("No worker is connected.", render.Plain), {},
+			widget.TextLine(where+" go run ./worker", render.Dim),
+			widget.TextLine("A worker is a program of your own with the Go SDK.", render.Dim),
+		}
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("worker", id)) }
 	return p, p.SortBy("status", false)
@@ -60,16 +69,6 @@ func (p *workersPage) Title() string {
 		return p.shelf.Title()
 	}
 	return fmt.Sprintf("Workers (%s of %s)  not offline", number(int64(p.items.Len())), number(int64(len(p.items.All()))))
-}
-
-// Draw says, where only workers that are not offline are shown and there are none, that there are others.
-func (p *workersPage) Draw(c widget.Canvas) {
-	empty := p.empty
-	if n := len(p.items.All()); p.online && n > 0 {
-		p.empty = []widget.Line{widget.TextLine(several(n, "One worker is", "workers are")+" offline.   a shows all", render.Dim)}
-	}
-	p.shelf.Draw(c)
-	p.empty = empty
 }
 
 // Banner names a worker that is not heard from, or says that nobody works.
