@@ -143,6 +143,15 @@ func (a *awaiting) first(waiting []*waiter) {
 	}
 }
 
+// sizeOf is how much an ending takes up, in bytes: many failures are as large as a few outputs.
+func sizeOf(e *engine.Ending) int {
+	n := e.Output.Size()
+	if e.Error != nil {
+		n += e.Error.Size()
+	}
+	return n
+}
+
 // tell has a wait answered, or its run looked at. It is called under the lock.
 func (a *awaiting) tell(w *waiter) {
 	if !w.told {
@@ -161,7 +170,7 @@ func (a *awaiting) hear(w *waiter, ending *engine.Ending) {
 	}
 	if ending != nil && w.ending == nil && !w.whole && a.bytes < heldBytes {
 		w.ending = ending
-		a.bytes += ending.Output.Size()
+		a.bytes += sizeOf(ending)
 	}
 	a.tell(w)
 }
@@ -402,10 +411,7 @@ func (p *parcel) add(ended *kagziv1.AwaitWorkflowsResponse_Ended) error {
 		p.message = &kagziv1.AwaitWorkflowsResponse{}
 	}
 	p.message.Ended = append(p.message.Ended, ended)
-	p.bytes += len(ended.GetOutput().GetData())
-	if ended.Workflow != nil {
-		p.bytes += proto.Size(ended.Workflow)
-	}
+	p.bytes += proto.Size(ended) // of a failure the text and the stack, and of a result what is said about it, weigh as well
 	if p.bytes < endedBytes && len(p.message.Ended) < engine.MaxBatch {
 		return nil
 	}

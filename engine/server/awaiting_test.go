@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -319,17 +320,22 @@ func TestAwaitWorkflows(t *testing.T) {
 		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
 			w.out = nil // takes nothing
 			one := &awaiting{server: s, namespace: "default", bell: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
-			big := &engine.Ending{Namespace: "default", Output: engine.Payload{Data: make([]byte, engine.MaxPayload)}}
-			kept := 0
-			for i := range uint64(10) {
-				wait := &waiter{wait: wait{seq: i}}
-				one.waits[i] = wait
-				if one.hear(wait, big); wait.ending != nil {
-					kept++
+			for _, big := range []*engine.Ending{
+				{Namespace: "default", Output: engine.Payload{Data: make([]byte, engine.MaxPayload)}},
+				{Namespace: "default", Error: &engine.Failure{Message: strings.Repeat("m", engine.MaxError), Stack: strings.Repeat("s", engine.MaxError)}},
+			} {
+				room := heldBytes / sizeOf(big)
+				kept, all := 0, 2*room
+				for i := range uint64(all) {
+					wait := &waiter{wait: wait{seq: i}}
+					one.waits[i] = wait
+					if one.hear(wait, big); wait.ending != nil {
+						kept++
+					}
 				}
-			}
-			if ready, unsure := one.take(); kept != heldBytes/engine.MaxPayload || len(ready) != kept || len(unsure) != 10-kept {
-				t.Errorf("%d of 10 kept, %d ready, %d to be read", kept, len(ready), len(unsure))
+				if ready, unsure := one.take(); kept != room || len(ready) != kept || len(unsure) != all-kept {
+					t.Errorf("%d of %d kept, %d ready, %d to be read; want %d kept", kept, all, len(ready), len(unsure), room)
+				}
 			}
 		})
 	})
@@ -367,6 +373,39 @@ func TestAwaitWorkflows(t *testing.T) {
 			}
 		})
 	})
+	for name, large := range map[string]engine.Run{
+		"failures": {Status: engine.RunFailed, Error: &engine.Failure{
+			Message: strings.Repeat("m", engine.MaxError), Stack: strings.Repeat("s", engine.MaxError),
+		}},
+		"metadata of results": {Status: engine.RunCompleted, Output: engine.Payload{
+			Metadata: map[string]string{"note": strings.Repeat("n", engine.MaxMetadata-4)},
+		}},
+	} {
+		t.Run("large "+name+" go in as many messages as they need", func(t *testing.T) {
+			waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+				var ids []engine.ID
+				for i := range engine.MaxBatch {
+					run := large
+					run.ID = engine.ID{byte(i >> 8), byte(i), 9}
+					ids = append(ids, a.has(run))
+				}
+				w.wait(ids...)
+				close(w.in)
+				synctest.Wait()
+				close(w.out)
+				answered := 0
+				for m := range w.out {
+					answered += len(m.Ended)
+					if n := proto.Size(m); n > engine.MaxMessage {
+						t.Errorf("a message has %d bytes, at most %d can be sent", n, engine.MaxMessage)
+					}
+				}
+				if answered != len(ids) {
+					t.Errorf("%d runs are answered, want %d", answered, len(ids))
+				}
+			})
+		})
+	}
 	t.Run("a caller that closes its side gets the answers that are left", func(t *testing.T) {
 		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
 			w.wait(a.has(runWith(1, open, "")))
