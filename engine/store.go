@@ -34,8 +34,8 @@ type Store interface {
 	// Now is the time by which facts are written down: the wall clock on SQLite, the database's clock (local clock plus the
 	// measured offset) on Postgres. Whole microseconds, UTC.
 	Now() time.Time
-	// Health is nil while writes can be made durable, otherwise it says in one sentence why not. It costs at most one small
-	// query.
+	// Health is nil while writes can be made durable, otherwise it says in one sentence why not; also while one has been under way for so
+	// long that the disk must be at a standstill. It costs at most one small query.
 	Health(ctx context.Context) error
 	// Describe tells what the store is and where, for people.
 	Describe(ctx context.Context) (Description, error)

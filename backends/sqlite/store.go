@@ -65,6 +65,7 @@ type Store struct {
 	serving bool    // for a server
 	// unsynced is the commit that a snapshot may show and that is not durable yet.
 	unsynced atomic.Pointer[commit]
+	atDisk   atomic.Pointer[commit] // that is being written or synced, at most one at a time
 	loads    loads
 	readers  chan *conn // nil: yet to be connected
 
@@ -293,13 +294,21 @@ func (s *Store) SetHolder(text string) error {
 // Now is the wall clock.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
-// Health asks whether the files are in their places; whether they can be written the last group of writes has told. A store for looking
-// only is well until it is closed.
+// stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble is to show within 5 s.
+const stalledAfter = 4 * time.Second
+
+// Health asks whether the files are in their places; whether they can be written the last group of writes has told, or tells by not coming to
+// its end. A store for looking only is well until it is closed.
 func (s *Store) Health(context.Context) error {
 	select {
 	case <-s.closed:
 		return errClosed
 	default:
+	}
+	// First, for a disk that stands still may not even say which files it has.
+	if c := s.atDisk.Load(); c != nil && time.Since(c.begun) >= stalledAfter {
+		return &engine.Error{Kind: engine.KindUnavailable,
+			Message: fmt.Sprintf("the disk has not taken a write for %s", time.Since(c.begun).Truncate(time.Second))}
 	}
 	if !s.looking() {
 		if failure := s.pulledAway(); failure != nil {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	lib "modernc.org/sqlite/lib"
 
@@ -25,6 +26,7 @@ type commit struct {
 	calls   []*call
 	rings   []engine.Ring
 	log     uintptr       // the system's file of the log, whose sync is owed; 0: it is durable
+	begun   time.Time     // when it was about to be written
 	durable chan struct{} // closed when it is, or when it failed
 	failure *FatalError   // to be read once that is closed
 }
@@ -33,7 +35,7 @@ func newSyncer(s *Store) *syncer {
 	return &syncer{store: s, commits: make(chan *commit), done: make(chan struct{}), sync: syncData}
 }
 
-func newCommit() *commit { return &commit{durable: make(chan struct{})} }
+func newCommit() *commit { return &commit{begun: time.Now(), durable: make(chan struct{})} }
 
 // run ends when commits is closed.
 func (s *syncer) run() {
@@ -65,6 +67,7 @@ func (s *syncer) finish(c *commit) {
 		}
 		s.store.unsynced.Store(nil)
 	}
+	s.store.atDisk.CompareAndSwap(c, nil)
 	close(c.durable)
 	for _, call := range c.calls {
 		close(call.done)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	lib "modernc.org/sqlite/lib"
 
@@ -99,6 +101,57 @@ func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
 	end <- lib.SQLITE_OK
 	if err := <-second; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAStoreWhoseDiskDoesNotComeBackSaysThatItIsUnwellUntilItDoes(t *testing.T) {
+	s, begun, end := syncing(t)
+	answer := inserting(s, "a", nil)
+	synced(t, begun, answer)
+	if err := s.Health(t.Context()); err != nil {
+		t.Errorf("health a moment after the sync began = %v", err)
+	}
+	held := s.atDisk.Load()
+	late := *held
+	late.begun = time.Now().Add(-stalledAfter) // nobody waits for so long here
+	s.atDisk.Store(&late)
+	if err := s.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "has not taken a write") {
+		t.Errorf("health while a sync does not come back = %v, want unavailable", err)
+	}
+	s.atDisk.Store(held)
+	end <- lib.SQLITE_OK
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	if c := s.atDisk.Load(); c != nil {
+		t.Error("the disk is taken to be at a commit that is durable")
+	}
+	if err := s.Health(t.Context()); err != nil {
+		t.Errorf("health afterwards = %v", err)
+	}
+}
+
+func TestTheDiskIsKnownToBeAtAClaimThatWasAnsweredBefore(t *testing.T) {
+	s, begun, end := syncing(t)
+	_, err := writeAs(t.Context(), s, &call{verb: "insert", harmless: true}, func(tx *tx) (none struct{}, err error) {
+		return none, insertNamespace(tx, "a")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if s.atDisk.Load() == nil {
+		t.Error("nobody knows that the disk is at a commit")
+	}
+	end <- lib.SQLITE_OK
+	second := inserting(s, "b", nil) // whose commit is not written before the first is on disk
+	synced(t, begun, second)
+	end <- lib.SQLITE_OK
+	if err := <-second; err != nil {
+		t.Fatal(err)
+	}
+	if s.atDisk.Load() != nil {
+		t.Error("the disk is taken to be at a commit that is durable")
 	}
 }
 

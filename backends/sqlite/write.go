@@ -333,6 +333,7 @@ func (w *writer) carryOut(open bool) {
 		w.handOver(c)
 		w.syncer.finish(c)
 		w.before = rest
+		w.store.atDisk.Store(rest)
 		w.syncer.commits <- rest
 	default:
 		w.handOver(c)
@@ -424,7 +425,9 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	engine.Failpoint("sqlite.before_commit")
 	c = newCommit()
 	w.store.unsynced.Store(c)
+	w.store.atDisk.Store(c)
 	if c.log, err = w.end(); err != nil {
+		w.store.atDisk.Store(nil)
 		w.store.unsynced.Store(nil)
 		close(c.durable)
 		return nil, false, w.rollback(err)
