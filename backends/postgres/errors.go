@@ -39,6 +39,8 @@ const (
 
 var errClosed error = &engine.Error{Kind: engine.KindUnavailable, Message: "the store is closed"}
 
+var errReadOnly = unavailable("the database accepts no writes: it is a read-only standby, or its transactions are read-only by default")
+
 func unavailable(format string, args ...any) error {
 	return &engine.Error{Kind: engine.KindUnavailable, Message: fmt.Sprintf(format, args...)}
 }
@@ -101,7 +103,7 @@ func translateState(doing string, e *pgconn.PgError) error {
 	case e.Code == codeTooMany:
 		return unavailable("the database accepts no more connections")
 	case e.Code == codeReadOnly:
-		return unavailable("the database accepts no writes: it is a read-only standby")
+		return errReadOnly
 	case e.Code == codeSerialization, e.Code == codeDeadlock, e.Code == codeLockTimeout:
 		return busy()
 	case e.Code == codeCanceled, e.Code == codeIdleInTx, e.Code == codeTxTimeout:

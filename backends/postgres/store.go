@@ -55,7 +55,8 @@ type Store struct {
 	mu     sync.RWMutex // held for reading by every call under way
 	closed bool
 
-	health struct {
+	suspicions suspicions
+	health     struct {
 		sync.Mutex
 		at  time.Time
 		err error
@@ -171,7 +172,7 @@ const (
 	healthKept    = time.Second
 )
 
-// Health asks the database whether it takes writes, at most once a second.
+// Health asks the database whether it takes writes, at most once a second. Where there is reason to suspect that it does not, it writes.
 func (s *Store) Health(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -203,7 +204,10 @@ func (s *Store) askHealth(ctx context.Context) error {
 		return unavailable("this database was moved to another one; its server is to be started on that")
 	}
 	if readOnly {
-		return unavailable("the database accepts no writes: it is a read-only standby")
+		return errReadOnly
+	}
+	if s.suspicions.any() {
+		return s.tryToWrite(ctx)
 	}
 	return nil
 }

@@ -63,11 +63,13 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 
 // attempt carries out do in one transaction, once, as soon as it has a connection, for which it waits until ctx ends. It begins with the locks of
 // these keys.
-func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error) error {
+func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error) (err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
+	ended := s.suspicions.write()
+	defer func() { ended(err) }()
 	defer conn.Release() // closes the connection when the transaction is open still
 	t := &tx{store: s, conn: conn, batch: &pgx.Batch{}, calls: 1}
 	t.batch.Queue("begin")
@@ -405,7 +407,9 @@ func (s *Store) writeGroup(group []*call) {
 	queueFinishes(batch, answers, group)
 	queueStarts(batch, answers, group)
 	engine.Failpoint("postgres.before_commit")
+	ended := s.suspicions.write()
 	err := s.pool.SendBatch(ctx, batch).Close()
+	ended(err)
 	s.floors.due(dueOf(group))
 	if err == nil {
 		engine.Failpoint("postgres.after_commit")
