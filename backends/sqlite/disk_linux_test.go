@@ -123,6 +123,35 @@ func TestAFullDiskLosesNothingAndPasses(t *testing.T) {
 	}
 }
 
+func TestAStoreWithRoomAgainIsWellAlthoughNobodyWrites(t *testing.T) {
+	dir := small(t, 24<<20)
+	s := openAt(t, filepath.Join(dir, "kagzi.db"))
+	roomy(s)
+	s.proof.pause = 0
+	free := fillUp(t, dir)
+	if _, err := begun(t, s, 30); !errors.Is(err, engine.ErrExhausted) {
+		t.Fatalf("without room: %v, want exhausted", err)
+	}
+	for range 3 {
+		err := s.Health(t.Context())
+		s.proof.wait()
+		if err == nil {
+			t.Fatal("it says that it is healthy")
+		}
+	}
+	free()
+	if err := s.Health(t.Context()); err == nil {
+		t.Error("it is well before the disk has taken a write")
+	}
+	s.proof.wait()
+	if err := s.Health(t.Context()); err != nil {
+		t.Errorf("health with room again: %v", err)
+	}
+	if entries, err := filepath.Glob(filepath.Join(dir, "*-proof")); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v (%v)", entries, err)
+	}
+}
+
 func TestADiskThatIsFullFromTheBeginningIsRefusedAndTakenLater(t *testing.T) {
 	dir := small(t, 1<<20)
 	path := filepath.Join(dir, "kagzi.db")

@@ -75,6 +75,7 @@ type Store struct {
 	fatal   chan struct{} // closed with failure, once
 	failure atomic.Pointer[FatalError]
 	trouble atomic.Pointer[string] // why the last group of writes was not made durable
+	proof   proof                  // that it can be now
 
 	cached  atomic.Int64 // bytes of the writer's page cache
 	commits engine.CommitTally
@@ -142,6 +143,7 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	if err == nil {
 		s.room.path = filepath.Dir(s.path)
 		s.writer = newWriter(s)
+		s.proof.pause = proofPause
 		if strings.HasSuffix(s.durability, "synchronous=full") {
 			s.writer.gathers = 1
 		}
@@ -316,9 +318,24 @@ func (s *Store) Health(context.Context) error {
 		}
 	}
 	if why := s.trouble.Load(); why != nil {
+		s.proveAgain()
 		return &engine.Error{Kind: engine.KindUnavailable, Message: *why}
 	}
 	return nil
+}
+
+// proveAgain has it found out whether the trouble is over, which Health says the next time.
+func (s *Store) proveAgain() {
+	s.closing.RLock() // Close waits for a proof that has begun
+	defer s.closing.RUnlock()
+	select {
+	case <-s.closed:
+		return
+	default:
+	}
+	if !s.looking() && s.Failure() == nil {
+		s.proof.begin(s.prove)
+	}
 }
 
 // CommitSizes tells how many writes shared a commit.
@@ -365,6 +382,7 @@ func (s *Store) Close() error {
 	close(s.writer.calls)
 	s.closing.Unlock()
 	<-s.writer.done
+	s.proof.wait()
 	s.closeReaders()
 	err := s.writer.close()
 	s.lock.release()

@@ -355,6 +355,7 @@ func (w *writer) failed(err error) {
 		w.store.die(failure)
 	} else {
 		why := "the last write failed: " + translate("commit", err).Error()
+		w.store.proof.failed()
 		w.store.trouble.Store(&why)
 	}
 	for _, c := range w.group {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -168,6 +169,39 @@ func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing
 	s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
 	if err := s.Health(t.Context()); err != nil {
 		t.Fatalf("health = %v", err)
+	}
+}
+
+func TestAStoreIsWellAgainAfterAStatementThatFailedAlthoughNobodyWrites(t *testing.T) {
+	s := fresh(t)
+	fail := func() {
+		t.Helper()
+		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
+			statement := "insert into lanes (namespace, task_queue, workflow_type, requirements, priority) values ('n', 'q', 't', '', 'no number')"
+			_, err := tx.exec(&statement)
+			return struct{}{}, err
+		})
+		if err == nil || s.Health(t.Context()) == nil {
+			t.Fatalf("after a statement that failed (%v) it says that it is healthy", err)
+		}
+	}
+	fail()
+	s.proof.wait()
+	if s.Health(t.Context()) == nil {
+		t.Error("it is well, and no time has passed in which it could have been tried")
+	}
+	s.proof.pause = 0
+	fail()
+	s.proof.wait()
+	if err := s.Health(t.Context()); err != nil {
+		t.Errorf("health afterwards = %v", err)
+	}
+	fail() // and closes while it is tried
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(s.path + "-proof"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left behind: %v", err)
 	}
 }
 
