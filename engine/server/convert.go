@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -130,10 +131,10 @@ func optionalIDOf(field, s string) (engine.ID, error) {
 	return idOf(field, s)
 }
 
-// cut keeps an echo of what was sent short.
+// cut keeps an echo of what was sent short, and text: an answer with half a character in it cannot be sent.
 func cut(s string) string {
 	if len(s) > 64 {
-		return s[:64]
+		return strings.ToValidUTF8(s[:64], "")
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -43,6 +44,18 @@ func TestAnErrorTellsWhereTheRunStands(t *testing.T) {
 	detail = detailOf(t, s.toStatus(engine.RunEnded(&engine.Run{ID: engine.ID{1}, Status: engine.RunCompleted, ContinuedAs: engine.ID{2}})))
 	if detail.Metadata["status"] != "COMPLETED" || detail.Metadata["continued_as_run_id"] != (engine.ID{2}).String() {
 		t.Errorf("the end of a run that continued as new goes out as %+v", detail)
+	}
+}
+
+func TestAnEchoThatIsCutIsTextStill(t *testing.T) {
+	_, conn := serve(t, stubStore{})
+	_, err := kagziv1.NewAdminServiceClient(conn).HealthCheck(t.Context(), &kagziv1.HealthCheckRequest{Service: proto.String(strings.Repeat("é", 64))})
+	if detail := detailOf(t, err); status.Code(err) != codes.NotFound || detail.SubjectId != strings.Repeat("é", 32) {
+		t.Errorf("a service that is not there is answered with %v, %+v", err, detail)
+	}
+	_, err = kagziv1.NewAdminServiceClient(conn).HealthCheck(t.Context(), &kagziv1.HealthCheckRequest{Service: proto.String("x" + strings.Repeat("é", 64))})
+	if detail := detailOf(t, err); status.Code(err) != codes.NotFound || detail.SubjectId != "x"+strings.Repeat("é", 31) {
+		t.Errorf("a service that is not there is answered with %v, %+v", err, detail)
 	}
 }
 
