@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -321,6 +322,46 @@ func TestADatabaseThatCannotBeReadIsToldOnceAndItsMetricsAreMissing(t *testing.T
 	if first, last := <-lines, <-lines; !strings.Contains(first, "no answer") || !strings.Contains(last, "again") {
 		t.Errorf("log = %s%s", first, last)
 	}
+}
+
+// hanging is figures of a database that says nothing any more, which the server takes for trouble and for unreadable when it has waited long enough.
+type hanging struct{ faked }
+
+func (*hanging) Healthy(context.Context) error {
+	time.Sleep(4 * time.Second)
+	return errors.New("no answer")
+}
+
+func (*hanging) Read(context.Context) (server.Reading, error) {
+	time.Sleep(8 * time.Second)
+	return server.Reading{}, errors.New("no answer")
+}
+
+func TestCollectorsHearOfADatabaseThatHangsBeforeTheyGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		collect := newRegistry(newScraper(&hanging{}, "v1", slog.New(slog.DiscardHandler)))
+		began := time.Now()
+		gathered, err := collect.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const usual = 10 * time.Second // that collectors wait
+		if took := time.Since(began); took >= usual {
+			t.Errorf("the answer took %s, and collectors wait for %s", took, usual)
+		}
+		told := 0
+		for _, family := range gathered {
+			if name := family.GetName(); name == "kagzi_healthy" || name == "kagzi_database_read" {
+				told++
+				if value := family.Metric[0].GetGauge().GetValue(); value != 0 {
+					t.Errorf("%s = %v, want 0", name, value)
+				}
+			}
+		}
+		if told != 2 {
+			t.Errorf("%d of 2 metrics are told", told)
+		}
+	})
 }
 
 // queues is n queues with as many pending runs as their numbers say, from first on.

@@ -87,8 +87,12 @@ var allMetrics = slices.Concat(counted, stored)
 // Collect is for prometheus.Collector. The store bounds its own answers.
 func (c *scraper) Collect(to chan<- prometheus.Metric) {
 	ctx := context.Background()
-	s := &scrape{counted: c.of.Metrics(), healthy: c.of.Healthy(ctx) == nil, version: c.version}
+	s := &scrape{counted: c.of.Metrics(), version: c.version}
+	// At the same time: of a database that says nothing both come late, and one after the other too late for who collects.
+	healthy := make(chan bool, 1)
+	go func() { healthy <- c.of.Healthy(ctx) == nil }()
 	reading, err := c.of.Read(ctx)
+	s.healthy = <-healthy
 	c.note(err)
 	if s.read = err == nil; s.read {
 		s.reading, s.queues = reading, c.places.seat(reading.Queues)
