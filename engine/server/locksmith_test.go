@@ -25,6 +25,7 @@ type locksmith struct {
 	runs    map[engine.ID]engine.Run
 	broken  error
 	slow    chan struct{} // Keyring waits for it, if set
+	ahead   time.Duration // of the clock
 	reads   int           // of the keyring
 	uses    []engine.KeyUse
 	events  []engine.AuditEvent
@@ -34,6 +35,12 @@ func (l *locksmith) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change()
+}
+
+func (l *locksmith) Now() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stubStore.Now().Add(l.ahead)
 }
 
 // make makes a key and returns its secret.
@@ -48,10 +55,11 @@ func (l *locksmith) make(key engine.APIKey) string {
 
 // revoke makes the key of that name worthless.
 func (l *locksmith) revoke(name string) {
+	now := l.Now()
 	l.set(func() {
 		for i := range l.keys {
 			if l.keys[i].Name == name {
-				l.keys[i].RevokedAt = l.Now()
+				l.keys[i].RevokedAt = now
 			}
 		}
 	})

@@ -92,8 +92,8 @@ func (v *visits) count() (open, keyed int) {
 	return len(v.open), v.keyed
 }
 
-// watchVisits ends the visits whose keys have ended, until ctx ends. It looks when it is rung, when a key expires and, where hints may be
-// lost, every few seconds as long as a visit has a key. Otherwise it sleeps.
+// watchVisits ends the visits whose keys have ended, until ctx ends. It looks when it is rung, and every few seconds as long as a visit has a key
+// that expires or, where hints may be lost, has a key at all. Otherwise it sleeps.
 func (s *Server) watchVisits(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -146,7 +146,8 @@ func (v *visits) plan(wait time.Duration) time.Duration {
 	return wait
 }
 
-// prune ends the visits that would not be let in now, and returns how long it is until the next key of the others expires; 0 is never.
+// prune ends the visits that would not be let in now, and returns how long it is until the next key of the others may have expired; 0 is never.
+// That is soon where any of them expires at all: the clock may be set, or the machine sleep, and no timer knows of it.
 func (v *visits) prune(r *keyset, now time.Time) (wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -156,7 +157,7 @@ func (v *visits) prune(r *keyset, now time.Time) (wait time.Duration) {
 			continue
 		}
 		if one.key != nil && !one.key.ExpiresAt.IsZero() {
-			wait = sooner(wait, max(time.Millisecond, one.key.ExpiresAt.Sub(now)))
+			wait = sooner(wait, min(max(time.Millisecond, one.key.ExpiresAt.Sub(now)), keyringAge))
 		}
 	}
 	return wait

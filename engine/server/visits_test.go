@@ -130,6 +130,23 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			})
 		}
 	})
+	t.Run("when the clock is set past its expiry, or the machine has slept until then", func(t *testing.T) {
+		for _, notifications := range []string{"in-process", "listen"} {
+			hall(t, notifications, func(t *testing.T, s *Server, l *locksmith) {
+				secrets := []string{
+					l.make(engine.APIKey{Name: "one", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Hour)}),
+					l.make(engine.APIKey{Name: "two", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(3 * time.Hour)}),
+				}
+				one, two := openVisit(t, s, secrets[0]), openVisit(t, s, secrets[1])
+				time.Sleep(time.Minute)
+				l.set(func() { l.ahead = 2 * time.Hour })
+				time.Sleep(5 * time.Second)
+				if !one.ended(t) || two.ended(t) {
+					t.Errorf("%s: five seconds later the call is open whose key has expired, or the other is not", notifications)
+				}
+			})
+		}
+	})
 	t.Run("when the database gets its first key", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &locksmith{notifications: "in-process"}
