@@ -106,20 +106,25 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-// due is when the next backup is to be made.
+// due is when the next backup is to be made. One whose name lies more than an interval ahead was made while the clock was: when that was nobody
+// knows, and it is no reason to wait, or a server that is restarted often would make none until then.
 func (b *backups) due(now time.Time) (time.Time, error) {
 	files, err := b.files()
-	if err != nil || len(files) == 0 {
+	if err != nil {
 		return now, err
 	}
-	last := files[0].at
+	newest := slices.IndexFunc(files, func(f backupFile) bool { return !f.at.After(now.Add(b.every)) })
+	if newest < 0 {
+		return now, nil
+	}
+	last := files[newest].at
+	if last.After(now) { // the clock was set back a little
+		last = now
+	}
 	b.mu.Lock()
 	b.last = last
 	b.mu.Unlock()
 	b.made(last, nil)
-	if last.After(now) { // the clock was set back
-		last = now
-	}
 	return last.Add(b.every), nil
 }
 

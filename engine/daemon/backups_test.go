@@ -94,6 +94,33 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
+	t.Run("they are made between restarts where the clock was ahead before, and none is told to be from the future", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, time.Hour, 10)
+			b.made = func(at time.Time, err error) {
+				if now := time.Now(); err != nil || at.After(now) {
+					t.Errorf("at %s the last backup is told to be of %s (%v)", now, at, err)
+				}
+			}
+			begun := time.Now()
+			ahead := nameAt(begun.Add(1000 * time.Hour))
+			if err := errors.Join(os.MkdirAll(b.dir, 0o700), os.WriteFile(filepath.Join(b.dir, ahead), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for range 4 { // each start ends before the interval is over
+				got = during(t, b, 31*time.Minute)
+				for _, f := range b.facts() {
+					if f.Name == "last" && f.Value > moment(time.Now()) {
+						t.Errorf("the last backup is said to be of %s", f.Value)
+					}
+				}
+			}
+			if want := []string{nameAt(begun), nameAt(begun.Add(time.Hour)), nameAt(begun.Add(2 * time.Hour)), ahead}; !slices.Equal(got, want) {
+				t.Fatalf("files = %v, want %v", got, want)
+			}
+		})
+	})
 	t.Run("after a restart the next is due an interval after the last", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 10)
