@@ -156,7 +156,7 @@ type guardedStream struct {
 func (g *guardedStream) Context() context.Context { return g.ctx }
 
 func (g *guardedStream) RecvMsg(m any) error {
-	if err := g.ServerStream.RecvMsg(m); err != nil {
+	if err := g.receive(m); err != nil {
 		return err
 	}
 	if g.ctx.Err() != nil {
@@ -170,6 +170,29 @@ func (g *guardedStream) RecvMsg(m any) error {
 	}
 	g.first = m
 	return g.server.checkScope(g.ctx, g.method, m)
+}
+
+// receive waits for the caller, and no longer than the server serves where the handler does nothing but wait for a first word or, in a stream of
+// questions, for the next: a handler that has begun hears of the stop by itself.
+func (g *guardedStream) receive(m any) error {
+	if g.first != nil && !g.method.rule.asks {
+		return g.ServerStream.RecvMsg(m)
+	}
+	received := make(chan error, 1)
+	go func() { // ends with the stream
+		defer func() {
+			if v := recover(); v != nil {
+				received <- panicked(v)
+			}
+		}()
+		received <- g.ServerStream.RecvMsg(m)
+	}()
+	select {
+	case err := <-received:
+		return err
+	case <-g.server.stopping:
+		return errStopping
+	}
 }
 
 func (g *guardedStream) SendMsg(m any) error {

@@ -15,6 +15,7 @@ type rule struct {
 	changes bool  // a refusal goes to the audit log
 	waits   bool  // a unary call that may wait for long: it ends with its key
 	ends    bool  // a stream whose handler ends with its key also when it is stuck in sending or receiving
+	asks    bool  // a stream of questions, whose handler knows nothing of the server's stop
 }
 
 // roles is a set of them.
@@ -142,6 +143,6 @@ var permissions = map[string]rule{
 	"/grpc.health.v1.Health/List":  {open: true},
 	"/grpc.health.v1.Health/Watch": {open: true},
 
-	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      {roles: anybody, scope: ofNothing},
-	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": {roles: anybody, scope: ofNothing},
+	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      {roles: anybody, scope: ofNothing, asks: true},
+	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": {roles: anybody, scope: ofNothing, asks: true},
 }
