@@ -299,9 +299,7 @@ func (b *branch) awaitOpen(scope context.Context, open []*startedChild) bool {
 		question: func(hold bool) *kagziv1.SessionRequest { return awaitChildren(e, open, false, hold) },
 		answered: func(r *kagziv1.SessionResponse) bool { return e.childrenEnded(open, r.GetAwaitedChildren().GetSteps()) },
 		known:    open[0].known,
-	}
-	if len(open) == 1 {
-		w.child = open[0]
+		children: open,
 	}
 	return b.await(scope, w)
 }
@@ -318,14 +316,12 @@ func (e *execution) openChildren(children []*startedChild) []*startedChild {
 	return open
 }
 
-// childrenEnded takes the steps of children that have ended; false when there are none.
+// childrenEnded takes the steps of children that have ended; false when there are none. Needs e.mu.
 func (e *execution) childrenEnded(open []*startedChild, steps []*kagziv1.Step) bool {
 	byName := make(map[string]*kagziv1.Step, len(steps))
 	for _, s := range steps {
 		byName[s.GetName()] = s
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	for _, c := range open {
 		if s := byName[c.name]; s != nil {
 			c.step = s

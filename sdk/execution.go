@@ -59,6 +59,7 @@ type execution struct {
 	parked     map[*parkedCall]struct{}
 	outsiders  int  // goroutines of the author's own that wait for a branch
 	parkings   int  // numbers the parked calls
+	questions  int  // that are to be answered before the run is parked
 	continued  bool // ContinueAsNew was called
 }
 

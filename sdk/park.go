@@ -23,10 +23,12 @@ const (
 // parkedCall is a call that waits for what the server has recorded: a time to come, a signal, child runs.
 type parkedCall struct {
 	scope  context.Context
-	due    time.Time   // zero when no time ends it
-	loose  bool        // its branch's author uses goroutines of his own
-	number int         // in the order of their parking
-	wait   *serverWait // nil of a call that waits for nothing but due
+	due    time.Time     // zero when no time ends it
+	loose  bool          // its branch's author uses goroutines of his own
+	number int           // in the order of their parking
+	wait   *serverWait   // nil of a call that waits for nothing but due
+	woken  chan struct{} // closed when the wait is over
+	going  bool          // it is
 }
 
 // Sleep parks the run for d, to the millisecond: no worker is held meanwhile, and restarts do not
@@ -109,7 +111,7 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 		b.loose = true
 	}
 	e.parkings++
-	call.scope, call.loose, call.number = scope, b.loose, e.parkings
+	call.scope, call.loose, call.number, call.woken = scope, b.loose, e.parkings, make(chan struct{})
 	e.parked[call] = struct{}{}
 	b.blocked++
 	b.settle()
@@ -121,9 +123,11 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 	select {
 	case <-timer.C:
 		reached = true
+	case <-call.woken:
 	case <-scope.Done(): // cancelled, or the code has to end: then lock does not return
 	}
 	e.lock()
+	reached = reached || call.over() // what the server has told it will not tell again
 	delete(e.parked, call)
 	b.blocked--
 	b.settle()
@@ -140,10 +144,8 @@ func (e *execution) idle() {
 		e.deadlocked()
 		return
 	}
-	for call := range e.parked {
-		if call.scope.Err() != nil {
-			return // it is being cancelled, and about to go on
-		}
+	if e.goesOn() {
+		return
 	}
 	delay := e.parkDelay()
 	if delay <= 0 {
@@ -158,6 +160,25 @@ func (e *execution) idle() {
 			e.park()
 		}
 	})
+}
+
+func (c *parkedCall) over() bool { return c.wait != nil && c.wait.over() }
+
+func (c *parkedCall) wakeIfOver() {
+	if c.over() && !c.going {
+		c.going = true
+		close(c.woken)
+	}
+}
+
+// goesOn says that a parked call is about to go on, and wakes those whose wait is over. Needs e.mu.
+func (e *execution) goesOn() bool {
+	goes := false
+	for call := range e.parked {
+		call.wakeIfOver()
+		goes = goes || call.going || call.scope.Err() != nil // the latter is being cancelled
+	}
+	return goes
 }
 
 // deadlocked fails a run whose branches all wait for one another: it would hold its worker's slot for ever, and nobody would hear of it. With a
@@ -192,31 +213,72 @@ func (e *execution) parkDelay() time.Duration {
 	return 0
 }
 
-// park tells the server what is waited for, as far as it does not know, and hands the run back until then: should it have come about
-// meanwhile, the run is due at once.
+// park hands the run back until what it waits for comes about. What the server was not asked for yet it is asked for first: what has come about
+// meanwhile it tells once, in its answer, and does not wake the run for. Needs e.mu.
 func (e *execution) park() {
-	e.closing = true
+	if e.questions > 0 {
+		return // the last answer comes back here
+	}
 	var waits []*parkedCall
 	for call := range e.parked {
 		if call.wait != nil && !call.wait.asked {
 			waits = append(waits, call)
 		}
 	}
-	slices.SortFunc(waits, func(a, b *parkedCall) int { return cmp.Compare(a.number, b.number) })
-	var children []*startedChild
-	seen := make(map[*startedChild]bool)
-	for _, call := range waits {
-		one := call.wait.child
-		switch {
-		case one == nil:
-			e.send(call.wait.question(true), nil)
-		case !seen[one]:
+	if len(waits) > 0 {
+		e.askParked(waits)
+		return
+	}
+	e.closing = true
+	e.sendRelease(true, errSuspended)
+}
+
+// askParked asks the server for what parked calls wait for: in one question for all that wait for one child each. Needs e.mu.
+func (e *execution) askParked(calls []*parkedCall) {
+	slices.SortFunc(calls, func(a, b *parkedCall) int { return cmp.Compare(a.number, b.number) })
+	var (
+		children []*startedChild
+		each     []*parkedCall
+		seen     = make(map[*startedChild]bool)
+	)
+	for _, call := range calls {
+		w := call.wait
+		if len(w.children) != 1 {
+			e.askFor(w.question(true), func(r *kagziv1.SessionResponse) (got bool) {
+				got = w.answered(r)
+				w.settled = got
+				return got
+			}, call)
+			continue
+		}
+		each = append(each, call)
+		if one := w.children[0]; !seen[one] {
 			seen[one] = true
 			children = append(children, one)
 		}
 	}
-	if len(children) > 0 {
-		e.send(awaitChildren(e, children, true, true), nil)
+	if len(each) > 0 {
+		e.askFor(awaitChildren(e, children, true, true), func(r *kagziv1.SessionResponse) bool {
+			return e.childrenEnded(children, r.GetAwaitedChildren().GetSteps())
+		}, each...)
 	}
-	e.sendRelease(true, errSuspended)
+}
+
+// askFor sends one question. Where there is nothing to go on with yet, the server wakes the run for it from then on. Needs e.mu.
+func (e *execution) askFor(question *kagziv1.SessionRequest, answered func(*kagziv1.SessionResponse) bool, calls ...*parkedCall) {
+	e.questions++
+	e.send(question, func(r *kagziv1.SessionResponse) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.questions--
+		got := answered(r)
+		for _, call := range calls {
+			call.wait.known = time.Now()
+			call.wait.asked = call.wait.asked || !got
+			call.wakeIfOver()
+		}
+		if e.questions == 0 && e.busy == 0 {
+			e.idle()
+		}
+	})
 }

@@ -2,6 +2,7 @@ package kagzi
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -18,11 +19,17 @@ const (
 // begins, unless that is known, from time to time while siblings are at work, and once more when the run is parked.
 type serverWait struct {
 	question func(hold bool) *kagziv1.SessionRequest
-	answered func(*kagziv1.SessionResponse) bool // takes the answer; false: there is nothing to go on with yet
+	answered func(*kagziv1.SessionResponse) bool // takes the answer; false: there is nothing to go on with yet. Needs e.mu.
 	due      time.Time                           // when the server ends the wait by itself; zero for never
 	known    time.Time                           // when there was nothing yet, by our clock; zero when nobody has asked
+	children []*startedChild                     // of a wait for these
 	asked    bool                                // under this lease: guarded by e.mu
-	child    *startedChild                       // of a wait for this one only
+	settled  bool                                // its answer came while it was parked: guarded by e.mu
+}
+
+// over says that what ends the wait is known here: the server tells it once, to one of those who ask. Needs e.mu.
+func (w *serverWait) over() bool {
+	return w.settled || len(w.children) > 0 && !slices.ContainsFunc(w.children, func(c *startedChild) bool { return c.step == nil })
 }
 
 // await returns true when the wait has its answer and false when the run is being cancelled. If it is parked meanwhile, it does not return.
@@ -42,7 +49,16 @@ func (b *branch) await(scope context.Context, w *serverWait) bool {
 		if !b.park(scope, &parkedCall{due: w.due, wait: w}, pause) {
 			return false
 		}
+		if b.e.known(w) {
+			return true
+		}
 	}
+}
+
+func (e *execution) known(w *serverWait) bool {
+	e.lock()
+	defer e.mu.Unlock()
+	return w.over()
 }
 
 // ask asks the server if that is worth while, and reports whether the wait has its answer. When nothing else of the run goes on, the
@@ -57,7 +73,9 @@ func (b *branch) ask(w *serverWait, own bool) bool {
 	}
 	answers := make(chan bool, 1)
 	e.send(w.question(hold), func(r *kagziv1.SessionResponse) {
+		e.mu.Lock()
 		got := w.answered(r)
+		e.mu.Unlock()
 		if !got && !hold {
 			e.over(errSuspended)
 		}
