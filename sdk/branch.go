@@ -23,8 +23,9 @@ type branch struct {
 	clock     int // counts the named calls, forks and joins
 	forks     int
 
-	joinedBy *branch // the parent, once it has waited for this one
-	joinedAt int     // the parent's clock then
+	joinedBy *branch         // the parent, once it has waited for this one
+	joinedAt int             // the parent's clock then
+	joins    map[*branch]int // the clocks of the others that have
 
 	calls   int // under way
 	blocked int // of these, how many cannot go on by themselves
@@ -178,10 +179,21 @@ func (b *branch) join(by *branch) {
 		by.calls--
 		by.settle()
 	}
-	if by == b.parent && b.joinedBy == nil {
-		b.joinedBy, b.joinedAt = by, by.clock
-	}
+	b.joined(by)
 	e.mu.Unlock()
+}
+
+// joined notes that another branch has waited for this one, which is over from then on for that one. The first time counts. Needs e.mu.
+func (b *branch) joined(by *branch) {
+	switch _, again := b.joins[by]; {
+	case by == b.parent && b.joinedBy == nil:
+		b.joinedBy, b.joinedAt = by, by.clock
+	case by == b.parent, again:
+	case b.joins == nil:
+		b.joins = map[*branch]int{by: by.clock}
+	default:
+		b.joins[by] = by.clock
+	}
 }
 
 // begin and end frame a call that may block.

@@ -76,6 +76,46 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
+	t.Run("a branch may use the names of those that it, or one that it has waited for, has waited for", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "a", constant(1)) })
+				behind := func(f *Future[int], names ...string) *Future[int] {
+					return Go(ctx, func(ctx Context) (int, error) {
+						if _, err := f.Wait(ctx); err != nil {
+							return 0, err
+						}
+						for _, name := range names {
+							if _, err := Step(ctx, name, constant(1)); err != nil {
+								return 0, err
+							}
+						}
+						return f.Wait(ctx) // once more, which changes nothing
+					})
+				}
+				b := behind(a, "a", "b")
+				aside := behind(a, "aside")
+				c := behind(b, "b", "a")
+				if _, err := c.Wait(ctx); err != nil {
+					return 0, err
+				}
+				if _, err := Step(ctx, "a", constant(1)); err != nil {
+					return 0, err
+				}
+				return aside.Wait(ctx)
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			if r := f.await(t, "r"); r.Error != nil {
+				t.Fatal(r.Error)
+			}
+			got := f.operations()[2:]
+			slices.Sort(got)
+			equal(t, got, []string{"complete a", "complete a:2", "complete a:3", "complete a:4", "complete aside", "complete b", "complete b:2", "end r"})
+		})
+	})
+
 	t.Run("branches of branches retry, sleep and draw numbers each for itself, and names are free again after them", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

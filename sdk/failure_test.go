@@ -219,6 +219,27 @@ func TestFailures(t *testing.T) {
 		})
 		contains(t, d.GetMessage(), "step name same is used")
 	})
+	t.Run("a name used by a branch fails the run in one that waits for it only later, or for another that has waited for neither", func(t *testing.T) {
+		for _, first := range []bool{false, true} {
+			d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+				a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "same", constant(1)) })
+				none := Go(ctx, func(ctx Context) (int, error) { return 1, nil })
+				b := Go(ctx, func(ctx Context) (int, error) {
+					Sleep(ctx, "later", time.Hour)
+					if first {
+						_, _ = none.Wait(ctx)
+						return Step(ctx, "same", constant(1))
+					}
+					_, _ = Step(ctx, "same", constant(1))
+					return a.Wait(ctx)
+				})
+				c := Go(ctx, func(ctx Context) (int, error) { return a.Wait(ctx) })
+				_, _ = b.Wait(ctx)
+				return c.Wait(ctx)
+			})
+			contains(t, d.GetMessage(), "step name same is used")
+		}
+	})
 	t.Run("a number that one branch's name gets and another uses in full fails the run, whichever comes first", func(t *testing.T) {
 		for _, later := range []string{"same", "same:2"} {
 			d := failure(t, func(ctx Context, _ struct{}) (int, error) {

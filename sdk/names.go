@@ -130,17 +130,44 @@ func (b *branch) release(name string) {
 }
 
 // before reports whether the use surely comes before what b does now, in every replay: it was made by b itself, by an
-// ancestor before it started b's line, or by a branch that has been waited for since.
+// ancestor before it started b's line, or by a branch that has been waited for since: by one of these, or by one that was itself waited for.
 func (u *nameUse) before(b *branch) bool {
 	by, at := u.by, u.at
-	for by != b && by.joinedBy != nil {
+	for by != b && by.joinedBy != nil && len(by.joins) == 0 { // as nearly always: by the parent alone
 		by, at = by.joinedBy, by.joinedAt
 	}
-	if by == b {
+	if len(by.joins) == 0 || by == b {
+		return by.before(at, b)
+	}
+	reached := map[*branch]int{by: at}
+	for open := []*branch{by}; len(open) > 0; {
+		by, open = open[len(open)-1], open[:len(open)-1]
+		if by.before(reached[by], b) {
+			return true
+		}
+		reach := func(by *branch, at int) {
+			if earliest, known := reached[by]; !known || at < earliest {
+				reached[by] = at
+				open = append(open, by)
+			}
+		}
+		if by.joinedBy != nil {
+			reach(by.joinedBy, by.joinedAt)
+		}
+		for other, at := range by.joins {
+			reach(other, at)
+		}
+	}
+	return false
+}
+
+// before reports whether what the branch did by its clock comes before what other does now, because it is that branch or an ancestor of it.
+func (b *branch) before(at int, other *branch) bool {
+	if b == other {
 		return true
 	}
-	for line := b; line.parent != nil; line = line.parent {
-		if line.parent == by {
+	for line := other; line.parent != nil; line = line.parent {
+		if line.parent == b {
 			return at <= line.startedAt
 		}
 	}
