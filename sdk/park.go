@@ -50,7 +50,9 @@ func (b *branch) sleep(scope context.Context, name string, d time.Duration, requ
 	name, recorded := b.claim(name, kagziv1.StepKind_STEP_KIND_SLEEP)
 	defer b.release(name)
 	timed := recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING && recorded.WakeUpAt != nil
-	if e.endedByCancellation(name) || recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP) || !timed && d <= 0 {
+	due := when(recorded.GetWakeUpAt())
+	if e.endedByCancellation(name) || recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP) || !timed && d <= 0 ||
+		timed && e.replay != nil && e.replay.past(due) {
 		return
 	}
 	e.arrive()
@@ -63,7 +65,6 @@ func (b *branch) sleep(scope context.Context, name string, d time.Duration, requ
 	}
 	b.begin()
 	defer b.end()
-	due := when(recorded.GetWakeUpAt())
 	if !timed {
 		due = b.setTimer(name, d, request)
 	}

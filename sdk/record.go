@@ -3,8 +3,10 @@ package kagzi
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // runRecord is what is known about a run: itself, and the latest attempt of each of its steps in the order in which they began.
@@ -48,6 +50,19 @@ func (r *runRecord) task() *kagziv1.Task {
 		ParentRunId: w.ParentRunId, ScheduleId: w.ScheduleId, Tags: w.GetTags(), ScheduledAt: w.ScheduledAt,
 		CancelRequested: w.CancelRequestedAt != nil, CancelGraceUntil: w.CancelGraceUntil, FailedRunId: w.FailedRunId,
 	}
+}
+
+// latest is the latest moment that the record tells of, by the server's clock; zero when it tells of none.
+func (r *runRecord) latest() time.Time {
+	var latest time.Time
+	for _, s := range r.steps {
+		for _, t := range []*timestamppb.Timestamp{s.GetCreatedAt(), s.GetStartedAt(), s.GetFinishedAt()} {
+			if at := when(t); at.After(latest) {
+				latest = at
+			}
+		}
+	}
+	return latest
 }
 
 // patched reports a run that may hold results of steps which its code came to in an earlier life and need not come to again:

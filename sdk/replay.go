@@ -22,6 +22,7 @@ type replay struct {
 	e        *execution
 	record   *runRecord
 	codec    Codec
+	latest   time.Time      // moment of the record
 	calls    []replayedCall // in the order of the code
 	returned bool
 	output   *kagziv1.Payload
@@ -44,7 +45,8 @@ var errReplayed = errors.New("kagzi: replay over")
 func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error {
 	w.tracer = noop.NewTracerProvider().Tracer(tracerName)
 	e := newExecution(w, r.task())
-	e.replay = &replay{e: e, record: r, codec: w.options.Codec, verdict: make(chan *Divergence, 1)}
+	e.replay = &replay{e: e, record: r, codec: w.options.Codec, latest: r.latest(), verdict: make(chan *Divergence, 1)}
+	e.ahead = max(0, e.replay.latest.Sub(e.since)) // what had come by the record has come
 	w.code.Add(1)
 	go branchGoroutine(func() {
 		defer w.code.Done()
@@ -62,6 +64,10 @@ func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error
 		return fmt.Errorf("kagzi: run %s of type %s: the code came to no end: %w", r.run.GetRunId(), r.run.GetWorkflowType(), context.Cause(ctx))
 	}
 }
+
+// past reports that a timer had run out when something else was recorded. The server completes a sleep only when its lease ends, so that a run
+// which siblings keep on its worker goes on behind one that still counts as running.
+func (r *replay) past(due time.Time) bool { return !due.After(r.latest) }
 
 // called takes note of a call that has a name.
 func (r *replay) called(b *branch, name string, kind kagziv1.StepKind) {

@@ -140,6 +140,27 @@ func TestReplayOfARecord(t *testing.T) {
 	}
 }
 
+// The clock of who replays may be behind the server's.
+func TestReplayGoesByTheRecordsClock(t *testing.T) {
+	moment := time.Now().Add(24 * time.Hour)
+	late := func(s *kagziv1.Step, d time.Duration) *kagziv1.Step {
+		s.CreatedAt = timestamppb.New(moment.Add(d))
+		return s
+	}
+	nap := sleepingIn("nap")
+	nap.WakeUpAt = timestamppb.New(moment)
+	code := func(ctx Context, _ int) (int, error) {
+		SleepUntil(ctx, "opening", moment) // had come, so that nothing is recorded of it
+		Sleep(ctx, "nap", time.Hour)
+		return Step(ctx, "a", never(t))
+	}
+	check(t, replayed(t, recorded(pending, "0", late(nap, -time.Hour), late(done("a", "1"), 0)), code), "")
+	check(t, replayed(t, recorded(pending, "0", late(nap, -time.Hour), late(done("a", "1"), -time.Second)), func(ctx Context, _ int) (int, error) {
+		Sleep(ctx, "nap", time.Hour)
+		return Step(ctx, "a", never(t))
+	}), "at step a: expected step a, got nothing beyond sleep nap")
+}
+
 func check(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" {

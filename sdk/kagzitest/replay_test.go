@@ -1,0 +1,67 @@
+package kagzitest_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+	"github.com/kagzi/kagzi/sdk/kagzitest"
+)
+
+// exported is the run as it stands, for a replay.
+func exported(t *testing.T, env *kagzitest.Env, run *kagzi.Run) *kagzi.Capsule {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "run.kagzi")
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(run.Export(t.Context(), file, kagzi.ExportOptions{}), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := kagzi.OpenCapsule(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// The code that made a record does not part from it, at whatever moment that is taken.
+func TestARunAgreesWithItsOwnCode(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		retry *kagzi.Retry
+		after time.Duration // its start
+		code  func(ctx kagzi.Context, in int) (int, error)
+	}{
+		{"past a sleep that was over while a sibling kept the run on its worker", nil, 2 * time.Minute,
+			func(ctx kagzi.Context, _ int) (int, error) {
+				beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { works(ctx, "long", 10*time.Minute); return 0, nil })
+				kagzi.Sleep(ctx, "short", time.Minute)
+				works(ctx, "after", time.Second)
+				return beside.Wait(ctx)
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+				kagzi.Handle(env.Worker, "order", c.code)
+				env.Start()
+				run, err := kagzi.Start(t.Context(), env.Client, "order", 0, kagzi.StartOptions{Retry: c.retry})
+				if err != nil {
+					t.Fatal(err)
+				}
+				env.Pass(c.after)
+				record := exported(t, env, run)
+				for range 20 {
+					if err := kagzi.Replay(record, c.code, kagzi.ReplayOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
