@@ -72,6 +72,23 @@ func (r *runRecord) patched() bool {
 		slices.ContainsFunc(r.steps, func(s *kagziv1.Step) bool { return s.GetOverriddenBy() != "" })
 }
 
+// stale reports that the code need not come to a step, since it may have done so in an earlier life of the run alone. What was open then is open
+// still where the run itself was tried again, and where a person has set a result; a retry as another run takes along results only.
+func (r *runRecord) stale(s *kagziv1.Step) bool {
+	switch {
+	case !r.patched():
+		return false
+	case hasResult(s), r.triedAgain():
+		return true
+	}
+	return slices.ContainsFunc(r.steps, func(set *kagziv1.Step) bool {
+		return set.GetOverriddenBy() != "" && !when(s.GetCreatedAt()).After(when(set.GetCreatedAt()))
+	})
+}
+
+// triedAgain reports an open run whose code has failed before, which it has an error for.
+func (r *runRecord) triedAgain() bool { return !statusOf(r.run).Ended() && r.run.GetError() != nil }
+
 // codeFailed reports that the run's own code made it FAILED, and not the server or the SDK.
 func (r *runRecord) codeFailed() bool {
 	e := r.run.GetError()

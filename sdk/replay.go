@@ -152,12 +152,11 @@ func (r *replay) missed() *kagziv1.Step {
 	if r.e.unread == 0 {
 		return nil
 	}
-	patched := r.record.patched()
 	for _, s := range r.record.steps {
 		if r.e.history[s.GetName()] == nil || r.e.names[s.GetName()] != nil {
 			continue // of the SDK's own, or come to
 		}
-		if !patched || !hasResult(s) {
+		if !r.record.stale(s) {
 			return s
 		}
 	}

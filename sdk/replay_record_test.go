@@ -321,6 +321,22 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 		r.run.RetriedFromRunId = &old
 		check(t, replayed(t, r, code), "at step undo: expected sleep undo, got the run completed with 1")
 	})
+	t.Run("what was open when the run was tried again, or when a person set a result, may be left out", func(t *testing.T) {
+		code := func(ctx Context, _ int) (int, error) { return Step(ctx, "a", never(t)) }
+		at := func(s *kagziv1.Step, seconds int64) *kagziv1.Step {
+			s.CreatedAt = &timestamppb.Timestamp{Seconds: seconds}
+			return s
+		}
+		missed := "at step wait: expected wait for a signal wait, got the run completed with 1"
+		r := recorded(sleeping, "0", waitingFor("wait"), done("a", "1"))
+		r.run.RetryPolicy, r.run.Attempts = &kagziv1.RetryPolicy{}, 2 // of a step's retry
+		check(t, replayed(t, r, code), missed)
+		check(t, replayed(t, r.because("", "no bank"), code), "")
+		set := at(done("a", "1"), 20)
+		set.OverriddenBy = "ada"
+		check(t, replayed(t, recorded(sleeping, "0", at(waitingFor("wait"), 10), set), code), "")
+		check(t, replayed(t, recorded(sleeping, "0", at(waitingFor("wait"), 30), set), code), missed)
+	})
 	t.Run("code that comes to no end is given up with the context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)})

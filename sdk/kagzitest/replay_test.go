@@ -1,6 +1,7 @@
 package kagzitest_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -44,6 +45,23 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 				kagzi.Sleep(ctx, "short", time.Minute)
 				works(ctx, "after", time.Second)
 				return beside.Wait(ctx)
+			}},
+		{"when it was tried again as a whole, and has no use for a step that failed before", &kagzi.Retry{Attempts: 2}, time.Minute,
+			func(ctx kagzi.Context, _ int) (int, error) {
+				fail := func(context.Context) (int, error) { return 0, kagzi.NonRetryable(errors.New("out of order")) }
+				if _, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (int, error) {
+					if kagzi.Attempt(ctx) == 1 {
+						return 0, kagzi.NonRetryable(errors.New("no bank"))
+					}
+					return 1, nil
+				}); err != nil {
+					_, _ = kagzi.Step(ctx, "complain", fail)
+					kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { return kagzi.WaitSignal[int](ctx, "answer", 0) })
+					works(ctx, "meanwhile", time.Second)
+					return 0, errors.New("not charged")
+				}
+				kagzi.Sleep(ctx, "cool-off", time.Hour)
+				return 1, nil
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
