@@ -6,6 +6,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -25,12 +26,25 @@ func newRecord(run *kagziv1.Workflow, attempts []*kagziv1.Step) *runRecord {
 	}
 	r := &runRecord{run: run, steps: make([]*kagziv1.Step, 0, len(latest))}
 	for _, s := range latest {
-		r.steps = append(r.steps, s)
+		r.steps = append(r.steps, stillOpen(s))
 	}
 	slices.SortFunc(r.steps, func(a, b *kagziv1.Step) int {
 		return cmp.Or(cmp.Compare(a.GetSequence(), b.GetSequence()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return r
+}
+
+// kindRunEnded is the error type of what was open when its run ended.
+const kindRunEnded = "run_ended"
+
+// stillOpen is a step as the code knows it: what the run's end has cut short, it never saw an end of.
+func stillOpen(s *kagziv1.Step) *kagziv1.Step {
+	if d := s.GetError(); s.GetStatus() != kagziv1.StepStatus_STEP_STATUS_FAILED || d.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CANCELLED || d.GetType() != kindRunEnded {
+		return s
+	}
+	s = proto.CloneOf(s)
+	s.Status, s.Error, s.FinishedAt = kagziv1.StepStatus_STEP_STATUS_RUNNING, nil, nil
+	return s
 }
 
 func newer(a, b *kagziv1.Step) bool {
@@ -86,8 +100,14 @@ func (r *runRecord) stale(s *kagziv1.Step) bool {
 	})
 }
 
-// triedAgain reports an open run whose code has failed before, which it has an error for.
-func (r *runRecord) triedAgain() bool { return !statusOf(r.run).Ended() && r.run.GetError() != nil }
+// triedAgain reports a run whose code has failed before, which it has an error for while it is open. Of one that has ended it cannot be told from
+// retries of its steps.
+func (r *runRecord) triedAgain() bool {
+	if statusOf(r.run).Ended() {
+		return r.run.GetRetryPolicy() != nil && r.run.GetAttempts() > 1
+	}
+	return r.run.GetError() != nil
+}
 
 // codeFailed reports that the run's own code made it FAILED, and not the server or the SDK.
 func (r *runRecord) codeFailed() bool {

@@ -63,6 +63,32 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 				kagzi.Sleep(ctx, "cool-off", time.Hour)
 				return 1, nil
 			}},
+		{"when it took the first of two results and left the other behind", nil, time.Minute,
+			func(ctx kagzi.Context, _ int) (int, error) {
+				results := make(chan int, 2)
+				for i, took := range []time.Duration{time.Second, 10 * time.Minute} {
+					kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
+						n, err := kagzi.Step(ctx, []string{"fast", "slow"}[i], func(ctx context.Context) (int, error) {
+							select {
+							case <-time.After(took):
+							case <-ctx.Done():
+							}
+							return 1, ctx.Err()
+						})
+						if err != nil {
+							n = -1
+						}
+						results <- n
+						return n, nil
+					})
+				}
+				select {
+				case n := <-results:
+					return n, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
