@@ -129,12 +129,19 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 		defer b.e.w.code.Done()
 		returned := false
 		defer func() {
+			var err error
 			switch p := recover(); {
 			case p != nil:
-				b.e.fail(errorDetail(b.e.panicked(p)))
+				err = b.e.panicked(p)
 			case !returned:
-				b.e.fail(errorDetail(&coded{kind: "goexit", text: "a branch of the workflow ended its goroutine (runtime.Goexit)"}))
+				err = &coded{kind: "goexit", text: "a branch of the workflow ended its goroutine (runtime.Goexit)"}
+			default:
+				return
 			}
+			if b.e.replay != nil {
+				b.e.replay.broke(b, err)
+			}
+			b.e.fail(errorDetail(err))
 		}()
 		body(&workflowContext{scope, b})
 		b.finish()

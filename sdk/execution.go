@@ -106,6 +106,9 @@ func (e *execution) run(h handler) {
 		} else if !returned {
 			err = &coded{kind: "goexit", text: "the workflow's code ended its goroutine (runtime.Goexit)"}
 		}
+		if e.replay != nil {
+			e.replay.broke(main, err)
+		}
 		e.finish(output, err)
 	}()
 	output, err = h(&workflowContext{e.ctx, main}, e)

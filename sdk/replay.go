@@ -100,9 +100,49 @@ func (r *replay) ended(main *branch, output *kagziv1.Payload, err error) {
 		err = nil
 	}
 	r.e.mu.Lock()
-	r.returned, r.output, r.failure, r.next = true, output, err, next
+	r.came(output, err, next)
 	r.e.mu.Unlock()
 	main.halt()
+}
+
+// broke takes a panic of the workflow function or of a branch, or that it ended its goroutine, and waits like ended for the others. One of them may
+// wait in vain for the one that broke, so that there is an end to it once none has come further for a while. It does not return but where the code is
+// made to end.
+func (r *replay) broke(b *branch, err error) {
+	e := r.e
+	e.mu.Lock()
+	over := e.quitted || e.closing
+	if !over {
+		r.came(nil, err, false)
+		r.giveUp(-1)
+	}
+	e.mu.Unlock()
+	if !over {
+		b.halt()
+	}
+}
+
+// came takes how the code has come to its end. The first time counts. Needs e.mu.
+func (r *replay) came(output *kagziv1.Payload, err error, next bool) {
+	if !r.returned {
+		r.returned, r.output, r.failure, r.next = true, output, err, next
+	}
+}
+
+// giveUp ends the replay unless it has come further than it had, or does so within replaySettle. Needs e.mu.
+func (r *replay) giveUp(had int) {
+	now := len(r.calls) + r.e.generation
+	switch {
+	case r.e.quitted || r.e.closing:
+	case now == had:
+		r.e.park()
+	default:
+		time.AfterFunc(replaySettle, func() {
+			r.e.mu.Lock()
+			defer r.e.mu.Unlock()
+			r.giveUp(now)
+		})
+	}
 }
 
 // failed takes the error with which the SDK itself fails the run.

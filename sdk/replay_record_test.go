@@ -310,6 +310,52 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 		}
 		check(t, replayed(t, recorded(failed, "0").because("panic", "panic: 0xc000"), func(Context, int) (int, error) { panic("ouch") }), "")
 	})
+	t.Run("a panic is the end when the other branches have come as far as the record", func(t *testing.T) {
+		for _, inBranch := range []bool{false, true} {
+			code := func(ctx Context, in []int) (int, error) {
+				fs := make([]*Future[int], len(in))
+				for i, n := range in {
+					fs[i] = Go(ctx, func(ctx Context) (int, error) {
+						if n == 0 && inBranch {
+							panic("ouch")
+						}
+						return Step(ctx, fmt.Sprint("a-", n), never(t))
+					})
+				}
+				if !inBranch {
+					panic("ouch")
+				}
+				for _, f := range fs {
+					_, _ = f.Wait(ctx)
+				}
+				return 0, nil
+			}
+			for range 50 {
+				check(t, replayed(t, recorded(failed, "[0,1,2]", done("a-1", "1"), done("a-2", "1")).because("panic", "panic: ouch"), code), "")
+			}
+		}
+	})
+	t.Run("a panic is the end of code that waits for who has panicked, too", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			check(t, replayed(t, recorded(failed, "0", done("a", "1")).because("panic", "panic: ouch"), func(ctx Context, _ int) (int, error) {
+				result := make(chan int)
+				Go(ctx, func(ctx Context) (int, error) {
+					n, _ := Step(ctx, "a", never(t))
+					if n == 1 {
+						panic("ouch")
+					}
+					result <- n
+					return 0, nil
+				})
+				select {
+				case n := <-result:
+					return n, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			}), "")
+		})
+	})
 	t.Run("steps of an earlier life of the run may be left out, but none that is open", func(t *testing.T) {
 		code := func(ctx Context, _ int) (int, error) { return Step(ctx, "a", never(t)) }
 		old := "0199a000-0000-7000-8000-000000000000"
