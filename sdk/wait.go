@@ -67,7 +67,8 @@ func (b *branch) ask(w *serverWait, own bool) bool {
 	e := b.e
 	e.lock()
 	hold := !b.alone(own)
-	if hold && time.Since(w.known) < askFirst {
+	overdue := !w.due.IsZero() && !e.now().Before(w.due) // then the server says so, and there is no reason to be late
+	if hold && !overdue && time.Since(w.known) < askFirst {
 		e.mu.Unlock()
 		return false
 	}

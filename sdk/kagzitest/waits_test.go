@@ -2,6 +2,7 @@ package kagzitest_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -114,6 +115,39 @@ func TestABranchGoesOnWhenItsWaitIsOverAlthoughASiblingSleeps(t *testing.T) {
 				}
 				if got := at.Sub(began).Round(50 * time.Millisecond); got != c.want {
 					t.Errorf("the branch went on after %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A limit is not lengthened by the pauses between a wait's questions.
+func TestALimitHoldsBesideASiblingAtWork(t *testing.T) {
+	for _, limit := range []time.Duration{-1, 300 * time.Millisecond, 1500 * time.Millisecond, 30 * time.Second} {
+		t.Run(limit.String(), func(t *testing.T) {
+			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+				kagzi.Handle(env.Worker, "order", func(ctx kagzi.Context, _ int) (time.Duration, error) {
+					beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { works(ctx, "work", time.Minute); return 0, nil })
+					began := kagzi.Now(ctx)
+					_, err := kagzi.WaitSignal[int](ctx, "go", limit)
+					if !errors.Is(err, kagzi.ErrTimeout) {
+						t.Errorf("err = %v, want a timeout", err)
+					}
+					took := kagzi.Now(ctx).Sub(began)
+					_, _ = beside.Wait(ctx)
+					return took, nil
+				})
+				env.Start()
+				run, err := kagzi.Start(t.Context(), env.Client, "order", 0, kagzi.StartOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				took, err := kagzi.Result[time.Duration](t.Context(), run)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if late := took - max(limit, 0); late < 0 || late > 100*time.Millisecond {
+					t.Errorf("the wait took %v, want %v", took, max(limit, 0))
 				}
 			})
 		})
