@@ -27,8 +27,10 @@ type branch struct {
 	joinedAt int             // the parent's clock then
 	joins    map[*branch]int // the clocks of the others that have
 
-	calls   int // under way
-	blocked int // of these, how many cannot go on by themselves
+	calls   int    // under way
+	blocked int    // of these, how many cannot go on by themselves
+	last    string // its latest call that has a name
+	told    bool   // by a call, or by a branch that it has waited for, that the run is being cancelled
 	loose   bool
 	busy    bool
 	done    bool
@@ -118,7 +120,7 @@ func (b *branch) forkLocked() (*branch, error) {
 	}
 	b.clock++
 	b.forks++
-	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock}
+	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock, told: b.told}
 	child.settle()
 	return child, nil
 }
@@ -187,6 +189,7 @@ func (b *branch) join(by *branch) {
 		by.settle()
 	}
 	b.joined(by)
+	by.told = by.told || b.told
 	e.mu.Unlock()
 }
 

@@ -118,6 +118,46 @@ func (e *execution) cancelled(scope context.Context) bool {
 	return scope.Err() != nil && e.life.Err() == nil
 }
 
+// cancelled is that of a call of the branch, whose code is told so by it.
+func (b *branch) cancelled(scope context.Context) bool {
+	if !b.e.cancelled(scope) {
+		return false
+	}
+	b.e.lock()
+	b.told = true
+	b.e.mu.Unlock()
+	return true
+}
+
+// toldOfCancellation takes note that the code is told by a record that the cancellation has taken effect.
+func (b *branch) toldOfCancellation() {
+	b.e.lock()
+	b.told = true
+	b.e.goLive()
+	b.e.mu.Unlock()
+}
+
+// noteCancellation takes note of a call. The first one that cleans up without a call having told of the cancellation comes from code that looked at its
+// Context. In a replay that has to have ended there as well, although what is recorded goes on: it does so behind the call before, which is recorded
+// for that. Needs e.mu.
+func (b *branch) noteCancellation(scope context.Context, call string, recorded *kagziv1.Step) {
+	e := b.e
+	if scope == context.Context(e.grace) && recorded == nil && e.ctx.Err() != nil && !b.told && e.replay == nil {
+		line := b
+		for line.last == "" && line.parent != nil {
+			line = line.parent
+		}
+		e.sendVerdict(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
+			Message: "the cancellation of the run took effect", Metadata: map[string]string{verdictAfter: line.last}})
+		b.told = true
+	}
+	b.last = call
+	if e.verdicts.after[call] {
+		b.told, e.cancelAsked = true, true
+		e.goLive()
+	}
+}
+
 // cancelledError is what a call returns that the cancellation has ended. last is the failure of its last attempt, if any.
 func cancelledError(step string, last *kagziv1.ErrorDetail, attempts int) *StepError {
 	text := "the run is being cancelled"
@@ -139,12 +179,15 @@ func asCancelled(d *kagziv1.ErrorDetail) {
 // the SDK's own, so that every replay agrees. A run that is tried again has none of them.
 type verdicts struct {
 	calls map[string]*kagziv1.ErrorDetail // by the name of the call
+	after map[string]bool                 // the calls behind which the cancellation took effect; "": at the beginning
 	count int
 }
 
 const (
 	verdictName = "kagzi:ended" // kagzi:ended:2, ..
 	verdictStep = "step"        // the key of the call's name in the metadata of the error
+
+	verdictAfter = "after" // in its place: of the call behind which the cancellation took effect
 )
 
 // isVerdict reports the name of a step that is a verdict on another call. The code's own calls cannot have it.
@@ -160,7 +203,14 @@ func (v *verdicts) read(s *kagziv1.Step) bool {
 	}
 	v.count++
 	if d := s.GetError(); s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED {
-		v.add(d.GetMetadata()[verdictStep], d)
+		if call, ok := d.GetMetadata()[verdictAfter]; ok {
+			if v.after == nil {
+				v.after = make(map[string]bool)
+			}
+			v.after[call] = true
+		} else {
+			v.add(d.GetMetadata()[verdictStep], d)
+		}
 	}
 	return true
 }
@@ -175,6 +225,11 @@ func (v *verdicts) add(call string, d *kagziv1.ErrorDetail) {
 // judge records how a call ended. Needs e.mu.
 func (e *execution) judge(call string, d *kagziv1.ErrorDetail) *operation {
 	e.verdicts.add(call, d)
+	return e.sendVerdict(d)
+}
+
+// sendVerdict records one under the next name. Needs e.mu.
+func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *operation {
 	e.verdicts.count++
 	name := verdictName
 	if e.verdicts.count > 1 {
@@ -187,13 +242,14 @@ func (e *execution) judge(call string, d *kagziv1.ErrorDetail) *operation {
 }
 
 // endedByCancellation reports whether the record says so of a call, which is where the cancellation took effect.
-func (e *execution) endedByCancellation(call string) bool {
+func (b *branch) endedByCancellation(call string) bool {
+	e := b.e
 	e.lock()
 	defer e.mu.Unlock()
 	if e.verdicts.calls[call].GetCode() != kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
 		return false
 	}
-	e.cancelAsked = true
+	b.told, e.cancelAsked = true, true
 	e.goLive()
 	return true
 }

@@ -199,7 +199,7 @@ func childError(c *startedChild, d *kagziv1.ErrorDetail) *RunError {
 
 func (b *branch) startChild(scope context.Context, name string, policy ParentClosePolicy, request func() (*kagziv1.StartWorkflowRequest, error)) (*startedChild, error) {
 	e := b.e
-	name, recorded := b.claim(name, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW)
+	name, recorded := b.claim(scope, name, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW)
 	defer b.release(name)
 	if recordedAs(recorded, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW) {
 		return newChild(recorded, name, e.since), nil
@@ -210,7 +210,7 @@ func (b *branch) startChild(scope context.Context, name string, policy ParentClo
 	switch {
 	case refusal != nil:
 		return nil, newStepError(name, refusal, 1)
-	case e.cancelled(scope):
+	case b.cancelled(scope):
 		return nil, cancelledError(name, nil, 0)
 	}
 	b.begin()
@@ -270,7 +270,7 @@ func (b *branch) awaitAll(scope context.Context, children []*startedChild) error
 	e := b.e
 	b.enterOutsideSteps("a wait for child runs")
 	for _, c := range children {
-		if scope != context.Context(e.grace) && e.endedByCancellation(c.name) {
+		if scope != context.Context(e.grace) && b.endedByCancellation(c.name) {
 			return cancelledError(c.name, nil, 0)
 		}
 	}
@@ -290,7 +290,7 @@ func (b *branch) awaitAll(scope context.Context, children []*startedChild) error
 func (b *branch) awaitOpen(scope context.Context, open []*startedChild) bool {
 	e := b.e
 	e.arrive()
-	if e.cancelled(scope) {
+	if b.cancelled(scope) {
 		return false
 	}
 	b.begin()

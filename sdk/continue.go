@@ -24,7 +24,7 @@ func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	b, scope := ctx.workflow(), ctx.scope()
 	e := b.e
 	e.arrive()
-	if e.cancelled(scope) {
+	if b.cancelled(scope) {
 		return none, ErrCancelled
 	}
 	input, err := encode(e.w.options.Codec, in, inputInfo(e.info.WorkflowType, e.info.ExternalID))

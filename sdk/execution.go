@@ -312,7 +312,10 @@ func (e *execution) loadHistory() bool {
 			e.unread++
 		}
 	}
-	if e.unread == 0 {
+	if e.verdicts.after[""] {
+		e.cancelAsked = true
+	}
+	if e.unread == 0 || e.verdicts.after[""] {
 		e.goLive()
 	}
 	e.armGrace()

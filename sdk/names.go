@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -19,10 +20,13 @@ type nameUse struct {
 
 // claim gives a call its place in the history: the name under which it is recorded and what is recorded
 // there, nil for nothing. A name that a goroutine at the same time uses too, or a record of another kind, fails the run.
-func (b *branch) claim(name string, kind kagziv1.StepKind) (string, *kagziv1.Step) {
+func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind) (string, *kagziv1.Step) {
 	e := b.e
 	e.lock()
 	claimed, step, err := b.claimLocked(name, kind)
+	if err == nil {
+		b.noteCancellation(scope, claimed, step)
+	}
 	e.mu.Unlock()
 	if err != nil {
 		e.failAndExit(NonRetryable(err))

@@ -47,19 +47,19 @@ func SleepUntil(ctx Context, name string, t time.Time) {
 
 func (b *branch) sleep(scope context.Context, name string, d time.Duration, request *kagziv1.SleepRequest) {
 	e := b.e
-	name, recorded := b.claim(name, kagziv1.StepKind_STEP_KIND_SLEEP)
+	name, recorded := b.claim(scope, name, kagziv1.StepKind_STEP_KIND_SLEEP)
 	defer b.release(name)
 	timed := recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING && recorded.WakeUpAt != nil
 	due := when(recorded.GetWakeUpAt())
-	if e.endedByCancellation(name) || recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP) || !timed && d <= 0 ||
+	if b.endedByCancellation(name) || recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP) || !timed && d <= 0 ||
 		timed && e.replay != nil && e.replay.past(due) {
 		return
 	}
 	e.arrive()
 	switch {
-	case !timed && e.cancelled(scope):
+	case !timed && b.cancelled(scope):
 		return
-	case e.cancelled(scope):
+	case b.cancelled(scope):
 		e.endByCancellation(name)
 		return
 	}
@@ -103,7 +103,7 @@ func (b *branch) parkUntil(scope context.Context, due time.Time) bool {
 // park stands still for d, as a parked call; false when the run is being cancelled.
 func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) bool {
 	e := b.e
-	if e.cancelled(scope) {
+	if b.cancelled(scope) {
 		return false
 	}
 	own := onBranchGoroutine()
@@ -129,6 +129,7 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 	}
 	e.lock()
 	reached = reached || call.over() // what the server has told it will not tell again
+	b.told = b.told || !reached
 	delete(e.parked, call)
 	b.blocked--
 	b.settle()

@@ -45,10 +45,10 @@ func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error)
 
 func (b *branch) awaitSignal(scope context.Context, signal string, limit time.Duration) (*kagziv1.Payload, string, error) {
 	e := b.e
-	name, recorded := b.claim(signal, kagziv1.StepKind_STEP_KIND_SIGNAL)
+	name, recorded := b.claim(scope, signal, kagziv1.StepKind_STEP_KIND_SIGNAL)
 	defer b.release(name)
 	switch {
-	case e.endedByCancellation(name), recorded == nil && e.cancelled(scope):
+	case b.endedByCancellation(name), recorded == nil && b.cancelled(scope):
 		return nil, name, cancelledError(name, nil, 0)
 	case recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED:
 		return nil, name, newStepError(name, recorded.GetError(), int(recorded.GetAttemptNumber()))

@@ -137,7 +137,7 @@ type stepCall struct {
 
 // step is the whole life of a step within one stay of its run on this worker.
 func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
-	name, recorded := b.claim(c.name, kagziv1.StepKind_STEP_KIND_FUNCTION)
+	name, recorded := b.claim(scope, c.name, kagziv1.StepKind_STEP_KIND_FUNCTION)
 	if v, err, settled := b.recall(c, name, recorded); settled {
 		b.release(name)
 		return v, err
@@ -146,7 +146,7 @@ func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 		b.e.failAndExit(NonRetryable(fmt.Errorf("step %s: %w", name, c.wrong)))
 	}
 	last, number := pendingError(recorded), int(recorded.GetAttemptNumber())+1
-	if b.e.cancelled(scope) {
+	if b.cancelled(scope) {
 		b.release(name)
 		return nil, cancelledError(name, last, number-1)
 	}
@@ -156,7 +156,7 @@ func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 	}
 	for {
 		b.e.awaitTurn()
-		if b.e.cancelled(scope) {
+		if b.cancelled(scope) {
 			return b.settleStep(name, nil, cancelledError(name, last, number-1))
 		}
 		result, started := b.attempt(scope, c, name, number)
@@ -165,7 +165,7 @@ func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 			return b.settleStep(name, result.value, nil)
 		}
 		detail := errorDetail(result.err)
-		if b.e.cancelled(scope) {
+		if b.cancelled(scope) {
 			asCancelled(detail)
 		}
 		retryAt := b.failStep(c, name, detail, started)
@@ -211,7 +211,7 @@ func (b *branch) recall(c *stepCall, name string, s *kagziv1.Step) (v any, err e
 			return nil, nil, false // cut short by a lost worker: no verdict on the code
 		}
 		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
-			b.e.arrive() // here the cancellation took effect
+			b.toldOfCancellation() // here it took effect
 		}
 		return nil, newStepError(name, s.GetError(), int(s.GetAttemptNumber())), true
 	}

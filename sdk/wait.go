@@ -36,7 +36,7 @@ func (w *serverWait) over() bool {
 func (b *branch) await(scope context.Context, w *serverWait) bool {
 	own := onBranchGoroutine()
 	for interval := askFirst; ; interval = min(2*interval, askMost) {
-		if b.e.cancelled(scope) {
+		if b.cancelled(scope) {
 			return false
 		}
 		if b.ask(w, own) {

@@ -1,0 +1,72 @@
+package kagzitest_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
+	"github.com/kagzi/kagzi/sdk/kagzitest"
+)
+
+// What code learns from its Context alone, because no call was ended by the cancellation, it learns again in each stay: else it would not come back to
+// where it cleans up.
+func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		cancel time.Duration // after the start
+		code   func(ctx kagzi.Context)
+	}{
+		{"behind a step that was at work and succeeds", time.Second,
+			func(ctx kagzi.Context) { works(ctx, "ship", time.Minute) }},
+		{"behind a step, while it computes", 90 * time.Second,
+			func(ctx kagzi.Context) { works(ctx, "ship", time.Minute); <-ctx.Done() }},
+		{"behind a sleep and in branches", 30 * time.Second,
+			func(ctx kagzi.Context) {
+				kagzi.Sleep(ctx, "nap", time.Second)
+				_, _ = kagzi.Map(ctx, []string{"a", "b"}, func(ctx kagzi.Context, name string) (int, error) { works(ctx, name, time.Minute); return 0, nil })
+			}},
+		{"before its first call", time.Second,
+			func(ctx kagzi.Context) { <-ctx.Done() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+				var undone []string
+				undo := func(ctx kagzi.Context, name string) {
+					_, _ = kagzi.Step(ctx, name, func(context.Context) (int, error) { undone = append(undone, name); return 0, nil })
+				}
+				code := func(ctx kagzi.Context, _ int) (int, error) {
+					if c.code(ctx); ctx.Err() == nil {
+						return 1, nil
+					}
+					ctx = kagzi.Cleanup(ctx)
+					undo(ctx, "refund")
+					kagzi.Sleep(ctx, "rest", time.Minute)
+					undo(ctx, "apologise")
+					return 0, kagzi.ErrCancelled
+				}
+				kagzi.Handle(env.Worker, "order", code)
+				env.Start()
+				run, err := kagzi.Start(t.Context(), env.Client, "order", 0, kagzi.StartOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				env.Pass(c.cancel)
+				if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := run.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				record := exported(t, env, run)
+				if err := kagzi.Replay(record, code, kagzi.ReplayOptions{}); err != nil {
+					t.Error(err)
+				}
+				if got := undone; !slices.Equal(got, []string{"refund", "apologise"}) {
+					t.Errorf("undone was %q, want all, each once", got)
+				}
+			})
+		})
+	}
+}
