@@ -39,8 +39,8 @@ type AESOptions struct {
 //
 // A payload is bound to what PayloadInfo says of it. It cannot be read in the place of another: not as the result of another step, nor in
 // another run, nor as the input of another workflow type or external id. Decode gives back what was encrypted there, or an error, which fails
-// the run for good; so give a new key to every worker and client before any of them makes it the current one, and keep an old one as long as
-// there are runs that it has encrypted.
+// the run: for good, unless the key is not there, for another worker may have it, and the run has a Retry. So give a new key to every worker and
+// client before any of them makes it the current one, and keep an old one as long as there are runs that it has encrypted.
 //
 // What cannot be told apart: inputs of runs of one type without external ids, or of one type's schedules; several signals of one name to a run;
 // results that one step of a run had one after the other. An older one of them can be given for a newer one.

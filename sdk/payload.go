@@ -87,8 +87,9 @@ const (
 // Codec transforms every payload between its JSON and what the server stores: encryption, compression. Decode
 // gets what Encode returned and the same PayloadInfo, and also what others have stored without a codec, with no data at all where there is
 // none. Both are called from many goroutines at once. An error of Decode that is NonRetryable blames the payload: of a signal that
-// is a *StepError for the code. Any other payload that cannot be decoded fails the run for good. Clients that have a codec read a run
-// before they send it a signal or override its steps, unless they have just started it.
+// is a *StepError for the code. Any other payload that cannot be decoded fails the run: for good if the error is NonRetryable, and else like an
+// error of its code, so that the run's own Retry applies. Clients that have a codec read a run before they send it a signal or override its steps,
+// unless they have just started it.
 //
 // NewAESCodec makes a codec that encrypts.
 type Codec interface {

@@ -123,3 +123,29 @@ func TestAPayloadThatOnlyACodecCanReadSaysSo(t *testing.T) {
 		t.Errorf("JSON under the name of an encoding: %v, %v", v, err)
 	}
 }
+
+// deafCodec cannot decode anything.
+type deafCodec struct{ err error }
+
+func (deafCodec) Encode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
+func (c deafCodec) Decode(Payload, PayloadInfo) (Payload, error)   { return Payload{}, c.err }
+
+func TestARunFailsForGoodOnlyByACodecThatSaysSo(t *testing.T) {
+	for _, final := range []bool{false, true} {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			w.options.Codec = deafCodec{errors.New("no key yet")}
+			if final {
+				w.options.Codec = deafCodec{NonRetryable(errors.New("no such key"))}
+			}
+			Handle(w, "w", func(ctx Context, in int) (int, error) { return in, nil })
+			running(t, w)
+			f.start("r", "w", "1")
+			d := f.await(t, "r").Error
+			if want := "input of workflow type w: codec: no "; !strings.HasPrefix(d.GetMessage(), want) {
+				t.Errorf("error %q, want %q at its beginning", d.GetMessage(), want)
+			}
+			equal(t, d.GetNonRetryable(), final)
+		})
+	}
+}
