@@ -83,7 +83,8 @@ type Parked struct {
 }
 
 // Park decides how a run whose code waits goes on. steps are those that are open or Awaited. It is due at the earliest of their
-// timers, limits and retries; now when what it awaits has happened, or when there is nothing to wait for. A retry that was due
+// timers, limits and retries; now when what it awaits has happened, or when there is nothing to wait for. A timer ends no earlier than it
+// was set, whatever moment its code has named: nobody kept the run waiting before, and it is to pass none that wait. A retry that was due
 // when the run was claimed, and has not begun since, is none that the code waits for: it has not come to that step again, and
 // may never do so.
 func Park(steps []Step, claimed, now time.Time) Parked {
@@ -98,6 +99,13 @@ func Park(steps []Step, claimed, now time.Time) Parked {
 		switch {
 		case s.Kind == StepSleep && s.Status == StepRunning && !s.WakeAt.IsZero(): // without: begun, but its timer was never set
 			at, waiting = s.WakeAt, "timer:"+s.Name
+			switch {
+			case !at.Before(s.StartedAt):
+			case s.StartedAt.Before(now): // or the clock was set back
+				at = s.StartedAt
+			case at.Before(now):
+				at = now
+			}
 		case s.Kind == StepSignal && s.Status == StepRunning && s.Awaited != 0:
 			at, waiting = s.WakeAt, "signal:"+s.SignalName
 		case s.Kind == StepChild && s.Status == StepRunning && s.Awaited != 0:

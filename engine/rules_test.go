@@ -119,6 +119,8 @@ func TestPark(t *testing.T) {
 		{"a timer before a retry", []Step{retry(later), sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
 		{"a function that runs is nothing to wait for", []Step{{Name: "f", Kind: StepFunction, Status: StepRunning}, sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
 		{"a timer that is over wakes at once, in the past", []Step{sleep("a", noon.Add(-time.Hour))}, Parked{RunSleeping, noon.Add(-time.Hour), "timer:a"}},
+		{"a timer that was over when it was set wakes as of then", []Step{{Name: "a", Kind: StepSleep, Status: StepRunning, StartedAt: noon.Add(-time.Second), WakeAt: noon.Add(-time.Hour)}}, Parked{RunSleeping, noon.Add(-time.Second), "timer:a"}},
+		{"it wakes now when the clock was set back since", []Step{{Name: "a", Kind: StepSleep, Status: StepRunning, StartedAt: later, WakeAt: noon.Add(-time.Hour)}}, Parked{RunSleeping, noon, "timer:a"}},
 		{"a signal with a limit", []Step{signal(1, later)}, Parked{RunSleeping, later, "signal:go"}},
 		{"a signal without a limit waits for ever", []Step{signal(1, time.Time{})}, Parked{RunSleeping, time.Time{}, "signal:go"}},
 		{"a timer beside a signal without a limit", []Step{signal(1, time.Time{}), sleep("a", later)}, Parked{RunSleeping, later, "timer:a"}},

@@ -75,8 +75,8 @@ type Work interface {
 	// (see Park) and the lease is over. Final: the attempt is FAILED, the lease goes on, and its code gets the error.
 	FailStep(ctx context.Context, p FailStepParams) (Verdict, error)
 	// Sleep sets a timer: the step becomes a RUNNING SLEEP with WakeAt = Until, or StartedAt = Now and WakeAt = Now + Duration.
-	// Unless Hold, the run is parked and the lease is over. Where the timer stands already (same Until or Duration), it keeps
-	// its WakeAt; a step of another kind, or a SLEEP that is over, is a StepConflict. One that is PENDING, to be run again, is set anew,
+	// Unless Hold, the run is parked and the lease is over; with an Until that has passed it is due now, and no earlier. Where the timer stands
+	// already (same Until or Duration), it keeps its WakeAt; a step of another kind, or a SLEEP that is over, is a StepConflict. One that is PENDING, to be run again, is set anew,
 	// but before its RetryAt it is ErrPrecondition.
 	Sleep(ctx context.Context, p SleepParams) error
 	// AwaitSignal has the step consume the oldest signal of that name, or wait for one. Consumed: it is COMPLETED with the

@@ -73,6 +73,16 @@ var sleepCases = []testCase{
 		task := s.claim("w1")
 		s.sameTime("finished at", task.History[0].FinishedAt, moment)
 	}},
+	{"a sleep until long ago makes a run due from now on, so that it passes nobody", func(s *stage) {
+		l := s.held()
+		before := s.start()
+		urgent := s.start(func(r *engine.StartRun) { r.Priority = 50 })
+		s.pass(time.Second)
+		s.sleep(l, "nap", 0, until(s.now.Add(-24*time.Hour)))
+		s.sameTime("available at", s.status(l.RunID, engine.RunSleeping).AvailableAt, s.now)
+		s.sameTime("wake at", s.step(l.RunID, "nap").WakeAt, s.now.Add(-24*time.Hour))
+		s.sameIDs("claimed", s.claimedIDs("w1", 3), []engine.ID{urgent, before, l.RunID})
+	}},
 	{"a begun timer starts when it is set", func(s *stage) {
 		l := s.held()
 		begun := s.begin(l, "nap", asSleep)
