@@ -66,8 +66,8 @@ type Runs interface {
 	// TERMINATED (otherwise ErrPrecondition): a new attempt, COMPLETED with Output or FAILED for good with Failure, with
 	// OverriddenBy and OverrideReason and a zero token. The attempt before it stays as it is, though no longer the latest; one
 	// that is open becomes FAILED with OverriddenFailure. A paused run is due when it is resumed. The same result again is
-	// fine, and answers the attempt that stands. A step that was not begun is StepNotFound; what would take the run past
-	// MaxRunBytes is ErrTooLarge.
+	// fine, and answers the attempt that stands; by the same Actor and for the same Reason whatever has become of the run since. A step that
+	// was not begun is StepNotFound; what would take the run past MaxRunBytes is ErrTooLarge.
 	OverrideStep(ctx context.Context, p OverrideStepParams) (Step, error)
 	// ImportRuns makes runs as they are given, ids included, in one commit, parents before their children. Open ones come
 	// PAUSED, PENDING and with HeldAt = Now, without an output, an end or a continuation, and hold no external id. An id that is taken is

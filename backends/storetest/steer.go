@@ -343,6 +343,33 @@ var repairCases = []testCase{
 		equal(s, "steps kept", len(task.History), 2)
 		s.payload("output", task.History[1].Output, out)
 	}},
+	{"a result put in by hand is answered again when its run is at work again, and when it has completed", func(s *stage) {
+		l := s.held()
+		s.fail(l, "pay", "declined")
+		s.pause(l.RunID)
+		paid := text("paid in cash")
+		p := engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "saw the receipt"), ID: s.id(), Step: "pay", Output: &paid}
+		step, err := s.store.OverrideStep(s.ctx, p)
+		s.must(err, "OverrideStep")
+		s.resume(l.RunID)
+		repeat := func(when string) {
+			s.Helper()
+			p.ID, p.AuditID = s.id(), s.id()
+			again, err := s.store.OverrideStep(s.ctx, p)
+			s.must(err, "OverrideStep repeated "+when)
+			s.sameStep(again, step)
+			other := p
+			other.Reason = "somebody else's"
+			_, err = s.store.OverrideStep(s.ctx, other)
+			s.refused(err, engine.ErrPrecondition, "OverrideStep for another reason "+when)
+		}
+		repeat("when the run is due again")
+		next := s.claim("w1").Lease
+		repeat("when the run is at work")
+		s.finish(next, "done")
+		repeat("when the run has completed")
+		equal(s, "attempts", len(s.attempts(l.RunID, "pay")), 2)
+	}},
 	{"a step can be made to fail for good", func(s *stage) {
 		l := s.held()
 		s.await(l, "approval", "approval")

@@ -13,13 +13,14 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 	if err != nil {
 		return engine.Step{}, err
 	}
-	if !run.Paused && !endedBadly(run.Status) {
-		return engine.Step{}, notNow(run, "have a step overridden while it is neither paused nor ended badly")
-	}
 	prev, err := b.attempt(run, engine.StepRef{Name: p.Step})
 	switch {
 	case err != nil:
 		return engine.Step{}, err
+	case prev != nil && recordedBefore(prev, &p):
+		return *prev, nil
+	case !run.Paused && !endedBadly(run.Status):
+		return engine.Step{}, notNow(run, "have a step overridden while it is neither paused nor ended badly")
 	case prev == nil:
 		return engine.Step{}, engine.StepNotFound(engine.StepRef{Name: p.Step})
 	case stands(prev, &p):
@@ -43,6 +44,11 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 		return engine.Step{}, err
 	}
 	return step, b.close()
+}
+
+// recordedBefore says that this very decision has been recorded: whatever has become of the run since, it is answered again.
+func recordedBefore(step *engine.Step, p *engine.OverrideStepParams) bool {
+	return step.OverrideReason != "" && step.OverrideReason == p.Reason && step.OverriddenBy == p.By.Name && stands(step, p)
 }
 
 // stands says that the step has that very result.
