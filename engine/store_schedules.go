@@ -15,8 +15,9 @@ type Schedules interface {
 	// LastFiredAt, Buffered (which it drops and counts as skipped unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is
 	// the one that was read; another one is ErrConflict, unless the schedule stands exactly so already. The revision grows, Broken is
 	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled: a tick that is Buffered waits on while the schedule is
-	// paused, and starts here if no run of it is open then. Where CronExpr and TimeZone stay, a NextFireAt that
-	// is p.Read, or is over at p.Now, brings back no tick that was decided about since.
+	// paused, and starts here if no run of it is open then; in a disabled namespace a NextFireAt that p leaves as it is becomes a second from now if
+	// it is later, as at the end of a run. Where CronExpr and TimeZone stay, a NextFireAt that is p.Read changes nothing about when the schedule
+	// is looked at next, and one that is over at p.Now brings back no tick that was decided about since.
 	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. Gone already is ErrNotFound.
 	DeleteSchedule(ctx context.Context, p DeleteScheduleParams) error

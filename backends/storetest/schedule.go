@@ -466,6 +466,49 @@ var scheduleCases = []testCase{
 		s.sameTime("buffered", s.schedule(plan.ID).Buffered, time.Time{})
 		s.sameTime("next", s.schedule(plan.ID).NextFireAt, p.Next)
 	}},
+	{"a tick that waits starts when its namespace is enabled, whatever a person has changed of its schedule before", func(s *stage) {
+		update := func(plan engine.Schedule, change func(*engine.Schedule)) engine.ScheduleParams {
+			p := engine.ScheduleParams{Schedule: plan, Read: plan.NextFireAt, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: s.now}
+			change(&p.Schedule)
+			return p
+		}
+		resumed := func(plan *engine.Schedule) { plan.Enabled = true }
+		for what, story := range map[string]func(l engine.Lease, plan engine.ID) engine.ScheduleParams{
+			"resumed while it is disabled": func(l engine.Lease, plan engine.ID) engine.ScheduleParams {
+				s.switchSchedule(plan, false)
+				s.finish(l, "")
+				s.enable(false)
+				return update(s.schedule(plan), resumed)
+			},
+			"changed by one who has read it before the end of its run": func(l engine.Lease, plan engine.ID) engine.ScheduleParams {
+				s.enable(false)
+				read := s.schedule(plan)
+				s.finish(l, "")
+				return update(read, func(plan *engine.Schedule) { plan.MaxCatchup = 7 })
+			},
+		} {
+			plan := s.plan(overlapping(engine.OverlapBufferOne), func(p *engine.Schedule) { p.CronExpr = "0 0 1 * *" })
+			p := s.fireParams(plan.ID, 2)
+			p.Next = plan.NextFireAt.Add(30 * 24 * time.Hour)
+			s.fire(p)
+			s.worker("w1")
+			change := story(s.claim("w1").Lease, plan.ID)
+			for range 2 {
+				_, err := s.store.UpdateSchedule(s.ctx, change)
+				s.must(err, "UpdateSchedule of one that was "+what)
+			}
+			s.enable(true)
+			s.pass(time.Second)
+			due, _, err := s.store.DueSchedules(s.ctx, s.now, 10)
+			s.must(err, "DueSchedules")
+			if len(due) != 1 || due[0].ID != plan.ID {
+				s.Fatalf("%d schedules are due, want the one whose tick waits and that was %s", len(due), what)
+			}
+			s.fire(engine.FireScheduleParams{ScheduleID: plan.ID, Revision: due[0].Revision, Expect: due[0].NextFireAt, Next: p.Next, Now: s.now})
+			equal(s, "runs of the schedule that was "+what, len(s.firedRuns(plan.ID)), 2)
+			s.finish(s.claim("w1").Lease, "")
+		}
+	}},
 	{"a tick that waits and is dropped with the policy by which it does is counted", func(s *stage) {
 		plan := s.plan(overlapping(engine.OverlapBufferOne))
 		s.fire(s.fireParams(plan.ID, 2))
