@@ -82,6 +82,11 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 		{"a wait for a child that is not there", "update steps set kind = 3, status = 2, child_run_id = gen_random_uuid() where run_id in (select run_id from runs where status = 3)", "waits for a child that is not there"},
 		{"a wait that is over unnoticed", "update runs set available_at = null, waiting_for = 'signal:s' where status = 3; " +
 			"update steps set awaited = 1 where run_id in (select run_id from runs where status = 3) and status = 3", "is awaited although it has ended"},
+		{"a wait for nothing", "update runs set available_at = null, waiting_for = 'signal:s' where status = 3", "none of its steps does"},
+		{"a wait of several that is over unnoticed", "update runs set available_at = null, waiting_for = 'child:c' where status = 3; " +
+			"update steps set awaited = 2 where run_id in (select run_id from runs where status = 3) and status = 3", "none of its steps does"},
+		{"a paused run that waits for nothing", "update runs set available_at = null, paused = true, waiting_for = 'signal:s' where status = 3", "none of its steps does"},
+		{"a paused run that would never be due", "update runs set available_at = null, paused = true where status = 3", "no time at which it would be due"},
 		{"a migration that is not ours", "update schema_migrations set checksum = 'x'", "another text"},
 		{"an attempt without a number", "update steps set attempt = 0 where run_id in (select run_id from runs where status = 4)", "not numbered one after the other"},
 		{"two steps at one place", "update steps set sequence = 1", "two steps at place 1"},

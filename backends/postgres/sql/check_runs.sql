@@ -10,6 +10,18 @@ from runs
 where status in (1, 3) and available_at is null and not paused and not gated
   and not (status = 3 and (waiting_for like 'signal:%' or waiting_for like 'child:%'))
 union all
+select 'run', run_id, 'is paused, and has no time at which it would be due'
+from runs
+where status in (1, 3) and paused and held_at is null
+  and not (status = 3 and (waiting_for like 'signal:%' or waiting_for like 'child:%'))
+union all
+select 'run', r.run_id, 'waits for a signal or a child, but none of its steps does'
+from runs r
+where r.status = 3 and (r.waiting_for like 'signal:%' or r.waiting_for like 'child:%') and r.available_at is null and r.held_at is null
+  and not exists (
+    select from steps s
+    where s.run_id = r.run_id and s.status in (1, 2) and s.status = 2 and s.kind in (3, 100) and s.awaited <> 0)
+union all
 select 'run', run_id, 'is kept from the workers, but does not wait'
 from runs
 where (paused or gated) and status not in (1, 3)
