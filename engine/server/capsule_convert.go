@@ -75,6 +75,9 @@ func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 	if run.ConcurrencyKey != "" && run.ConcurrencyLimit == 0 {
 		run.ConcurrencyLimit = 1
 	}
+	if w.ParentClosePolicy != kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED { // as of a run that is nobody's child
+		run.ParentClose = engine.ParentClose(f.enum("parent_close_policy", int32(w.ParentClosePolicy), kagziv1.ParentClosePolicy_name))
+	}
 	f.keep(run.ValidateImport())
 	if run.Status.Ended() && run.FinishedAt.IsZero() {
 		f.keep(engine.Invalid("finished_at", "must be set, for the run has ended"))

@@ -286,6 +286,17 @@ func TestAnOpenRunIsImportedReadyToGoOn(t *testing.T) {
 	}
 }
 
+func TestAChildIsImportedToEndWithItsParentAsItWould(t *testing.T) {
+	source, b := family(), &books{}
+	source.runs[1].ParentClose = engine.CloseTerminate
+	if _, err := imported(t, b, exported(t, source, false)); err != nil {
+		t.Fatal(err)
+	}
+	if child := last[engine.ImportRunsParams](b).Runs[2].Run; child.ParentRunID.IsZero() || child.ParentClose != engine.CloseTerminate {
+		t.Errorf("child of %s, which has it %d at its end, want %d", child.ParentRunID, child.ParentClose, engine.CloseTerminate)
+	}
+}
+
 func TestATimerIsImportedAsItWasAskedFor(t *testing.T) {
 	asked := began.Add(123_456 * time.Microsecond)
 	for _, c := range []struct {
@@ -387,6 +398,7 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		{"a bad name", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "a b"`), root + "/run.json: task_queue"},
 		{"a schedule's status", edit(root+"/run.json", "WORKFLOW_STATUS_COMPLETED", "WORKFLOW_STATUS_PAUSED"), root + "/run.json: status"},
 		{"a status out of range", edit(root+"/run.json", `"WORKFLOW_STATUS_COMPLETED"`, "260"), root + "/run.json: status"},
+		{"a policy that is none", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "q", "parent_close_policy": 4`), root + "/run.json: parent_close_policy"},
 		{"a run of another id", edit(root+"/run.json", `"run_id": "`, `"run_id": "x`), root + "/run.json: run_id"},
 		{"no JSON", func(c map[string][]byte) { c[root+"/run.json"] = []byte("{") }, root + "/run.json: is not the JSON"},
 		{"no array", func(c map[string][]byte) { c[root+"/steps.json"] = []byte("{}") }, root + "/steps.json: is not an array"},

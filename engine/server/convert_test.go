@@ -100,7 +100,6 @@ func TestEachFieldOfARunIsSent(t *testing.T) {
 		"Gated":        "ExplainWorkflow says it",
 		"HeldAt":       "it wakes up at no moment while it is held",
 		"CancelReason": "goes to the worker, and is the error in the end",
-		"ParentClose":  "the contract has no field for it in Workflow",
 		"Origin":       "the other fields say it",
 
 		"NamedDeadlineAt": "the contract has no field for it in Workflow",

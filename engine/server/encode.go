@@ -82,6 +82,7 @@ func runTo(r *engine.Run) *kagziv1.Workflow {
 		CancelRequestedAt: timeTo(r.CancelRequestedAt), CancelGraceUntil: timeTo(r.GraceUntil),
 		FailedRunId: optional(r.FailedRunID.String()), RetriedFromRunId: optional(r.RetriedFrom.String()),
 		ContinuedFromRunId: optional(r.ContinuedFrom.String()), ContinuedAsRunId: optional(r.ContinuedAs.String()),
+		ParentClosePolicy: kagziv1.ParentClosePolicy(r.ParentClose),
 	}
 	if r.Timeouts.Execution > 0 {
 		w.TimeoutMs = proto.Int64(r.Timeouts.Execution.Milliseconds())

@@ -107,6 +107,60 @@ func (ErrorCode) EnumDescriptor() ([]byte, []int) {
 	return file_kagzi_v1_common_proto_rawDescGZIP(), []int{0}
 }
 
+// ParentClosePolicy says what becomes of a child that is open when its parent ends. Where the parent continued as new, that is the end of the
+// last run.
+type ParentClosePolicy int32
+
+const (
+	ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED ParentClosePolicy = 0 // ABANDON
+	ParentClosePolicy_PARENT_CLOSE_POLICY_ABANDON     ParentClosePolicy = 1
+	ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL      ParentClosePolicy = 2
+	ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE   ParentClosePolicy = 3
+)
+
+// Enum value maps for ParentClosePolicy.
+var (
+	ParentClosePolicy_name = map[int32]string{
+		0: "PARENT_CLOSE_POLICY_UNSPECIFIED",
+		1: "PARENT_CLOSE_POLICY_ABANDON",
+		2: "PARENT_CLOSE_POLICY_CANCEL",
+		3: "PARENT_CLOSE_POLICY_TERMINATE",
+	}
+	ParentClosePolicy_value = map[string]int32{
+		"PARENT_CLOSE_POLICY_UNSPECIFIED": 0,
+		"PARENT_CLOSE_POLICY_ABANDON":     1,
+		"PARENT_CLOSE_POLICY_CANCEL":      2,
+		"PARENT_CLOSE_POLICY_TERMINATE":   3,
+	}
+)
+
+func (x ParentClosePolicy) Enum() *ParentClosePolicy {
+	p := new(ParentClosePolicy)
+	*p = x
+	return p
+}
+
+func (x ParentClosePolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ParentClosePolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_kagzi_v1_common_proto_enumTypes[1].Descriptor()
+}
+
+func (ParentClosePolicy) Type() protoreflect.EnumType {
+	return &file_kagzi_v1_common_proto_enumTypes[1]
+}
+
+func (x ParentClosePolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ParentClosePolicy.Descriptor instead.
+func (ParentClosePolicy) EnumDescriptor() ([]byte, []int) {
+	return file_kagzi_v1_common_proto_rawDescGZIP(), []int{1}
+}
+
 // Payload is opaque user data. The server stores and returns it byte for byte.
 type Payload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -788,7 +842,12 @@ const file_kagzi_v1_common_proto_rawDesc = "" +
 	"\x14ERROR_CODE_CANCELLED\x10d\x12!\n" +
 	"\x1dERROR_CODE_RESOURCE_EXHAUSTED\x10e\x12\x19\n" +
 	"\x15ERROR_CODE_LEASE_LOST\x10f\x12\x16\n" +
-	"\x12ERROR_CODE_CRASHED\x10gb\x06proto3"
+	"\x12ERROR_CODE_CRASHED\x10g*\x9c\x01\n" +
+	"\x11ParentClosePolicy\x12#\n" +
+	"\x1fPARENT_CLOSE_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bPARENT_CLOSE_POLICY_ABANDON\x10\x01\x12\x1e\n" +
+	"\x1aPARENT_CLOSE_POLICY_CANCEL\x10\x02\x12!\n" +
+	"\x1dPARENT_CLOSE_POLICY_TERMINATE\x10\x03b\x06proto3"
 
 var (
 	file_kagzi_v1_common_proto_rawDescOnce sync.Once
@@ -802,30 +861,31 @@ func file_kagzi_v1_common_proto_rawDescGZIP() []byte {
 	return file_kagzi_v1_common_proto_rawDescData
 }
 
-var file_kagzi_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_kagzi_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_kagzi_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_kagzi_v1_common_proto_goTypes = []any{
 	(ErrorCode)(0),                // 0: kagzi.v1.ErrorCode
-	(*Payload)(nil),               // 1: kagzi.v1.Payload
-	(*PageRequest)(nil),           // 2: kagzi.v1.PageRequest
-	(*PageInfo)(nil),              // 3: kagzi.v1.PageInfo
-	(*ErrorDetail)(nil),           // 4: kagzi.v1.ErrorDetail
-	(*WorkflowFailedEvent)(nil),   // 5: kagzi.v1.WorkflowFailedEvent
-	(*RetryPolicy)(nil),           // 6: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),         // 7: kagzi.v1.TimeoutConfig
-	nil,                           // 8: kagzi.v1.Payload.MetadataEntry
-	nil,                           // 9: kagzi.v1.ErrorDetail.MetadataEntry
-	nil,                           // 10: kagzi.v1.WorkflowFailedEvent.OriginalInputMetadataEntry
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(ParentClosePolicy)(0),        // 1: kagzi.v1.ParentClosePolicy
+	(*Payload)(nil),               // 2: kagzi.v1.Payload
+	(*PageRequest)(nil),           // 3: kagzi.v1.PageRequest
+	(*PageInfo)(nil),              // 4: kagzi.v1.PageInfo
+	(*ErrorDetail)(nil),           // 5: kagzi.v1.ErrorDetail
+	(*WorkflowFailedEvent)(nil),   // 6: kagzi.v1.WorkflowFailedEvent
+	(*RetryPolicy)(nil),           // 7: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),         // 8: kagzi.v1.TimeoutConfig
+	nil,                           // 9: kagzi.v1.Payload.MetadataEntry
+	nil,                           // 10: kagzi.v1.ErrorDetail.MetadataEntry
+	nil,                           // 11: kagzi.v1.WorkflowFailedEvent.OriginalInputMetadataEntry
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 }
 var file_kagzi_v1_common_proto_depIdxs = []int32{
-	8,  // 0: kagzi.v1.Payload.metadata:type_name -> kagzi.v1.Payload.MetadataEntry
+	9,  // 0: kagzi.v1.Payload.metadata:type_name -> kagzi.v1.Payload.MetadataEntry
 	0,  // 1: kagzi.v1.ErrorDetail.code:type_name -> kagzi.v1.ErrorCode
-	9,  // 2: kagzi.v1.ErrorDetail.metadata:type_name -> kagzi.v1.ErrorDetail.MetadataEntry
-	4,  // 3: kagzi.v1.WorkflowFailedEvent.error:type_name -> kagzi.v1.ErrorDetail
-	11, // 4: kagzi.v1.WorkflowFailedEvent.started_at:type_name -> google.protobuf.Timestamp
-	11, // 5: kagzi.v1.WorkflowFailedEvent.failed_at:type_name -> google.protobuf.Timestamp
-	10, // 6: kagzi.v1.WorkflowFailedEvent.original_input_metadata:type_name -> kagzi.v1.WorkflowFailedEvent.OriginalInputMetadataEntry
+	10, // 2: kagzi.v1.ErrorDetail.metadata:type_name -> kagzi.v1.ErrorDetail.MetadataEntry
+	5,  // 3: kagzi.v1.WorkflowFailedEvent.error:type_name -> kagzi.v1.ErrorDetail
+	12, // 4: kagzi.v1.WorkflowFailedEvent.started_at:type_name -> google.protobuf.Timestamp
+	12, // 5: kagzi.v1.WorkflowFailedEvent.failed_at:type_name -> google.protobuf.Timestamp
+	11, // 6: kagzi.v1.WorkflowFailedEvent.original_input_metadata:type_name -> kagzi.v1.WorkflowFailedEvent.OriginalInputMetadataEntry
 	7,  // [7:7] is the sub-list for method output_type
 	7,  // [7:7] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
@@ -843,7 +903,7 @@ func file_kagzi_v1_common_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_common_proto_rawDesc), len(file_kagzi_v1_common_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
