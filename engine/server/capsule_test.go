@@ -297,6 +297,36 @@ func TestAChildIsImportedToEndWithItsParentAsItWould(t *testing.T) {
 	}
 }
 
+func TestADeadlineThatWasNamedHoldsForWhatGoesOnForAnImportedRun(t *testing.T) {
+	ahead := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
+	for _, c := range []struct {
+		what            string
+		deadline, named time.Time // of the run that is exported
+		want            time.Time // of the run that goes on for it, whose limit counts anew
+	}{
+		{"the limit comes first", ahead, ahead.Add(time.Hour), ahead.Add(time.Hour)},
+		{"the limit has passed", began.Add(time.Minute), ahead.Add(time.Hour), ahead.Add(time.Hour)},
+		{"both have passed", began.Add(time.Minute), began.Add(time.Hour), time.Time{}},
+		{"the named one comes first", ahead, ahead, ahead},
+	} {
+		source, b := family(), &books{}
+		source.runs[1].Timeouts.Execution = 5 * 365 * 24 * time.Hour
+		source.runs[1].DeadlineAt, source.runs[1].NamedDeadlineAt = c.deadline, c.named
+		if _, err := imported(t, b, exported(t, source, false)); err != nil {
+			t.Fatal(err)
+		}
+		p := last[engine.ImportRunsParams](b)
+		run := p.Runs[2].Run
+		if run.DeadlineAt.IsZero() != c.want.IsZero() || !run.DeadlineAt.IsZero() && !run.DeadlineAt.After(p.Now) {
+			t.Errorf("%s: the imported run ends at %s", c.what, run.DeadlineAt)
+		}
+		next := engine.Continuation(&run, engine.StartRun{}, p.Now)
+		if limit := p.Now.Add(run.Timeouts.Execution); c.want.IsZero() && !next.DeadlineAt.Equal(limit) || !c.want.IsZero() && !next.DeadlineAt.Equal(c.want) {
+			t.Errorf("%s: what goes on for it ends at %s, want %s", c.what, next.DeadlineAt, c.want)
+		}
+	}
+}
+
 func TestATimerIsImportedAsItWasAskedFor(t *testing.T) {
 	asked := began.Add(123_456 * time.Microsecond)
 	for _, c := range []struct {

@@ -101,8 +101,6 @@ func TestEachFieldOfARunIsSent(t *testing.T) {
 		"HeldAt":       "it wakes up at no moment while it is held",
 		"CancelReason": "goes to the worker, and is the error in the end",
 		"Origin":       "the other fields say it",
-
-		"NamedDeadlineAt": "the contract has no field for it in Workflow",
 	}, func(r *engine.Run) proto.Message { return runTo(r) })
 }
 

@@ -73,7 +73,7 @@ func runTo(r *engine.Run) *kagziv1.Workflow {
 		Attempts: int32(r.Attempts), Priority: proto.Int32(int32(r.Priority)),
 		CreatedAt: timeTo(r.CreatedAt), StartedAt: timeTo(r.StartedAt), FinishedAt: timeTo(r.FinishedAt), WakeUpAt: timeTo(r.AvailableAt),
 		WorkerId: optional(r.WorkerID), ParentRunId: optional(r.ParentRunID.String()), ParentStepId: optional(r.ParentStepID.String()),
-		DeadlineAt: timeTo(r.DeadlineAt), Tags: r.Tags, WaitingFor: r.WaitingFor,
+		DeadlineAt: timeTo(r.DeadlineAt), NamedDeadlineAt: timeTo(r.NamedDeadlineAt), Tags: r.Tags, WaitingFor: r.WaitingFor,
 		RetryPolicy: retryPolicyTo(r.RetryPolicy), Timeouts: timeoutsTo(r.Timeouts),
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureTaskQueue: r.OnFailureQueue, Requirements: r.Requirements,
 		StepCount: r.Steps, Note: r.Note, Paused: r.Paused, Pinned: r.Pinned, LeaseLosses: int32(r.LeaseLosses),

@@ -191,7 +191,10 @@ func (m *move) settleRun(r *engine.Run) {
 	r.Status, r.Paused, r.HeldAt = engine.RunPending, true, m.now
 	r.WorkerID, r.FinishedAt = "", time.Time{}
 	r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}
-	if !r.DeadlineAt.After(m.now) {
-		r.DeadlineAt = time.Time{}
+	if !r.NamedDeadlineAt.After(m.now) {
+		r.NamedDeadlineAt = time.Time{}
+	}
+	if !r.DeadlineAt.After(m.now) { // of two it was the earlier one
+		r.DeadlineAt = r.NamedDeadlineAt
 	}
 }

@@ -433,8 +433,11 @@ type Workflow struct {
 	ConcurrencyLimit   int32                  `protobuf:"varint,120,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // of its key
 	ContinuedFromRunId *string                `protobuf:"bytes,121,opt,name=continued_from_run_id,json=continuedFromRunId,proto3,oneof" json:"continued_from_run_id,omitempty"`
 	ParentClosePolicy  ParentClosePolicy      `protobuf:"varint,122,opt,name=parent_close_policy,json=parentClosePolicy,proto3,enum=kagzi.v1.ParentClosePolicy" json:"parent_close_policy,omitempty"` // what becomes of the run, while it is open, when its parent ends
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The deadline that its starter named beside an execution_timeout: deadline_at is the earlier of the two, and this one holds for whatever goes on
+	// for the run, where the timeout counts anew. Unset without such a timeout: deadline_at is what was named.
+	NamedDeadlineAt *timestamppb.Timestamp `protobuf:"bytes,123,opt,name=named_deadline_at,json=namedDeadlineAt,proto3,oneof" json:"named_deadline_at,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Workflow) Reset() {
@@ -780,6 +783,13 @@ func (x *Workflow) GetParentClosePolicy() ParentClosePolicy {
 		return x.ParentClosePolicy
 	}
 	return ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED
+}
+
+func (x *Workflow) GetNamedDeadlineAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NamedDeadlineAt
+	}
+	return nil
 }
 
 type StartWorkflowRequest struct {
@@ -3974,7 +3984,7 @@ var File_kagzi_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xf3\x13\n" +
+	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xd6\x14\n" +
 	"\bWorkflow\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1f\n" +
@@ -4033,7 +4043,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x12cancel_grace_until\x18w \x01(\v2\x1a.google.protobuf.TimestampH\x12R\x10cancelGraceUntil\x88\x01\x01\x12+\n" +
 	"\x11concurrency_limit\x18x \x01(\x05R\x10concurrencyLimit\x126\n" +
 	"\x15continued_from_run_id\x18y \x01(\tH\x13R\x12continuedFromRunId\x88\x01\x01\x12K\n" +
-	"\x13parent_close_policy\x18z \x01(\x0e2\x1b.kagzi.v1.ParentClosePolicyR\x11parentClosePolicy\x1a7\n" +
+	"\x13parent_close_policy\x18z \x01(\x0e2\x1b.kagzi.v1.ParentClosePolicyR\x11parentClosePolicy\x12K\n" +
+	"\x11named_deadline_at\x18{ \x01(\v2\x1a.google.protobuf.TimestampH\x14R\x0fnamedDeadlineAt\x88\x01\x01\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -4061,7 +4072,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x14_cancel_requested_atB\x0f\n" +
 	"\r_scheduled_atB\x15\n" +
 	"\x13_cancel_grace_untilB\x18\n" +
-	"\x16_continued_from_run_id\"\x8c\t\n" +
+	"\x16_continued_from_run_idB\x14\n" +
+	"\x12_named_deadline_at\"\x8c\t\n" +
 	"\x14StartWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vexternal_id\x18\x02 \x01(\tR\n" +
@@ -4526,120 +4538,121 @@ var file_kagzi_v1_workflow_proto_depIdxs = []int32{
 	60,  // 14: kagzi.v1.Workflow.scheduled_at:type_name -> google.protobuf.Timestamp
 	60,  // 15: kagzi.v1.Workflow.cancel_grace_until:type_name -> google.protobuf.Timestamp
 	63,  // 16: kagzi.v1.Workflow.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
-	58,  // 17: kagzi.v1.StartWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	61,  // 18: kagzi.v1.StartWorkflowRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	62,  // 19: kagzi.v1.StartWorkflowRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	60,  // 20: kagzi.v1.StartWorkflowRequest.deadline_at:type_name -> google.protobuf.Timestamp
-	60,  // 21: kagzi.v1.StartWorkflowRequest.start_at:type_name -> google.protobuf.Timestamp
-	52,  // 22: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
-	53,  // 23: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
-	1,   // 24: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
-	7,   // 25: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
-	54,  // 26: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
-	6,   // 27: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,   // 28: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
-	0,   // 29: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
-	64,  // 30: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
-	60,  // 31: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
-	60,  // 32: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
-	0,   // 33: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
-	55,  // 34: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
-	6,   // 35: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
-	65,  // 36: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
-	66,  // 37: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
-	6,   // 38: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	56,  // 39: kagzi.v1.AwaitWorkflowsRequest.waits:type_name -> kagzi.v1.AwaitWorkflowsRequest.Wait
-	57,  // 40: kagzi.v1.AwaitWorkflowsResponse.ended:type_name -> kagzi.v1.AwaitWorkflowsResponse.Ended
-	6,   // 41: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
-	49,  // 42: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
-	66,  // 43: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
-	0,   // 44: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	60,  // 45: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
-	0,   // 46: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	58,  // 47: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	6,   // 48: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,   // 49: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	58,  // 50: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
-	59,  // 51: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	49,  // 52: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
-	5,   // 53: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
-	60,  // 54: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
-	60,  // 55: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
-	58,  // 56: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
-	58,  // 57: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
-	60,  // 58: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
-	64,  // 59: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
-	42,  // 60: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
-	65,  // 61: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
-	6,   // 62: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	2,   // 63: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
-	15,  // 64: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
-	59,  // 65: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
-	3,   // 66: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
-	4,   // 67: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
-	58,  // 68: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
-	58,  // 69: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
-	59,  // 70: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
-	60,  // 71: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
-	60,  // 72: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
-	60,  // 73: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
-	60,  // 74: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
-	60,  // 75: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
-	60,  // 76: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
-	8,   // 77: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
-	59,  // 78: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
-	0,   // 79: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
-	58,  // 80: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
-	59,  // 81: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
-	6,   // 82: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
-	59,  // 83: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
-	7,   // 84: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
-	9,   // 85: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
-	11,  // 86: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
-	13,  // 87: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
-	15,  // 88: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
-	17,  // 89: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
-	19,  // 90: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
-	21,  // 91: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
-	23,  // 92: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
-	25,  // 93: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
-	29,  // 94: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
-	31,  // 95: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
-	27,  // 96: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
-	33,  // 97: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
-	35,  // 98: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
-	37,  // 99: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
-	38,  // 100: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
-	40,  // 101: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
-	43,  // 102: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
-	45,  // 103: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
-	47,  // 104: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
-	8,   // 105: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
-	10,  // 106: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
-	12,  // 107: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
-	14,  // 108: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
-	16,  // 109: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
-	18,  // 110: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
-	20,  // 111: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
-	22,  // 112: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
-	24,  // 113: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
-	26,  // 114: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
-	30,  // 115: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
-	32,  // 116: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
-	28,  // 117: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
-	34,  // 118: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
-	36,  // 119: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
-	38,  // 120: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
-	39,  // 121: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
-	41,  // 122: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
-	44,  // 123: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
-	46,  // 124: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
-	48,  // 125: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
-	105, // [105:126] is the sub-list for method output_type
-	84,  // [84:105] is the sub-list for method input_type
-	84,  // [84:84] is the sub-list for extension type_name
-	84,  // [84:84] is the sub-list for extension extendee
-	0,   // [0:84] is the sub-list for field type_name
+	60,  // 17: kagzi.v1.Workflow.named_deadline_at:type_name -> google.protobuf.Timestamp
+	58,  // 18: kagzi.v1.StartWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	61,  // 19: kagzi.v1.StartWorkflowRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	62,  // 20: kagzi.v1.StartWorkflowRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	60,  // 21: kagzi.v1.StartWorkflowRequest.deadline_at:type_name -> google.protobuf.Timestamp
+	60,  // 22: kagzi.v1.StartWorkflowRequest.start_at:type_name -> google.protobuf.Timestamp
+	52,  // 23: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
+	53,  // 24: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
+	1,   // 25: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
+	7,   // 26: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
+	54,  // 27: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
+	6,   // 28: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,   // 29: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
+	0,   // 30: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
+	64,  // 31: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
+	60,  // 32: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
+	60,  // 33: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
+	0,   // 34: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
+	55,  // 35: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
+	6,   // 36: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
+	65,  // 37: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
+	66,  // 38: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
+	6,   // 39: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	56,  // 40: kagzi.v1.AwaitWorkflowsRequest.waits:type_name -> kagzi.v1.AwaitWorkflowsRequest.Wait
+	57,  // 41: kagzi.v1.AwaitWorkflowsResponse.ended:type_name -> kagzi.v1.AwaitWorkflowsResponse.Ended
+	6,   // 42: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
+	49,  // 43: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
+	66,  // 44: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
+	0,   // 45: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	60,  // 46: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
+	0,   // 47: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	58,  // 48: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	6,   // 49: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,   // 50: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	58,  // 51: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
+	59,  // 52: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	49,  // 53: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
+	5,   // 54: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
+	60,  // 55: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
+	60,  // 56: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
+	58,  // 57: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
+	58,  // 58: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
+	60,  // 59: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
+	64,  // 60: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
+	42,  // 61: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
+	65,  // 62: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
+	6,   // 63: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	2,   // 64: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
+	15,  // 65: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
+	59,  // 66: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
+	3,   // 67: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
+	4,   // 68: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
+	58,  // 69: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
+	58,  // 70: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
+	59,  // 71: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
+	60,  // 72: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
+	60,  // 73: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
+	60,  // 74: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
+	60,  // 75: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
+	60,  // 76: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
+	60,  // 77: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
+	8,   // 78: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
+	59,  // 79: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
+	0,   // 80: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
+	58,  // 81: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
+	59,  // 82: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
+	6,   // 83: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
+	59,  // 84: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
+	7,   // 85: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
+	9,   // 86: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
+	11,  // 87: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
+	13,  // 88: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
+	15,  // 89: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
+	17,  // 90: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
+	19,  // 91: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
+	21,  // 92: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
+	23,  // 93: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
+	25,  // 94: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
+	29,  // 95: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
+	31,  // 96: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
+	27,  // 97: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
+	33,  // 98: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
+	35,  // 99: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
+	37,  // 100: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
+	38,  // 101: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
+	40,  // 102: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
+	43,  // 103: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
+	45,  // 104: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
+	47,  // 105: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
+	8,   // 106: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
+	10,  // 107: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
+	12,  // 108: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
+	14,  // 109: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
+	16,  // 110: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
+	18,  // 111: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
+	20,  // 112: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
+	22,  // 113: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
+	24,  // 114: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
+	26,  // 115: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
+	30,  // 116: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
+	32,  // 117: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
+	28,  // 118: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
+	34,  // 119: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
+	36,  // 120: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
+	38,  // 121: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
+	39,  // 122: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
+	41,  // 123: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
+	44,  // 124: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
+	46,  // 125: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
+	48,  // 126: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
+	106, // [106:127] is the sub-list for method output_type
+	85,  // [85:106] is the sub-list for method input_type
+	85,  // [85:85] is the sub-list for extension type_name
+	85,  // [85:85] is the sub-list for extension extendee
+	0,   // [0:85] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_proto_init() }
