@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -294,6 +296,73 @@ func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	group.Wait()
+}
+
+// A run may have more children at gates than a write is tried again, each of a key of its own that somebody has just then.
+func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
+	const children = writeAttempts + 3
+	s := openAt(t, pgtest.URL(t))
+	parent := newStart(s)
+	starts := []engine.StartRun{parent}
+	rivals := map[int64]pgx.Tx{}
+	for i := range children {
+		child := newStart(s)
+		child.ParentRunID, child.ParentClose = parent.ID, engine.CloseTerminate
+		child.ConcurrencyKey, child.ConcurrencyLimit = fmt.Sprint("key", i), 1
+		starts = append(starts, child)
+		rival, err := adminConnection(t, s.pool.Config().ConnString()).Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := keyNumber("default", "order", child.ConcurrencyKey)
+		if _, err := rival.Exec(t.Context(), "select pg_advisory_xact_lock($1)", key); err != nil {
+			t.Fatal(err)
+		}
+		rivals[key] = rival
+	}
+	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), "update runs set gated = true, held_at = available_at, available_at = null where concurrency_key <> ''"); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: parent.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()})
+		ended <- err
+	}()
+	// No rival lets go before somebody waits for what he has.
+	const wanted = "select (classid::bigint << 32) | objid::bigint from pg_locks where locktype = 'advisory' and objsubid = 1 and not granted " +
+		"and database = (select oid from pg_database where datname = current_database()) limit 1"
+	for len(rivals) > 0 {
+		var key int64
+		err := s.views.QueryRow(t.Context(), wanted).Scan(&key)
+		if errors.Is(err, pgx.ErrNoRows) {
+			select {
+			case err := <-ended:
+				t.Fatalf("TerminateRun = %v while %d keys of its children are taken, want it to wait for them", err, len(rivals))
+			default:
+				continue
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rival := rivals[key]; rival != nil {
+			delete(rivals, key)
+			if err := rival.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Fatalf("TerminateRun: %v", err)
+	}
+	for i := range starts {
+		if run, err := s.GetRun(t.Context(), "default", starts[i].ID); err != nil || run.Status != engine.RunTerminated {
+			t.Errorf("run %d is %s (%v), want TERMINATED", i, run.Status, err)
+		}
+	}
 }
 
 func TestANamespaceThatOneServerDisablesIsDisabledForTheOther(t *testing.T) {

@@ -49,8 +49,12 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 		if err == nil {
 			return answer, nil
 		}
-		if first, ok := errors.AsType[*keysFirst](err); ok {
+		if first, ok := errors.AsType[*keysFirst](err); ok && ctx.Err() == nil {
+			// It is no rival that was met by chance: these are keys that were not known before, and so it comes to an end, however many children
+			// of a run wait at gates.
 			keys = append(keys, first.keys...)
+			attempt--
+			continue
 		}
 		if sqlState(err) == codeNull {
 			s.forget()
