@@ -67,6 +67,41 @@ func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
 	}
 }
 
+func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
+	url := pgtest.URL(t)
+	s := openAt(t, url)
+	fill(t, s, 20_000, 0, time.Now())
+	conn := adminConnection(t, url)
+	if _, err := conn.Exec(t.Context(), "insert into run_tags (namespace, key, value, run_id) select namespace, 'region', 'eu', run_id from runs"); err != nil {
+		t.Fatal(err)
+	}
+	if err := applySettings(t.Context(), conn, viewSettings); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]engine.RunFilter{
+		"a tag":        {Namespace: "default", Tags: map[string]string{"customer": "x"}},
+		"a tag of all": {Namespace: "default", Tags: map[string]string{"region": "eu"}},
+		"a search":     {Namespace: "default", Search: "order-1"},
+		"an id":        {Namespace: "default", Search: engine.NewID(time.Now()).String()},
+	} {
+		l, err := s.listOf(t.Context(), &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := engine.Page{Limit: 50}
+		plans := map[string]string{
+			"a page":           planNow(t, conn, l.page, merge(l.filter, idPlace(&p))),
+			"a page backwards": planNow(t, conn, backwards(l.page), merge(l.filter, idPlace(&p))),
+			"the length":       planNow(t, conn, l.count, l.filter),
+		}
+		for what, plan := range plans {
+			if !l.indexed || strings.Contains(plan, "Seq Scan on runs") || strings.Contains(plan, "Seq Scan on run_tags") || !strings.Contains(plan, "runs_pkey") {
+				t.Errorf("%s of %s goes through runs that it is not about\n%s", what, name, plan)
+			}
+		}
+	}
+}
+
 // A backlog that has just come is in no statistics, and whoever waits for its results asks for many runs at once.
 func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
 	url := pgtest.URL(t)
