@@ -143,6 +143,12 @@ type RunFilter struct {
 	Search        string // prefix of the run id or of the external id
 }
 
+// Everything says that the filter lets through all runs of its namespace.
+func (f *RunFilter) Everything() bool {
+	return len(f.Statuses)+len(f.Types)+len(f.Queues)+len(f.Tags) == 0 && f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() &&
+		f.ParentRunID.IsZero() && f.ScheduleID+f.WorkerID+f.Search == ""
+}
+
 // idLag bounds by how much a run's id may be older than its CreatedAt: both are of the moment in which it was made, by clocks that may differ.
 const idLag = time.Hour
 

@@ -1,0 +1,2 @@
+-- How many runs a namespace has, from an index alone. Always one row.
+select count(*) from runs where namespace = @namespace
