@@ -59,7 +59,7 @@ func record[T any](b *branch, name string, value func() T) T {
 		name += "/" + path
 	}
 	e := b.e
-	name, recorded := b.claim(nil, name, kagziv1.StepKind_STEP_KIND_FUNCTION)
+	name, recorded := b.claim(e.ctx, name, kagziv1.StepKind_STEP_KIND_FUNCTION)
 	defer b.release(name)
 	info := e.payloadInfo(PayloadStep, name)
 	if recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED {
