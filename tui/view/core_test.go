@@ -232,6 +232,19 @@ func TestHelpStaysInItsColumn(t *testing.T) {
 	})
 }
 
+func TestHelpIsInColumnsInASmallWindow(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "overview"), 80, 24, func(r *rig) {
+		r.press("?")
+		r.shows("ctrl-y          copy what is under the cursor as JSON", "\u2502                  :copy-json")
+		for _, line := range strings.Split(r.draw(), "\n") {
+			if _, rest, found := strings.Cut(line, "\u2502  "); found && strings.HasPrefix(rest, "the cursor") {
+				t.Errorf("help goes on below its keys: %q", rest)
+			}
+		}
+	})
+}
+
 func TestAFilterInACommandKeepsItsQuotes(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "queues"), 120, 24, func(r *rig) {

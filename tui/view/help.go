@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	helpKeys    = 16 // cells of the keys
-	helpCommand = 34 // of the command
+	helpKeys = 16 // cells of the keys
+	helpText = 50 // of what they do; where the command behind it does not fit into the line, it comes to stand below
 )
 
 // help lists what can be done here, from the same actions that the keys are for.
@@ -33,7 +33,7 @@ var moving = []struct{ keys, help string }{
 	{"enter", "open what is under the cursor"},
 }
 
-// helpLines are all actions by their groups: keys, the command, what it does.
+// helpLines are all actions by their groups: keys, what they do, the command that does it too.
 func helpLines(actions registry) []widget.Line {
 	var lines []widget.Line
 	seen := map[string]bool{}
@@ -72,8 +72,11 @@ func commandOf(a *Action) string {
 }
 
 func helpLine(keys, command, help string) widget.Line {
-	return widget.Line{Hang: 2 + helpKeys + helpCommand, Cells: []render.Cell{
-		{Text: "  " + pad(keys, helpKeys), Style: render.Busy}, {Text: pad(command, helpCommand), Style: render.Dim}, {Text: help},
+	if command != "" {
+		help = pad(help, helpText)
+	}
+	return widget.Line{Hang: 2 + helpKeys, Cells: []render.Cell{
+		{Text: "  " + pad(keys, helpKeys), Style: render.Busy}, {Text: help}, {Text: command, Style: render.Dim},
 	}}
 }
 
