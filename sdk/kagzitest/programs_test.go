@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	programs     = flag.Int("programs", 25, "how many random programs are tried")
+	programs     = flag.Int("programs", 15, "how many random programs are tried; at most 5 with -short")
 	firstProgram = flag.Uint64("programs.from", 1, "the seed of the first of them")
 )
 
@@ -267,7 +267,11 @@ func (p program) perform(t *testing.T, env *kagzitest.Env, code, look func(kagzi
 
 // eachProgram tries as many seeds as are asked for.
 func eachProgram(t *testing.T, try func(t *testing.T, env *kagzitest.Env, r *rand.Rand)) {
-	for seed := *firstProgram; seed < *firstProgram+uint64(*programs) && !t.Failed(); seed++ {
+	n := *programs
+	if testing.Short() {
+		n = min(n, 5)
+	}
+	for seed := *firstProgram; seed < *firstProgram+uint64(n) && !t.Failed(); seed++ {
 		kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 			defer func() {
 				if t.Failed() {
