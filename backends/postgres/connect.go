@@ -116,13 +116,21 @@ func describeDatabase(config *address) string {
 	return host + "/" + c.Database
 }
 
-// prepare waits for the database, refuses one that would lose acknowledged writes, and brings its schema up to date.
-func prepare(ctx context.Context, config *address, o engine.OpenOptions) error {
+// prepare waits for the database, refuses one that would lose acknowledged writes, and brings its schema up to date. The connection that it
+// did this with is left for listening: to make one costs the database a process.
+func prepare(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, error) {
 	conn, err := connect(ctx, config, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	if err := prepareOn(ctx, conn, o); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return conn, nil
+}
+
+func prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
 	if err := checkServer(ctx, conn, o); err != nil {
 		return err
 	}

@@ -92,8 +92,8 @@ func (b *bell) mode() string {
 	return "polling"
 }
 
-// start listens, if the database lets it, and keeps trying if not. Behind a pooler it does not try.
-func (b *bell) start(ctx context.Context) error {
+// start listens on conn, which is the bell's from then on, if the database lets it, and keeps trying if not. Behind a pooler it does not try.
+func (b *bell) start(ctx context.Context, conn *pgx.Conn) error {
 	if err := b.pool.QueryRow(ctx, listenPlaceSQL).Scan(&b.place); err != nil {
 		return translate("find the schema", err)
 	}
@@ -103,6 +103,7 @@ func (b *bell) start(ctx context.Context) error {
 	b.group.Go(func() { b.flushRings(running) })
 	b.group.Go(func() { b.settleDoubts(running) })
 	if b.config.pooled() {
+		conn.Close(ctx)
 		b.log.Info("a pooler stands before the database, so notifications are not heard; looking every second instead")
 		b.group.Go(func() {
 			for running.Err() == nil {
@@ -111,8 +112,8 @@ func (b *bell) start(ctx context.Context) error {
 		})
 		return nil
 	}
-	conn, err := b.listen(ctx)
-	if err != nil {
+	if err := b.listenOn(ctx, conn); err != nil {
+		conn = nil
 		b.log.Warn("notifications do not work; looking every second instead", "error", translate("listen", err))
 	}
 	b.group.Go(func() { b.keepListening(running, conn) })
@@ -257,19 +258,24 @@ func (b *bell) lockPlace() int32 { return int32(uint32(b.place)) }
 //go:embed sql/hold_listener.sql
 var holdListenerSQL string
 
-// listen opens the connection that listens, and proves that notifications come through.
-func (b *bell) listen(ctx context.Context) (*pgx.Conn, error) {
+// listen opens another connection that listens; nil when that fails, which was logged when it began.
+func (b *bell) listen(ctx context.Context) *pgx.Conn {
 	conn, err := b.config.dial(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || b.listenOn(ctx, conn) != nil {
+		return nil
 	}
+	return conn
+}
+
+// listenOn listens on conn, and proves that notifications come through. Where they do not, conn is closed.
+func (b *bell) listenOn(ctx context.Context, conn *pgx.Conn) error {
 	if err := b.subscribe(ctx, conn); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
-		return nil, err
+		return err
 	}
 	b.setListening(true)
 	b.count(ctx)
-	return conn, nil
+	return nil
 }
 
 func (b *bell) subscribe(ctx context.Context, conn *pgx.Conn) error {
@@ -325,7 +331,7 @@ func (b *bell) keepListening(ctx context.Context, conn *pgx.Conn) {
 		}
 		b.pollFor(ctx, wait)
 		wait = min(2*wait, maxReconnect)
-		conn, _ = b.listen(ctx) // why not was logged when it began
+		conn = b.listen(ctx)
 		if conn != nil {
 			b.log.Info("listening again")
 			b.local.Ring([]engine.Ring{{Kind: engine.RingAll}})

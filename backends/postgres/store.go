@@ -25,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/engine"
@@ -85,27 +86,37 @@ func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := prepare(ctx, config, o); err != nil {
+	conn, err := prepare(ctx, config, o)
+	if err != nil {
 		return nil, err
 	}
 	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
-	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
-		return nil, translate("open the database", err)
-	}
-	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
-		s.pool.Close()
-		return nil, translate("open the database", err)
-	}
-	if err := s.begin(ctx, config); err != nil {
-		s.views.Close()
-		s.pool.Close()
+	if err := s.begin(ctx, config, conn); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return s, nil
 }
 
-// begin reads the clock and starts what runs in the background.
-func (s *Store) begin(ctx context.Context, config *address) error {
+// begin makes the pools and starts on them; conn is for the bell. After an error no pool is left.
+func (s *Store) begin(ctx context.Context, config *address, conn *pgx.Conn) (err error) {
+	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
+		return translate("open the database", err)
+	}
+	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
+		s.pool.Close()
+		return translate("open the database", err)
+	}
+	if err := s.start(ctx, config, conn); err != nil {
+		s.views.Close()
+		s.pool.Close()
+		return err
+	}
+	return nil
+}
+
+// start reads the clock and starts what runs in the background.
+func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) error {
 	s.clock.measure = func(ctx context.Context) (now time.Time, err error) {
 		err = s.pool.QueryRow(ctx, readClockSQL).Scan(timeOf(&now))
 		return now, err
@@ -119,7 +130,7 @@ func (s *Store) begin(ctx context.Context, config *address) error {
 	}
 	s.schema = newest
 	s.bell = newBell(s.log, s.pool, config)
-	if err := s.bell.start(ctx); err != nil {
+	if err := s.bell.start(ctx, conn); err != nil {
 		return err
 	}
 	s.writer = newWriter(s)
