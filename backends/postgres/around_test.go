@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -159,7 +158,7 @@ func keyed(t *testing.T, s *Store, n, limit int) []engine.ID {
 }
 
 func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
 	register(t, a, "wa")
 	register(t, b, "wb")
@@ -214,7 +213,7 @@ func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testi
 }
 
 func TestRunsThatWaitAtAGateAreCancelledWhileOthersOpenIt(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
 	register(t, a, "wa")
 	expectNoDeadlocks(t, a)
@@ -258,7 +257,7 @@ func TestRunsThatWaitAtAGateAreCancelledWhileOthersOpenIt(t *testing.T) {
 
 // Whoever opens a gate has the key's lock and then wants the run; so nobody may wait for the key while he has the run.
 func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "wa")
 	ids := keyed(t, s, 2, 1)
 	for range 2 { // the first takes the slot, the second waits at the gate
@@ -301,7 +300,7 @@ func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
 // A run may have more children at gates than a write is tried again, each of a key of its own that somebody has just then.
 func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 	const children = writeAttempts + 3
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	parent := newStart(s)
 	starts := []engine.StartRun{parent}
 	rivals := map[int64]pgx.Tx{}
@@ -397,7 +396,7 @@ func TestANamespaceThatOneServerDisablesIsDisabledForTheOther(t *testing.T) {
 }
 
 func TestAQueuedWriteThatFailsFailsItsTransaction(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	_, err := write(s, "test", func(t *tx) (none struct{}, err error) {
 		if err := t.ensureNamespace("made", s.Now()); err != nil {
 			return none, err

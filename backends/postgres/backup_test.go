@@ -3,12 +3,10 @@ package postgres
 import (
 	"testing"
 	"time"
-
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 )
 
 func TestOfSeveralServersOneHasTheTurnToMakeABackup(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
 	ask := func(s *Store, every time.Duration) (time.Duration, func() error) {
 		t.Helper()

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -68,7 +67,7 @@ func expectDone(t *testing.T, s *Store, worker string, want int64) {
 }
 
 func TestHeartbeatsThatWaitShareOneCommit(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	calls := beating(t, s, 100)
 	answers, commits := gathered(t, s, calls...)
 	for _, answer := range answers {
@@ -85,7 +84,7 @@ func TestHeartbeatsThatWaitShareOneCommit(t *testing.T) {
 }
 
 func TestHeartbeatsOfOneWorkerThatWaitGoOneAfterTheOther(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	register(t, s, "w2")
 	answers, commits := gathered(t, s, beat(s, "w1"), beat(s, "w1"), beat(s, "w2"), beat(s, "w1"))
@@ -103,7 +102,7 @@ func TestHeartbeatsOfOneWorkerThatWaitGoOneAfterTheOther(t *testing.T) {
 
 // A worker that is about to go may be locked for long, when it has held many runs.
 func TestHeartbeatsDoNotWaitForAWorkerThatSomebodyChanges(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	for _, worker := range []string{"w1", "w2", "w3"} {
 		register(t, s, worker)
 	}
@@ -142,7 +141,7 @@ func TestHeartbeatsDoNotWaitForAWorkerThatSomebodyChanges(t *testing.T) {
 }
 
 func TestAHeartbeatThatTheDatabaseRefusesFailsAlone(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	calls := beating(t, s, 4)
 	calls[1].Active = math.MaxInt
 	answers, _ := gathered(t, s, calls...)
@@ -159,7 +158,7 @@ func TestAHeartbeatThatTheDatabaseRefusesFailsAlone(t *testing.T) {
 }
 
 func TestHeartbeatsOfUnknownOutcomeSaySo(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	s.pool.Close()
 	answers, _ := gathered(t, s, beat(s, "w1"), beat(s, "w2"))
@@ -172,7 +171,7 @@ func TestHeartbeatsOfUnknownOutcomeSaySo(t *testing.T) {
 
 // A large group of other writes may take long; so may several of them.
 func TestAHeartbeatDoesNotWaitForOtherWrites(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	s.writer.mu.Lock()
 	s.writer.under += maxGroups

@@ -45,12 +45,18 @@ var checkTextsSQL string
 // Check looks for what is wrong in the database: broken indexes, references to nothing, and rows that contradict each other.
 // It reads everything, on one snapshot. Servers may be at work.
 func Check(ctx context.Context, url string) (findings []engine.Finding, err error) {
-	err = withConnection(ctx, url, func(conn *pgx.Conn) error {
-		options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) (err error) {
-			findings, err = check(ctx, tx)
-			return err
-		})
+	err = withConnection(ctx, url, func(conn *pgx.Conn) (err error) {
+		findings, err = checkOn(ctx, conn)
+		return err
+	})
+	return findings, err
+}
+
+func checkOn(ctx context.Context, conn *pgx.Conn) (findings []engine.Finding, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) (err error) {
+		findings, err = check(ctx, tx)
+		return err
 	})
 	return findings, err
 }

@@ -7,14 +7,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
 // busyDatabase is the address of a database with runs in every state.
 func busyDatabase(t *testing.T) string {
 	t.Helper()
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	register(t, s, "w1")
 	start(t, s, 5)

@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"testing"
-
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 )
 
 // A claim may be lost in a crash of the database; nothing else may.
 func TestAClaimLeavesBehindNoConnectionThatDoesNotWaitForTheDisk(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	start(t, s, 3)
 	for _, want := range []int{3, 0} {

@@ -6,12 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 )
 
 func TestTheFactsAreThoseOfThePoolsTheBellAndTheClock(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	facts := func() map[string]string {
 		t.Helper()
 		d, err := s.Describe(t.Context())

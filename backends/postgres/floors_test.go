@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -116,7 +115,7 @@ func startDue(t *testing.T, s *Store, at ...int64) {
 }
 
 func TestAClaimPassesNothingThatThisServerMadeDueBeforeTheHead(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	startDue(t, s, 1010, 1020, 1030, 1040, 1050, 1060)
 	if got := claimFrom(t, s, 2); !slices.Equal(got, []int64{1010, 1020}) {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -48,7 +47,7 @@ func startFor(t *testing.T, s *Store, starts ...engine.StartRun) (*waiting, erro
 }
 
 func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s, other := openAt(t, url), openAt(t, url)
 	register(t, s, "w1")
 	start(t, s, 1) // makes the namespace and the lane
@@ -72,7 +71,7 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 }
 
 func TestAGroupThatFailsGivesBackWhoWaited(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	first := newStart(s)
 	w, err := startFor(t, s, first)
@@ -88,7 +87,7 @@ func TestAGroupThatFailsGivesBackWhoWaited(t *testing.T) {
 }
 
 func TestWhoWaitedForAStartOfUnknownOutcomeIsInDoubt(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	start(t, s, 1)
 	s.pool.Close()

@@ -22,7 +22,7 @@ func makeRootKey(t *testing.T, s *Store) engine.APIKey {
 }
 
 func TestAUseThatMovesNothingForwardWritesNothing(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	root := makeRootKey(t, s)
 	note := func(at time.Time) (changed bool) {
 		t.Helper()

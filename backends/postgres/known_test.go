@@ -3,13 +3,12 @@ package postgres
 import (
 	"testing"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
 // A database that is promoted may lack what its predecessor committed last, whatever the server remembers of it.
 func TestRunsAreClaimedThoughAFailoverLostTheirLaneAndNamespace(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	register(t, s, "wa")
 	start(t, s, 1)
 	lose := func() {

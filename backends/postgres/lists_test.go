@@ -7,12 +7,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
 func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	fill(t, s, nearRuns+1000, 0, time.Now()) // whose ids are random, and nearly all come before those of a start
 	rare := make([]engine.StartRun, 5)
 	for i := range rare {
@@ -50,7 +49,7 @@ func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
 
 // The database knows nothing yet of a queue that was used for the first time.
 func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 20_000, 0, time.Now())
 	conn, err := pgx.Connect(t.Context(), url)
@@ -68,7 +67,7 @@ func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
 }
 
 func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 20_000, 0, time.Now())
 	conn := adminConnection(t, url)
@@ -104,7 +103,7 @@ func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
 
 // A backlog that has just come is in no statistics, and whoever waits for its results asks for many runs at once.
 func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	starts := make([]engine.StartRun, engine.MaxBatch)
 	ids := make([]engine.ID, 40)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -20,7 +19,7 @@ import (
 func marked(t *testing.T) (url, name string) {
 	t.Helper()
 	name = "kagzi " + engine.NewToken().Wire()
-	return pgtest.URL(t) + "&application_name=" + strings.ReplaceAll(name, " ", "%20"), name
+	return lentURL(t) + "&application_name=" + strings.ReplaceAll(name, " ", "%20"), name
 }
 
 // killBackends ends the connections of that name, and says how many there were.
@@ -177,7 +176,7 @@ func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 }
 
 func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	s.pool.Close()
 	_, err := s.StartRuns(t.Context(), []engine.StartRun{newStart(s)})
 	if !errors.Is(err, engine.ErrUnavailable) {
@@ -201,6 +200,11 @@ func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
 func expectSound(t testing.TB, url string) {
 	t.Helper()
 	findings, err := Check(context.Background(), url)
+	expectNoFindings(t, findings, err)
+}
+
+func expectNoFindings(t testing.TB, findings []engine.Finding, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatalf("Check: %v", err)
 	}

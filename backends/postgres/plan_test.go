@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -19,7 +18,7 @@ import (
 // most easily chosen wrongly, and the other way round.
 func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
 	ctx := context.Background()
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	conn := planConnection(t, url)
 	first := firstColumns(t, conn)
@@ -57,7 +56,7 @@ func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
 // A plan that is made while a table is young stays until the database looks at the table again, and by then it may be large. The
 // indexes that begin with the namespace cost the planner nearly the same there, and which of them is the deeper one changes as they grow.
 func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	hots := hotStatements(t)
 	for made := 0; made <= 400; {
@@ -87,7 +86,7 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 
 // An index of what is open is empty most of the time, and reading all of it costs nothing then. A claim keeps its plan while sleepers gather there.
 func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 1000, 0, time.Now())
 	for _, statement := range []string{
@@ -114,7 +113,7 @@ func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *te
 
 // A plan that is made when the first worker has come stays when there are thousands.
 func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	register(t, s, "w1")
 	conn := planConnection(t, url)

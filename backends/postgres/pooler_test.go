@@ -25,15 +25,7 @@ func TestStoreBehindAPooler(t *testing.T) {
 	if *allPooled {
 		chapters = nil
 	}
-	storetest.Run(t, func(tb testing.TB) engine.Store {
-		pooled, direct := pgtest.PooledURL(tb)
-		tb.Cleanup(func() {
-			if !tb.Failed() {
-				expectSound(tb, direct)
-			}
-		})
-		return openAt(tb, pooled)
-	}, chapters...)
+	storetest.Run(t, func(tb testing.TB) engine.Store { return openIn(tb, pgtest.LendPooled(tb, Migrate)) }, chapters...)
 }
 
 func TestAPoolerIsNoticed(t *testing.T) {

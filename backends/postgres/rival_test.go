@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -39,7 +38,7 @@ func goSources(t *testing.T) string {
 // rivals is two stores on one database, as two servers have them.
 func rivals(t *testing.T) (a, b *Store) {
 	t.Helper()
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	return openAt(t, url), openAt(t, url)
 }
 
@@ -280,7 +279,7 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 }
 
 func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	a := openAt(t, url)
 	rings := listenTo(t, a)
 	openAt(t, url) // where another was killed before it had sent its last rings
@@ -288,7 +287,7 @@ func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 }
 
 func TestAServerAloneSendsNoNotifications(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	start(t, s, 1)
 	s.bell.flush()
 	if s.bell.others.Load() {

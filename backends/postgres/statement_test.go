@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 )
 
 //go:embed sql/*.sql
@@ -18,7 +16,7 @@ var allStatements embed.FS
 
 func TestEveryStatementIsPreparedAgainstTheMigratedSchema(t *testing.T) {
 	ctx := context.Background()
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	openAt(t, url)
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -36,7 +35,7 @@ func asked(t *testing.T, s *Store) error {
 }
 
 func TestADatabaseThatAnswersAndTakesNoWritesIsUnwellUntilItDoes(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	undo := afterEachRow(t, url, `raise exception using errcode = '53100'`)
 	if err := asked(t, s); err != nil {
@@ -60,7 +59,7 @@ func TestADatabaseThatAnswersAndTakesNoWritesIsUnwellUntilItDoes(t *testing.T) {
 }
 
 func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	s := openAt(t, url)
 	admin := adminConnection(t, url)
 	if _, err := admin.Exec(t.Context(), `select pg_advisory_lock(hashtext(current_schema()))`); err != nil {
@@ -98,7 +97,7 @@ func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
 }
 
 func TestADatabaseThatBeginsOnlyReadingTransactionsIsUnwell(t *testing.T) {
-	url := pgtest.URL(t)
+	url := lentURL(t)
 	openAt(t, url)
 	conn := adminConnection(t, url)
 	if _, err := conn.Exec(t.Context(), `set default_transaction_read_only = on`); err != nil { // as hosts do when the disk is nearly full

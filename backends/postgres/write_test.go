@@ -7,13 +7,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
 )
 
 // Who has carried a group out carries the next one out as well, and there are never more of them than groups at a time.
 func TestWhoCarriesAGroupOutStaysForTheNext(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	waiting := func() int {
 		s.writer.mu.Lock()
 		defer s.writer.mu.Unlock()
@@ -72,7 +71,7 @@ func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
 
 // A worker may hold as many runs as MaxConcurrent, a run may have as many children as MaxSteps, and the database may be far away.
 func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	start(t, s, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	var kind string
@@ -88,7 +87,7 @@ func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 
 // A defect in one verb, from which the server recovers, is not to hold up whatever else comes for its run, nor the end of the store.
 func TestAVerbThatPanicsLetsGoOfItsRun(t *testing.T) {
-	s := openAt(t, pgtest.URL(t))
+	s := openAt(t, lentURL(t))
 	run := engine.NewID(s.Now())
 	turn := engine.NewTurn(nil)
 	func() {

@@ -56,14 +56,9 @@ func PooledURL(t T) (pooled, direct string) {
 		t.Fatalf("no pooler: %v", err)
 	}
 	name := "kagzi_test_" + randomHex()
-	if err := administer(server, `create database `+name); err != nil {
+	if err := fast.administer(`create database ` + name); err != nil {
 		t.Fatalf("a database for the test: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := administer(server, `drop database `+name+` with (force)`); err != nil {
-			t.Fatalf("drop the database of the test: %v", err)
-		}
-	})
 	return pooler.url.JoinPath("..", name).String(), server.JoinPath("..", name).String()
 }
 
@@ -93,6 +88,9 @@ type lazyServer struct {
 	once    sync.Once
 	url     *url.URL // of the database that has the schemas
 	err     error
+
+	mu    sync.Mutex
+	admin *pgx.Conn // nil until it is needed
 }
 
 func (s *lazyServer) start() (*url.URL, error) {
@@ -119,12 +117,12 @@ func fresh(t T, s *lazyServer) string {
 		return ""
 	}
 	name := "kagzi_test_" + randomHex()
-	if err := administer(base, `create schema `+name); err != nil {
+	if err := s.administer(`create schema ` + name); err != nil {
 		t.Fatalf("a schema for the test: %v", err)
 	}
 	if s.given {
 		t.Cleanup(func() {
-			if err := administer(base, `drop schema `+name+` cascade`); err != nil {
+			if err := s.administer(`drop schema ` + name + ` cascade`); err != nil {
 				t.Fatalf("drop the schema of the test: %v", err)
 			}
 		})
@@ -147,15 +145,18 @@ func refuse(t T, err error) {
 	t.Fatalf("no Postgres: %v (%s)", err, hint)
 }
 
-func administer(base *url.URL, statement string) error {
+// administer runs a statement on the one session that is for this: to make a session costs more than most statements.
+func (s *lazyServer) administer(statement string) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, base.String())
-	if err != nil {
-		return err
+	if s.admin == nil || s.admin.IsClosed() {
+		if s.admin, err = pgx.Connect(ctx, s.url.String()); err != nil {
+			return err
+		}
 	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, statement)
+	_, err = s.admin.Exec(ctx, statement)
 	return err
 }
 

@@ -36,7 +36,7 @@ wait $server
 rm -rf "$dir"
 `
 
-const settings = "-c max_connections=300 -c shared_buffers=256MB -c max_wal_size=2GB -c logging_collector=off"
+const settings = "-c max_connections=300 -c shared_buffers=64MB -c max_wal_size=2GB -c logging_collector=off"
 
 // held keeps the pipes to the keepers open until this process ends.
 var held struct {
