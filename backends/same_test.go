@@ -2,10 +2,11 @@ package backends
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -13,8 +14,8 @@ import (
 // A store invents nothing, so two that are given the same calls hold the same rows.
 func TestSQLiteAndPostgresHoldTheSameRows(t *testing.T) {
 	storetest.SameRows(t,
-		func(tb testing.TB) engine.Store { return open(tb, "sqlite:"+filepath.Join(tb.TempDir(), "kagzi.db")) },
-		func(tb testing.TB) engine.Store { return open(tb, pgtest.URL(tb)) })
+		func(tb testing.TB) engine.Store { return open(tb, "sqlite:"+sqlitetest.Fresh(tb, sqlite.Migrate)) },
+		func(tb testing.TB) engine.Store { return open(tb, pgtest.Lend(tb, Migrate).URL) })
 }
 
 func open(tb testing.TB, url string) engine.Store {

@@ -34,7 +34,7 @@ func factsOf(t *testing.T, s *Store) map[string]string {
 }
 
 func TestTheFactsFollowWhatTheStoreDoes(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	holding(t, s, 10)
 	facts := factsOf(t, s)
 	for name, want := range map[string]string{

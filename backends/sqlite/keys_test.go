@@ -23,7 +23,7 @@ func makeRootKey(t *testing.T, s *Store) engine.APIKey {
 }
 
 func TestAUseThatMovesNothingForwardWritesNothing(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	root := makeRootKey(t, s)
 	log := func() string {
 		t.Helper()

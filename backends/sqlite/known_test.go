@@ -49,7 +49,7 @@ func TestALimitCountsWhatRanBeforeTheStoreWasOpened(t *testing.T) {
 }
 
 func TestALimitCountsAgainWhatARollbackBroughtBack(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	held := holding(t, s, 2)
 	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
 		t.Fatal(err)

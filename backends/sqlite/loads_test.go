@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ func startedRun(t *testing.T, s *Store, namespace, input string) engine.ID {
 }
 
 func TestRunsThatAreReadTogetherAreEachOnesOwn(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	a, b := startedRun(t, s, "here", "a"), startedRun(t, s, "there", "b")
 	group := []*load{
 		{namespace: "here", id: a}, {namespace: "here", id: a}, {namespace: "there", id: b},
@@ -58,7 +57,7 @@ func TestRunsThatAreReadTogetherAreEachOnesOwn(t *testing.T) {
 }
 
 func TestWhoAsksForARunWhileAnotherIsReadIsReadForNext(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	a, b := startedRun(t, s, "here", "a"), startedRun(t, s, "here", "b")
 	first := &load{namespace: "here", id: a, done: make(chan struct{})}
 	if !s.loads.lead(first) {

@@ -27,7 +27,7 @@ func statements(t *testing.T) map[string]string {
 }
 
 func TestEveryStatementIsPreparedAgainstTheSchemaAndBeginsWithAComment(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	c, err := connectReader(s.path)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func plan(t *testing.T, s *Store, text string) string {
 }
 
 func TestAClaimLooksAtTheHeadOfALaneAndAtNothingElse(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	for _, text := range []string{claimSQL, nextDueSQL} {
 		got := plan(t, s, text)
 		if !strings.Contains(got, "SEARCH runs USING INDEX runs_claim (lane_id=? AND available_at") {
@@ -96,7 +96,7 @@ func scans(plan string) (tables []string) {
 }
 
 func TestNoStatementOfAVerbScans(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	texts := statements(t)
 	for _, name := range []string{
 		"insert_run", "insert_related_run", "insert_input", "get_request", "get_external", "open_external", "requested", "claim_run", "insert_leases",
@@ -121,7 +121,7 @@ func TestNoStatementOfAVerbScans(t *testing.T) {
 }
 
 func TestAStatementGoesByTheIndexThatWasMadeForIt(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	for _, statement := range []struct {
 		name, text string
 		wants      []string
@@ -163,7 +163,7 @@ func TestAStatementGoesByTheIndexThatWasMadeForIt(t *testing.T) {
 }
 
 func TestASearchGoesByIndexes(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s := fresh(t)
 	for name, text := range map[string]string{"the page": listFound.forth, "the page backwards": listFound.back, "the length": listFound.count, "how many there are": countFoundSQL} {
 		got := plan(t, s, text)
 		for _, want := range []string{"runs_external (namespace=? AND external_id>? AND external_id<?)", "runs_list (namespace=? AND run_id>? AND run_id<?)"} {

@@ -2,9 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
+	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -14,7 +14,7 @@ func TestStore(t *testing.T) { storetest.Run(t, open) }
 // open gives a fresh store, and looks after each case whether the rows that it left make sense; with -short it does not, because under
 // the race detector that takes longer than the cases.
 func open(tb testing.TB) engine.Store {
-	path := filepath.Join(tb.TempDir(), "kagzi.db")
+	path := freshFile(tb)
 	tb.Cleanup(func() {
 		if tb.Failed() || testing.Short() {
 			return
@@ -29,6 +29,9 @@ func open(tb testing.TB) engine.Store {
 	})
 	return openAt(tb, path)
 }
+
+// freshFile is the path of a database with its tables, for tests to which it does not matter how these came about.
+func freshFile(tb testing.TB) string { return sqlitetest.Fresh(tb, Migrate) }
 
 func openAt(tb testing.TB, path string) *Store {
 	tb.Helper()

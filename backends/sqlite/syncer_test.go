@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan int32) {
 	if !syncsData {
 		t.Skip("NOT RUN: syncs are not left to another goroutine on this system")
 	}
-	s = openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	s = fresh(t)
 	insert(t, s, "first") // whose sync is the library's
 	begun, end = make(chan struct{}), make(chan int32)
 	over := make(chan struct{})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 func fresh(t *testing.T) *Store {
 	t.Helper()
-	return openAt(t, filepath.Join(t.TempDir(), "kagzi.db"))
+	return openAt(t, freshFile(t))
 }
 
 // hold keeps the writer busy with one call until the returned function is called, so that others gather behind it and join its commit.

@@ -1,10 +1,10 @@
 package storetest_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -48,7 +48,7 @@ func TestPassesNamesTheCaseThatFailed(t *testing.T) {
 // spoiled opens fresh stores in temporary directories and spoils them.
 func spoiled(t *testing.T, spoil func(engine.Store) engine.Store) func(storetest.T) engine.Store {
 	return func(c storetest.T) engine.Store {
-		s, err := sqlite.Open(c.Context(), filepath.Join(t.TempDir(), "kagzi.db"), engine.OpenOptions{})
+		s, err := sqlite.Open(c.Context(), sqlitetest.Fresh(t, sqlite.Migrate), engine.OpenOptions{})
 		if err != nil {
 			c.Fatalf("open: %v", err)
 		}

@@ -3,7 +3,6 @@ package enginetest
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -30,13 +31,13 @@ func eachBackend(t *testing.T, story func(t *testing.T, url string)) {
 	}
 }
 
-// freshURL is an empty database of a backend. Without a Postgres the test is skipped, or fails when CI is set.
+// freshURL is a database of a backend with its tables and no rows. Without a Postgres the test is skipped, or fails when CI is set.
 func freshURL(t testing.TB, backend string) string {
 	t.Helper()
 	if backend == "postgres" {
-		return pgtest.URL(t)
+		return pgtest.Lend(t, backends.Migrate).URL
 	}
-	return "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db")
+	return "sqlite:" + sqlitetest.Fresh(t, sqlite.Migrate)
 }
 
 // eachServer tells a story once for each backend, with a server at work on a fresh database.

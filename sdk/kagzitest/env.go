@@ -25,7 +25,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"testing"
@@ -37,6 +36,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/backends/sqlite"
+	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/coordinator"
 	"github.com/kagzi/kagzi/engine/dispatch"
@@ -77,7 +77,7 @@ type Env struct {
 // Run runs test in a bubble with an Env, which is gone when test returns.
 func Run(t *testing.T, test func(t *testing.T, env *Env)) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kagzi.db")
+	path := sqlitetest.Fresh(t, sqlite.Migrate)
 	synctest.Test(t, func(t *testing.T) {
 		env := newEnv(t, path)
 		defer env.close()
