@@ -42,7 +42,7 @@ type ChildOptions struct {
 	Tags             map[string]string // searchable (none)
 	Requirements     map[string]string // as in StartOptions (none)
 	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
-	ConcurrencyLimit int               // (1 when there is a key)
+	ConcurrencyLimit int               // (1 when there is a key); where runs name other limits for one key, each goes by its own
 
 	OnFailure      string // workflow type that is started when the child fails or times out (none)
 	OnFailureQueue string // (the child's own queue)

@@ -49,7 +49,7 @@ type StartOptions struct {
 	Tags             map[string]string // searchable (none)
 	Requirements     map[string]string // only a worker with all of these among its capabilities and labels; an empty value is met by any (none)
 	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
-	ConcurrencyLimit int               // (1 when there is a key)
+	ConcurrencyLimit int               // (1 when there is a key); where runs name other limits for one key, each goes by its own
 
 	OnFailure      string // workflow type that is started when the run fails or times out (none)
 	OnFailureQueue string // (the run's own queue)

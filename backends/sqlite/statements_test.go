@@ -126,7 +126,9 @@ func TestAStatementGoesByTheIndexThatWasMadeForIt(t *testing.T) {
 		name, text string
 		wants      []string
 	}{
-		{"the first of each lane in a key's line", firstGatedSQL, []string{"runs_gate (namespace=? AND workflow_type=? AND concurrency_key=? AND lane_id>?)", "AND lane_id=?)"}},
+		{"the first of each lane and limit in a key's line", firstGatedSQL, []string{
+			"runs_gate (namespace=? AND workflow_type=? AND concurrency_key=?)", "runs_gate (namespace=? AND workflow_type=? AND concurrency_key=? AND (lane_id,concurrency_limit)>(?,?))",
+			"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
 		{"the slots of a key", countKeySQL, []string{"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
 		{"what expires", listExpiringSQL, []string{"runs_expiry (expires_at>?)"}},
 		{"what times out", listTimedOutSQL, []string{"steps_timeout (timeout_at>?)"}},

@@ -93,6 +93,44 @@ var keyCases = []testCase{
 		s.claimNothing("w1")
 		equal(s, "claimed with a new arrival", s.start() == s.claim("w1").Run.ID, true)
 	}},
+	{"who finds no room by its own limit keeps nobody back who does", func(s *stage) {
+		s.worker("w1")
+		several := func(n int) (ids []engine.ID) {
+			for range n {
+				ids = append(ids, s.start(keyed("k", 2)))
+			}
+			return ids
+		}
+		many := several(2)
+		s.sameIDs("claimed at first", s.claimedIDs("w1", 2), many)
+		s.pass(time.Second)
+		strict := s.start(keyed("k", 1))
+		s.pass(time.Second)
+		next := several(3)
+		s.claimNothing("w1")
+		end := func(id engine.ID) { s.finish(s.leaseOf(id), "done") }
+		gated := func(when string, want ...engine.ID) {
+			s.Helper()
+			var got []engine.ID
+			for _, id := range append([]engine.ID{strict}, next...) {
+				if s.run(id).Gated {
+					got = append(got, id)
+				}
+			}
+			s.sameIDs("gated "+when, got, want)
+		}
+		gated("while two hold the key", strict, next[0], next[1], next[2])
+		end(many[0])
+		gated("while one holds it", strict, next[1], next[2])
+		s.sameIDs("claimed then", s.claimedIDs("w1", 4), next[:1])
+		end(many[1])
+		gated("while the next holds it", strict, next[2])
+		end(next[0])
+		gated("while nobody holds it")
+		s.sameIDs("claimed in the order of their arrival", s.claimedIDs("w1", 4), []engine.ID{strict, next[1]})
+		end(strict)
+		s.sameIDs("claimed in the end", s.claimedIDs("w1", 4), next[2:])
+	}},
 	{"keys are apart by type and namespace", func(s *stage) {
 		w := s.newWorker("w1")
 		w.Types = []string{kind, "other"}

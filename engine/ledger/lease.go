@@ -139,7 +139,8 @@ func (b *book) freeSlot(run *Run) {
 	}
 }
 
-// openGates lets the first in the line of the run's concurrency key have their turn, one of each lane.
+// openGates lets the first in the line of the run's concurrency key have their turn, one of each lane and limit. Where limits differ, who finds no room
+// by its own does not keep back those who do; it is passed by them, and by new arrivals, until the key has room by its limit too.
 func (b *book) openGates(run *Run) error {
 	first, err := b.tx.FirstGated(run.Namespace, run.Type, run.ConcurrencyKey)
 	if err != nil {

@@ -40,8 +40,8 @@ type Tx interface {
 	OpenChildren(parent engine.ID) ([]engine.ID, error)
 	// SetParent makes the run the child of parent, with no ParentStepID.
 	SetParent(run, parent engine.ID) error
-	// FirstGated is of each lane the first in the line of a key, by HeldAt and then id. It takes one look into an index for each lane that
-	// has any. Claims that count leases of the key wait until the end of the transaction, or have come to their own end before, so that none
+	// FirstGated is of each lane and limit the first in the line of a key, by HeldAt and then id, where that limit is more than the leases of the key.
+	// It takes one look into an index for each lane and limit that has any. Claims that count leases of the key wait until the end of the transaction, or have come to their own end before, so that none
 	// gates a run for a lease that is over.
 	FirstGated(namespace, workflowType, key string) ([]engine.ID, error)
 	// Expired is the open runs whose ExpiresAt is not after now, earliest first, at most limit; and when the next of the others expires.

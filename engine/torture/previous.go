@@ -16,9 +16,9 @@ import (
 const (
 	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
 	// whoever lands another version writes here which one is the last then.
-	previousCommit = "87af3d01aeaecb05e48f732ca05b3a5a24cc2058"
+	previousCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
 	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
-	olderCommit = "48a8936b43f0f81235c9f674aba118f75ef32496"
+	olderCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
 )
 
 // built is the server's binary of a version before, from the history of this module; it is built once.

@@ -1,17 +1,21 @@
--- The head of each lane's line of a key: one look into the index finds the next lane, and one its first run. No row: nobody waits.
+-- Of each lane and limit the first that waits for a slot of the key, where that limit leaves room: one look into the index finds the next lane or
+-- limit. No row: none.
 with recursive heads as (
-    (select r.lane_id, r.run_id from runs r
+    (select r.lane_id, r.concurrency_limit, r.run_id from runs r
      where r.gated and r.namespace = @namespace and r.workflow_type = @workflow_type and r.concurrency_key = @concurrency_key
-     order by r.lane_id, r.held_at, r.run_id
+     order by r.lane_id, r.concurrency_limit, r.held_at, r.run_id
      limit 1)
     union all
-    select n.lane_id, n.run_id from heads h
+    select n.lane_id, n.concurrency_limit, n.run_id from heads h
     cross join lateral (
-        select r.lane_id, r.run_id from runs r
+        select r.lane_id, r.concurrency_limit, r.run_id from runs r
         where r.gated and r.namespace = @namespace and r.workflow_type = @workflow_type and r.concurrency_key = @concurrency_key
-          and r.lane_id > h.lane_id
-        order by r.lane_id, r.held_at, r.run_id
+          and (r.lane_id, r.concurrency_limit) > (h.lane_id, h.concurrency_limit)
+        order by r.lane_id, r.concurrency_limit, r.held_at, r.run_id
         limit 1
     ) n
 )
 select run_id from heads
+where greatest(concurrency_limit, 1) > (
+    select count(*) from leases
+    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and concurrency_key <> '')

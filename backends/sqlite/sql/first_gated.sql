@@ -1,23 +1,30 @@
--- Of each lane the first that waits for a slot of the key, with one look into the index for each lane. No row: none waits.
-with recursive gated (lane_id) as (
-    select min(lane_id)
-    from runs
-    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and gated = 1
+-- Of each lane and limit the first that waits for a slot of the key, where that limit leaves room: one look into the index finds the next lane or
+-- limit. No row: none.
+with recursive gated (run_id) as (
+    select (
+        select run_id
+        from runs
+        where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and gated = 1
+        order by lane_id, concurrency_limit, held_at, run_id
+        limit 1)
     union all
     select (
-        select min(r.lane_id)
-        from runs r
-        where r.namespace = @namespace and r.workflow_type = @workflow_type and r.concurrency_key = @concurrency_key and r.gated = 1
-          and r.lane_id > gated.lane_id)
+        select r.run_id
+        from runs h
+        cross join runs r
+        where h.run_id = gated.run_id
+          and r.namespace = @namespace and r.workflow_type = @workflow_type and r.concurrency_key = @concurrency_key and r.gated = 1
+          -- the plus takes their affinity from them, without which both find their place in the index
+          and (r.lane_id, r.concurrency_limit) > (+h.lane_id, +h.concurrency_limit)
+        order by r.lane_id, r.concurrency_limit, r.held_at, r.run_id
+        limit 1)
     from gated
-    where gated.lane_id is not null
+    where gated.run_id is not null
 )
-select (
-    select r.run_id
-    from runs r
-    where r.namespace = @namespace and r.workflow_type = @workflow_type and r.concurrency_key = @concurrency_key and r.gated = 1
-      and r.lane_id = gated.lane_id
-    order by r.held_at, r.run_id
-    limit 1)
+select r.run_id
 from gated
-where gated.lane_id is not null
+join runs r on r.run_id = gated.run_id
+where max(r.concurrency_limit, 1) > (
+    select count(*)
+    from leases
+    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and concurrency_key <> '')

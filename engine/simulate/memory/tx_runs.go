@@ -159,13 +159,21 @@ func (t *tx) FirstGated(namespace, workflowType, key string) ([]engine.ID, error
 		return r.Gated && r.Namespace == namespace && r.Type == workflowType && r.ConcurrencyKey == key
 	})
 	slices.SortStableFunc(gated, func(a, b *Run) int { return a.HeldAt.Compare(b.HeldAt) })
+	leases := len(t.find(func(r *Run) bool {
+		return r.Lease != nil && r.Namespace == namespace && r.Type == workflowType && r.ConcurrencyKey == key
+	}))
+	type line struct {
+		lane  string
+		limit int
+	}
 	var first []engine.ID
-	lanes := map[string]bool{}
+	seen := map[line]bool{}
 	for _, r := range gated {
-		if !lanes[r.lane()] {
+		l := line{r.lane(), r.ConcurrencyLimit}
+		if !seen[l] && max(l.limit, 1) > leases {
 			first = append(first, r.ID)
 		}
-		lanes[r.lane()] = true
+		seen[l] = true
 	}
 	return first, nil
 }
