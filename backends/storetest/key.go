@@ -241,54 +241,63 @@ var keyCases = []testCase{
 		equal(s, "gated", s.run(tight).Gated, true)
 	}},
 	{"claims at the same time never pass the limit, and none is left behind", func(s *stage) {
-		const runs, limit, claimants = 60, 3, 8
-		for i := range claimants {
-			s.worker(fmt.Sprint("w", i))
-		}
-		for range runs {
-			s.start(keyed("k", limit))
-		}
-		var mu sync.Mutex
-		holding, most, done := 0, 0, 0
-		var group sync.WaitGroup
-		for i := range claimants {
-			mint := &mint{n: uint64(i+1) << 32}
-			worker := fmt.Sprint("w", i)
-			group.Go(func() {
-				for {
+		s.takeInTurn(60, 3, func(int) int { return 3 })
+	}},
+	{"of runs whose limits differ none is left behind either", func(s *stage) {
+		s.takeInTurn(60, 3, func(i int) int { return 1 + i%3 })
+	}},
+}
+
+// takeInTurn has claimants at work at the same time on runs of one key, whose limits are at most limit, until all are done.
+func (s *stage) takeInTurn(runs, limit int, limitOf func(i int) int) {
+	s.Helper()
+	const claimants = 8
+	for i := range claimants {
+		s.worker(fmt.Sprint("w", i))
+	}
+	for i := range runs {
+		s.start(keyed("k", limitOf(i)))
+	}
+	var mu sync.Mutex
+	holding, most, done := 0, 0, 0
+	var group sync.WaitGroup
+	for i := range claimants {
+		mint := &mint{n: uint64(i+1) << 32}
+		worker := fmt.Sprint("w", i)
+		group.Go(func() {
+			for {
+				mu.Lock()
+				over := done == runs
+				mu.Unlock()
+				if over || s.ctx.Err() != nil {
+					return
+				}
+				p := engine.ClaimParams{Namespace: space, Queue: queue, Types: []string{kind}, HistoryBytes: 1, Now: s.now,
+					Grants: []engine.Grant{{WorkerID: worker, Token: mint.token()}, {WorkerID: worker, Token: mint.token()}}}
+				claimed, err := s.store.Claim(s.ctx, p)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				holding += len(claimed.Tasks)
+				most = max(most, holding)
+				mu.Unlock()
+				for _, task := range claimed.Tasks {
 					mu.Lock()
-					over := done == runs
+					holding-- // before it is free, so that the count is never too high
+					done++
 					mu.Unlock()
-					if over || s.ctx.Err() != nil {
+					if _, err := s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: task.Lease, Now: s.now}); err != nil {
 						return
-					}
-					p := engine.ClaimParams{Namespace: space, Queue: queue, Types: []string{kind}, HistoryBytes: 1, Now: s.now,
-						Grants: []engine.Grant{{WorkerID: worker, Token: mint.token()}, {WorkerID: worker, Token: mint.token()}}}
-					claimed, err := s.store.Claim(s.ctx, p)
-					if err != nil {
-						return
-					}
-					mu.Lock()
-					holding += len(claimed.Tasks)
-					most = max(most, holding)
-					mu.Unlock()
-					for _, task := range claimed.Tasks {
-						mu.Lock()
-						holding-- // before it is free, so that the count is never too high
-						done++
-						mu.Unlock()
-						if _, err := s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Lease: task.Lease, Now: s.now}); err != nil {
-							return
-						}
 					}
 				}
-			})
-		}
-		group.Wait()
-		if most > limit || done != runs {
-			s.Fatalf("at most %d held at a time and %d of %d done, want at most %d and all", most, done, runs, limit)
-		}
-	}},
+			}
+		})
+	}
+	group.Wait()
+	if most > limit || done != runs {
+		s.Fatalf("at most %d held at a time and %d of %d done, want at most %d and all", most, done, runs, limit)
+	}
 }
 
 // cancelOpen cancels a run unless it has ended already.

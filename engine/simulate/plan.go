@@ -174,7 +174,7 @@ func (p *planner) start() {
 		s.External = fmt.Sprintf("external%d", p.IntN(2))
 	}
 	if p.chance(0.3) {
-		s.Key, s.Limit = fmt.Sprintf("key%d", p.IntN(2)), 1
+		s.Key, s.Limit = fmt.Sprintf("key%d", p.IntN(2)), 1+len(p.plan.Starts)%2
 	}
 	if p.chance(0.2) {
 		s.Attempts = 2 + p.IntN(2)
