@@ -295,14 +295,7 @@ var stepCases = []testCase{
 		s.finish(task.Lease, "done")
 	}},
 	{"a run has room for MaxRunBytes and not one byte more", func(s *stage) {
-		big := engine.Payload{Data: make([]byte, engine.MaxPayload)}
-		l := s.held(func(r *engine.StartRun) { r.Input = big })
-		for i := 1; i < engine.MaxRunBytes/engine.MaxPayload; i++ {
-			_, err := s.store.CompleteStep(s.ctx, engine.CompleteStepParams{
-				Lease: l, Step: named(fmt.Sprintf("step-%d", i)), ID: s.id(), Output: big, Now: s.now,
-			})
-			s.must(err, "CompleteStep within the limit")
-		}
+		l := s.filled(engine.MaxRunBytes / engine.MaxPayload)
 		equal(s, "bytes", s.run(l.RunID).Bytes, engine.MaxRunBytes)
 		_, err := s.tryComplete(l, "more", "x")
 		s.refused(err, engine.ErrTooLarge, "CompleteStep")
@@ -311,6 +304,20 @@ var stepCases = []testCase{
 		s.complete(l, "empty", "")
 		s.must(s.tryFinish(l, ""), "CompleteRun")
 	}},
+}
+
+// filled is the lease of a run that has recorded n payloads of the greatest size, its input among them.
+func (s *stage) filled(n int) engine.Lease {
+	s.Helper()
+	big := engine.Payload{Data: make([]byte, engine.MaxPayload)}
+	l := s.held(func(r *engine.StartRun) { r.Input = big })
+	for i := 1; i < n; i++ {
+		_, err := s.store.CompleteStep(s.ctx, engine.CompleteStepParams{
+			Lease: l, Step: named(fmt.Sprintf("step-%d", i)), ID: s.id(), Output: big, Now: s.now,
+		})
+		s.must(err, "CompleteStep within the limit")
+	}
+	return l
 }
 
 // completeMany records n steps of one run, from many callers at once so that a backend can gather them.

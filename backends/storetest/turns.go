@@ -212,17 +212,18 @@ var turnCases = []testCase{
 		s.status(l.RunID, engine.RunCompleted)
 	}},
 	{"an end that is refused leaves the steps before it", func(s *stage) {
-		l := s.held()
+		const recorded = engine.MaxRunBytes/engine.MaxPayload - 1
+		l := s.filled(recorded)
 		errs := s.line().step(l, "pay", "paid").
 			then("the end", func(ctx context.Context) error {
 				// Too large together with what the run has recorded.
-				output := engine.Payload{Data: make([]byte, engine.MaxRunBytes)}
+				output := engine.Payload{Data: make([]byte, engine.MaxPayload)}
 				_, err := s.store.CompleteRun(ctx, engine.CompleteRunParams{Lease: l, Output: output, Now: s.now})
 				return err
 			}).done()
 		s.must(errs["pay"], "the step before the end")
 		s.refused(errs["the end"], engine.ErrTooLarge, "an end that is too large")
-		s.inSequence(l.RunID, "pay")
+		equal(s, "bytes", s.run(l.RunID).Bytes, recorded*engine.MaxPayload+int64(len("paid")))
 		s.status(l.RunID, engine.RunRunning)
 	}},
 	{"many lines at once keep their order each, and one that breaks breaks alone", func(s *stage) {

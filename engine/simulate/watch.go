@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,9 +42,21 @@ func (w *watch) heed(c *memory.Call, changes []memory.Change) {
 		w.report.note("done: " + c.Verb)
 	}
 	w.fenced(c, changes)
-	for _, change := range changes {
+	for _, change := range inTurn(c, changes) {
 		w.changed(c, change)
 	}
+}
+
+// inTurn is the changes in the order in which a claim has handed their runs out: each run's own limit is held against what was handed out before.
+func inTurn(c *memory.Call, changes []memory.Change) []memory.Change {
+	claimed, ok := c.Answer.(engine.Claimed)
+	if !ok {
+		return changes
+	}
+	place := func(change memory.Change) int {
+		return slices.IndexFunc(claimed.Tasks, func(t engine.Task) bool { return change.New != nil && t.Run.ID == change.New.ID })
+	}
+	return slices.SortedStableFunc(slices.Values(changes), func(a, b memory.Change) int { return place(a) - place(b) })
 }
 
 // record adds the call to the trace.
