@@ -40,7 +40,7 @@ func newReconfigure(here machine) *cobra.Command {
 		Args:  onlyAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w := here(cmd)
-			s, err := o.recorded(cmd.Context(), w)
+			s, err := o.installedAs(cmd.Context(), w)
 			if err != nil {
 				return err
 			}
@@ -59,13 +59,13 @@ func onlyAfterDash(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// recorded is the Spec of the installed service.
-func (o *which) recorded(ctx context.Context, w *world) (Spec, error) {
+// installedAs is the Spec of the installed service.
+func (o *which) installedAs(ctx context.Context, w *world) (Spec, error) {
 	at, err := o.mustFind(ctx, w)
 	if err != nil {
 		return Spec{}, err
 	}
-	s, err := specOf(at.definition)
+	s, err := o.recorded(at.definition)
 	if err != nil {
 		return s, fmt.Errorf("%s cannot be changed: %w; uninstall it, its data stay, and install it anew", at.manager.place(), err)
 	}

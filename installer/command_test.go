@@ -152,6 +152,49 @@ func TestAServiceWhoseRecordWasTakenOutCanBeUninstalled(t *testing.T) {
 	}
 }
 
+func TestACopyOfADefinitionDoesNotLeadToTheServiceItWasCopiedFrom(t *testing.T) {
+	b := newBox(t)
+	if _, err := b.kagzi(t, "install", "--copy-binary"); err != nil {
+		t.Fatal(err)
+	}
+	first := b.manager
+	second := &fakeManager{text: first.text, there: true, phase: running, failAt: map[string]error{}} // cp kagzi.service second.service
+	b.world.manager = func(s Spec) (manager, error) {
+		if s.Name == "second" {
+			return second, nil
+		}
+		return first, nil
+	}
+	disk := b.world.disk()
+	for _, dir := range []string{"/var/lib/kagzi", "/var/lib/second"} {
+		if err := os.MkdirAll(disk.at(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.kagzi(t, "stop", "--name", "second"); err != nil || second.phase != stopped || first.phase != running {
+		t.Errorf("stop: %v; second is %s and kagzi %s, want only second stopped", err, second.phase, first.phase)
+	}
+	_, err := b.kagzi(t, "reconfigure", "--name", "second", "--listen", ":1")
+	wantCode(t, err, 1, "a copy of the definition of kagzi", "uninstall it")
+	if strings.Contains(first.text, "--listen") {
+		t.Errorf("reconfigure changed the service that it was copied from: %s", first.text)
+	}
+	for _, args := range []string{"uninstall --name second --purge --dry-run", "uninstall --name second --purge"} {
+		out, err := b.kagzi(t, strings.Fields(args)...)
+		if err != nil || strings.Contains(out, "/var/lib/kagzi\n") {
+			t.Errorf("%s = %q, %v, want nothing of the first service's in it", args, out, err)
+		}
+	}
+	if second.there || !first.there || first.phase != running {
+		t.Errorf("second is there: %v, kagzi: %v, %s, want only kagzi, running", second.there, first.there, first.phase)
+	}
+	for _, path := range []string{"/var/lib/kagzi", "/etc/kagzi/kagzi.toml", "/usr/local/bin/kagzi"} {
+		if _, err := os.Stat(disk.at(path)); err != nil {
+			t.Errorf("%v, want what is the first service's left alone", err)
+		}
+	}
+}
+
 func TestHealthIsAskedWhereTheServerListens(t *testing.T) {
 	for _, try := range []struct{ flags, file, want string }{
 		{"", "", ""},

@@ -1,6 +1,9 @@
 package installer
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // registration is a service that a command names: what it would be if it were installed here anew, and what is registered under its name.
 type registration struct {
@@ -36,4 +39,14 @@ func (o *which) mustFind(ctx context.Context, w *world) (registration, error) {
 		err = refuse(exitNotFound, "%s is not installed; say: kagzi service install%s", o.name, o.flags())
 	}
 	return at, err
+}
+
+// recorded is the Spec that the definition carries, which has to be of the service that is named: a definition that somebody copied to
+// make another service of it says where the data of the first are.
+func (o *which) recorded(definition string) (Spec, error) {
+	s, err := specOf(definition)
+	if err == nil && (s.Name != o.name || s.User != o.user) {
+		err = fmt.Errorf("it is a copy of the definition of %s", s.Name)
+	}
+	return s, err
 }

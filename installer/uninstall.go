@@ -65,8 +65,12 @@ func removable(m manager, name string, purge bool) error {
 	return nil
 }
 
-// ours says whether a definition whose record is lost is of a service of that name nevertheless: it calls what no other program does.
+// ours says whether a definition whose record is lost, or is another service's, was made by this program nevertheless: it calls what no
+// other does.
 func ours(definition, name string) bool {
+	if _, err := specOf(definition); err == nil {
+		return true
+	}
 	return strings.Contains(definition, " service run --name "+name) || strings.Contains(definition, label(name))
 }
 

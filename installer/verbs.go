@@ -43,7 +43,7 @@ func (o *which) installed(ctx context.Context, w *world) (manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if recorded, err := specOf(at.definition); err == nil { // which may keep its log elsewhere
+	if recorded, err := o.recorded(at.definition); err == nil { // which may keep its log elsewhere
 		return w.manager(recorded)
 	}
 	return at.manager, nil
@@ -75,7 +75,7 @@ func (o *which) uninstall(ctx context.Context, w *world, purge, dryRun bool) err
 		return err
 	}
 	s, m := at.spec, at.manager
-	recorded, lost := specOf(at.definition)
+	recorded, lost := o.recorded(at.definition)
 	if at.found && lost == nil {
 		s = recorded
 	}
