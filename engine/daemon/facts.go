@@ -55,14 +55,21 @@ func settingsOf(c *Config, o opened) []server.Fact {
 	return facts
 }
 
-// withoutPassword is the URL of a database with nothing secret in it. One that cannot be read shows only its kind.
+// withoutPassword is the URL of a database with nothing secret in it. One that cannot be read shows only its kind, and what is none nothing,
+// unless it can be but a name: libpq's own words, host=db password=…, are no setting of ours, and are given all the same.
 func withoutPassword(text string) string {
-	scheme, _, _ := strings.Cut(text, ":")
-	if scheme == "sqlite" {
+	scheme, rest, found := strings.Cut(text, ":")
+	switch {
+	case found && scheme == "sqlite", !strings.ContainsAny(text, ":=@"):
 		return text
+	case !found || !strings.HasPrefix(rest, "//"):
+		return "…"
 	}
 	u, err := url.Parse(text)
 	if err != nil {
+		return scheme + ":…"
+	}
+	if strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@") { // the rest of a password with a /, ? or # in it, at which its place ends
 		return scheme + ":…"
 	}
 	if u.User != nil {

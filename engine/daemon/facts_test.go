@@ -56,6 +56,15 @@ func TestADatabaseURLIsShownWithoutItsPassword(t *testing.T) {
 		"postgres://u:hun%ter2@h/d":              "postgres:…",
 		"postgres://h/d?password=%zzhunter2":     "postgres:…",
 		"postgres://h/d":                         "postgres://h/d",
+		"postgres://u:12/hunter2@h/d":            "postgres:…",
+		"postgres://u:12?hunter2@h/d":            "postgres:…",
+		"postgres://u:12#hunter2@h/d":            "postgres:…",
+		"postgres:u:hunter2@h/d":                 "…",
+		"u:hunter2@h/d":                          "…",
+		"host=h user=u password=hunter2":         "…",
+		"postgres://u:hun@ter/2@h/d":             "postgres:…",
+		"/a/b.db":                                "/a/b.db",
+		"":                                       "",
 	} {
 		if got := withoutPassword(url); got != want {
 			t.Errorf("%s is shown as %s, want %s", url, got, want)
