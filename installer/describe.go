@@ -50,11 +50,14 @@ func describeUninstall(w io.Writer, place string, s Spec, d *disk, found, purge 
 		}
 	}
 	for _, path := range s.leftovers() {
-		what := "keep"
-		if purge {
-			what = "remove"
+		switch why := s.shared(d, path); {
+		case !purge:
+			fmt.Fprintf(w, "would keep %s\n", plain(path))
+		case why != "":
+			fmt.Fprintf(w, "would keep %s, %s\n", plain(path), why)
+		default:
+			fmt.Fprintf(w, "would remove %s\n", plain(path))
 		}
-		fmt.Fprintf(w, "would %s %s\n", what, plain(path))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -84,7 +85,7 @@ func (s Spec) remains(d *disk) bool {
 	return false
 }
 
-// leftovers are what a service has on disk in places that are its alone.
+// leftovers are what a service has on disk, the program aside.
 func (s Spec) leftovers() []string {
 	paths := []string{s.DataDir}
 	if s.dynamic() {
@@ -103,16 +104,15 @@ func (s Spec) leftovers() []string {
 // privateDir is where systemd keeps the data of a dynamic user; DataDir is a link to it.
 func (s Spec) privateDir() string { return joinOn(s.System, "/var/lib/private", s.Name) }
 
-// purge removes everything that a service leaves, but for directories that the user chose: who knows what else is in them.
+// purge removes everything that a service leaves, but for what may be others' too.
 func (s Spec) purge(d *disk, out io.Writer) error {
 	var failures []error
-	_, data, logs := d.places.directories(s.Name, s.User)
 	for _, path := range s.leftovers() {
 		if _, err := os.Lstat(d.at(path)); err != nil {
 			continue
 		}
-		if path == s.DataDir && path != data || path == s.LogDir && path != logs {
-			fmt.Fprintf(out, "kept %s, which was chosen by hand; remove it by hand too\n", plain(path))
+		if why := s.shared(d, path); why != "" {
+			fmt.Fprintf(out, "kept %s, %s\n", plain(path), why)
 			continue
 		}
 		if err := os.RemoveAll(d.at(path)); err != nil {
@@ -129,6 +129,32 @@ func (s Spec) purge(d *disk, out io.Writer) error {
 	}
 	return errors.Join(failures...)
 }
+
+// shared says why something that a service leaves may be others' too, empty when it is the service's alone. Who knows what else is in a place
+// that the user chose: beside settings that were chosen stands the environment of every service whose settings are there. And in the file of
+// a service of the user stand the profiles that the user's clients go by, and their keys.
+func (s Spec) shared(d *disk, path string) (why string) {
+	config, data, logs := d.places.directories(s.Name, s.User)
+	chosen := false
+	switch path {
+	case s.DataDir:
+		chosen = path != data
+	case s.LogDir:
+		chosen = path != logs
+	case s.Config, environmentFile(s):
+		chosen = dir(s.System, path) != config
+	}
+	if chosen {
+		return "which was chosen by hand; remove it by hand too"
+	}
+	if text, err := os.ReadFile(d.at(path)); err == nil && path == s.Config && clientTable.Match(text) {
+		return "which tells clients too where their servers are; remove it by hand if you mean it"
+	}
+	return ""
+}
+
+// clientTable begins what a file of settings says to clients, in every way that TOML has to say it.
+var clientTable = regexp.MustCompile(`(?m)^[ \t]*\[?[ \t]*["']?(client|profile)["']?[ \t]*[].=]`)
 
 // purgeBinary removes a program that the installation put in its place, unless another service runs it.
 func (s Spec) purgeBinary(d *disk, place string, out io.Writer) error {
