@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,7 +110,7 @@ func (o *settings) complete(w *world, s Spec) (complete Spec, copyFrom string, e
 	case s.Binary == "":
 		s.Binary = this
 	}
-	s.Private = s.dynamic() && onlyRootReads(w.disk().at(s.Config))
+	s.Private = s.dynamic() && onlyRootReads(w.disk(), s.Config)
 	if err := s.check(); err != nil {
 		return s, "", err
 	}
@@ -163,8 +164,20 @@ func checkFiles(s Spec, d *disk, copyFrom string) error {
 	return nil
 }
 
-// onlyRootReads says whether a file is there that a user made up by systemd could not read.
-func onlyRootReads(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().Perm()&0o004 == 0
+// onlyRootReads says whether a user made up by systemd could not read a file, for its own mode or for that of a directory on the way to it:
+// the directory of settings is root's alone where kagzi tls init was the first to make it. What is missing is made so that everybody can.
+func onlyRootReads(d *disk, name string) bool {
+	lacks := func(name string, bit fs.FileMode) bool {
+		info, err := os.Stat(d.at(name))
+		return err == nil && info.Mode().Perm()&bit == 0
+	}
+	if lacks(name, 0o004) {
+		return true
+	}
+	for above := path.Dir(name); above != path.Dir(above); above = path.Dir(above) {
+		if lacks(above, 0o001) {
+			return true
+		}
+	}
+	return false
 }

@@ -159,3 +159,28 @@ func TestSystemdHandsOverWhatOnlyRootReads(t *testing.T) {
 		t.Errorf("print = %s, %v, want the settings read from their file", out, err)
 	}
 }
+
+func TestSystemdHandsOverSettingsInADirectoryOfRoots(t *testing.T) {
+	b := newBox(t)
+	dir := b.world.disk().at("/etc/kagzi")
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil { // as kagzi tls init --dir /etc/kagzi/tls leaves it
+		t.Fatal(err)
+	}
+	if _, err := b.kagzi(t, "install", "--copy-binary"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"LoadCredential=config:/etc/kagzi/kagzi.toml\n", " -- --config credential:config "} {
+		if !strings.Contains(b.manager.text, want) {
+			t.Errorf("the unit is %s, want it to say %s", b.manager.text, want)
+		}
+	}
+	if out, err := b.kagzi(t, "install", "--copy-binary"); err != nil || !strings.Contains(out, "unchanged") {
+		t.Errorf("install once more = %q, %v, want nothing changed", out, err)
+	}
+	if out, err := b.kagzi(t, "install", "--config", "kagzi.toml"); err == nil {
+		t.Errorf("install with settings in no place = %q, want it refused", out)
+	}
+}
