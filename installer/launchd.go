@@ -11,7 +11,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// launchdLimit is for a stop. The property list gives the server 60 s before it is killed.
+const launchdLimit = 70 * time.Second
 
 // launchd is the service manager of macOS.
 type launchd struct {
@@ -89,6 +93,11 @@ func (m *launchd) start(ctx context.Context) error {
 		_, err := m.run(ctx, "launchctl", "kickstart", m.target())
 		return err
 	}
+	return m.load(ctx)
+}
+
+// load starts a service that launchd does not know.
+func (m *launchd) load(ctx context.Context) error {
 	_, err := m.run(ctx, "launchctl", "bootstrap", m.domain, m.file)
 	if err == nil {
 		return nil
@@ -99,15 +108,22 @@ func (m *launchd) start(ctx context.Context) error {
 	return nil
 }
 
+// stop waits until launchd has forgotten the service: bootout returns while the server still ends, or fails with "Operation now in progress",
+// and until it has ended there is no starting it again.
 func (m *launchd) stop(ctx context.Context) error {
 	if !m.loaded(ctx) {
-		return nil
+		return ctx.Err()
 	}
-	_, err := m.run(ctx, "launchctl", "bootout", m.target())
-	if err != nil && !m.loaded(ctx) {
-		return nil // "Operation now in progress", and done by now
-	}
-	return err
+	_, refused := m.run(ctx, "launchctl", "bootout", m.target())
+	return await(ctx, launchdLimit, func() (bool, error) {
+		if !m.loaded(ctx) {
+			return true, ctx.Err()
+		}
+		if refused != nil && !strings.Contains(refused.Error(), "in progress") {
+			return false, refused
+		}
+		return false, nil
+	})
 }
 
 // restart loads the property list again, which kickstart would not.
@@ -115,7 +131,7 @@ func (m *launchd) restart(ctx context.Context) error {
 	if err := m.stop(ctx); err != nil {
 		return err
 	}
-	return m.start(ctx)
+	return m.load(ctx)
 }
 
 func (m *launchd) state(ctx context.Context) (State, error) {

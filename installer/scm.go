@@ -24,10 +24,7 @@ type scm interface {
 	Query(name string) (State, error)
 }
 
-const (
-	scmInterval = 250 * time.Millisecond // between looks
-	scmLimit    = 60 * time.Second       // for a stop, and for a deletion to be real
-)
+const scmLimit = 60 * time.Second // for a stop, and for a deletion to be real
 
 // winManager is the service manager of Windows.
 type winManager struct {
@@ -71,7 +68,7 @@ func (m *winManager) unregister(ctx context.Context) error {
 	if err := m.scm.Delete(m.name); err != nil {
 		return err
 	}
-	err := m.await(ctx, func() (bool, error) {
+	err := await(ctx, scmLimit, func() (bool, error) {
 		_, found, err := m.scm.Definition(m.name)
 		return !found, err
 	})
@@ -89,7 +86,7 @@ func (m *winManager) start(ctx context.Context) error {
 	if err := m.scm.Start(m.name); err != nil {
 		return err
 	}
-	return m.await(ctx, func() (bool, error) {
+	return await(ctx, scmLimit, func() (bool, error) {
 		s, err := m.scm.Query(m.name)
 		if err == nil && (s.Phase == stopped || s.Phase == failed) {
 			err = fmt.Errorf("the service ended while it started (%s)", orElse(s.LastExit, "no exit code"))
@@ -106,7 +103,7 @@ func (m *winManager) stop(ctx context.Context) error {
 	if err := m.scm.Stop(m.name); err != nil {
 		return err
 	}
-	return m.await(ctx, func() (bool, error) {
+	return await(ctx, scmLimit, func() (bool, error) {
 		s, err := m.scm.Query(m.name)
 		return s.Phase == stopped || s.Phase == failed, err
 	})
@@ -120,27 +117,6 @@ func (m *winManager) restart(ctx context.Context) error {
 }
 
 func (m *winManager) state(context.Context) (State, error) { return m.scm.Query(m.name) }
-
-var errTooLong = fmt.Errorf("not done within %s", scmLimit)
-
-// await looks until done says so.
-func (m *winManager) await(ctx context.Context, done func() (bool, error)) error {
-	limit, look := time.NewTimer(scmLimit), time.NewTicker(scmInterval)
-	defer limit.Stop()
-	defer look.Stop()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-look.C:
-		case <-limit.C:
-			return errTooLong
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
 
 func (m *winManager) logs(ctx context.Context, w io.Writer, lines int, follow bool) error {
 	return tail(ctx, w, m.logFile, lines, follow)

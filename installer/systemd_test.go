@@ -3,11 +3,15 @@
 package installer
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -175,7 +179,7 @@ func TestLaunchdIsCalledInOrder(t *testing.T) {
 		{"restart", func() error { return m.restart(t.Context()) }, []string{
 			"print " + target, "bootout " + target, "print " + target, "bootstrap system " + m.file,
 		}},
-		{"unregister", func() error { return m.unregister(t.Context()) }, []string{"print " + target, "bootout " + target}},
+		{"unregister", func() error { return m.unregister(t.Context()) }, []string{"print " + target, "bootout " + target, "print " + target}},
 		{"stop", func() error { return m.stop(t.Context()) }, []string{"print " + target}},
 	} {
 		if err := try.do(); err != nil {
@@ -188,6 +192,65 @@ func TestLaunchdIsCalledInOrder(t *testing.T) {
 	if _, found, _ := m.definition(t.Context()); found {
 		t.Error("the property list is still there")
 	}
+}
+
+// endingLaunchd is launchd with a service that runs, and takes three seconds to end once it is told to, by an answer that says so or not.
+func endingLaunchd(answer error) (m *launchd, calls *[]string) {
+	loaded, calls := true, new([]string)
+	var gone time.Time
+	m = &launchd{name: "kagzi", domain: "system", file: "kagzi.plist"}
+	m.run = func(_ context.Context, _ string, args ...string) (string, error) {
+		if !gone.IsZero() && !time.Now().Before(gone) {
+			loaded, gone = false, time.Time{}
+		}
+		if args[0] != "print" {
+			*calls = append(*calls, args[0])
+		}
+		switch {
+		case args[0] == "print" && !loaded:
+			return "", errors.New("Could not find service")
+		case args[0] == "bootout" && loaded:
+			gone = time.Now().Add(3 * time.Second)
+			return "", answer
+		case args[0] == "bootstrap" && loaded:
+			return "", errors.New("Bootstrap failed: 5: Input/output error")
+		case args[0] == "bootstrap":
+			loaded = true
+		}
+		return "", nil
+	}
+	return m, calls
+}
+
+func TestAServiceThatStillEndsIsWaitedForBeforeItIsStartedAgain(t *testing.T) {
+	for name, answer := range map[string]error{
+		"and launchctl did not wait":   nil,
+		"and launchctl waited in vain": errors.New("launchctl bootout: exit status 36: Boot-out failed: 36: Operation now in progress"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, calls := endingLaunchd(answer)
+				if err := m.restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if want := []string{"bootout", "bootstrap"}; !slices.Equal(*calls, want) {
+					t.Errorf("calls = %q, want %q", *calls, want)
+				}
+				if err := m.stop(t.Context()); err != nil || m.loaded(t.Context()) {
+					t.Errorf("stop = %v, and launchd knows the service: %v, want it gone", err, m.loaded(t.Context()))
+				}
+			})
+		})
+	}
+	t.Run("but not where launchctl will not have it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			m, _ := endingLaunchd(errors.New("Boot-out failed: 1: Operation not permitted"))
+			if err := m.stop(t.Context()); err == nil || !strings.Contains(err.Error(), "not permitted") || time.Since(begun) > 0 {
+				t.Errorf("stop = %v after %v, want the refusal at once", err, time.Since(begun))
+			}
+		})
+	})
 }
 
 func TestWhereBootstrapFailsTheOldWayIsTried(t *testing.T) {
