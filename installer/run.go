@@ -40,9 +40,6 @@ func newRun(o Options) *cobra.Command {
 }
 
 func (r runOptions) run(ctx context.Context, args []string, o Options, getenv func(string) string, setenv func(string, string) error) error {
-	if err := r.databaseURL(getenv, setenv); err != nil {
-		return err
-	}
 	end, err := r.redirect()
 	if err != nil {
 		return err
@@ -54,7 +51,10 @@ func (r runOptions) run(ctx context.Context, args []string, o Options, getenv fu
 	defer stop()
 	group.Go(func() { Watchdog(ctx, o.Alive) })
 	return underManager(ctx, r.name, func(ctx context.Context) error {
-		err := o.Run(ctx, args)
+		err := r.databaseURL(getenv, setenv)
+		if err == nil {
+			err = o.Run(ctx, args)
+		}
 		if err != nil && r.logDir != "" { // the log is where people look for why a service is not there
 			fmt.Fprintln(os.Stderr, "error:", plain(err.Error()))
 		}

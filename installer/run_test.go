@@ -99,6 +99,19 @@ func TestWhyTheServerEndedIsInItsLogBeforeTheProcessEnds(t *testing.T) {
 	}
 }
 
+func TestAMissingURLOfTheDatabaseIsInTheLog(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "db.url")
+	err := runOptions{name: "kagzi", logDir: dir, urlFile: missing}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error {
+		t.Error("the server was run without the database that it is to have")
+		return nil
+	}}, os.Getenv, nil)
+	wantCode(t, err, 1, missing)
+	if text, err := os.ReadFile(filepath.Join(dir, logName)); err != nil || !strings.HasPrefix(string(text), "error: read the database's URL: open "+missing) {
+		t.Errorf("log = %q, %v, want why the service does not run", text, err)
+	}
+}
+
 func TestALogTakesALimitedSpace(t *testing.T) {
 	l, err := openLog(t.TempDir())
 	if err != nil {
