@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -12,10 +13,10 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Health asks the server that listens at an address of this machine whether it serves; an empty address is the one that clients would go to. How
+// Health asks the server that listens at an address of this machine whether it serves; an empty address is the server's default. How
 // to trust its certificate is what the environment and kagzi.toml say. It needs no key. The error is one line, fit for a terminal.
 func Health(ctx context.Context, listen string) error {
-	p, err := profile.Resolve(profile.Profile{Address: local(listen)})
+	p, err := reaching(listen)
 	if err != nil {
 		return err
 	}
@@ -37,6 +38,11 @@ func Health(ctx context.Context, listen string) error {
 		return errors.New(render.Safe(answer.GetMessage()))
 	}
 	return nil
+}
+
+// reaching is how a server of this machine is reached. Where clients go, by a profile or KAGZI_ADDRESS, may be another machine's.
+func reaching(listen string) (profile.Profile, error) {
+	return profile.Resolve(profile.Profile{Address: cmp.Or(local(listen), profile.DefaultAddress)})
 }
 
 // local is where a client on this machine finds who listens at an address.
