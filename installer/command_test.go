@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -275,6 +276,85 @@ func TestPurgeKeepsTheProfilesOfAUsersClients(t *testing.T) {
 	}
 	if out, err := b.kagzi(t, "uninstall", "--user", "--purge"); err != nil || !strings.Contains(out, "removed /home/you/.config/kagzi/kagzi.toml") {
 		t.Errorf("uninstall = %q, %v, want settings of the service alone removed", out, err)
+	}
+}
+
+// named finds commands for a service in what is said or written, with the flags that say which.
+var named = regexp.MustCompile(`(?:kagzi service (?:start|stop|restart|reconfigure|status|logs|install)|systemctl edit)((?: --user| --name \S+\b| (?:kagzi|second)\b)*)`)
+
+func TestEveryCommandThatIsNamedIsForTheServiceInQuestion(t *testing.T) {
+	for flags, which := range map[string]Spec{
+		"--user": {User: true, Name: "kagzi"}, "--name second": {Name: "second"}, "--user --name second": {User: true, Name: "second"},
+	} {
+		b := newBox(t)
+		b.managers()
+		said := ""
+		kagzi := func(args string) {
+			t.Helper()
+			out, err := b.kagzi(t, append(strings.Fields(args), strings.Fields(flags)...)...)
+			said += out + "\n"
+			if err != nil {
+				said += err.Error() + "\n"
+			}
+		}
+		kagzi("status")
+		kagzi("stop")
+		kagzi("install --copy-binary")
+		kagzi("install --copy-binary --listen 127.0.0.1:7000")
+		m, err := b.world.manager(which)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fake := m.(*fakeManager)
+		fake.text += "# by hand\n"
+		kagzi("status")
+		kagzi("stop")
+		kagzi("status")
+		fake.failAt["start"], fake.counted = errTest, nil
+		kagzi("start")
+		fake.vendor = "/usr/lib/systemd/system/second.service"
+		kagzi("install --copy-binary")
+		fake.over = true
+		kagzi("uninstall")
+		p, err := planOf(b.world.places.layout(Spec{System: "linux", Name: which.Name, User: which.User, Binary: "/usr/local/bin/kagzi"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said += strings.Replace(p.definition, `Written by "kagzi service install".`, "", 1)
+		for _, f := range p.files {
+			said += f.content
+		}
+		found := named.FindAllStringSubmatch(said, -1)
+		if len(found) < 16 {
+			t.Errorf("%s: only %d commands are named in:\n%s", flags, len(found), said)
+		}
+		for _, f := range found {
+			want := " " + flags
+			if strings.HasPrefix(f[0], "systemctl") {
+				want = strings.TrimSuffix(want, " --name second") + " " + which.Name
+			}
+			if f[1] != want {
+				t.Errorf("%s: %q is named, want %q behind it", flags, f[0], want)
+			}
+		}
+	}
+}
+
+func TestTheUIIsNamedWithWhereTheServiceListens(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                                 "kagzi tui\n",
+		"--listen 127.0.0.1:7000":          "kagzi tui --address 127.0.0.1:7000\n",
+		"--listen :7000":                   "kagzi tui --address localhost:7000\n",
+		"--listen [::]:7000":               "kagzi tui --address localhost:7000\n",
+		"--listen [::1]:7000":              "kagzi tui --address [::1]:7000\n",
+		"--listen 127.0.0.1:0":             "kagzi tui\n",
+		"--tls-cert /t/crt --tls-key /t/k": "kagzi tui --tls\n",
+	} {
+		b := newBox(t)
+		b.write(t, map[string]string{"/t/crt": "", "/t/k": ""})
+		if out, err := b.kagzi(t, append([]string{"install", "--copy-binary"}, strings.Fields(flags)...)...); err != nil || !strings.HasSuffix(out, "  "+want) {
+			t.Errorf("install %s = %q, %v, want it to end with %q", flags, out, err, want)
+		}
 	}
 }
 

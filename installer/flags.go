@@ -21,17 +21,8 @@ func (o *which) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.name, "name", defaultName, "name of the service, when there are several")
 }
 
-// flags repeats the service's name in a hint.
-func (o *which) flags() string {
-	text := ""
-	if o.user {
-		text += " --user"
-	}
-	if o.name != defaultName {
-		text += " --name " + o.name
-	}
-	return text
-}
+// flags repeats which service it is in a hint.
+func (o *which) flags() string { return Spec{User: o.user, Name: o.name}.flags() }
 
 // spec is the service with the places it has by default, for commands that find the rest in its definition.
 func (o *which) spec(w *world) (Spec, error) {

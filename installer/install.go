@@ -40,10 +40,10 @@ func (i *installation) run(ctx context.Context) error {
 	if found && !same && !i.replace {
 		_, _ = io.WriteString(i.details, difference(old, i.plan.definition))
 		if place, inEffect := i.manager.packaged(); inEffect {
-			return refuse(exitConflict, "a package has installed %s with other settings (%s); start that one with: kagzi service start, "+
-				"or have it run with yours: kagzi service reconfigure", i.plan.spec.Name, plain(place))
+			return refuse(exitConflict, "a package has installed %[1]s with other settings (%[2]s); start that one with: kagzi service start%[3]s, "+
+				"or have it run with yours: kagzi service reconfigure%[3]s", i.plan.spec.Name, plain(place), i.plan.spec.flags())
 		}
-		return refuse(exitConflict, "%s is installed with other settings; to change it, say the same with: kagzi service reconfigure", i.plan.spec.Name)
+		return refuse(exitConflict, "%s is installed with other settings; to change it, say the same with: kagzi service reconfigure%s", i.plan.spec.Name, i.plan.spec.flags())
 	}
 	var was State
 	if found {

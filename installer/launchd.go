@@ -36,7 +36,7 @@ func (m *launchd) additions() []string                     { return nil }
 func (m *launchd) available(ctx context.Context) error {
 	if _, err := m.run(ctx, "launchctl", "print", m.domain); err != nil {
 		return refuse(exitUnavailable, "launchd has no domain %s for you: %w; log in at the screen, or install for the machine: "+
-			"sudo kagzi service install", m.domain, err)
+			"sudo kagzi service install%s", m.domain, err, Spec{Name: m.name}.flags())
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package installer
 import (
 	"fmt"
 	"io/fs"
+	"net"
 	"slices"
 )
 
@@ -88,7 +89,7 @@ func (p *plan) unix() {
 	}
 	p.files = append(p.files, file{path: s.Config, mode: configMode, group: config.group, content: configText(s)})
 	if s.System == "linux" && !s.User {
-		p.files = append(p.files, file{path: environmentFile(s), mode: 0o600, content: environmentText})
+		p.files = append(p.files, file{path: environmentFile(s), mode: 0o600, content: environmentText(s)})
 	}
 }
 
@@ -96,41 +97,52 @@ func environmentFile(s Spec) string { return joinOn(s.System, dir(s.System, s.Co
 
 // configText is the configuration file of a new service, in which nothing is set.
 func configText(s Spec) string {
-	secrets := "The URL of a database with a password belongs into a file of its own: kagzi service reconfigure --database-url-file FILE."
+	secrets := "The URL of a database with a password belongs into a file of its own: kagzi service reconfigure" + s.flags() + " --database-url-file FILE."
 	if s.System == "linux" && !s.User {
 		secrets = "Secrets belong into " + plain(environmentFile(s)) + ", which only root can read, or into a file of their own:\n" +
-			"# kagzi service reconfigure --database-url-file FILE."
+			"# kagzi service reconfigure" + s.flags() + " --database-url-file FILE."
 	}
-	return fmt.Sprintf(`# Settings of the Kagzi service %s. Each is a flag of "kagzi server", see: kagzi server --help
-# They hold after: kagzi service restart
-# The data directory is not one of them: kagzi service reconfigure --data-dir DIR.
-# %s
+	return fmt.Sprintf(`# Settings of the Kagzi service %[1]s. Each is a flag of "kagzi server", see: kagzi server --help
+# They hold after: kagzi service restart%[2]s
+# The data directory is not one of them: kagzi service reconfigure%[2]s --data-dir DIR.
+# %[3]s
 
 [server]
 # listen = "127.0.0.1:50051"
 # retention = "720h"
 # log-level = "info"
-`, s.Name, secrets)
+`, s.Name, s.flags(), secrets)
 }
 
-const environmentText = `# Environment of the Kagzi service, read by systemd; only root can read this file.
-# It holds after: kagzi service restart
+// environmentText is the environment of a new service, in which nothing is set.
+func environmentText(s Spec) string {
+	return `# Environment of the Kagzi service, read by systemd; only root can read this file.
+# It holds after: kagzi service restart` + s.flags() + `
 
 # KAGZI_DB=postgres://kagzi:password@localhost/kagzi
 `
+}
 
 // nextOf says what people want to know after an installation.
 func nextOf(s Spec) []string {
-	flags := ""
-	if s.User {
-		flags += " --user"
-	}
-	if s.Name != defaultName {
-		flags += " --name " + s.Name
-	}
-	next := []string{"kagzi service status" + flags, "kagzi service logs" + flags}
+	next := []string{"kagzi service status" + s.flags(), "kagzi service logs" + s.flags()}
 	if s.User && s.System == "linux" {
 		next = append(next, "loginctl enable-linger   # so that it runs while you are not logged in")
 	}
-	return append(next, "kagzi tui")
+	return append(next, "kagzi tui"+clientFlags(s))
+}
+
+// clientFlags are what a client on this machine has to be told of a service that does not listen where clients look by themselves.
+func clientFlags(s Spec) string {
+	text := ""
+	if host, port, err := net.SplitHostPort(s.Listen); err == nil && port != "0" {
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			host = "localhost"
+		}
+		text += " --address " + net.JoinHostPort(plain(host), port)
+	}
+	if s.TLSCert != "" {
+		text += " --tls"
+	}
+	return text
 }

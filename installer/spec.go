@@ -64,6 +64,18 @@ func (s Spec) arguments() []string {
 	return append(args, s.Args...)
 }
 
+// flags say which service it is in a command that is to be for it.
+func (s Spec) flags() string {
+	text := ""
+	if s.User {
+		text += " --user"
+	}
+	if s.Name != defaultName {
+		text += " --name " + s.Name
+	}
+	return text
+}
+
 // sandboxed says whether the service has a unit of the machine, in which it cannot read the files of root itself.
 func (s Spec) sandboxed() bool { return s.System == "linux" && !s.User }
 

@@ -80,7 +80,8 @@ func (s Status) json(w io.Writer) error {
 	return e.Encode(s)
 }
 
-func (s Status) table(w io.Writer) error {
+// table is for people; flags say which service it is.
+func (s Status) table(w io.Writer, flags string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {
@@ -99,7 +100,7 @@ func (s Status) table(w io.Writer) error {
 	row("health", s.Health)
 	row("definition", s.Definition)
 	if s.Installed && !s.Current {
-		row("", "it was changed by hand or by another version; kagzi service reconfigure writes it anew")
+		row("", "it was changed by hand or by another version; kagzi service reconfigure"+flags+" writes it anew")
 	}
 	row("binary", s.Binary)
 	row("config", s.Config)

@@ -36,7 +36,7 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 		fmt.Fprintf(out, "kept %s, which was made by hand and holds for the next %s too; remove it by hand\n", plain(path), s.Name)
 	}
 	if packaged, _ := m.packaged(); packaged != "" {
-		fmt.Fprintf(out, "the service of the package is in effect again: %s; start it with: kagzi service start\n", plain(packaged))
+		fmt.Fprintf(out, "the service of the package is in effect again: %s; start it with: kagzi service start%s\n", plain(packaged), s.flags())
 	}
 	if purge && !found && !s.remains(d) {
 		return nil // places of that name are somebody else's

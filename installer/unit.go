@@ -23,7 +23,7 @@ func unit(s Spec) (string, error) {
 		command = append(command, unitArgument(arg))
 	}
 	view := map[string]any{
-		"Record": record, "User": s.User, "Dynamic": s.dynamic(), "Account": s.Account, "Group": s.Group,
+		"Flags": s.flags(), "Edited": "", "Record": record, "User": s.User, "Dynamic": s.dynamic(), "Account": s.Account, "Group": s.Group,
 		"Description":      "Kagzi durable workflows" + instance(s.Name),
 		"ExecStart":        strings.Join(command, " "),
 		"EnvironmentFile":  unitGlob(joinOn(s.System, dir(s.System, s.Config), "kagzi.env")),
@@ -33,7 +33,11 @@ func unit(s Spec) (string, error) {
 	if s.DataDir == joinOn(s.System, "/var/lib", s.Name) {
 		view["StateDirectory"] = s.Name
 	}
+	if s.Name != defaultName {
+		view["Edited"] = " " + s.Name
+	}
 	if s.User {
+		view["Edited"] = " --user " + s.Name
 		view["WorkingDirectory"] = "-" + unitLine(s.DataDir) // which the first start makes
 	}
 	var credentials []string

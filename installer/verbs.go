@@ -115,11 +115,12 @@ func newStatus(here machine, options Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			write := s.table
 			if asJSON {
-				write = s.json
+				err = s.json(w.out)
+			} else {
+				err = s.table(w.out, o.flags())
 			}
-			if err := write(w.out); err != nil {
+			if err != nil {
 				return err
 			}
 			return s.exit(o.flags())
