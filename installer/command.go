@@ -89,13 +89,13 @@ func (o *settings) apply(ctx context.Context, w *world, s Spec, replace bool) er
 	if err != nil {
 		return err
 	}
+	i := &installation{plan: p, manager: m, disk: w.disk(), out: w.out, details: w.err, copyFrom: copyFrom, replace: replace, startNow: o.now}
 	if o.dryRun {
-		return p.describe(w.out, m.place(), copyFrom, o.now)
+		return i.describe(ctx)
 	}
 	if err := o.allowed(w); err != nil {
 		return err
 	}
-	i := &installation{plan: p, manager: m, disk: w.disk(), out: w.out, details: w.err, copyFrom: copyFrom, replace: replace, startNow: o.now}
 	if err := i.run(ctx); err != nil {
 		return err
 	}

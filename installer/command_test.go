@@ -340,6 +340,46 @@ func TestEveryCommandThatIsNamedIsForTheServiceInQuestion(t *testing.T) {
 	}
 }
 
+func TestADryRunSaysWhatTheCommandWouldDo(t *testing.T) {
+	b := newBox(t)
+	if _, err := b.kagzi(t, "install", "--copy-binary"); err != nil {
+		t.Fatal(err)
+	}
+	text := b.manager.text
+	b.manager.calls = nil
+	b.manager.added = []string{"/etc/systemd/system/kagzi.service.d/mine.conf"}
+	for _, try := range []struct {
+		args string
+		code int
+		says []string
+		not  string
+	}{
+		{"install --copy-binary", 0, []string{"installed already", "would restart kagzi, if it runs and its program was not the same", "would start kagzi, if it does not run"}, "would register"},
+		{"install --copy-binary --listen 127.0.0.1:7000", exitConflict, []string{"+ ExecStart"}, "would"},
+		{"reconfigure --listen 127.0.0.1:7000", 0, []string{"would change fake", "+ ExecStart", "would restart kagzi, if it runs\n"}, "would start"},
+		{"reconfigure", 0, []string{"would stay as it is"}, "restart"},
+		{"uninstall", 0, []string{"would keep /usr/local/bin/kagzi\n", "mine.conf, which was made by hand"}, "would remove"},
+		{"uninstall --purge", 0, []string{"would remove /usr/local/bin/kagzi\n"}, "would keep /usr"},
+	} {
+		out, err := b.kagzi(t, append(strings.Fields(try.args), "--dry-run")...)
+		if code := codeOf(err); (err != nil || try.code != 0) && code != try.code {
+			t.Errorf("%s: error %v with code %d, want %d", try.args, err, code, try.code)
+		}
+		for _, want := range try.says {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s --dry-run says %q, want %q", try.args, out, want)
+			}
+		}
+		if strings.Contains(out, try.not) {
+			t.Errorf("%s --dry-run says %q, want nothing of %q", try.args, out, try.not)
+		}
+	}
+	b.wantNothingDone(t)
+	if b.manager.text != text {
+		t.Errorf("the definition is %s, want it as it was", b.manager.text)
+	}
+}
+
 func TestTheUIIsNamedWithWhereTheServiceListens(t *testing.T) {
 	for flags, want := range map[string]string{
 		"":                                 "kagzi tui\n",

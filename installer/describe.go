@@ -1,6 +1,7 @@
 package installer
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -8,17 +9,38 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// describe says what an installation would do where nothing is there yet.
+// describe says what run would do, and refuses what it would refuse, as far as that can be known without being an administrator.
+func (i *installation) describe(ctx context.Context) error {
+	old, found, same, err := i.look(ctx)
+	if err != nil {
+		return err
+	}
+	name, place := i.plan.spec.Name, plain(i.manager.place())
+	switch {
+	case !found:
+		return i.plan.describe(i.out, i.manager.place(), i.copyFrom, i.startNow)
+	case same:
+		i.plan.describePlaces(i.out, i.copyFrom)
+		i.say("%s is installed already, and %s would stay as it is", name, place)
+	default:
+		i.plan.describePlaces(i.out, i.copyFrom)
+		i.say("would change %s:\n%s", place, strings.TrimRight(difference(old, i.plan.definition), "\n"))
+	}
+	switch {
+	case !same:
+		i.say("would restart %s, if it runs", name)
+	case i.copyFrom != "":
+		i.say("would restart %s, if it runs and its program was not the same", name)
+	}
+	if i.startNow {
+		i.say("would start %s, if it does not run", name)
+	}
+	return nil
+}
+
+// describe says what an installation would do where nothing is registered yet.
 func (p *plan) describe(w io.Writer, place, copyFrom string, now bool) error {
-	if copyFrom != "" {
-		fmt.Fprintf(w, "would copy %s to %s\n", plain(copyFrom), plain(p.spec.Binary))
-	}
-	for _, d := range p.directories {
-		fmt.Fprintf(w, "would make %s%s, if it is missing\n", plain(d.path), access(d))
-	}
-	for _, f := range p.files {
-		fmt.Fprintf(w, "would write %s (mode %04o), if it is missing\n", plain(f.path), f.mode)
-	}
+	p.describePlaces(w, copyFrom)
 	fmt.Fprintf(w, "would register %s:\n", plain(place))
 	for line := range strings.Lines(p.definition) {
 		fmt.Fprintf(w, "  %s\n", plainLines(strings.TrimRight(line, "\n")))
@@ -27,6 +49,18 @@ func (p *plan) describe(w io.Writer, place, copyFrom string, now bool) error {
 		fmt.Fprintf(w, "would start %s\n", p.spec.Name)
 	}
 	return nil
+}
+
+func (p *plan) describePlaces(w io.Writer, copyFrom string) {
+	if copyFrom != "" {
+		fmt.Fprintf(w, "would copy %s to %s, if it is not the same\n", plain(copyFrom), plain(p.spec.Binary))
+	}
+	for _, d := range p.directories {
+		fmt.Fprintf(w, "would make %s%s, if it is missing\n", plain(d.path), access(d))
+	}
+	for _, f := range p.files {
+		fmt.Fprintf(w, "would write %s (mode %04o), if it is missing\n", plain(f.path), f.mode)
+	}
 }
 
 func access(d directory) string {
@@ -40,14 +74,18 @@ func access(d directory) string {
 	return text + ")"
 }
 
-func describeUninstall(w io.Writer, place string, s Spec, d *disk, found, purge bool) error {
+// describeUninstall says what uninstall would do.
+func describeUninstall(w io.Writer, m manager, s Spec, d *disk, found, purge bool) error {
 	if found {
-		fmt.Fprintf(w, "would stop %s and remove %s\n", s.Name, plain(place))
+		fmt.Fprintf(w, "would stop %s and remove %s\n", s.Name, plain(m.place()))
 	} else {
 		fmt.Fprintf(w, "%s is not installed\n", s.Name)
-		if !s.remains(d) {
-			return nil
-		}
+	}
+	for _, path := range m.additions() {
+		fmt.Fprintf(w, "would keep %s, which was made by hand\n", plain(path))
+	}
+	if !found && !s.remains(d) {
+		return nil
 	}
 	for _, path := range s.leftovers() {
 		switch why := s.shared(d, path); {
@@ -58,6 +96,20 @@ func describeUninstall(w io.Writer, place string, s Spec, d *disk, found, purge 
 		default:
 			fmt.Fprintf(w, "would remove %s\n", plain(path))
 		}
+	}
+	if !s.copied(d) {
+		return nil
+	}
+	why, err := s.sharedBinary(m.place())
+	switch {
+	case err != nil:
+		return err
+	case !purge:
+		fmt.Fprintf(w, "would keep %s\n", plain(s.Binary))
+	case why != "":
+		fmt.Fprintf(w, "would keep %s, %s\n", plain(s.Binary), why)
+	default:
+		fmt.Fprintf(w, "would remove %s\n", plain(s.Binary))
 	}
 	return nil
 }

@@ -32,18 +32,9 @@ func (i *installation) run(ctx context.Context) error {
 	if err := i.manager.available(ctx); err != nil {
 		return err
 	}
-	old, found, err := i.manager.definition(ctx)
+	old, found, same, err := i.look(ctx)
 	if err != nil {
 		return err
-	}
-	same := found && old == i.plan.definition
-	if found && !same && !i.replace {
-		_, _ = io.WriteString(i.details, difference(old, i.plan.definition))
-		if place, inEffect := i.manager.packaged(); inEffect {
-			return refuse(exitConflict, "a package has installed %[1]s with other settings (%[2]s); start that one with: kagzi service start%[3]s, "+
-				"or have it run with yours: kagzi service reconfigure%[3]s", i.plan.spec.Name, plain(place), i.plan.spec.flags())
-		}
-		return refuse(exitConflict, "%s is installed with other settings; to change it, say the same with: kagzi service reconfigure%s", i.plan.spec.Name, i.plan.spec.flags())
 	}
 	var was State
 	if found {
@@ -61,6 +52,23 @@ func (i *installation) run(ctx context.Context) error {
 		finish(i.disk.at(i.plan.spec.Binary))
 	}
 	return nil
+}
+
+// look finds what is registered, and refuses what is not to be changed.
+func (i *installation) look(ctx context.Context) (old string, found, same bool, err error) {
+	if old, found, err = i.manager.definition(ctx); err != nil {
+		return old, found, false, err
+	}
+	same = found && old == i.plan.definition
+	if found && !same && !i.replace {
+		_, _ = io.WriteString(i.details, difference(old, i.plan.definition))
+		if place, inEffect := i.manager.packaged(); inEffect {
+			return old, found, same, refuse(exitConflict, "a package has installed %[1]s with other settings (%[2]s); start that one with: kagzi service start%[3]s, "+
+				"or have it run with yours: kagzi service reconfigure%[3]s", i.plan.spec.Name, plain(place), i.plan.spec.flags())
+		}
+		return old, found, same, refuse(exitConflict, "%s is installed with other settings; to change it, say the same with: kagzi service reconfigure%s", i.plan.spec.Name, i.plan.spec.flags())
+	}
+	return old, found, same, nil
 }
 
 // carryOut does what the plan says, noting how to take it back.

@@ -276,3 +276,25 @@ func TestAProgramThatWasSetAsideComesBackWhereNoneTookItsPlace(t *testing.T) {
 		t.Errorf("%v are left (%v)", left, err)
 	}
 }
+
+func TestAProgramThatAnotherServiceRunsIsShared(t *testing.T) {
+	dir, s := t.TempDir(), linuxSpec()
+	place := filepath.Join(dir, "kagzi.service")
+	for _, name := range []string{"kagzi", "second"} {
+		s := s
+		s.Name = name
+		text, err := unit(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why, err := linuxSpec().sharedBinary(place); err != nil || why != "" {
+			t.Errorf("before there is %s, the program is shared: %q, %v, want it the service's alone", name, why, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".service"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if why, err := s.sharedBinary(place); err != nil || why != "which second runs" {
+		t.Errorf("the program is shared: %q, %v, want to be told by whom", why, err)
+	}
+}

@@ -156,33 +156,49 @@ func (s Spec) shared(d *disk, path string) (why string) {
 // clientTable begins what a file of settings says to clients, in every way that TOML has to say it.
 var clientTable = regexp.MustCompile(`(?m)^[ \t]*\[?[ \t]*["']?(client|profile)["']?[ \t]*[].=]`)
 
+// copied says whether there is a program that the installation put in its place.
+func (s Spec) copied(d *disk) bool {
+	_, err := os.Lstat(d.at(s.Binary))
+	return err == nil && s.Copied
+}
+
 // purgeBinary removes a program that the installation put in its place, unless another service runs it.
 func (s Spec) purgeBinary(d *disk, place string, out io.Writer) error {
-	path := d.at(s.Binary)
-	if _, err := os.Lstat(path); err != nil || !s.Copied {
+	if !s.copied(d) {
 		return nil
 	}
-	if s.System == "windows" { // which removes no program that may be this very one
-		fmt.Fprintf(out, "kept %s; remove it by hand\n", plain(s.Binary))
-		return nil
-	}
-	others, err := filepath.Glob(filepath.Join(filepath.Dir(place), "*"+filepath.Ext(place)))
+	why, err := s.sharedBinary(place)
 	if err != nil {
 		return err
 	}
-	for _, other := range others {
-		definition, err := os.ReadFile(other)
-		if err != nil {
-			continue // of a unit that is none of ours
-		}
-		if spec, err := specOf(string(definition)); err == nil && spec.Binary == s.Binary {
-			fmt.Fprintf(out, "kept %s, which %s runs\n", plain(s.Binary), spec.Name)
-			return nil
-		}
+	if why != "" {
+		fmt.Fprintf(out, "kept %s, %s\n", plain(s.Binary), why)
+		return nil
 	}
-	if err := os.Remove(path); err != nil {
+	if err := os.Remove(d.at(s.Binary)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "removed %s\n", plain(s.Binary))
 	return nil
+}
+
+// sharedBinary says why the program is left alone, empty when it is this service's alone. place is that of the service's own definition.
+func (s Spec) sharedBinary(place string) (why string, err error) {
+	if s.System == "windows" { // which removes no program that may be this very one
+		return "which Windows does not remove while it runs; remove it by hand", nil
+	}
+	others, err := filepath.Glob(filepath.Join(filepath.Dir(place), "*"+filepath.Ext(place)))
+	if err != nil {
+		return "", err
+	}
+	for _, other := range others {
+		definition, err := os.ReadFile(other)
+		if err != nil || other == place {
+			continue // of a unit that is none of ours, or on its way out
+		}
+		if spec, err := specOf(string(definition)); err == nil && spec.Binary == s.Binary {
+			return "which " + spec.Name + " runs", nil
+		}
+	}
+	return "", nil
 }

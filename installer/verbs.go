@@ -87,7 +87,7 @@ func (o *which) uninstall(ctx context.Context, w *world, purge, dryRun bool) err
 			s.Name, plain(m.place()))
 	}
 	if dryRun {
-		return describeUninstall(w.out, m.place(), s, w.disk(), at.found, purge)
+		return describeUninstall(w.out, m, s, w.disk(), at.found, purge)
 	}
 	if err := o.allowed(w); err != nil {
 		return err
