@@ -21,6 +21,7 @@ type fakeManager struct {
 	vendor  string // where a package has put a definition
 	over    bool   // text goes before the package's
 	added   []string
+	at      string // where the definition is kept
 }
 
 func (m *fakeManager) did(call string) error {
@@ -36,7 +37,7 @@ func (m *fakeManager) did(call string) error {
 }
 
 func (m *fakeManager) available(context.Context) error { return m.failAt["available"] }
-func (m *fakeManager) place() string                   { return "fake" }
+func (m *fakeManager) place() string                   { return orElse(m.at, "fake") }
 
 func (m *fakeManager) packaged() (place string, inEffect bool) {
 	return m.vendor, m.vendor != "" && !m.over

@@ -20,6 +20,8 @@ type installation struct {
 	copyFrom string // the binary to put in the place that the plan names; empty: it is there already
 	replace  bool   // an installed service with another definition is changed, not refused
 	startNow bool
+
+	upgraded bool // set by carryOut: the program was put in its place, of another or of none
 }
 
 func (i *installation) say(format string, args ...any) { fmt.Fprintf(i.out, format+"\n", args...) }
@@ -51,7 +53,14 @@ func (i *installation) run(ctx context.Context) error {
 	if i.copyFrom != "" {
 		finish(i.disk.at(i.plan.spec.Binary))
 	}
-	return nil
+	if !i.upgraded {
+		return nil
+	}
+	others, err := i.plan.spec.runners(i.manager.place())
+	for _, other := range others { // for which the same upgrade finds nothing left to do
+		i.say("%s runs this program too, and goes on with the one before until: kagzi service restart%s", other.Name, other.flags())
+	}
+	return err
 }
 
 // look finds what is registered, and refuses what is not to be changed.
@@ -85,6 +94,7 @@ func (i *installation) carryOut(ctx context.Context, old string, found, same, wa
 	if err != nil {
 		return err
 	}
+	i.upgraded = upgraded
 	if !same {
 		if err := i.register(ctx, old, found); err != nil {
 			return err

@@ -277,6 +277,27 @@ func TestAProgramThatWasSetAsideComesBackWhereNoneTookItsPlace(t *testing.T) {
 	}
 }
 
+func TestAnUpgradeNamesTheOtherServicesOfTheProgram(t *testing.T) {
+	b := newBox(t)
+	dir := t.TempDir()
+	s := linuxSpec()
+	s.Name = "second"
+	text, err := unit(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.manager.at = filepath.Join(dir, "kagzi.service")
+	if err := os.WriteFile(filepath.Join(dir, "second.service"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} { // the second time it is the same program
+		out, err := b.kagzi(t, "install", "--copy-binary")
+		if err != nil || strings.Contains(out, "second runs this program too, and goes on with the one before until: kagzi service restart --name second\n") != want {
+			t.Errorf("install = %q, %v, want to be told what else is to be restarted: %v", out, err, want)
+		}
+	}
+}
+
 func TestAProgramThatAnotherServiceRunsIsShared(t *testing.T) {
 	dir, s := t.TempDir(), linuxSpec()
 	place := filepath.Join(dir, "kagzi.service")

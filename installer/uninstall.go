@@ -187,18 +187,31 @@ func (s Spec) sharedBinary(place string) (why string, err error) {
 	if s.System == "windows" { // which removes no program that may be this very one
 		return "which Windows does not remove while it runs; remove it by hand", nil
 	}
-	others, err := filepath.Glob(filepath.Join(filepath.Dir(place), "*"+filepath.Ext(place)))
+	others, err := s.runners(place)
+	if len(others) > 0 {
+		why = "which " + others[0].Name + " runs"
+	}
+	return why, err
+}
+
+// runners are the other services that run the same program and have their definitions beside this one's, at place. Of Windows, which keeps
+// them elsewhere, they are not known.
+func (s Spec) runners(place string) (others []Spec, err error) {
+	if s.System == "windows" {
+		return nil, nil
+	}
+	definitions, err := filepath.Glob(filepath.Join(filepath.Dir(place), "*"+filepath.Ext(place)))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	for _, other := range others {
-		definition, err := os.ReadFile(other)
-		if err != nil || other == place {
-			continue // of a unit that is none of ours, or on its way out
+	for _, file := range definitions {
+		definition, err := os.ReadFile(file)
+		if err != nil || file == place {
+			continue // of a unit that is none of ours, or of this one
 		}
-		if spec, err := specOf(string(definition)); err == nil && spec.Binary == s.Binary {
-			return "which " + spec.Name + " runs", nil
+		if other, err := specOf(string(definition)); err == nil && other.Binary == s.Binary {
+			others = append(others, other)
 		}
 	}
-	return "", nil
+	return others, nil
 }
