@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -117,6 +118,15 @@ func wantGolden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got), see -update:\n%s", name, diff)
+	}
+}
+
+func TestAPatternFindsThePathThatItIsOf(t *testing.T) {
+	for _, name := range []string{"/etc/kagzi/kagzi.env", "/etc/ka gzi%n/[x]*?/a]b.env", `/etc/ka\gzi/\[x\]/kagzi.env`} {
+		pattern := strings.ReplaceAll(unitGlob(name), "%%", "%") // as systemd has it when it looks
+		if found, err := path.Match(pattern, name); err != nil || !found {
+			t.Errorf("%s finds %s: %v, %v", pattern, name, found, err)
+		}
 	}
 }
 

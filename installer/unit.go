@@ -65,7 +65,7 @@ func unitLine(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
 // unitGlob is a path where systemd takes a pattern.
 func unitGlob(path string) string {
-	return strings.NewReplacer("%", "%%", "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
+	return strings.NewReplacer("%", "%%", `\`, `\\`, "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
 
 // unitWord is a text as one word of a setting that takes several. {{ would begin an action of the library that writes the unit.
