@@ -163,7 +163,10 @@ func (m *systemd) start(ctx context.Context) error {
 
 func (m *systemd) stop(ctx context.Context) error {
 	if _, err := m.systemctl(ctx, "stop", m.unit()); err != nil {
-		return err
+		// A unit that systemd cannot load, for what somebody wrote into it, it does not stop either, though it does not run.
+		if s, unknown := m.state(ctx); unknown != nil || s.Phase != stopped && s.Phase != failed {
+			return err
+		}
 	}
 	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // fails when it had not failed
 	return nil

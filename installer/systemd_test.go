@@ -113,6 +113,21 @@ func TestAUnitThatCannotBeDisabledIsTakenAwayAllTheSame(t *testing.T) {
 	}
 }
 
+func TestAUnitThatSystemdCannotLoadIsStoppedWhenItDoesNotRun(t *testing.T) {
+	for state, want := range map[string]string{"inactive": "", "failed": "", "active": "not loaded", "deactivating": "not loaded"} {
+		fakeCommand(t, "systemctl", `case "$*" in
+stop*) echo 'Failed to stop kagzi.service: Unit kagzi.service not loaded.' >&2; exit 5 ;;
+*ActiveState*) echo ActiveState=`+state+` ;;
+esac`)
+		switch err := userSystemd(t).stop(t.Context()); {
+		case want == "" && err != nil:
+			t.Errorf("stop of what is %s = %v, want nil", state, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("stop of what is %s = %v, want what systemctl says", state, err)
+		}
+	}
+}
+
 func TestAUnitThatSystemdDoesNotTakeIsAnError(t *testing.T) {
 	fakeCommand(t, "systemctl", `case "$*" in *LoadState*) echo bad-setting ;; esac`)
 	if err := userSystemd(t).register(t.Context(), "[Unit]\n"); err == nil || !strings.Contains(err.Error(), "bad-setting") {
