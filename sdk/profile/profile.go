@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -65,7 +66,7 @@ func Load(name string) (Profile, error) {
 
 // Resolve is what holds: what the caller says, else the environment (KAGZI_ and the key in capitals: KAGZI_API_KEY_FILE), else the profile
 // that the caller, or whatever Load goes by, names, else the defaults. A key and the file of a key are one thing, and so are a client's
-// certificate and its key: who says one of them says both.
+// certificate and its key: who says one of them says both. And who names what only TLS needs, turns it on over a "tls = false" of those after it.
 func Resolve(said Profile) (Profile, error) {
 	all, name := said.layer(), ""
 	if said.Name != Off {
@@ -161,7 +162,7 @@ func (l layer) over(lower layer) layer {
 	both := layer{}
 	for _, s := range settings {
 		v, found := l[s.key]
-		if _, paired := l[s.with]; !found && !paired {
+		if !found && !l.settles(s) {
 			v, found = lower[s.key]
 		}
 		if found {
@@ -169,6 +170,19 @@ func (l layer) over(lower layer) layer {
 		}
 	}
 	return both
+}
+
+// settles says whether l says of a setting that it does not hold what lower has for it: of the other of a pair, and of tls where it names
+// what only TLS needs. Else a "tls = false" for all would send a key in the open to the server whose authority a profile names.
+func (l layer) settles(s setting) bool {
+	if s.key == "tls" {
+		return slices.ContainsFunc(settings, func(other setting) bool {
+			_, named := l[other.key]
+			return named && strings.HasPrefix(other.key, "tls-")
+		})
+	}
+	_, paired := l[s.with]
+	return paired
 }
 
 // profile is the Profile that says what l does.

@@ -263,6 +263,19 @@ func TestResolve(t *testing.T) {
 		equal(t, resolve(t, Profile{TLS: new(true)}).Encrypted(), true)
 	})
 
+	t.Run("TLS is not turned off by who comes after one that names what it needs", func(t *testing.T) {
+		file(t, "[client]\ntls = false\n[profile.prod]\ntls-ca = \"ca.pem\"\n[profile.open]\ntls-ca = \"ca.pem\"\ntls = false\n")
+		equal(t, resolve(t, Profile{}).Encrypted(), false)
+		equal(t, resolve(t, Profile{Name: "prod"}).Encrypted(), true)
+		equal(t, resolve(t, Profile{Name: "open"}).Encrypted(), false)
+		equal(t, resolve(t, Profile{Name: "open", TLSServerName: "x"}).Encrypted(), true)
+		t.Setenv("KAGZI_TLS_CA", "other.pem")
+		equal(t, resolve(t, Profile{Name: "open"}).Encrypted(), true)
+		t.Setenv("KAGZI_TLS", "false")
+		equal(t, resolve(t, Profile{Name: "prod"}).Encrypted(), false)
+		equal(t, resolve(t, Profile{Name: "prod", TLSCA: "given.pem"}).Encrypted(), true)
+	})
+
 	t.Run("TLS that is neither true nor false is refused", func(t *testing.T) {
 		file(t, "")
 		t.Setenv("KAGZI_TLS", "maybe")
