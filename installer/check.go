@@ -41,6 +41,9 @@ func (s Spec) check() error {
 	if s.ClientCA != "" && s.TLSCert == "" {
 		return refuse(exitUsage, "--client-ca says whose clients are known, which takes --tls-cert and --tls-key too; kagzi tls init makes all three")
 	}
+	if err := checkText("--listen", s.Listen); err != nil {
+		return err
+	}
 	if s.Listen != "" {
 		_, port, err := net.SplitHostPort(s.Listen)
 		if err == nil {

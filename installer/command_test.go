@@ -475,6 +475,7 @@ func TestWhatWouldNotWorkIsRefusedWithWhatToDo(t *testing.T) {
 		{"install --copy-binary --data-dir /tmp/x --run-as you", "PrivateTmp"},
 		{"install --copy-binary --data-dir /srv/{{x --run-as you", "{{"},
 		{"install --copy-binary --listen 50051", "--listen"},
+		{"install --copy-binary --listen a\x00b:1", "control characters"},
 		{"install --copy-binary --run-as a:b", "--run-as"},
 		{"install --user --run-as you", "--run-as"},
 		{"install --copy-binary --tls-cert /x.crt", "kagzi tls init"},
