@@ -127,18 +127,23 @@ func (d *disk) copyBinary(from, to string) (changed bool, err error) {
 	if err := writeSynced(path+".new", next, 0o755); err != nil {
 		return false, errors.Join(err, ignoreMissing(os.Remove(path+".new")))
 	}
-	if existed { // renamed, because Windows does not let go of a program that runs
+	if existed {
 		if err := d.setAside(path); err != nil {
 			return false, errors.Join(err, ignoreMissing(os.Remove(path+".new")))
 		}
 	}
-	d.later(func() error { return takeBack(path, existed) }) // before what may fail: from now on there is no program
+	d.later(func() error { return takeBack(path, existed) }) // before what may fail: from now on the one before may be out of its place
 	return true, os.Rename(path+".new", path)
 }
 
+// setAside keeps a program beside its place, which the next is to take in one move: a machine that goes down between two must not come up
+// without any. Windows lets nothing take the place of a program that runs, so there, and where a file has but one name, it goes out of it.
 func (d *disk) setAside(path string) error {
 	if err := ignoreMissing(os.Remove(path + ".old")); err != nil {
 		return fmt.Errorf("a program before the last still runs: %w", err)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && d.places.system != "windows" && os.Link(path, path+".old") == nil {
+		return nil
 	}
 	return os.Rename(path, path+".old")
 }

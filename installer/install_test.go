@@ -277,6 +277,31 @@ func TestAProgramThatWasSetAsideComesBackWhereNoneTookItsPlace(t *testing.T) {
 	}
 }
 
+func TestAProgramThatIsSetAsideStaysInItsPlaceUntilTheNextTakesIt(t *testing.T) {
+	for system, stays := range map[string]bool{"linux": true, "darwin": true, "windows": false} {
+		d := &disk{root: t.TempDir(), places: foreign(system)}
+		path := d.at("/kagzi")
+		if err := os.WriteFile(path, []byte("v1"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.setAside(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); (err == nil) != stays {
+			t.Errorf("%s: %v, want it in its place: %v", system, err, stays)
+		}
+		if text, err := os.ReadFile(path + ".old"); err != nil || string(text) != "v1" {
+			t.Errorf("%s: %q, %v is set aside, want the program", system, text, err)
+		}
+		if err := takeBack(path, true); err != nil { // as when the next could not take the place
+			t.Fatal(err)
+		}
+		if left, err := filepath.Glob(path + "*"); err != nil || !slices.Equal(left, []string{path}) {
+			t.Errorf("%s: %q, %v are left, want the program alone", system, left, err)
+		}
+	}
+}
+
 func TestAnUpgradeNamesTheOtherServicesOfTheProgram(t *testing.T) {
 	b := newBox(t)
 	dir := t.TempDir()
