@@ -152,6 +152,26 @@ func TestParse_of_the_printed_form_is_the_same_filter(t *testing.T) {
 	}
 }
 
+// A time that was never set reads 0001-01-01 in most programs. Taken for now, it would have `created <` choose every run there is.
+func TestTheFirstMomentOfTheYear1IsNotNow(t *testing.T) {
+	var first time.Time
+	for _, text := range []string{"0001-01-01", "0001-01-01T00:00:00Z"} {
+		if got, err := ParseTime(text, now); err != nil || !got.Equal(first) {
+			t.Errorf("ParseTime(%q) = %v, %v, want %v", text, got, err, first)
+		}
+		f, err := Parse("created < " + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q, err := f.Compile("ns", now); err != nil || !q.Request.CreatedBefore.AsTime().Equal(first) {
+			t.Errorf("created < %s asks for runs before %v, %v, want %v", text, q.Request.GetCreatedBefore().AsTime(), err, first)
+		}
+		if _, q := compileShort(t, "until:"+text); !q.Request.CreatedBefore.AsTime().Equal(first) {
+			t.Errorf("until:%s asks for runs before %v, want %v", text, q.Request.CreatedBefore.AsTime(), first)
+		}
+	}
+}
+
 func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "-7d": -168 * time.Hour, "2w": 336 * time.Hour, "+1h30m": 90 * time.Minute} {
 		if got, err := ParseDuration(text); err != nil || got != want {

@@ -10,12 +10,13 @@ import (
 
 // moment is a time or a distance from now.
 type moment struct {
-	time  time.Time
-	since time.Duration
+	time    time.Time // also the first of the year 1, which is how programs write one that was never set
+	distant bool      // it is since from now instead
+	since   time.Duration
 }
 
 func (m moment) at(now time.Time) time.Time {
-	if m.time.IsZero() {
+	if m.distant {
 		return now.Add(m.since)
 	}
 	return m.time
@@ -35,7 +36,7 @@ func parseMoment(text string) (moment, error) {
 		if err != nil {
 			return moment{}, errMoment
 		}
-		return moment{since: d}, nil
+		return moment{distant: true, since: d}, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1 {

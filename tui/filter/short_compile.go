@@ -230,7 +230,7 @@ func glob(pattern, s string) bool {
 // shortMoment reads a distance into the past, a time or a date; times without a zone are UTC.
 func shortMoment(text string) (moment, error) {
 	if d, err := ParseDuration(text); err == nil && d >= 0 && !strings.HasPrefix(text, "+") {
-		return moment{since: -d}, nil
+		return moment{distant: true, since: -d}, nil
 	}
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1 {
