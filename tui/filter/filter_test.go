@@ -173,12 +173,12 @@ func TestTheFirstMomentOfTheYear1IsNotNow(t *testing.T) {
 }
 
 func TestParseDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "-7d": -168 * time.Hour, "2w": 336 * time.Hour, "+1h30m": 90 * time.Minute} {
+	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "-7d": -168 * time.Hour, "2w": 336 * time.Hour, "+1h30m": 90 * time.Minute, "36600d": 36600 * 24 * time.Hour, "-5228w": -36596 * 24 * time.Hour} {
 		if got, err := ParseDuration(text); err != nil || got != want {
 			t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "d", "--1d", "1.5d", "99999999w", "1y", "-"} {
+	for _, text := range []string{"", "d", "--1d", "1.5d", "99999999w", "36601d", "5229w", "-20000w", "31000w", "36600w", "1y", "-"} {
 		if got, err := ParseDuration(text); err == nil {
 			t.Errorf("ParseDuration(%q) = %v, want an error", text, got)
 		}

@@ -46,6 +46,9 @@ func parseMoment(text string) (moment, error) {
 	return moment{}, errMoment
 }
 
+// century is the longest that can be said in days or weeks.
+const century = 100 * 366 * 24 * time.Hour
+
 // ParseDuration reads a duration as Go does, and whole days and weeks besides: "1h30m", "-7d", "2w".
 func ParseDuration(text string) (time.Duration, error) {
 	digits := strings.TrimLeft(text, "+-")
@@ -55,7 +58,7 @@ func ParseDuration(text string) (time.Duration, error) {
 		if !ok || err != nil || len(text)-len(digits) > 1 {
 			continue
 		}
-		if n > 100*366 { // keeps far away from where durations overflow
+		if n > uint64(century/length) { // keeps far away from where durations overflow
 			return 0, fmt.Errorf("%q is longer than a hundred years", text)
 		}
 		d := time.Duration(n) * length
