@@ -23,6 +23,15 @@ type Query struct {
 // one lies one step outside.
 const instant = time.Microsecond
 
+// justBefore is the last moment before another. The server takes none before 1970: when that began there were no runs, and it stands for itself.
+func justBefore(t time.Time) time.Time {
+	before := t.Add(-instant)
+	if before.Unix() < 0 && t.Unix() >= 0 {
+		return t
+	}
+	return before
+}
+
 // Compile turns a filter into a query for a namespace; now is what relative times count from. Errors are about
 // conditions that contradict each other or cannot be asked together.
 func (f Filter) Compile(namespace string, now time.Time) (Query, error) {
@@ -104,7 +113,7 @@ func (q *Query) addCreated(c Condition, now time.Time) error {
 	case Greater:
 		q.Request.CreatedAfter = timestamppb.New(t)
 	case GreaterOrEqual:
-		q.Request.CreatedAfter = timestamppb.New(t.Add(-instant))
+		q.Request.CreatedAfter = timestamppb.New(justBefore(t))
 	case Less:
 		q.Request.CreatedBefore = timestamppb.New(t)
 	case LessOrEqual:

@@ -172,6 +172,21 @@ func TestTheFirstMomentOfTheYear1IsNotNow(t *testing.T) {
 	}
 }
 
+// The server refuses times before 1970, and 1970-01-01 is how scripts begin that go on from where they were.
+func TestFromTheBeginningOf1970OnIsNotAskedForFromBefore(t *testing.T) {
+	epoch := time.Unix(0, 0)
+	f, err := Parse("created >= 1970-01-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q, err := f.Compile("ns", now); err != nil || !q.Request.CreatedAfter.AsTime().Equal(epoch) {
+		t.Errorf("created >= 1970-01-01 asks for runs after %v, %v, want %v", q.Request.GetCreatedAfter().AsTime(), err, epoch)
+	}
+	if _, q := compileShort(t, "since:1970-01-01"); !q.Request.CreatedAfter.AsTime().Equal(epoch) {
+		t.Errorf("since:1970-01-01 asks for runs after %v, want %v", q.Request.CreatedAfter.AsTime(), epoch)
+	}
+}
+
 func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "-7d": -168 * time.Hour, "2w": 336 * time.Hour, "+1h30m": 90 * time.Minute, "36600d": 36600 * 24 * time.Hour, "-5228w": -36596 * 24 * time.Hour} {
 		if got, err := ParseDuration(text); err != nil || got != want {

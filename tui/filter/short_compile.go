@@ -113,7 +113,7 @@ func (c *compiler) moment(t Term) bool {
 		return false
 	}
 	at := m.at(c.now)
-	bound, stamp := &c.request.CreatedAfter, timestamppb.New(at.Add(-instant))
+	bound, stamp := &c.request.CreatedAfter, timestamppb.New(justBefore(at))
 	if t.Key == "until" {
 		bound, stamp = &c.request.CreatedBefore, timestamppb.New(at)
 	}
