@@ -119,7 +119,12 @@ func past(text string) string {
 
 // compile makes the filter a query of this client's namespace.
 func (c *client) compile(f filter.Filter) (filter.Query, error) {
-	q, err := f.Compile(c.namespace, c.now())
+	return c.compileAt(f, c.now())
+}
+
+// compileAt does so with the moment that relative times count from.
+func (c *client) compileAt(f filter.Filter, now time.Time) (filter.Query, error) {
+	q, err := f.Compile(c.namespace, now)
 	if err != nil {
 		return filter.Query{}, &usageError{err: err}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -135,6 +136,46 @@ func TestList(t *testing.T) {
 		out, msg := s.want(t, ExitOK, "wf", "list", "--page-token", "2")
 		if strings.Count(out, "\n") != 2 || msg != "the runs before these: --page-token <2\n" {
 			t.Fatalf("stdout %q, stderr %q", out, msg)
+		}
+	})
+	t.Run("goes on with the very request that the token is of, also later, where times count from now", func(t *testing.T) {
+		for _, args := range [][]string{{"--since", "24h"}, {"-q", "created > -1h and created < -1s"}, {"--until", "90s"}, {"--since", "2026-11-19"}} {
+			s := &session{server: sampleServer(), since: 1234567 * time.Nanosecond}
+			for _, r := range s.server.runs {
+				r.CreatedAt = at(-10 * time.Minute)
+			}
+			list := append([]string{"wf", "list", "-o", "json", "--limit", "1"}, args...)
+			out, msg := s.want(t, ExitOK, list...)
+			var answer struct {
+				Page struct {
+					Next string `json:"next_page_token"`
+				}
+			}
+			if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Page.Next == "" || !strings.Contains(msg, "--page-token "+answer.Page.Next+",") {
+				t.Fatalf("%q: %v, token %q, stderr %q", args, err, answer.Page.Next, msg)
+			}
+			s.since += time.Minute + 7
+			out, msg = s.want(t, ExitOK, append(list, "--page-token", answer.Page.Next)...)
+			if !strings.Contains(out, s.server.runs[1].RunId) || strings.Contains(out, s.server.runs[0].RunId) {
+				t.Errorf("%q: goes on with\n%s", args, out)
+			}
+			if _, before, _ := strings.Cut(msg, "the runs before these: --page-token "); before == "" {
+				t.Errorf("%q: stderr %q does not lead back", args, msg)
+			} else {
+				s.since += time.Second
+				s.want(t, ExitOK, append(list, "--page-token", strings.TrimSpace(before))...)
+			}
+			first := s.server.requests[0].(*kagziv1.ListWorkflowsRequest)
+			for _, asked := range s.server.requests[1:] {
+				then := proto.CloneOf(asked.(*kagziv1.ListWorkflowsRequest))
+				if !strings.HasSuffix(then.Page.PageToken, "1") {
+					t.Errorf("%q: the server was given the token %q", args, then.Page.PageToken)
+				}
+				then.Page = first.Page
+				if !proto.Equal(first, then) {
+					t.Errorf("%q: asked for %v, and to go on for %v", args, first, then)
+				}
+			}
 		}
 	})
 	t.Run("goes back to what stands before", func(t *testing.T) {

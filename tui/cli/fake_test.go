@@ -273,6 +273,7 @@ type session struct {
 	stdin   string
 	tty     bool
 	width   int
+	since   time.Duration // that noon is ago
 }
 
 func (s *session) env() *env {
@@ -290,7 +291,7 @@ func (s *session) env() *env {
 		find:   profile.Resolve,
 		local:  s.local,
 		lookup: func(name string) (string, bool) { v, ok := s.environ[name]; return v, ok },
-		now:    func() time.Time { return noon },
+		now:    func() time.Time { return noon.Add(s.since) },
 		newID:  func() string { return "new-id" },
 		streams: func(cmd *cobra.Command) streams {
 			return streams{in: strings.NewReader(s.stdin), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), inTTY: s.tty, outTTY: s.tty, errTTY: s.tty, width: s.width}

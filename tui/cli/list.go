@@ -43,12 +43,16 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 	if err != nil {
 		return err
 	}
-	q, err := c.compile(f)
+	now, token := c.now(), page.token
+	if f.Relative() {
+		now, token = begunAt(token, now)
+	}
+	q, err := c.compileAt(f, now)
 	if err != nil {
 		return err
 	}
 	var runs []*kagziv1.Workflow
-	tokens, err := c.eachPage(ctx, q, limit, page.token, func(more []*kagziv1.Workflow) error {
+	tokens, err := c.eachPage(ctx, q, limit, token, func(more []*kagziv1.Workflow) error {
 		if c.out.format == "jsonl" { // as they come: a list of millions needs no memory
 			return c.out.print(result{items: render.Documents(more)})
 		}
@@ -57,6 +61,9 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 	})
 	if err != nil {
 		return err
+	}
+	if f.Relative() {
+		tokens = tokens.of(now)
 	}
 	if c.out.format == "jsonl" {
 		c.out.sayMore("runs", tokens)

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -36,6 +40,35 @@ func (f *pageFlags) most() (int, error) {
 
 // pageTokens lead to what lies before and behind a list; empty where nothing does.
 type pageTokens struct{ before, behind string }
+
+// A server takes a token only with the very request that it gave it for. Where that counts from now, the tokens of a list carry the moment that
+// it counted from, in microseconds, behind a mark that no token of a server has, and a list that goes on counts from there as well.
+const (
+	momentMark = "."
+	momentBase = 36
+)
+
+// of is the tokens of a list that counts from a moment.
+func (t pageTokens) of(now time.Time) pageTokens {
+	with := func(token string) string {
+		if token == "" {
+			return ""
+		}
+		return token + momentMark + strconv.FormatInt(now.UnixMicro(), momentBase)
+	}
+	return pageTokens{before: with(t.before), behind: with(t.behind)}
+}
+
+// begunAt is the moment that a list counts from which goes on from a token: that of the token, or else now, without what a token cannot carry of
+// it. rest is the server's own.
+func begunAt(token string, now time.Time) (at time.Time, rest string) {
+	if i := strings.LastIndex(token, momentMark); i >= 0 {
+		if micros, err := strconv.ParseInt(token[i+len(momentMark):], momentBase, 64); err == nil {
+			return time.UnixMicro(micros), token[:i]
+		}
+	}
+	return now.Truncate(time.Microsecond), token
+}
 
 // eachPage asks page by page, from a token on, until limit items (negative: all) have been taken or there are no more.
 // ask says how many of a page's items it took.

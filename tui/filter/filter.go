@@ -90,6 +90,19 @@ func (f Filter) Has(field Field) bool {
 	return false
 }
 
+// Relative says whether a condition counts from now, so that the filter asks for something else a moment later.
+func (f Filter) Relative() bool {
+	for _, c := range f {
+		if c.Field != Created {
+			continue
+		}
+		if m, err := parseMoment(c.Values[0]); err == nil && m.distant {
+			return true
+		}
+	}
+	return false
+}
+
 // String prints the filter so that Parse reads the same filter again.
 func (f Filter) String() string {
 	parts := make([]string, len(f))
