@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,12 +78,19 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 			all = append(all, filter.Condition{Field: field, Op: op, Values: values})
 		}
 	}
-	for _, wanted := range []struct{ flag, value string }{
-		{"status", strings.Join(f.status, "")}, {"type", strings.Join(f.types, "")}, {"queue", strings.Join(f.queues, "")}, {"since", f.since},
-		{"until", f.until}, {"external-id", f.externalID}, {"search", f.search}, {"schedule", f.schedule}, {"parent", f.parent}, {"worker", f.worker},
+	for _, wanted := range []struct {
+		flag   string
+		values []string
+	}{
+		{"status", f.status}, {"type", f.types}, {"queue", f.queues}, {"since", []string{f.since}}, {"until", []string{f.until}},
+		{"external-id", []string{f.externalID}}, {"search", []string{f.search}}, {"schedule", []string{f.schedule}}, {"parent", []string{f.parent}}, {"worker", []string{f.worker}},
 	} {
-		if wanted.value == "" && f.given(wanted.flag) { // what a script meant to ask for got lost on the way
+		switch { // what a script meant to ask for got lost on the way
+		case !f.given(wanted.flag):
+		case strings.Join(wanted.values, "") == "":
 			return nil, usagef("--%s is empty; leave it out to select whatever it is", wanted.flag)
+		case slices.Contains(wanted.values, ""):
+			return nil, usagef("one of the values of --%s is empty: %q", wanted.flag, strings.Join(wanted.values, ","))
 		}
 	}
 	add(filter.Status, filter.In, f.status...)
