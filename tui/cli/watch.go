@@ -24,10 +24,11 @@ func newWatch(e *env, o *watchOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "Follow a run: a line for each change, until it has ended",
-		Long: `Follow a run and print a line for each change of it and of its steps, until it has ended. Outlasts restarts of the server.
-Ends stand with the moment when they came about, other changes with that when they were seen.
+		Long: `Follow a run and print a line for each change of it and of its steps, until it has ended; of one that continues as new until the
+last of its line has. Outlasts restarts of the server. Ends stand with the moment when they came about, other changes with that when they
+were seen.
 
-Exit code: 0 when the run completed, 2 failed, 3 timed out, 4 cancelled or terminated.`,
+Exit code: 0 when the run, or the last of its line, completed, 2 failed, 3 timed out, 4 cancelled or terminated.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.complete(completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,26 +56,33 @@ func runWatch(ctx context.Context, c *client, o *watchOptions) error {
 	if err != nil {
 		return c.externalHint(err)
 	}
-	return exit(exitOf(w.last))
+	return exit(exitOf(w.last.GetStatus()))
 }
 
-// watcher follows one run over any number of streams. It remembers what it has shown, because each new stream
-// begins with everything as it stands.
+// watcher follows one run over any number of streams, and the runs that it continues as. It remembers what it has shown, because each new
+// stream begins with everything as it stands.
 type watcher struct {
 	*client
 	runID    string
 	seq      *sequence
 	seen     map[string]string // the run, or a step by its id, as it was last shown
-	last     kagziv1.WorkflowStatus
+	last     *kagziv1.Workflow // the run as it was last seen
 	patience patience
 }
 
-// follow returns nil when the run has ended.
+// follow returns nil when the run has ended, and with it all that it continued as.
 func (w *watcher) follow(ctx context.Context) error {
+	followed := map[string]bool{w.runID: true}
 	for {
 		err := w.stream(ctx)
-		if render.Ended(w.last) && (err == nil || status.Code(err) == codes.Unavailable) {
-			return nil // what could still come is nothing new
+		if render.Ended(w.last.GetStatus()) && (err == nil || status.Code(err) == codes.Unavailable) { // what could still come is nothing new
+			next := w.last.GetContinuedAsRunId()
+			if next == "" || followed[next] { // a server that answers in circles is not followed
+				return nil
+			}
+			w.goOn(next)
+			followed[next] = true
+			continue
 		}
 		if err == nil { // the server ended the stream early: it is stopping
 			err = status.Error(codes.Unavailable, "server ended the stream before the run had ended")
@@ -83,6 +91,12 @@ func (w *watcher) follow(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// goOn turns to the run that goes on for the one that was followed.
+func (w *watcher) goOn(runID string) {
+	w.runID, w.last, w.seen = runID, nil, map[string]string{}
+	w.out.say("it continued as run %s", render.Safe(runID))
 }
 
 // stream shows the changes of one stream until it ends; nil means that the server ended it.
@@ -129,7 +143,7 @@ func (w *watcher) show(event *kagziv1.WatchWorkflowEvent) error {
 }
 
 func (w *watcher) showRun(run *kagziv1.Workflow) error {
-	w.last = run.GetStatus()
+	w.last = run
 	v := w.view()
 	text := fmt.Sprintf("run   %s", w.out.paint(render.RunStatus(run.GetStatus()), render.RunStyle(run.GetStatus())))
 	note := render.RunNote(run, v)

@@ -59,6 +59,37 @@ func TestWatch_says_when_what_is_over_came_about(t *testing.T) {
 	}
 }
 
+func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
+	ends := func(id string, s kagziv1.WorkflowStatus, next *string) *stream {
+		run := &kagziv1.Workflow{RunId: id, Status: s, FinishedAt: at(0), ContinuedAsRunId: next, Error: &kagziv1.ErrorDetail{Message: "end of " + id}}
+		step := &kagziv1.Step{StepId: "step of " + id, Name: "poll", AttemptNumber: 1, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, FinishedAt: at(0)}
+		return &stream{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run, Steps: []*kagziv1.Step{step}}}, end: io.EOF}
+	}
+	first := ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2"))
+	first.end = status.Error(codes.Unavailable, "server is stopping") // after all there was to say of the first
+	s := &session{server: &fake{streams: []*stream{
+		first, ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-3")), ends("run-3", kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, nil),
+	}}}
+	out, msg := s.want(t, ExitRunFailed, "wf", "watch", "run-1")
+	want := strings.Repeat("12:00:00.000  step  COMPLETED  poll\n12:00:00.000  run   COMPLETED\n", 2) +
+		"12:00:00.000  step  COMPLETED  poll\n12:00:00.000  run   FAILED  end of run-3\n"
+	if out != want || msg != "it continued as run run-2\nit continued as run run-3\n" {
+		t.Errorf("stdout\n%swant\n%sstderr %q", out, want, msg)
+	}
+	var asked []string
+	for _, r := range s.server.requests {
+		asked = append(asked, r.(*kagziv1.WatchWorkflowRequest).RunId)
+	}
+	if strings.Join(asked, " ") != "run-1 run-2 run-3" {
+		t.Errorf("asked for %v", asked)
+	}
+
+	s = &session{server: &fake{streams: []*stream{
+		ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2")), ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-1")),
+	}}}
+	s.want(t, ExitOK, "wf", "watch", "run-1") // and does not go round in a circle
+}
+
 func TestWatch_in_every_format_is_one_valid_document(t *testing.T) {
 	for _, format := range []string{"json", "jsonl", "yaml"} {
 		pending, _, completed, first, _ := story()
