@@ -81,6 +81,9 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 		}
 		return len(answer.GetEvents()), info, err
 	})
+	if err == nil && o.since != "" && tokens.behind != "" {
+		err = c.endAtOlder(ctx, request, recent, &tokens)
+	}
 	if err != nil {
 		return err
 	}
@@ -88,6 +91,16 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 		name: "audit_events", noun: "events", none: none, items: render.Documents(events),
 		table: func() render.Table { return render.ChangesTable(events, c.view()) },
 	}, tokens)
+}
+
+// endAtOlder takes the way on from a list whose next event is too old for it: --limit ended it where it would have ended anyway.
+func (c *client) endAtOlder(ctx context.Context, request *kagziv1.ListAuditEventsRequest, recent func(*kagziv1.AuditEvent) bool, tokens *pageTokens) error {
+	request.Page = &kagziv1.PageRequest{PageSize: 1, PageToken: tokens.behind}
+	answer, err := c.ListAuditEvents(ctx, request)
+	if events := answer.GetEvents(); err == nil && (len(events) == 0 || !recent(events[0])) {
+		tokens.behind = ""
+	}
+	return err
 }
 
 // since says which events are as new as --since wants them.

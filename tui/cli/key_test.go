@@ -214,6 +214,20 @@ func TestAudit(t *testing.T) {
 			t.Errorf("stdout\n%s", out)
 		}
 	})
+	t.Run("says that there is more only where there is", func(t *testing.T) {
+		events := sampleAudit() // of which one is new enough, and one is not
+		s := &session{server: &fake{audit: events}}
+		if out, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.Contains(out, "CancelWorkflow") || msg != "" {
+			t.Errorf("stdout\n%sstderr %q", out, msg)
+		}
+		if out, _ := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1", "-o", "json"); !strings.Contains(out, `"has_more": false`) || !strings.Contains(out, `"next_page_token": ""`) {
+			t.Errorf("stdout\n%s", out)
+		}
+		s = &session{server: &fake{audit: append(events[:1:1], events...)}}
+		if _, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.HasPrefix(msg, "there are more events: go on with --page-token 1") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
 	t.Run("says of what there is nothing", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		if _, msg := s.want(t, ExitOK, "audit", "--subject", "a1", "--since", "24h"); msg != "nothing was changed in namespace default with subject a1 since 24h\n" {
