@@ -88,6 +88,30 @@ func TestEncodings_carry_no_control_character_and_lose_nothing(t *testing.T) {
 	}
 }
 
+// The flag of Scotland, and a Japanese name with the form of its letter, have characters that are escaped and lie beyond the first 65,536.
+func TestYAML_escapes_no_character_in_two_halves(t *testing.T) {
+	const flag, name = "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", "葛\U000e0100城"
+	document := Object{{"flag", flag}, {name, []any{json.RawMessage(mustQuote(t, name))}}}
+	b, err := YAML(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `flag: "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"` + "\n" + `"葛\U000e0100城":` + "\n  - " + `"葛\U000e0100城"` + "\n"
+	if diff := cmp.Diff(want, string(b)); diff != "" {
+		t.Fatal(diff)
+	}
+	var read map[string]any
+	if err := yaml.Unmarshal(b, &read); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"flag": flag, name: []any{name}}, read); diff != "" {
+		t.Error(diff)
+	}
+	if got := jsonOf(t, flag); got != `"🏴\udb40\udc67\udb40\udc62\udb40\udc73\udb40\udc63\udb40\udc74\udb40\udc7f"` {
+		t.Errorf("JSON = %s, want it as before", got)
+	}
+}
+
 func mustQuote(t *testing.T, s string) []byte {
 	t.Helper()
 	b, err := json.Marshal(s)

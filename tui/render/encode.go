@@ -48,7 +48,7 @@ func JSON(document any, indent string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return escapeJSON(out.Bytes()), nil
+	return escaped(out.Bytes(), ""), nil
 }
 
 // encode is json.Marshal without HTML escapes.
@@ -62,8 +62,9 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// escapeJSON escapes unsafe characters above ASCII's controls. Valid JSON has them inside strings only.
-func escapeJSON(b []byte) []byte {
+// escaped escapes unsafe characters above ASCII's controls. Valid JSON has them inside strings only. wide is the escape of those that take more
+// than four digits; empty: the two of JSON, for the halves of the character in UTF-16.
+func escaped(b []byte, wide string) []byte {
 	text := string(b)
 	if !strings.ContainsFunc(text, unsafeInJSON) {
 		return b
@@ -73,6 +74,8 @@ func escapeJSON(b []byte) []byte {
 		switch {
 		case !unsafeInJSON(r):
 			out.WriteRune(r)
+		case r > 0xffff && wide != "":
+			fmt.Fprintf(&out, wide, r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
 			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
