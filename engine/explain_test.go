@@ -203,3 +203,10 @@ func TestExplainSaysOfARetryOnceWhatItIs(t *testing.T) {
 		t.Errorf("details %q, want %q", got.Details, want)
 	}
 }
+
+func TestADeadlineThatIsToBeNeverIsFarOff(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	if got := in(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), now); got != "in 106751d23h" {
+		t.Errorf("the year 9999 is %q, want all the days that a duration can hold", got)
+	}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func in(at, now time.Time) string {
 	if d < time.Second {
 		return "now"
 	}
-	return "in " + brief(d+time.Second-1)
+	return "in " + brief(min(d, math.MaxInt64-time.Second)+time.Second-1) // a moment that is farther off than distances go is as far off as they do
 }
 
 // brief is a length of time for people: its two largest units at most, "2m5s", never negative.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,18 @@ func TestTimes(t *testing.T) {
 		if got := Ago(d); got != want {
 			t.Errorf("Ago(%v) = %q, want %q", d, got, want)
 		}
+	}
+	now, never := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	for _, d := range []time.Duration{now.Sub(never), math.MinInt64, math.MinInt64 + 1, -math.MaxInt64 + time.Second} {
+		if got := Ago(d); got != "in 106751d" {
+			t.Errorf("Ago(%d) = %q, want all the days of 292 years", d, got)
+		}
+		if got := Near(d); got != "in 106751d23h" {
+			t.Errorf("Near(%d) = %q, want all the days of 292 years", d, got)
+		}
+	}
+	if got := Ago(never.Sub(now)); got != "106751d ago" {
+		t.Errorf("Ago of as long ago = %q", got)
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0s", 350*time.Millisecond + 400: "350ms", 1234 * time.Millisecond: "1.2s", 123 * time.Second: "2m3s", 26*time.Hour + 5*time.Minute: "26h5m",

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -75,9 +76,15 @@ func Ago(d time.Duration) string {
 	case d > -time.Second && d < time.Second:
 		return "now"
 	case d < 0:
-		return "in " + coarse(-d+time.Second-1) // rounded up: what was just put off by 2h is due in 2h
+		return "in " + coarse(ahead(d)) // rounded up: what was just put off by 2h is due in 2h
 	}
 	return coarse(d) + " ago"
+}
+
+// ahead is how far off a moment of the future is, rounded up to the second; d is below zero. No distance is longer than 292 years, and one that
+// is farther off, such as the year 9999 of what is to be never, comes as that.
+func ahead(d time.Duration) time.Duration {
+	return -max(d, math.MinInt64+time.Second) + time.Second - 1
 }
 
 // coarse keeps the largest unit, which is what a column of ages needs.
@@ -100,7 +107,7 @@ func Near(d time.Duration) string {
 	case d <= 0 && d > -time.Second:
 		return "now"
 	case d < 0:
-		return "in " + Brief(-d+time.Second-1) // rounded up, as by Ago
+		return "in " + Brief(ahead(d)) // rounded up, as by Ago
 	}
 	return Brief(d) + " ago"
 }
