@@ -26,14 +26,14 @@ type policyFlags struct {
 
 func (f *policyFlags) register(fs *pflag.FlagSet) {
 	fs.Int32Var(&f.retryAttempts, "retry-attempts", 0, "attempts, the first included; -1 without end (default 3 for steps, 1 for the run)")
-	fs.Var(duration(&f.retryInitial), "retry-initial", "delay after the first failure (default 1s)")
+	fs.Var(milliseconds(&f.retryInitial), "retry-initial", "delay after the first failure (default 1s)")
 	fs.Float64Var(&f.retryCoefficient, "retry-coefficient", 0, "how the delay grows with each failure (default 2)")
-	fs.Var(duration(&f.retryMaximum), "retry-max-interval", "longest delay (default 1m)")
+	fs.Var(milliseconds(&f.retryMaximum), "retry-max-interval", "longest delay (default 1m)")
 	fs.Float64Var(&f.retryJitter, "retry-jitter", 0, "random part on top of a delay, 0 to 1; negative for none (default 0.1)")
 	fs.StringArrayVar(&f.retryNot, "retry-not", nil, "error type, or beginning of an error's message, that is not retried; may be repeated")
-	fs.Var(duration(&f.stepTimeout), "step-timeout", "limit of one attempt of one step (default 10m)")
-	fs.Var(duration(&f.heartbeatTimeout), "heartbeat-timeout", "how long the run's worker may be silent (default: the server's setting)")
-	fs.Var(duration(&f.executionTimeout), "execution-timeout", "limit of the whole run, from when it may start (default: none)")
+	fs.Var(milliseconds(&f.stepTimeout), "step-timeout", "limit of one attempt of one step (default 10m)")
+	fs.Var(milliseconds(&f.heartbeatTimeout), "heartbeat-timeout", "how long the run's worker may be silent (default: the server's setting)")
+	fs.Var(milliseconds(&f.executionTimeout), "execution-timeout", "limit of the whole run, from when it may start (default: none)")
 	fs.StringVar(&f.onFailure, "on-failure", "", "workflow type to start when the run fails or times out")
 	fs.StringVar(&f.onFailureQueue, "on-failure-queue", "", "queue of that run (default: the run's own)")
 }

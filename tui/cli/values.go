@@ -34,6 +34,19 @@ func (v durationValue) Set(s string) error {
 	return nil
 }
 
+// millisecondsValue is a duration that requests say in whole milliseconds, where less than one would be none: no limit, or the default.
+type millisecondsValue struct{ durationValue }
+
+func milliseconds(d *time.Duration) millisecondsValue { return millisecondsValue{duration(d)} }
+
+func (v millisecondsValue) Set(s string) error {
+	err := v.durationValue.Set(s)
+	if err == nil && *v.d > 0 && *v.d < time.Millisecond {
+		return fmt.Errorf("%q is less than a millisecond", s)
+	}
+	return err
+}
+
 // givenValue is a flag that notes the text that it was given.
 type givenValue struct {
 	durationValue
