@@ -66,6 +66,12 @@ func batchLine(source string, line []byte, flags *kagziv1.StartWorkflowRequest) 
 		return nil, usagef("%s: %w", source, err)
 	}
 	r := proto.CloneOf(flags)
+	if own.StartAt != nil { // merged with another moment, one of a whole second would get its fraction
+		r.StartAt = nil
+	}
+	if own.DeadlineAt != nil {
+		r.DeadlineAt = nil
+	}
 	proto.Merge(r, own)
 	if hasInput {
 		if r.Input, err = jsonPayload(source, input); err != nil {
