@@ -85,7 +85,7 @@ func idleStretch(ctx context.Context, r *rig, length time.Duration, workers int)
 	after, took := r.read(), time.Since(from)
 	var figures []figure
 	share := func(name string, used time.Duration) {
-		if after.measured[name] {
+		if after.since(before, name) {
 			figures = append(figures, figure{name + " processor while idle", "% of a core", 100 * used.Seconds() / took.Seconds()})
 		}
 	}

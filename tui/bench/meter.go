@@ -61,6 +61,11 @@ type reading struct {
 	measured                       map[string]bool // by the names of the figures
 }
 
+// since says whether what a part has used since an earlier reading is known: the part was known then, too. Workers count from when they were ready.
+func (r reading) since(earlier reading, name string) bool {
+	return r.measured[name] && (earlier.measured[name] || name == workerTime)
+}
+
 // meter begins to measure. Memory is looked at until the end.
 func (r *rig) meter(ctx context.Context) (*meter, error) {
 	m := &meter{r: r, ctx: ctx}
@@ -82,7 +87,7 @@ func (m *meter) end(stretch, per string, n int) (cost, error) {
 	counted, err := m.r.counted(m.ctx)
 	c := cost{stretch: stretch, per: per}
 	each := func(name string, total time.Duration) {
-		if after.measured[name] && n > 0 {
+		if after.since(m.before, name) && n > 0 {
 			c.figures = append(c.figures, figure{name, "µs", float64(total.Microseconds()) / float64(n)})
 		}
 	}

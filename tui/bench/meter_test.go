@@ -144,3 +144,30 @@ func TestAReportNamesTheMachineTheCommandAndTheDurability(t *testing.T) {
 		t.Error("the report holds a password")
 	}
 }
+
+// What could not be told of at first, such as a Postgres beside another with a database of the same name, has used nobody knows how much before.
+func TestAMeterLeavesOutTheTimeOfWhatWasNotKnownWhenItBegan(t *testing.T) {
+	if _, known := processorTime(os.Getpid()); !known {
+		t.Skip("this system tells nothing of processes")
+	}
+	r := &rig{servers: []place{{pid: os.Getpid()}}}
+	m, err := r.meter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(m.before.measured, serverTime)
+	c, err := m.end("", "run", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, f := range c.figures {
+		names[f.name] = true
+	}
+	if names[serverTime] || !names[loadTime] {
+		t.Errorf("cost = %+v, want the time of the load, and none of the server", c)
+	}
+	if !(reading{measured: map[string]bool{workerTime: true}}).since((&rig{}).read(), workerTime) {
+		t.Error("the time of workers that were started meanwhile is not known")
+	}
+}
