@@ -32,11 +32,12 @@ func backupBefore(ctx context.Context, c *conn, path string, pending []migration
 	if err != nil {
 		return fmt.Errorf("the backup before migration %s, without which nothing is migrated: %w", pending[0].Name, translateBackup(err))
 	}
-	return dropOldest(path)
+	return dropOldest(path, filepath.Base(file))
 }
 
-// dropOldest deletes all but the newest backups from before migrations. Other files stay, whatever they are called.
-func dropOldest(path string) error {
+// dropOldest deletes all but the newest backups from before migrations. The one just made is of those whatever the clock said when the others were
+// made: the migration relies on it. Other files stay, whatever they are called.
+func dropOldest(path, made string) error {
 	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Base(path)) + `\.before-[0-9]{4}-([0-9]{8}T[0-9]{6}(?:\.[0-9]{6})?Z)\.db$`)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -45,12 +46,12 @@ func dropOldest(path string) error {
 	type copied struct{ name, at string }
 	var all []copied
 	for _, e := range entries {
-		if m := ours.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
+		if m := ours.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() && e.Name() != made {
 			all = append(all, copied{e.Name(), m[1]})
 		}
 	}
 	slices.SortFunc(all, func(a, b copied) int { return strings.Compare(b.at, a.at) })
-	for _, old := range all[min(len(all), keptBeforeMigrations):] {
+	for _, old := range all[min(len(all), keptBeforeMigrations-1):] {
 		if err := os.Remove(filepath.Join(filepath.Dir(path), old.name)); err != nil {
 			return err
 		}

@@ -261,6 +261,24 @@ func TestABackupIsMadeBeforeAMigration(t *testing.T) {
 	}
 }
 
+func TestTheBackupBeforeAMigrationStaysAlthoughTheClockWasAheadOnce(t *testing.T) {
+	path := oldDatabase(t)
+	for day := range keptBeforeMigrations {
+		write0600(t, fmt.Sprintf("%s.before-0001-2099010%dT000000Z.db", path, day+1), nil)
+	}
+	openAt(t, path).Close()
+	made, err := filepath.Glob(path + ".before-0002-*.db")
+	if err != nil || len(made) != 1 {
+		t.Fatalf("backups of what was migrated = %v (%v), want the one", made, err)
+	}
+	if b, _, err := VerifyBackup(t.Context(), made[0]); err != nil || b.Rows.Runs != 1 {
+		t.Errorf("backup = %+v (%v), want the run in it", b, err)
+	}
+	if others, err := filepath.Glob(path + ".before-0001-*.db"); err != nil || len(others) != keptBeforeMigrations-1 {
+		t.Errorf("beside it %v (%v), want %d in all", others, err, keptBeforeMigrations)
+	}
+}
+
 func TestAnOldBackupIsRestoredAndMigrated(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "kagzi.db")
 	file := filepath.Join(t.TempDir(), "old.db")
