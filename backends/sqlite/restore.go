@@ -184,40 +184,81 @@ func (r *restoring) copyBackup(ctx context.Context) error {
 	return c.copyTo(ctx, r.next)
 }
 
-// swap puts the new file in the place of the old one. At every moment there is a whole database in the place.
+// swap puts the new file in the place of the old one, which stays under another name. At every moment there is a whole database in the place, or one
+// that is refused. It must not be one without its log, which would be served as though its last commits had never been, nor one with the log of
+// another.
 func (r *restoring) swap(ctx context.Context) error {
-	if err := r.retire(ctx); err != nil {
-		return err
-	}
 	if err := syncPath(r.next); err != nil {
 		return err
 	}
+	if !r.before {
+		return r.takePlace()
+	}
+	if err := foldAway(ctx, r.target); err != nil {
+		return err
+	}
+	kept := r.target + ".before-restore-" + stamp(r.p.Now)
+	if err := keepAs(r.target, kept); err != nil {
+		return err
+	}
+	if err := r.replace(kept); err != nil {
+		return err
+	}
+	r.out.Kept = kept
+	return nil
+}
+
+// replace puts the new file in the place of one that has a second name. A log that could not be folded goes to that name as it is: where it is what is
+// damaged, no file is served beside it, so it goes last; otherwise the old file is damaged, which is not served without it either.
+func (r *restoring) replace(kept string) error {
+	damaged, err := hasDamagedLog(r.target)
+	if err != nil {
+		return err
+	}
+	if damaged {
+		if err := r.takePlace(); err != nil {
+			return err
+		}
+		return moveLog(r.target, kept)
+	}
+	if err := moveLog(r.target, kept); err != nil {
+		return err
+	}
+	return r.takePlace()
+}
+
+func (r *restoring) takePlace() error {
 	if err := os.Rename(r.next, r.target); err != nil {
 		return err
 	}
 	return syncDirectory(filepath.Dir(r.target))
 }
 
-// retire folds the old file's log into it and gives it a second name, under which it stays. Of one that is damaged the log is kept beside it
-// as it is.
-func (r *restoring) retire(ctx context.Context) error {
-	if !r.before {
-		return nil
-	}
-	kept := r.target + ".before-restore-" + stamp(r.p.Now)
-	if err := foldAway(ctx, r.target); err != nil {
-		return err
-	}
+// moveLog gives a log, if there is one, the name that goes with another one of its database.
+func moveLog(from, to string) error {
 	for _, suffix := range []string{"-wal", "-shm"} {
-		if err := os.Rename(r.target+suffix, kept+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(from+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if err := keepAs(r.target, kept); err != nil {
-		return err
+	return syncDirectory(filepath.Dir(from))
+}
+
+// hasDamagedLog says that the log beside a database is one that SQLite is kept from recovering.
+func hasDamagedLog(path string) (bool, error) {
+	log, err := os.Open(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	r.out.Kept = kept
-	return nil
+	if err != nil {
+		return false, err
+	}
+	defer log.Close()
+	info, err := log.Stat()
+	if err != nil {
+		return false, err
+	}
+	return damagedLog(log, info.Size())
 }
 
 // foldAway leaves a database without a log beside it. It cannot do so of a damaged one.

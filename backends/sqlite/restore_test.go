@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,6 +201,54 @@ func TestRestore(t *testing.T) {
 		done := restoreInto(t, path, engine.RestoreParams{File: b.File, Force: true})
 		if done.Progress.Unknown == "" {
 			t.Error("it does not say that the two were not compared")
+		}
+		if n, err := runsIn(t.Context(), openAt(t, path)); err != nil || n != 6 {
+			t.Errorf("runs = %d (%v), want those of the backup", n, err)
+		}
+	})
+	t.Run("whatever is in its way, no database is left to be served without its log", func(t *testing.T) {
+		path, _ := crashed(t)
+		log, err := os.ReadFile(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log[logHeaderBytes+frameHeaderBytes] ^= 4
+		write0600(t, path+"-wal", log)
+		b := backupOfStore(t, busy(t))
+		refused := func(when string) {
+			t.Helper()
+			s, err := Open(t.Context(), path, engine.OpenOptions{})
+			if err == nil {
+				s.Close()
+			}
+			if !isDamage(err) {
+				t.Fatalf("%s it leaves what is served: %v, want it damaged as before", when, err)
+			}
+		}
+		now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+		for _, name := range []string{"", "-wal"} { // a file, and a directory that no file replaces
+			obstacle := path + ".before-restore-" + stamp(now) + name
+			if name == "" {
+				write0600(t, obstacle, []byte("mine"))
+			} else if err := os.MkdirAll(filepath.Join(obstacle, "mine"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if done, err := Restore(t.Context(), path, engine.RestoreParams{File: b.File, Force: true, Now: now}); err == nil {
+				t.Fatalf("it was restored over what is in the way: %+v", done)
+			}
+			if err := os.RemoveAll(obstacle); err != nil {
+				t.Fatal(err)
+			}
+			refused(fmt.Sprintf("with %q in the way", name))
+		}
+		r := restoring{target: path, next: path + ".gone"} // of which no part comes about
+		if err := r.replace(path + ".kept"); err == nil {
+			t.Fatal("a file that is not there took the place")
+		}
+		refused("where the new file did not take the place")
+		done := restoreInto(t, path, engine.RestoreParams{File: b.File, Force: true})
+		if kept, err := os.ReadFile(done.Kept + "-wal"); err != nil || !bytes.Equal(kept, log) {
+			t.Errorf("the damaged log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
 		}
 		if n, err := runsIn(t.Context(), openAt(t, path)); err != nil || n != 6 {
 			t.Errorf("runs = %d (%v), want those of the backup", n, err)
