@@ -158,6 +158,9 @@ func (h *handle) status(which int32, reset bool) (int, error) {
 	return int(*(*int32)(memory(places))), h.check(code)
 }
 
+// changed is how many rows the connection has changed since it was opened.
+func (h *handle) changed() int64 { return lib.Xsqlite3_total_changes64(h.tls, h.db) }
+
 // logPlace is where the write-ahead log's file is, once there is a log.
 func (h *handle) logPlace() (uintptr, error) {
 	place := h.tls.Alloc(8)

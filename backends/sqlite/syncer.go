@@ -26,6 +26,7 @@ type commit struct {
 	calls   []*call
 	rings   []engine.Ring
 	log     uintptr       // the system's file of the log, whose sync is owed; 0: it is durable
+	wrote   bool          // something, which the disk has taken
 	begun   time.Time     // when it was about to be written
 	durable chan struct{} // closed when it is, or when it failed
 	failure *FatalError   // to be read once that is closed
@@ -61,7 +62,9 @@ func (s *syncer) finish(c *commit) {
 		}
 		c.rings = nil
 	} else {
-		s.store.trouble.Store(nil)
+		if c.wrote {
+			s.store.trouble.Store(nil)
+		}
 		if len(c.calls) > 0 { // they were counted when they were answered, where that was before
 			s.store.commits.Add(len(c.calls))
 		}

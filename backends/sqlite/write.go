@@ -329,7 +329,7 @@ func (w *writer) carryOut(open bool) {
 		// It is answered at once. It is on disk before the next one is written all the same, for only the last commit of a log may be cut
 		// short by a crash (checksum_log.go).
 		rest := newCommit()
-		rest.log, c.log = c.log, 0
+		rest.log, rest.wrote, c.log = c.log, c.wrote, 0
 		w.handOver(c)
 		w.syncer.finish(c)
 		w.before = rest
@@ -382,6 +382,7 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	if failure := w.store.failure.Load(); failure != nil {
 		return nil, false, failure
 	}
+	before := t.conn.changed()
 	if _, err := t.conn.exec(t.ctx, &beginSQL); err != nil {
 		return nil, false, err
 	}
@@ -425,6 +426,7 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	}
 	engine.Failpoint("sqlite.before_commit")
 	c = newCommit()
+	c.wrote = t.conn.changed() != before
 	w.store.unsynced.Store(c)
 	w.store.atDisk.Store(c)
 	if c.log, err = w.end(); err != nil {

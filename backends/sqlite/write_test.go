@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	lib "modernc.org/sqlite/lib"
+
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -258,6 +260,50 @@ func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
 	}
 	if err := s.Health(t.Context()); err != nil {
 		t.Errorf("health = %v, want it to pass", err)
+	}
+}
+
+func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
+	s := fresh(t)
+	s.proof.pause = time.Hour // nothing else is to show it
+	holding(t, s, 1)
+	fail := func() {
+		t.Helper()
+		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
+			return struct{}{}, &libError{lib.SQLITE_FULL, "full"}
+		})
+		if !errors.Is(err, engine.ErrExhausted) || s.Health(t.Context()) == nil {
+			t.Fatalf("after a write without room (%v) it says that it is healthy", err)
+		}
+	}
+	lost := engine.Lease{Namespace: "default", RunID: engine.NewID(s.Now()), Token: engine.NewToken()}
+	for name, call := range map[string]func() error{
+		"a call that is refused": func() error {
+			if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lost, Now: s.Now()}); !errors.Is(err, engine.ErrNotFound) {
+				return fmt.Errorf("error = %w, want not found", err)
+			}
+			return nil
+		},
+		"a claim that finds nothing": func() error {
+			claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"other"},
+				Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
+			if err == nil && len(claimed.Tasks) > 0 {
+				err = errors.New("it found something")
+			}
+			return err
+		},
+	} {
+		fail()
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.Health(t.Context()) == nil {
+			t.Errorf("after %s it says that it is healthy, and nothing was written", name)
+		}
+	}
+	insert(t, s, "written")
+	if err := s.Health(t.Context()); err != nil {
+		t.Errorf("health after a write = %v", err)
 	}
 }
 
