@@ -261,6 +261,37 @@ func TestFilesThatAreTakenAwayEndTheServerBeforeItAcknowledges(t *testing.T) {
 	}
 }
 
+func TestAServerWhoseLockIsTakenAwayAcknowledgesNothingBesideAnother(t *testing.T) {
+	for name, take := range map[string]func(path string) error{
+		"deleted": os.Remove,
+		"renamed": func(path string) error { return os.Rename(path, path+".old") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, asked := range []string{"a write", "health"} {
+				s := fresh(t)
+				holding(t, s, 1)
+				if err := take(s.path + ".lock"); err != nil {
+					t.Fatal(err)
+				}
+				other := openAt(t, s.path)
+				if ids, err := begun(t, other, 1); err != nil || len(ids) != 1 {
+					t.Errorf("the server that has the lock: %v, want it at work", err)
+				}
+				err := s.Health(t.Context())
+				if asked == "a write" {
+					_, err = begun(t, s, 1)
+				}
+				if !errors.Is(err, engine.ErrUnavailable) {
+					t.Errorf("%s: %v, want unavailable", asked, err)
+				}
+				if coder, ok := s.Failure().(interface{ ExitCode() int }); !ok || coder.ExitCode() != 70 || !strings.Contains(s.Failure().Error(), "lock file") {
+					t.Errorf("failure = %v, want exit code 70 and the lock", s.Failure())
+				}
+			}
+		})
+	}
+}
+
 var spoiltCopies = goflag.Int("spoilt.copies", 16, "how many spoilt copies of a database are put to work")
 
 // TestABitThatFlipsIsNoticedOrHarmless spoils copies of a database and puts each to work.

@@ -7,23 +7,36 @@ import (
 )
 
 // footing is the files that a server has its database in. Somebody who deletes, renames or replaces them under it would have it acknowledge
-// writes that nobody can read later.
-type footing struct{ file, log fs.FileInfo }
+// writes that nobody can read later. Who does so to the lock, as though it were left over, lets another server in, and neither looks again at what
+// it remembers of the rows.
+type footing struct{ file, log, lock fs.FileInfo }
 
 var errPulledAway = errors.New("the database file, or the log beside it, was deleted, renamed or replaced while the server had it open; " +
 	"bring back what was taken away, or restore a backup with `kagzi db restore`")
 
+var errUnlocked = errors.New("the lock file beside the database was deleted, renamed or replaced while the server had it open, so that another server " +
+	"could write to the database as well; start one server again, and leave that file alone: it does no harm")
+
 // stand looks at the files that were just opened.
-func stand(path string) (f footing, err error) {
+func stand(path string, l *lock) (f footing, err error) {
 	if f.file, err = os.Stat(path); err == nil {
 		f.log, err = os.Stat(path + "-wal")
+	}
+	if err == nil {
+		f.lock, err = l.file.Stat() // the one that is locked, whichever bears its name by now
 	}
 	return f, err
 }
 
-// holds says that the files are in their places still. What cannot be seen is not taken for gone.
-func (f *footing) holds(path string) bool {
-	return isAt(f.file, path) && isAt(f.log, path+"-wal")
+// lost is what has become of the files when they are not in their places any more. What cannot be seen is not taken for gone.
+func (f *footing) lost(path string) error {
+	switch {
+	case !isAt(f.file, path), !isAt(f.log, path+"-wal"):
+		return errPulledAway
+	case !isAt(f.lock, path+".lock"):
+		return errUnlocked
+	}
+	return nil
 }
 
 func isAt(file fs.FileInfo, path string) bool {
@@ -36,8 +49,8 @@ func isAt(file fs.FileInfo, path string) bool {
 
 // pulledAway is the failure of a server whose files are not in their places; nil where they are.
 func (s *Store) pulledAway() *FatalError {
-	if s.footing.holds(s.path) {
-		return nil
+	if err := s.footing.lost(s.path); err != nil {
+		return &FatalError{cause: err}
 	}
-	return &FatalError{cause: errPulledAway}
+	return nil
 }

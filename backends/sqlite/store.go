@@ -157,7 +157,7 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 		}
 	}
 	if err == nil {
-		s.footing, err = stand(s.path)
+		s.footing, err = stand(s.path, s.lock)
 	}
 	if err != nil {
 		if c != nil {
