@@ -41,3 +41,23 @@ func TestOfSeveralServersOneHasTheTurnToMakeABackup(t *testing.T) {
 		t.Errorf("an interval later it waits %s", wait)
 	}
 }
+
+func TestATurnThatWasTakenWhileTheClockWasAheadIsNotWaitedFor(t *testing.T) {
+	url := lentURL(t)
+	s, admin := openAt(t, url), adminConnection(t, url)
+	if wait, _, err := s.BackupTurn(t.Context(), time.Hour); err != nil || wait != 0 {
+		t.Fatalf("the first waits %s (%v)", wait, err)
+	}
+	for _, c := range []struct{ ahead, least, most time.Duration }{
+		{ahead: 5 * 365 * 24 * time.Hour},
+		{ahead: time.Minute, least: time.Hour, most: time.Hour + time.Minute}, // a clock that was set back a little
+	} {
+		at := micros(s.Now().Add(c.ahead))
+		if tag, err := admin.Exec(t.Context(), "update standing set at = $1 where name = $2", at, backupTurn); err != nil || tag.RowsAffected() != 1 {
+			t.Fatalf("set the turn ahead: %v (%v)", tag, err)
+		}
+		if wait, _, err := s.BackupTurn(t.Context(), time.Hour); err != nil || wait < c.least || wait > c.most {
+			t.Errorf("after a turn %s ahead it waits %s (%v), want %s to %s", c.ahead, wait, err, c.least, c.most)
+		}
+	}
+}
