@@ -168,10 +168,13 @@ func (c *startCall) alone(t *tx) ([]engine.Started, error) {
 	return answers, nil
 }
 
+//go:embed sql/mark_commit.sql
+var markCommitSQL string
+
 // startOne answers one start. enabled is what is known of the namespaces.
 func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Started, error) {
 	if answer, found, err := t.repeated(r); err != nil || found {
-		return answer, err
+		return answer, t.vouch(answer, err)
 	}
 	if _, known := enabled[r.Namespace]; !known {
 		n, err := t.Namespace(r.Namespace)
@@ -187,7 +190,7 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 		return engine.Started{Err: engine.NamespaceDisabled(r.Namespace)}, nil
 	}
 	if answer, found, err := t.earlier(r); err != nil || found {
-		return answer, err
+		return answer, t.vouch(answer, err)
 	}
 	if err := t.InsertRun(r); err != nil {
 		return engine.Started{}, err
@@ -204,6 +207,15 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 		t.Ring(engine.Ring{Kind: engine.RingTimer})
 	}
 	return engine.Started{RunID: r.ID}, nil
+}
+
+// vouch has an answer that a run is there wait until that is as durable as an answer is to be. A commit whose wait for its standby was cut short is
+// seen by everybody, and its caller was told nothing: he asks again, and what only looks waits for nobody.
+func (t *tx) vouch(answer engine.Started, err error) error {
+	if err != nil || answer.Err != nil {
+		return err
+	}
+	return t.queue(markCommitSQL, args{})
 }
 
 //go:embed sql/get_request.sql
