@@ -409,6 +409,23 @@ func TestRunsThatOutliveTheirLostWorkerAreFreedAtTheirMoment(t *testing.T) {
 	})
 }
 
+func TestRunsThatOutliveAWorkerWhichAnotherServerTookOffAreFreedAtTheirMoment(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		begun := time.Now()
+		f.register("w1")
+		pass(35 * time.Second)
+		f.set(func() { // by a server that ends right after, and has told nobody
+			delete(f.workers, "w1")
+			f.runs = append(f.runs, begun.Add(2*time.Minute).UTC())
+		})
+		pass(3 * time.Minute)
+		freed := f.moments(&f.freed)
+		if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute || freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
+			t.Fatalf("freed at %v, want 2m after %v", freed, begun)
+		}
+	})
+}
+
 func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
 	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old = 250 })

@@ -37,10 +37,13 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 			next = at
 		}
 	}
-	suspects := false
+	suspects, gone := false, len(c.sightings)
 	var failed error
 	for _, w := range workers {
 		s, known := c.sightings[w.ID]
+		if known {
+			gone--
+		}
 		if !known || !s.heardAt.Equal(w.HeardAt) {
 			s = sighting{heardAt: w.HeardAt, since: mono}
 		}
@@ -73,6 +76,9 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 	c.sightings = seen
 	if suspects {
 		c.probe.noLaterThan(now.Add(probeEvery))
+	}
+	if gone > 0 { // whoever took them off may not be there any more to free what they hold still
+		c.lost.noLaterThan(now)
 	}
 	return next, failed
 }
