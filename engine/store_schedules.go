@@ -15,9 +15,9 @@ type Schedules interface {
 	// LastFiredAt, Buffered (which it drops and counts as skipped unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is
 	// the one that was read; another one is ErrConflict, unless the schedule stands exactly so already. The revision grows, Broken is
 	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled: a tick that is Buffered waits on while the schedule is
-	// paused, and starts here if no run of it is open then; in a disabled namespace a NextFireAt that p leaves as it is becomes a second from now if
-	// it is later, as at the end of a run. Where CronExpr and TimeZone stay, a NextFireAt that is p.Read changes nothing about when the schedule
-	// is looked at next, and one that is over at p.Now brings back no tick that was decided about since.
+	// paused, and starts here if no run of it is open then, unless the namespace is disabled (UpdateNamespace). Where CronExpr and TimeZone stay, a
+	// NextFireAt that is p.Read changes nothing about when the schedule is looked at next, and one that is over at p.Now brings back no tick that
+	// was decided about since.
 	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. Gone already is ErrNotFound.
 	DeleteSchedule(ctx context.Context, p DeleteScheduleParams) error
@@ -27,9 +27,8 @@ type Schedules interface {
 	// has its record already is passed over.
 	//
 	// Of each tick, with a run of the schedule open: OverlapSkip counts it as skipped; OverlapBufferOne makes it Buffered, or
-	// counts it as skipped when one is. One that is Buffered with no run open, because the namespace was disabled when that ended, starts before
-	// p.Ticks, also if there are none. Broken, when set, is kept and takes the schedule out of DueSchedules until it is
-	// updated.
+	// counts it as skipped when one is. One that is Buffered with no run open starts before p.Ticks, also if there are none. Broken,
+	// when set, is kept and takes the schedule out of DueSchedules until it is updated.
 	FireSchedule(ctx context.Context, p FireScheduleParams) (Fired, error)
 	// TriggerSchedule starts one run now, beside the ticks and whatever Overlap says. A known RequestID answers the same run
 	// again. A disabled namespace is NamespaceDisabled.
@@ -99,7 +98,8 @@ type Namespaces interface {
 	// fine again. RingAll, too, when it has a retention of its own.
 	CreateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
 	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included, and rings RingNamespace; RingAll, too, when
-	// it is enabled again or has another retention.
+	// it is enabled again or has another retention. When it is enabled again, the tick of each schedule that is Buffered with no run of it open
+	// starts, unless the schedule is paused.
 	// p.Namespace.UpdatedAt is that of what was read; another one is ErrConflict, unless the namespace stands exactly so already.
 	// Unset: whatever stands is replaced. ErrNotFound.
 	UpdateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)

@@ -31,7 +31,7 @@ import (
 //     queue), and for GlobalHandler in the queue of the first ONLINE worker by id that serves that type (the first of its
 //     queues), else in the namespace's FailureQueue, else not at all; nor is it when the run is of that type itself.
 //   - Its schedule counts it, and starts the tick that it has Buffered when no other run of the schedule is open; not while the schedule is
-//     paused (UpdateSchedule) or its namespace disabled: then a NextFireAt that is later becomes a second from now (FireSchedule).
+//     paused (UpdateSchedule) or its namespace disabled (UpdateNamespace).
 //
 // Whenever a run with a ConcurrencyKey loses its lease, or ends, or is paused, the run that is first in the line of its key in
 // each lane is no longer Gated: it is PENDING or SLEEPING as before, with AvailableAt = HeldAt, and its queue is rung.

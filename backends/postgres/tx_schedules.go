@@ -93,6 +93,15 @@ func (t *tx) DeleteSchedule(id engine.ID) error {
 	return t.queue(deleteScheduleSQL, args{"schedule_id": [16]byte(id)})
 }
 
+//go:embed sql/waiting_schedules.sql
+var waitingSchedulesSQL string
+
+// WaitingSchedules locks none of them. Whoever ends a run of one meanwhile, and goes by the namespace as it was, has the schedule locked, so that what he
+// left is seen by who locks it next.
+func (t *tx) WaitingSchedules(namespace string) ([]engine.ID, error) {
+	return t.ids(waitingSchedulesSQL, args{"namespace": namespace})
+}
+
 //go:embed sql/open_of.sql
 var openOfSQL string
 

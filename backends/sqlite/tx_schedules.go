@@ -102,6 +102,13 @@ func (t *tx) DeleteSchedule(id engine.ID) error {
 	return err
 }
 
+//go:embed sql/waiting_schedules.sql
+var waitingSchedulesSQL string
+
+func (t *tx) WaitingSchedules(namespace string) ([]engine.ID, error) {
+	return t.listIDs(&waitingSchedulesSQL, text("namespace", namespace))
+}
+
 //go:embed sql/open_of.sql
 var openOfSQL string
 

@@ -427,18 +427,14 @@ var scheduleCases = []testCase{
 		s.enable(false)
 		s.finish(l, "")
 		equal(s, "runs while it is disabled", len(s.firedRuns(plan.ID)), 1)
-		s.enable(true)
 		s.pass(time.Minute)
-		p := s.fireParams(plan.ID, 2)
-		for i := range p.Ticks {
-			p.Ticks[i].At = plan.NextFireAt.Add(time.Duration(2+i) * time.Minute)
-		}
-		fired := s.fire(p)
-		equal(s, "runs", fired.Runs, 1)
-		equal(s, "skipped", fired.Skipped, int64(1))
+		s.enable(true)
 		runs := s.firedRuns(plan.ID)
 		equal(s, "runs when it is enabled", len(runs), 2)
 		s.sameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
+		fired := s.fire(s.fireParams(plan.ID, 2))
+		equal(s, "runs", fired.Runs, 0)
+		equal(s, "skipped", fired.Skipped, int64(1))
 		s.sameTime("buffered", s.schedule(plan.ID).Buffered, plan.NextFireAt.Add(2*time.Minute))
 	}},
 	{"a tick that waits while its namespace is disabled starts when that is enabled, before there is another", func(s *stage) {
@@ -451,20 +447,15 @@ var scheduleCases = []testCase{
 		l := s.claim("w1").Lease
 		s.enable(false)
 		s.finish(l, "")
-		s.enable(true)
 		s.pass(time.Second)
-		due, _, err := s.store.DueSchedules(s.ctx, s.now, 10)
-		s.must(err, "DueSchedules")
-		if len(due) != 1 {
-			s.Fatalf("%d schedules are due, want the one whose tick waits, although its next is in 30 days", len(due))
-		}
-		fired := s.fire(engine.FireScheduleParams{ScheduleID: plan.ID, Revision: due[0].Revision, Expect: due[0].NextFireAt, Next: p.Next, Now: s.now})
-		equal(s, "runs", fired.Runs, 1)
+		s.enable(true)
 		runs := s.firedRuns(plan.ID)
 		equal(s, "runs in all", len(runs), 2)
 		s.sameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
+		s.sameTime("due since", runs[1].AvailableAt, s.now)
 		s.sameTime("buffered", s.schedule(plan.ID).Buffered, time.Time{})
 		s.sameTime("next", s.schedule(plan.ID).NextFireAt, p.Next)
+		equal(s, "fired", s.schedule(plan.ID).Fired, int64(2))
 	}},
 	{"a tick that waits starts when its namespace is enabled, whatever a person has changed of its schedule before", func(s *stage) {
 		update := func(plan engine.Schedule, change func(*engine.Schedule)) engine.ScheduleParams {
@@ -498,16 +489,40 @@ var scheduleCases = []testCase{
 				s.must(err, "UpdateSchedule of one that was "+what)
 			}
 			s.enable(true)
-			s.pass(time.Second)
-			due, _, err := s.store.DueSchedules(s.ctx, s.now, 10)
-			s.must(err, "DueSchedules")
-			if len(due) != 1 || due[0].ID != plan.ID {
-				s.Fatalf("%d schedules are due, want the one whose tick waits and that was %s", len(due), what)
-			}
-			s.fire(engine.FireScheduleParams{ScheduleID: plan.ID, Revision: due[0].Revision, Expect: due[0].NextFireAt, Next: p.Next, Now: s.now})
 			equal(s, "runs of the schedule that was "+what, len(s.firedRuns(plan.ID)), 2)
+			s.sameTime("next of the schedule that was "+what, s.schedule(plan.ID).NextFireAt, p.Next)
 			s.finish(s.claim("w1").Lease, "")
 		}
+	}},
+	{"a tick that waits while its namespace is disabled has no other fire before the moment that a person has chosen for the next", func(s *stage) {
+		plan := s.plan(overlapping(engine.OverlapBufferOne))
+		s.fire(s.fireParams(plan.ID, 2))
+		s.worker("w1")
+		l := s.claim("w1").Lease
+		chosen := s.now.Truncate(time.Hour).Add(24 * time.Hour)
+		changed := s.schedule(plan.ID)
+		changed.NextFireAt = chosen
+		_, err := s.store.UpdateSchedule(s.ctx, engine.ScheduleParams{Schedule: changed, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: s.now})
+		s.must(err, "UpdateSchedule")
+		s.enable(false)
+		s.finish(l, "")
+		s.sameTime("next while it is disabled", s.schedule(plan.ID).NextFireAt, chosen)
+		s.enable(true)
+		equal(s, "runs when it is enabled", len(s.firedRuns(plan.ID)), 2)
+		s.sameTime("next when it is enabled", s.schedule(plan.ID).NextFireAt, chosen)
+	}},
+	{"a tick that waits does so while its schedule is paused, though its namespace is enabled meanwhile", func(s *stage) {
+		plan := s.plan(overlapping(engine.OverlapBufferOne))
+		s.fire(s.fireParams(plan.ID, 2))
+		s.worker("w1")
+		l := s.claim("w1").Lease
+		s.switchSchedule(plan.ID, false)
+		s.enable(false)
+		s.finish(l, "")
+		s.enable(true)
+		equal(s, "runs while it is paused", len(s.firedRuns(plan.ID)), 1)
+		s.switchSchedule(plan.ID, true)
+		equal(s, "runs when it is resumed", len(s.firedRuns(plan.ID)), 2)
 	}},
 	{"a tick that waits and is dropped with the policy by which it does is counted", func(s *stage) {
 		plan := s.plan(overlapping(engine.OverlapBufferOne))

@@ -60,6 +60,11 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 	if err := tx.SaveNamespace(&n); err != nil {
 		return engine.Namespace{}, err
 	}
+	if n.Enabled && !known.Enabled {
+		if err := b.fireWaiting(n.Name); err != nil {
+			return engine.Namespace{}, err
+		}
+	}
 	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
 	if n.Enabled && !known.Enabled || !sameRetention(known, &n) {
 		tx.Ring(engine.Ring{Kind: engine.RingAll})

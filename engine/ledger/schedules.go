@@ -84,11 +84,7 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 		return engine.Schedule{}, err
 	}
 	wanted.Revision, wanted.UpdatedAt = s.Revision+1, b.now
-	fired, err := b.fireBuffered(&wanted) // it may have been paused when the run ended for which the tick waited
-	if err == nil && !fired && wanted.Enabled && !wanted.Buffered.IsZero() && wanted.NextFireAt.Equal(s.NextFireAt) {
-		_, err = b.hastenSchedule(&wanted)
-	}
-	if err != nil {
+	if _, err := b.fireBuffered(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
 		return engine.Schedule{}, err
 	}
 	if err := b.saveSchedule(&wanted); err != nil {
@@ -99,8 +95,7 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 }
 
 // revised is the schedule as a person wants it, with what only Kagzi decides about as it is. Ticks that have been decided about since the person
-// looked stay so: nobody asks for one by leaving NextFireAt as it was read, whatever the time was then; nor for a later look by leaving it so when
-// the schedule is to be looked at sooner by now (hastenSchedule).
+// looked stay so: nobody asks for one by leaving NextFireAt as it was read, whatever the time was then.
 func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) engine.Schedule {
 	movedOn := s.NextFireAt.IsZero() || s.NextFireAt.After(wanted.NextFireAt) // none: the last tick was decided about
 	if (!wanted.NextFireAt.After(now) && movedOn || wanted.NextFireAt.Equal(read)) && !wanted.NextFireAt.IsZero() &&

@@ -25,7 +25,7 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	if err != nil {
 		return engine.Fired{}, err
 	}
-	if !busy { // the tick that was kept back while the namespace was disabled comes before these
+	if !busy { // one that waits for no run, as servers of before may have left it, comes before these
 		if busy, err = b.fireBuffered(s); err != nil {
 			return engine.Fired{}, err
 		}
@@ -121,28 +121,35 @@ func (b *book) settleSchedule(run *Run) error {
 	if err != nil {
 		return err
 	}
-	hastened := false
-	if !fired && s.Enabled && !s.Buffered.IsZero() {
-		if hastened, err = b.hastenSchedule(s); err != nil {
-			return err
-		}
-	}
-	if !counted && !fired && !hastened {
+	if !counted && !fired {
 		return nil
 	}
 	return b.saveSchedule(s)
 }
 
-// hastenSchedule has a schedule of a disabled namespace looked at as soon as that is enabled, and not only at its next tick: from a second after now,
-// for the ticks from then on are those that come after now.
-func (b *book) hastenSchedule(s *engine.Schedule) (bool, error) {
-	soon := b.now.Add(time.Second)
-	namespace, err := b.tx.Namespace(s.Namespace)
-	if err != nil || namespace == nil || namespace.Enabled || !s.NextFireAt.IsZero() && !s.NextFireAt.After(soon) {
-		return false, err
+// fireWaiting starts the ticks that wait in a namespace which was disabled when the runs ended for which they did.
+func (b *book) fireWaiting(namespace string) error {
+	ids, err := b.tx.WaitingSchedules(namespace)
+	if err != nil {
+		return err
 	}
-	s.NextFireAt = soon
-	return true, nil
+	for _, id := range ids {
+		s, err := b.tx.Schedule(namespace, id.String())
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			continue
+		}
+		fired, err := b.fireBuffered(s)
+		if err == nil && fired {
+			err = b.saveSchedule(s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // countEnd counts a run by how it has ended, and says whether that is counted.

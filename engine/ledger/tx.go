@@ -104,6 +104,8 @@ type Tx interface {
 	InsertSchedule(s *engine.Schedule) error
 	SaveSchedule(s *engine.Schedule) error // all but ID, Namespace, RequestID, CreatedAt
 	DeleteSchedule(id engine.ID) error     // with its fires
+	// WaitingSchedules is the schedules of a namespace with a tick that is Buffered, by id.
+	WaitingSchedules(namespace string) ([]engine.ID, error)
 	// OpenOf is how many runs of a schedule are open, this one left out.
 	OpenOf(schedule engine.ID, but engine.ID) (int, error)
 	// InsertFire records the tick; false when it has its record already.

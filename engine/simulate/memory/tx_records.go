@@ -65,6 +65,16 @@ func (t *tx) DeleteSchedule(id engine.ID) error {
 	return nil
 }
 
+func (t *tx) WaitingSchedules(namespace string) (ids []engine.ID, err error) {
+	for id, s := range t.db.schedules {
+		if s.Namespace == namespace && !s.Buffered.IsZero() {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, compareIDs)
+	return ids, nil
+}
+
 func (t *tx) OpenOf(schedule, but engine.ID) (int, error) {
 	return len(t.ids(func(r *Run) bool {
 		return r.ScheduleID == schedule.String() && !r.Status.Ended() && r.ID != but
