@@ -33,8 +33,9 @@ import (
 //   - Its schedule counts it, and starts the tick that it has Buffered when no other run of the schedule is open; not while the schedule is
 //     paused (UpdateSchedule) or its namespace disabled (UpdateNamespace).
 //
-// Whenever a run with a ConcurrencyKey loses its lease, or ends, or is paused, the run that is first in the line of its key in
-// each lane is no longer Gated: it is PENDING or SLEEPING as before, with AvailableAt = HeldAt, and its queue is rung.
+// Whenever a run with a ConcurrencyKey loses its lease, or ends, or is paused, the first in the line of its key, of each lane and
+// ConcurrencyLimit that is more than the leases of the key, is no longer Gated: it is PENDING or SLEEPING as before, with AvailableAt = HeldAt,
+// and its queue is rung.
 type Work interface {
 	// Claim hands due runs to grants, in the order of both: first those due for StarvationAfter or longer, then by priority,
 	// then by AvailableAt, then by ID. It takes only runs of the namespace, queue and types whose requirements the offers meet,
