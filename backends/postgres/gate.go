@@ -44,6 +44,9 @@ var countKeysSQL string
 //go:embed sql/lock_online.sql
 var lockOnlineSQL string
 
+//go:embed sql/still_due.sql
+var stillDueSQL string
+
 //go:embed sql/gate_runs.sql
 var gateRunsSQL string
 
@@ -79,11 +82,19 @@ func (c *claim) passIn(t *tx, found *look) (gated int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	return c.settle(t, heads, free, found)
+}
+
+// settle hands out, or gates, the first of these runs, which nobody has locked.
+func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, err error) {
 	taken, waiting := c.choose(heads, free, len(c.grants))
 	heads = heads[:considered(heads, taken, waiting)]
-	if free, err = c.locked(t, heads, found); err != nil || len(heads) == 0 {
+	due := map[engine.ID]bool{}
+	if free, err = c.locked(t, heads, found, due); err != nil || len(heads) == 0 {
 		return 0, err
 	}
+	// One that is due no longer takes no slot: nobody would open the gate behind which it kept the others.
+	heads = slices.DeleteFunc(heads, func(h head) bool { return !due[h.id] })
 	grants := slices.DeleteFunc(slices.Clone(c.grants), func(g engine.Grant) bool { return !slices.Contains(found.online, g.WorkerID) })
 	taken, waiting = c.choose(heads, free, len(grants))
 	if len(waiting) > 0 {
@@ -130,15 +141,17 @@ func (c *claim) countQueue(t *tx, free *room) {
 	})
 }
 
-// locked locks what decides about these runs, and counts it.
-func (c *claim) locked(t *tx, heads []head, found *look) (room, error) {
+// locked locks what decides about these runs, counts it, and notes which of them are due then.
+func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool) (room, error) {
 	free := room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	var locks []int64
 	if c.limited() {
 		locks = append(locks, limitKey(c.p.Namespace, c.p.Queue))
 	}
 	var kinds, names []string
+	var ids []engine.ID
 	for _, h := range heads {
+		ids = append(ids, h.id)
 		if _, listed := free.keys[h.key]; h.key.name != "" && !listed {
 			free.keys[h.key] = 0
 			kinds, names = append(kinds, h.key.kind), append(names, h.key.name)
@@ -152,6 +165,8 @@ func (c *claim) locked(t *tx, heads []head, found *look) (room, error) {
 		return free, err
 	}
 	c.countQueue(t, &free)
+	var id engine.ID
+	t.later(stillDueSQL, args{"run_ids": idArray(ids), "now": micros(c.p.Now)}, []any{idOf(&id)}, func() { due[id] = true })
 	var key concurrencyKey
 	var n int
 	err := t.read(countKeysSQL, args{"namespace": c.p.Namespace, "types": kinds, "keys": names}, []any{&key.kind, &key.name, &n}, func() {
