@@ -210,12 +210,12 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[kagziv1.SessionRequest, k
 	if id == "" {
 		id = "worker-1"
 	}
-	s.send(&kagziv1.SessionResponse{Seq: first.GetSeq(), Event: &kagziv1.SessionResponse_Welcome{Welcome: &kagziv1.RegisterResponse{
-		WorkerId: id, HeartbeatIntervalMs: f.heartbeat.Milliseconds(), LeaseMs: f.lease.Milliseconds()}}})
-	f.mu.Lock()
+	f.mu.Lock() // before the welcome: a test whose worker is ready looks at its session
 	f.sessions = append(f.sessions, s)
 	f.log = append(f.log, "hello "+hello.GetWorkerId())
 	f.mu.Unlock()
+	s.send(&kagziv1.SessionResponse{Seq: first.GetSeq(), Event: &kagziv1.SessionResponse_Welcome{Welcome: &kagziv1.RegisterResponse{
+		WorkerId: id, HeartbeatIntervalMs: f.heartbeat.Milliseconds(), LeaseMs: f.lease.Milliseconds()}}})
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -320,10 +320,13 @@ func (f *fake) await(t testing.TB, runID string) *fakeRun {
 func (f *fake) until(t testing.TB, holds func() bool) {
 	t.Helper()
 	deadline := time.After(48 * time.Hour)
-	for {
+	look := func() (bool, <-chan struct{}) {
 		f.mu.Lock()
-		ok, changed := holds(), f.notify
-		f.mu.Unlock()
+		defer f.mu.Unlock() // also of a condition that panics: the worker has to end before the test can say so
+		return holds(), f.notify
+	}
+	for {
+		ok, changed := look()
 		if ok {
 			return
 		}
