@@ -69,6 +69,12 @@ func (s *Server) pagedLists(run, parent, schedule string) map[string]pages {
 				return a.Runs, a.Page
 			}, (*kagziv1.Workflow).GetRunId)
 		},
+		"GetQueueDepth": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
+			a, err := s.admin().GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Page: p})
+			return named(a, err, func(a *kagziv1.GetQueueDepthResponse) ([]*kagziv1.QueueDepth, *kagziv1.PageInfo) {
+				return a.Queues, a.Page
+			}, (*kagziv1.QueueDepth).GetTaskQueue)
+		},
 		"ListNamespaces": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
 			a, err := s.namespaces().ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{Page: p})
 			return named(a, err, func(a *kagziv1.ListNamespacesResponse) ([]*kagziv1.Namespace, *kagziv1.PageInfo) {
@@ -107,6 +113,8 @@ func (s *Server) fillLists(t testing.TB) (run, parent, schedule string, want map
 		fine(s.workflows().SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{RunId: run, Name: "s", SignalId: "signal-" + name}))(t)
 		last("ListSignals", "signal-"+name)
 		first("ListWorkers", s.register(t).id)
+		s.start(t, ofQueue("queue-"+name))
+		last("GetQueueDepth", "queue-"+name)
 		first("ListWorkflowSchedules", fine(s.schedules().CreateWorkflowSchedule(ctx, &kagziv1.CreateWorkflowScheduleRequest{
 			WorkflowType: "s", TaskQueue: "idle", CronExpr: "@yearly", Name: "schedule-" + name}))(t).Schedule.Name)
 		first("ListScheduleRuns", fine(s.schedules().TriggerWorkflowSchedule(ctx, &kagziv1.TriggerWorkflowScheduleRequest{ScheduleId: schedule}))(t).RunId)
@@ -116,6 +124,7 @@ func (s *Server) fillLists(t testing.TB) (run, parent, schedule string, want map
 		first("ListAuditEvents", "pause-"+name)
 		first("ListAuditEvents", "resume-"+name)
 	}
+	want["GetQueueDepth"] = slices.Concat([]string{"default", "idle", "parents"}, want["GetQueueDepth"])
 	want["ListWorkflowTypes"] = append([]string{"s", "t"}, want["ListWorkflowTypes"]...)
 	return run, parent, schedule, want
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -78,13 +80,17 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(freed)}, nil
 }
 
-// GetQueueDepth is what waits and runs in each queue.
+// GetQueueDepth is what waits and runs in each queue, by name, and in all of them together.
 func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
 	namespace, err := namespaceOf(request.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	if err := engine.CheckOptionalName("task_queue", request.GetTaskQueue()); err != nil {
+		return nil, err
+	}
+	page, err := pageOf(request, request.Page, behindNames)
+	if err != nil {
 		return nil, err
 	}
 	now := s.now()
@@ -97,11 +103,28 @@ func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDep
 		response.PendingCount += q.Pending
 		response.RunningCount += q.Running
 		response.SleepingCount += q.Sleeping
-		response.DepthByQueue[q.Queue] = q.Pending
-		response.Queues = append(response.Queues, &kagziv1.QueueDepth{
+	}
+	if request.GetPage().GetPageSize() == 0 {
+		page.Limit = max(len(queues), 1) // clients that know no pages get what fits
+	}
+	queues, info := pageOfWhole(queues, page, func(q *engine.QueueDepth) string { return q.Queue })
+	list := make([]*kagziv1.QueueDepth, len(queues))
+	for i, q := range queues {
+		list[i] = &kagziv1.QueueDepth{
 			TaskQueue: q.Queue, Pending: q.Pending, Running: q.Running, Sleeping: q.Sleeping,
 			OldestPendingSeconds: waited(q.OldestDue, now), OnlineWorkers: int32(q.OnlineWorkers), UnservedByType: q.Unserved,
-		})
+		}
+	}
+	const count = 24 // bytes of an entry in depth_by_queue without its name, at most
+	from, to := fit(list, page, &info, func(q *kagziv1.QueueDepth) int { return proto.Size(q) + len(q.TaskQueue) + count })
+	response.Queues = list[from:to]
+	var first, last engine.Cursor
+	if n := len(response.Queues); n > 0 {
+		first, last = engine.Cursor{Name: response.Queues[0].TaskQueue}, engine.Cursor{Name: response.Queues[n-1].TaskQueue}
+	}
+	response.Page = pageTo(request, page, info, first, last)
+	for _, q := range response.Queues {
+		response.DepthByQueue[q.TaskQueue] = q.Pending
 	}
 	return response, nil
 }

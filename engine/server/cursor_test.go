@@ -138,20 +138,20 @@ func TestAPageThatIsTooLargeIsCut(t *testing.T) {
 		list = append(list, &kagziv1.Workflow{Note: strings.Repeat("x", 1<<20)})
 	}
 	var info engine.PageInfo
-	from, to := fit(list, engine.Page{}, &info)
+	from, to := fit(list, engine.Page{}, &info, messageSize)
 	if from != 0 || to != 3 || !info.HasNext || info.HasPrev {
 		t.Errorf("forward: %d to %d, %+v, want 0 to 3 and more after it", from, to, info)
 	}
 	info = engine.PageInfo{}
-	from, to = fit(list, engine.Page{Before: &engine.Cursor{}}, &info)
+	from, to = fit(list, engine.Page{Before: &engine.Cursor{}}, &info, messageSize)
 	if from != 7 || to != 10 || !info.HasPrev || info.HasNext {
 		t.Errorf("backward: %d to %d, %+v, want 7 to 10 and more before it", from, to, info)
 	}
 	huge := []*kagziv1.Workflow{{Note: strings.Repeat("x", 6<<20)}, {}}
-	if from, to := fit(huge, engine.Page{}, &info); from != 0 || to != 1 {
+	if from, to := fit(huge, engine.Page{}, &info, messageSize); from != 0 || to != 1 {
 		t.Errorf("one item that is too large alone: %d to %d, want it sent", from, to)
 	}
-	if from, to := fit(huge[:0], engine.Page{}, &info); from != 0 || to != 0 {
+	if from, to := fit(huge[:0], engine.Page{}, &info, messageSize); from != 0 || to != 0 {
 		t.Errorf("an empty list: %d to %d", from, to)
 	}
 }

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"slices"
+	"sort"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
@@ -16,7 +19,7 @@ func pageOfItems[V any, M proto.Message](
 	for i := range items {
 		list[i] = message(&items[i])
 	}
-	from, to := fit(list, asked, &info)
+	from, to := fit(list, asked, &info, messageSize[M])
 	list, items = list[from:to], items[from:to]
 	var first, last engine.Cursor
 	if n := len(items); n > 0 {
@@ -25,13 +28,35 @@ func pageOfItems[V any, M proto.Message](
 	return list, pageTo(request, asked, info, first, last)
 }
 
+// pageOfWhole cuts a page out of a list that the store gave whole, by name, and tells what lies around it.
+func pageOfWhole[V any](whole []V, page engine.Page, name func(*V) string) ([]V, engine.PageInfo) {
+	from, to := 0, len(whole)
+	if page.After != nil {
+		from = sort.Search(len(whole), func(i int) bool { return name(&whole[i]) > page.After.Name })
+	}
+	if page.Before != nil {
+		to = sort.Search(len(whole), func(i int) bool { return name(&whole[i]) >= page.Before.Name })
+	}
+	items := slices.Clone(whole[from:to])
+	if page.Before != nil {
+		slices.Reverse(items)
+	}
+	info := engine.PageInfo{}
+	if page.Count {
+		info.Total = int64(len(whole))
+	}
+	return engine.Cut(items[:min(len(items), page.Limit+1)], &page, &info), info
+}
+
+func messageSize[M proto.Message](m M) int { return proto.Size(m) }
+
 // fit is the part of a page that half of what one answer may hold has room for, at least one item: from its start or,
 // for a backward page, from its end. What is left out is told as what lies around the page.
-func fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo) (from, to int) {
-	size := 0
+func fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo, size func(M) int) (from, to int) {
+	sum := 0
 	if page.Before == nil {
 		for i, m := range list {
-			if size += proto.Size(m); size > engine.MaxMessage/2 && i > 0 {
+			if sum += size(m); sum > engine.MaxMessage/2 && i > 0 {
 				info.HasNext = true
 				return 0, i
 			}
@@ -39,7 +64,7 @@ func fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo) (fr
 		return 0, len(list)
 	}
 	for i := len(list) - 1; i >= 0; i-- {
-		if size += proto.Size(list[i]); size > engine.MaxMessage/2 && i < len(list)-1 {
+		if sum += size(list[i]); sum > engine.MaxMessage/2 && i < len(list)-1 {
 			info.HasPrev = true
 			return i + 1, len(list)
 		}

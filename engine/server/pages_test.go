@@ -95,6 +95,13 @@ func (archive) ListTypes(_ context.Context, _ string, p engine.Page) ([]engine.T
 	return part, info, nil
 }
 
+func (archive) QueueDepths(context.Context, string, string, time.Time) (whole []engine.QueueDepth, err error) {
+	for i := range archived {
+		whole = append(whole, engine.QueueDepth{Queue: fmt.Sprint("z", i)})
+	}
+	return whole, nil
+}
+
 func (archive) ListSteps(_ context.Context, _ string, _ engine.ID, _ string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Step { return engine.Step{ID: nth(i), Sequence: int64(i/2 + 1), Attempt: i%2 + 1} }, p,
 		func(s engine.Step, c engine.Cursor) int {

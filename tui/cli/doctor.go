@@ -210,9 +210,8 @@ func (p *patient) ask(ctx context.Context) error {
 			})
 			return err
 		}},
-		{"queues", func() error {
-			answer, err := p.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: p.namespace})
-			p.queues = answer.GetQueues()
+		{"queues", func() (err error) {
+			p.queues, err = p.client.queues(ctx)
 			return err
 		}},
 		{"keys", func() (err error) {

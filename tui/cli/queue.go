@@ -45,11 +45,10 @@ func newQueueList(e *env, o *queueListOptions) *cobra.Command {
 }
 
 func runQueueList(ctx context.Context, c *client, o *queueListOptions) error {
-	answer, err := c.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: c.namespace})
+	queues, err := c.queues(ctx)
 	if err != nil {
 		return err
 	}
-	queues := answer.GetQueues()
 	slices.SortFunc(queues, func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetTaskQueue(), b.GetTaskQueue()) })
 	left := max(len(queues)-o.limit, 0)
 	if o.all {
@@ -72,6 +71,17 @@ func runQueueList(ctx context.Context, c *client, o *queueListOptions) error {
 		c.out.say("%s left out: show all with --all", counted(int64(left), "queue"))
 	}
 	return nil
+}
+
+// queues is all queues of the namespace.
+func (c *client) queues(ctx context.Context) (queues []*kagziv1.QueueDepth, err error) {
+	_, err = eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		page.PageSize = 0 // as many as an answer has room for: each counts all
+		answer, err := c.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: c.namespace, Page: page})
+		queues = append(queues, answer.GetQueues()...)
+		return len(answer.GetQueues()), answer.GetPage(), err
+	})
+	return queues, err
 }
 
 type queueShowOptions struct{ name string }

@@ -64,9 +64,9 @@ func NewQueues(l *Link) *Collection[*kagziv1.QueueDepth] {
 		key:      (*kagziv1.QueueDepth).GetTaskQueue,
 		text:     func(q *kagziv1.QueueDepth) []string { return []string{q.GetTaskQueue()} },
 		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.QueueDepth, *kagziv1.PageInfo, error) {
-			return func(ctx context.Context, _ *kagziv1.PageRequest) ([]*kagziv1.QueueDepth, *kagziv1.PageInfo, error) {
-				answer, err := l.api.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: namespace})
-				return answer.GetQueues(), nil, err
+			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.QueueDepth, *kagziv1.PageInfo, error) {
+				answer, err := l.api.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: namespace, Page: page})
+				return answer.GetQueues(), answer.GetPage(), err
 			}
 		},
 	})

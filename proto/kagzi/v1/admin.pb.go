@@ -1486,6 +1486,7 @@ type GetQueueDepthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	TaskQueue     *string                `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
+	Page          *PageRequest           `protobuf:"bytes,100,opt,name=page,proto3" json:"page,omitempty"` // without a page_size: as many queues as one answer has room for, about 4 MiB
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1534,6 +1535,14 @@ func (x *GetQueueDepthRequest) GetTaskQueue() string {
 	return ""
 }
 
+func (x *GetQueueDepthRequest) GetPage() *PageRequest {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+// The counts are of all queues, the queues by name and those of the page.
 type GetQueueDepthResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	PendingCount  int64                  `protobuf:"varint,1,opt,name=pending_count,json=pendingCount,proto3" json:"pending_count,omitempty"`
@@ -1541,6 +1550,7 @@ type GetQueueDepthResponse struct {
 	SleepingCount int64                  `protobuf:"varint,3,opt,name=sleeping_count,json=sleepingCount,proto3" json:"sleeping_count,omitempty"`
 	DepthByQueue  map[string]int64       `protobuf:"bytes,4,rep,name=depth_by_queue,json=depthByQueue,proto3" json:"depth_by_queue,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Queues        []*QueueDepth          `protobuf:"bytes,100,rep,name=queues,proto3" json:"queues,omitempty"`
+	Page          *PageInfo              `protobuf:"bytes,101,opt,name=page,proto3" json:"page,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1606,6 +1616,13 @@ func (x *GetQueueDepthResponse) GetDepthByQueue() map[string]int64 {
 func (x *GetQueueDepthResponse) GetQueues() []*QueueDepth {
 	if x != nil {
 		return x.Queues
+	}
+	return nil
+}
+
+func (x *GetQueueDepthResponse) GetPage() *PageInfo {
+	if x != nil {
+		return x.Page
 	}
 	return nil
 }
@@ -3335,18 +3352,20 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tH\x00R\tnamespace\x88\x01\x01\x125\n" +
 	"\binterval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bintervalB\f\n" +
 	"\n" +
-	"_namespace\"g\n" +
+	"_namespace\"\x92\x01\n" +
 	"\x14GetQueueDepthRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\"\n" +
 	"\n" +
-	"task_queue\x18\x02 \x01(\tH\x00R\ttaskQueue\x88\x01\x01B\r\n" +
-	"\v_task_queue\"\xd0\x02\n" +
+	"task_queue\x18\x02 \x01(\tH\x00R\ttaskQueue\x88\x01\x01\x12)\n" +
+	"\x04page\x18d \x01(\v2\x15.kagzi.v1.PageRequestR\x04pageB\r\n" +
+	"\v_task_queue\"\xf8\x02\n" +
 	"\x15GetQueueDepthResponse\x12#\n" +
 	"\rpending_count\x18\x01 \x01(\x03R\fpendingCount\x12#\n" +
 	"\rrunning_count\x18\x02 \x01(\x03R\frunningCount\x12%\n" +
 	"\x0esleeping_count\x18\x03 \x01(\x03R\rsleepingCount\x12W\n" +
 	"\x0edepth_by_queue\x18\x04 \x03(\v21.kagzi.v1.GetQueueDepthResponse.DepthByQueueEntryR\fdepthByQueue\x12,\n" +
-	"\x06queues\x18d \x03(\v2\x14.kagzi.v1.QueueDepthR\x06queues\x1a?\n" +
+	"\x06queues\x18d \x03(\v2\x14.kagzi.v1.QueueDepthR\x06queues\x12&\n" +
+	"\x04page\x18e \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\x1a?\n" +
 	"\x11DepthByQueueEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xef\x02\n" +
@@ -3623,84 +3642,86 @@ var file_kagzi_v1_admin_proto_depIdxs = []int32{
 	52, // 16: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
 	61, // 17: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
 	62, // 18: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	53, // 19: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	25, // 20: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
-	54, // 21: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
-	56, // 22: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
-	28, // 23: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
-	58, // 24: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
-	1,  // 25: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
-	61, // 26: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
-	61, // 27: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
-	61, // 28: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
-	61, // 29: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
-	31, // 30: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
-	31, // 31: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
-	56, // 32: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
-	31, // 33: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
-	58, // 34: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
-	31, // 35: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
-	56, // 36: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
-	40, // 37: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
-	58, // 38: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
-	61, // 39: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	62, // 40: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
-	61, // 41: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
-	63, // 42: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
-	62, // 43: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
-	61, // 44: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
-	62, // 45: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
-	45, // 46: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
-	61, // 47: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
-	48, // 48: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
-	31, // 49: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
-	2,  // 50: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	4,  // 51: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	6,  // 52: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	8,  // 53: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	10, // 54: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	12, // 55: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	14, // 56: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	16, // 57: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	20, // 58: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	22, // 59: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	23, // 60: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	26, // 61: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	29, // 62: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	32, // 63: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	34, // 64: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	36, // 65: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	38, // 66: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	41, // 67: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
-	43, // 68: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
-	46, // 69: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
-	49, // 70: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
-	3,  // 71: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	5,  // 72: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	7,  // 73: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	9,  // 74: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	11, // 75: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	13, // 76: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	15, // 77: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	17, // 78: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	21, // 79: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	21, // 80: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	24, // 81: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	27, // 82: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	30, // 83: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	33, // 84: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	35, // 85: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	37, // 86: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	39, // 87: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	42, // 88: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
-	44, // 89: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
-	47, // 90: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
-	50, // 91: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
-	71, // [71:92] is the sub-list for method output_type
-	50, // [50:71] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	56, // 19: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
+	53, // 20: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	25, // 21: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
+	58, // 22: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
+	54, // 23: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
+	56, // 24: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
+	28, // 25: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
+	58, // 26: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
+	1,  // 27: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
+	61, // 28: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
+	61, // 29: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
+	61, // 30: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
+	61, // 31: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
+	31, // 32: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
+	31, // 33: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
+	56, // 34: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
+	31, // 35: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
+	58, // 36: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
+	31, // 37: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
+	56, // 38: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
+	40, // 39: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
+	58, // 40: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
+	61, // 41: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	62, // 42: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
+	61, // 43: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
+	63, // 44: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
+	62, // 45: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
+	61, // 46: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
+	62, // 47: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
+	45, // 48: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
+	61, // 49: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	48, // 50: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
+	31, // 51: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
+	2,  // 52: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	4,  // 53: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	6,  // 54: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	8,  // 55: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	10, // 56: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	12, // 57: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	14, // 58: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	16, // 59: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	20, // 60: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	22, // 61: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	23, // 62: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	26, // 63: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	29, // 64: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	32, // 65: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	34, // 66: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	36, // 67: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	38, // 68: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	41, // 69: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	43, // 70: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	46, // 71: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	49, // 72: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
+	3,  // 73: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	5,  // 74: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	7,  // 75: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	9,  // 76: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	11, // 77: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	13, // 78: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	15, // 79: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	17, // 80: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	21, // 81: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	21, // 82: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	24, // 83: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	27, // 84: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	30, // 85: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	33, // 86: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	35, // 87: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	37, // 88: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	39, // 89: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	42, // 90: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	44, // 91: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	47, // 92: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	50, // 93: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
+	73, // [73:94] is the sub-list for method output_type
+	52, // [52:73] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }
