@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,14 +152,21 @@ func populate(t testing.TB, url string, roll *rand.Rand, most int) {
 	}
 }
 
+// read is what narrowest found: a Postgres to look at takes longer to make than one to fill.
+var read struct {
+	sync.Mutex
+	columns map[string]engine.CopyColumn
+}
+
 // narrowest is the columns as Postgres has them, by table and name.
 func narrowest(t testing.TB) map[string]engine.CopyColumn {
 	t.Helper()
-	url := pgtest.URL(t)
-	if err := backends.Migrate(t.Context(), url); err != nil {
-		t.Fatal(err)
+	read.Lock()
+	defer read.Unlock()
+	if read.columns != nil {
+		return read.columns
 	}
-	d := openEnd(t, url)
+	d := openEnd(t, pgtest.Lend(t, backends.Migrate).URL)
 	defer d.Close()
 	tables, err := d.Tables(t.Context())
 	if err != nil {
@@ -170,6 +178,7 @@ func narrowest(t testing.TB) map[string]engine.CopyColumn {
 			columns[table.Name+"."+c.Name] = c
 		}
 	}
+	read.columns = columns
 	return columns
 }
 
