@@ -191,13 +191,17 @@ func (r *restoring) swap(ctx context.Context) error {
 	if err := syncPath(r.next); err != nil {
 		return err
 	}
+	kept := r.target + ".before-restore-" + stamp(r.p.Now)
 	if !r.before {
+		// A log whose database is gone would be taken for that of the new file, and its pages for newer ones.
+		if err := moveLog(r.target, kept); err != nil {
+			return err
+		}
 		return r.takePlace()
 	}
 	if err := foldAway(ctx, r.target); err != nil {
 		return err
 	}
-	kept := r.target + ".before-restore-" + stamp(r.p.Now)
 	if err := keepAs(r.target, kept); err != nil {
 		return err
 	}
@@ -236,7 +240,7 @@ func (r *restoring) takePlace() error {
 
 // moveLog gives a log, if there is one, the name that goes with another one of its database.
 func moveLog(from, to string) error {
-	for _, suffix := range []string{"-wal", "-shm"} {
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		if err := os.Rename(from+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -254,6 +254,32 @@ func TestRestore(t *testing.T) {
 			t.Errorf("runs = %d (%v), want those of the backup", n, err)
 		}
 	})
+	t.Run("a log that has lost its database is kept, and does not get into the one that is restored", func(t *testing.T) {
+		path, _ := crashed(t)
+		log, err := os.ReadFile(path + "-wal")
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := fresh(t)
+		starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
+		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+		done := restoreInto(t, path, engine.RestoreParams{File: backupOfStore(t, s).File, Now: now})
+		if n, err := runsIn(t.Context(), openAt(t, path)); err != nil || n != int64(len(starts)) || done.Kept != "" {
+			t.Errorf("runs = %d (%v), kept as %q, want the %d of the backup and nothing kept", n, err, done.Kept, len(starts))
+		}
+		if findings, err := Check(t.Context(), path); err != nil || len(findings) > 0 {
+			t.Errorf("findings = %v (%v), want none", findings, err)
+		}
+		if kept, err := os.ReadFile(path + ".before-restore-" + stamp(now) + "-wal"); err != nil || !bytes.Equal(kept, log) {
+			t.Errorf("the log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
+		}
+	})
 	t.Run("a damaged backup changes nothing", func(t *testing.T) {
 		b := backupOfStore(t, busy(t))
 		spoil(t, b.File)
