@@ -126,6 +126,9 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	if s.lock, err = acquire(s.path); err != nil {
 		return err
 	}
+	if err := refuseLoneLog(s.path); err != nil {
+		return err
+	}
 	if err := createPrivately(s.path); err != nil {
 		return err
 	}
@@ -282,6 +285,21 @@ func createPrivately(path string) error {
 		return fmt.Errorf("make the database: %w", err)
 	}
 	return file.Close()
+}
+
+// refuseLoneLog refuses to make a database beside the log of one that is gone, or that is empty by now. SQLite would delete that log, and with it
+// the last commits of a database that may yet be brought back.
+func refuseLoneLog(path string) error {
+	file, err := beside(path)
+	if err != nil || file != nil && file.Size() > 0 {
+		return err
+	}
+	log, err := beside(path + "-wal")
+	if err != nil || log == nil || log.Size() <= logHeaderBytes {
+		return err
+	}
+	return &engine.Error{Kind: engine.KindPrecondition, Message: fmt.Sprintf("there is no database %s, but the log of one, %s-wal, with its last commits: "+
+		"bring the database back beside it, or restore a backup with `kagzi db restore`; to begin with an empty one, move the log away", path, path)}
 }
 
 // SetHolder adds a line about this process, such as its address, to what a second server is told that finds the

@@ -358,6 +358,45 @@ func TestWhatTheLogHoldsIsFoldedIntoTheFileAtTheStart(t *testing.T) {
 	}
 }
 
+func TestNoDatabaseIsMadeBesideTheLogOfOneThatIsGone(t *testing.T) {
+	for name, take := range map[string]func(path string) error{
+		"taken away": func(path string) error { return os.Rename(path, path+".old") },
+		"emptied":    func(path string) error { return errors.Join(os.Link(path, path+".old"), replaceByNothing(path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, rows := crashed(t)
+			if err := take(path); err != nil {
+				t.Fatal(err)
+			}
+			for doing, open := range map[string]func() error{
+				"open": func() error {
+					s, err := Open(t.Context(), path, engine.OpenOptions{})
+					if err == nil {
+						s.Close()
+					}
+					return err
+				},
+				"migrate": func() error { return Migrate(t.Context(), path) },
+			} {
+				if err := open(); !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "bring the database back") {
+					t.Errorf("%s: %v, want it refused with what to do", doing, err)
+				}
+			}
+			if err := os.Rename(path+".old", path); err != nil {
+				t.Fatal(err)
+			}
+			if got := rowsAt(t, path); got != rows {
+				t.Errorf("after the database was brought back it holds\n%s\nwant\n%s", got, rows)
+			}
+		})
+	}
+}
+
+// replaceByNothing has an empty file in the place of one.
+func replaceByNothing(path string) error {
+	return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600))
+}
+
 func TestADiskThatFailsWritesAtTheStartHasTheExitCodeOfOneThatFailsThemLater(t *testing.T) {
 	for code, want := range map[int]int{
 		lib.SQLITE_IOERR_WRITE: 70, lib.SQLITE_IOERR_FSYNC: 70, lib.SQLITE_IOERR_TRUNCATE: 70, lib.SQLITE_IOERR_DIR_FSYNC: 70,
