@@ -34,6 +34,29 @@ func TestACopyHoldsTheSameRowsOfEveryTable(t *testing.T) {
 	}
 }
 
+func TestACopyThatEndsWhileItMakesTheSchemaGoesOn(t *testing.T) {
+	t.Parallel()
+	from, to := freshURL(t, "sqlite"), freshURL(t, "postgres")
+	populate(t, from, rand.New(rand.NewPCG(seed(t), 1)), 3)
+	target := openPostgres(t, to)
+	obstacle := func(statement string) {
+		t.Helper()
+		if _, err := target.Exec(t.Context(), statement+" sequence api_keys"); err != nil { // what a later migration makes has the same name
+			t.Fatal(err)
+		}
+	}
+	obstacle("create")
+	if _, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay}); err == nil || !strings.Contains(err.Error(), "0003") {
+		t.Fatalf("copy = %v, want it to fail at what is in the way", err)
+	}
+	if status, err := backends.Status(t.Context(), to); err != nil || status.Applied != 0 {
+		t.Errorf("status = %+v (%v), want no part of a schema", status, err)
+	}
+	obstacle("drop")
+	copied(t, from, to)
+	sameRows(t, dump(t, to), dump(t, from))
+}
+
 func TestACopyTellsThatItReadsBackBeforeItDoes(t *testing.T) {
 	t.Parallel()
 	from, to := freshURL(t, "sqlite"), freshURL(t, "sqlite")

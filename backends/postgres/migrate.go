@@ -101,7 +101,8 @@ func requireSchema(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// migrate applies what is missing, each migration in a transaction of its own.
+// migrate applies what is missing, each migration in a transaction of its own, and a whole schema in one: who is killed while making it leaves
+// none, rather than one that looks like an older program's.
 func migrate(ctx context.Context, conn *pgx.Conn) error {
 	list, err := migrations.List("postgres")
 	if err != nil {
@@ -119,7 +120,7 @@ func migrate(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// migrateOnce applies the next migration, and says when there is none left.
+// migrateOnce applies the next migration, or all where there is no schema, and says when there is none left.
 func migrateOnce(ctx context.Context, tx pgx.Tx, list []migrations.Migration) (done bool, err error) {
 	if _, err := tx.Exec(ctx, lockMigrationsSQL, args{"key": int64(migrationKey)}); err != nil {
 		return false, translate("lock the schema", err)
@@ -132,21 +133,30 @@ func migrateOnce(ctx context.Context, tx pgx.Tx, list []migrations.Migration) (d
 		return false, newerSchema(number, len(list))
 	case number == len(list):
 		return true, nil
+	case number > 0:
+		return false, apply(ctx, tx, list[number])
 	}
-	m := list[number]
-	if number == 0 {
-		if err := requireEmpty(ctx, tx); err != nil {
+	if err := requireEmpty(ctx, tx); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, createMigrationsSQL); err != nil {
+		return false, translate("make the table of migrations", err)
+	}
+	for _, m := range list {
+		if err := apply(ctx, tx, m); err != nil {
 			return false, err
 		}
-		if _, err := tx.Exec(ctx, createMigrationsSQL); err != nil {
-			return false, translate("make the table of migrations", err)
-		}
 	}
+	return true, nil
+}
+
+// apply carries out a migration and notes that.
+func apply(ctx context.Context, tx pgx.Tx, m migrations.Migration) error {
 	if _, err := tx.Exec(ctx, m.SQL); err != nil {
-		return false, fmt.Errorf("migration %s: %w", m.Name, translate("apply", err))
+		return fmt.Errorf("migration %s: %w", m.Name, translate("apply", err))
 	}
-	_, err = tx.Exec(ctx, insertMigrationSQL, args{"number": m.Number, "name": m.Name, "checksum": checksum(m)})
-	return false, translate("note the migration", err)
+	_, err := tx.Exec(ctx, insertMigrationSQL, args{"number": m.Number, "name": m.Name, "checksum": checksum(m)})
+	return translate("note the migration", err)
 }
 
 // schemaState is what the schema holds that the URL leads to.
