@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server"
@@ -29,23 +32,32 @@ const (
 	firstRetry = time.Minute
 	// staleAfter is how old a half-written backup must be to be taken for one that a killed server left.
 	staleAfter = 24 * time.Hour
+	// maxSeriesName bounds how much of a database's name its backups bear.
+	maxSeriesName = 40
 )
 
-// backupName is what a scheduled backup is called. Files with other names are not ours.
-var backupName = regexp.MustCompile(`^kagzi-([0-9]{8}T[0-9]{6}Z)\.db$`)
+// backupName is what a scheduled backup is called: its series, and when it was made. Files with other names are nobody's.
+var backupName = regexp.MustCompile(`^(.+)-([0-9]{8}T[0-9]{6}Z)\.db$`)
+
+// backupSeries is a series that says which database it is of, as seriesOf has it.
+var backupSeries = regexp.MustCompile(`^[A-Za-z0-9_]+-[0-9a-f]{8}$`)
+
+// plainSeries is the one of backups that do not say which database they are of, as earlier versions called all.
+const plainSeries = "kagzi"
 
 // backupPart is what a backup is called while it is written, or sent.
 var backupPart = regexp.MustCompile(`^kagzi-backup-.*\.part$`)
 
 // backups makes the copies that a server is asked for, one at a time, and those that are due.
 type backups struct {
-	make  func(ctx context.Context, file string) (engine.Backup, error)
-	dir   string
-	every time.Duration // 0: only those that are asked for
-	keep  int
-	turns engine.BackupTurns            // nil: this server has no rivals
-	made  func(at time.Time, err error) // hears of each that was due
-	log   *slog.Logger
+	make   func(ctx context.Context, file string) (engine.Backup, error)
+	dir    string
+	series string        // what the names of those begin with that are due
+	every  time.Duration // 0: only those that are asked for
+	keep   int
+	turns  engine.BackupTurns            // nil: this server has no rivals
+	made   func(at time.Time, err error) // hears of each that was due
+	log    *slog.Logger
 
 	one chan struct{} // has room for one
 
@@ -156,7 +168,7 @@ func (b *backups) store(ctx context.Context) (made bool, err error) {
 		return false, err
 	}
 	b.sweep(time.Now())
-	file := filepath.Join(b.dir, "kagzi-"+time.Now().UTC().Format(backupStamp)+".db")
+	file := filepath.Join(b.dir, b.series+"-"+time.Now().UTC().Format(backupStamp)+".db")
 	backup, err := b.alone(ctx, file)
 	if err != nil {
 		return false, err
@@ -231,18 +243,35 @@ type backupFile struct {
 	at   time.Time
 }
 
-// files is the scheduled backups in the directory, newest first.
+// files is the scheduled backups of this database in the directory, newest first. Servers of other databases may have theirs there too. Those that do
+// not say which database they are of are this one's where no other has any.
 func (b *backups) files() (files []backupFile, err error) {
 	entries, err := os.ReadDir(b.dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	var unsaid []backupFile
+	shared := false
 	for _, e := range entries {
-		if m := backupName.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
-			if at, err := time.Parse(backupStamp, m[1]); err == nil {
-				files = append(files, backupFile{e.Name(), at})
-			}
+		m := backupName.FindStringSubmatch(e.Name())
+		if m == nil || !e.Type().IsRegular() {
+			continue
 		}
+		at, err := time.Parse(backupStamp, m[2])
+		if err != nil {
+			continue
+		}
+		switch file := (backupFile{e.Name(), at}); {
+		case m[1] == b.series:
+			files = append(files, file)
+		case m[1] == plainSeries:
+			unsaid = append(unsaid, file)
+		case backupSeries.MatchString(m[1]):
+			shared = true
+		}
+	}
+	if !shared {
+		files = append(files, unsaid...)
 	}
 	slices.SortFunc(files, func(a, b backupFile) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.name, b.name)) })
 	return files, err
@@ -326,14 +355,37 @@ func (c *Config) backupsDir() (dir string, err error) {
 	return filepath.Join(dir, "backups"), err
 }
 
+// seriesOf is what the scheduled backups of a database are called, so that servers of several may share a directory: after its name, and with a sum of
+// where it is, since two may have one name.
+func seriesOf(d engine.Description, url string) string {
+	place := d.Backend + ":" + d.Database + "?" + searchPath(url)
+	sum := sha256.Sum256([]byte(place))
+	name := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return -1
+	}, strings.TrimSuffix(filepath.Base(d.Database), ".db"))
+	return fmt.Sprintf("%s-%x", cmp.Or(name[:min(len(name), maxSeriesName)], plainSeries), sum[:4])
+}
+
+// searchPath is the schemas that a database URL names, by which several may share a Postgres database.
+func searchPath(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "sqlite" {
+		return ""
+	}
+	return u.Query().Get("search_path")
+}
+
 // newBackups is the backups of a server on this store.
-func (p *process) newBackups() (*backups, error) {
+func (p *process) newBackups(about engine.Description) (*backups, error) {
 	c := p.config.Load()
 	dir, err := c.backupsDir()
 	if err != nil {
 		return nil, err
 	}
-	out := &backups{dir: dir, every: c.BackupEvery, keep: c.BackupKeep, log: p.log, one: make(chan struct{}, 1)}
+	out := &backups{dir: dir, series: seriesOf(about, p.opened.database), every: c.BackupEvery, keep: c.BackupKeep, log: p.log, one: make(chan struct{}, 1)}
 	out.make = func(ctx context.Context, file string) (engine.Backup, error) {
 		return p.backends.Backup(ctx, p.opened.database, file)
 	}

@@ -19,7 +19,7 @@ import (
 // scheduled is backups in a directory of the test, whose make writes the time into the file.
 func scheduled(t *testing.T, every time.Duration, keep int) *backups {
 	return &backups{
-		dir: filepath.Join(t.TempDir(), "backups"), every: every, keep: keep, log: slog.New(slog.DiscardHandler), one: make(chan struct{}, 1),
+		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep, log: slog.New(slog.DiscardHandler), one: make(chan struct{}, 1),
 		made: func(time.Time, error) {},
 		make: func(_ context.Context, file string) (engine.Backup, error) {
 			now := time.Now().UTC()
@@ -135,6 +135,41 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
+	t.Run("servers of several databases that share a directory each make their own, and delete no other's", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := scheduled(t, time.Hour, 2), scheduled(t, time.Hour, 3)
+			a.series, b.series, b.dir = "kagzi-0000000a", "orders-0000000b", a.dir
+			unsaid := nameAt(time.Now().Add(-time.Minute)) // of either
+			if err := errors.Join(os.MkdirAll(a.dir, 0o700), os.WriteFile(filepath.Join(a.dir, "kagzi-0000000a-19900101T000000Z.db"), nil, 0o600),
+				os.WriteFile(filepath.Join(a.dir, "orders-0000000b-19900101T000000Z.db"), nil, 0o600), os.WriteFile(filepath.Join(a.dir, unsaid), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			ctx, stop := context.WithCancel(t.Context())
+			over := make(chan error)
+			go func() { over <- a.run(ctx) }()
+			got := during(t, b, 3*time.Hour+time.Minute)
+			stop()
+			if err := <-over; !errors.Is(err, context.Canceled) {
+				t.Errorf("run = %v, want it cancelled", err)
+			}
+			var want []string
+			for hour := range 4 {
+				at := begun.Add(time.Duration(hour) * time.Hour).UTC().Format(backupStamp)
+				if hour > 1 {
+					want = append(want, a.series+"-"+at+".db")
+				}
+				if hour > 0 {
+					want = append(want, b.series+"-"+at+".db")
+				}
+			}
+			want = append(want, unsaid)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("files = %v, want %v", got, want)
+			}
+		})
+	})
 	t.Run("what it did not make stays, and what a killed server left half-written goes after a day", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 1)
@@ -229,6 +264,26 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
+}
+
+func TestDatabasesHaveSeriesOfBackupsOfTheirOwn(t *testing.T) {
+	at := func(backend, database, url string) string {
+		return seriesOf(engine.Description{Backend: backend, Database: database}, url)
+	}
+	seen := map[string]bool{}
+	for _, series := range []string{
+		at("sqlite", "/a/kagzi.db", "sqlite:/a/kagzi.db"), at("sqlite", "/b/kagzi.db", "sqlite:/b/kagzi.db"), at("sqlite", "/a/orders.db", "sqlite:/a/orders.db"),
+		at("sqlite", "/a/ü.db", "sqlite:/a/ü.db"), at("sqlite", "/a/"+strings.Repeat("x", 200), "sqlite:/a/x"),
+		at("postgres", "db/kagzi", "postgres://db/kagzi"), at("postgres", "db/kagzi", "postgres://db/kagzi?search_path=b"), at("postgres", "db:1/kagzi", "postgres://db:1/kagzi"),
+	} {
+		if seen[series] || !backupSeries.MatchString(series) || len(series) > 60 {
+			t.Errorf("series %q is another's, or no name for a file", series)
+		}
+		seen[series] = true
+	}
+	if a, b := at("postgres", "db/kagzi", "postgres://a:b@db/kagzi"), at("postgres", "db/kagzi", "postgres://a:c@db/kagzi?application_name=x"); a != b {
+		t.Errorf("the series of a database is %q, and %q with another password", a, b)
+	}
 }
 
 func TestABackupThatWasAskedForIsDeletedWhenItIsSentAndNoOtherIsMadeMeanwhile(t *testing.T) {

@@ -151,7 +151,7 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	for _, w := range warnings {
 		p.log.Warn(w)
 	}
-	copies, err := p.newBackups()
+	copies, err := p.newBackups(description)
 	if err != nil {
 		return Ready{}, err
 	}
