@@ -59,7 +59,8 @@ type backups struct {
 	made   func(at time.Time, err error) // hears of each that was due
 	log    *slog.Logger
 
-	one chan struct{} // has room for one
+	one    chan struct{} // has room for one that is made
+	asking chan struct{} // has room for one that is made for somebody, or sent
 
 	mu     sync.Mutex
 	last   time.Time // of the newest file
@@ -195,32 +196,45 @@ func (b *backups) alone(ctx context.Context, file string) (engine.Backup, error)
 	}
 }
 
-// send makes a backup for who asked for it and opens it. Closing it deletes it.
+// send makes a backup for who asked for it and opens it. Closing it deletes it. However long it takes to be sent, that keeps none that is due.
 func (b *backups) send(ctx context.Context) (made engine.Backup, file io.ReadCloser, err error) {
 	select {
-	case b.one <- struct{}{}:
+	case b.asking <- struct{}{}:
 	default:
-		return made, nil, &engine.Error{Kind: engine.KindPrecondition, Message: "another backup is being made or sent; try again when it is done"}
+		return made, nil, errOtherBackup
 	}
 	defer func() {
 		if err != nil {
-			<-b.one
+			<-b.asking
 		}
 	}()
 	if err := makePrivate(b.dir); err != nil {
 		b.log.Warn("no place for a backup", "error", err)
 		return made, nil, &engine.Error{Kind: engine.KindPrecondition, Message: "the server's directory of backups cannot be used; its log says why"}
 	}
-	b.sweep(time.Now())
 	path := filepath.Join(b.dir, "kagzi-backup-"+rand.Text()+".part")
-	if made, err = b.make(ctx, path); err != nil {
+	if made, err = b.atOnce(ctx, path); err != nil {
 		return made, nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return made, nil, errors.Join(err, os.Remove(path))
 	}
-	return made, &passing{File: f, done: func() { <-b.one }}, nil
+	return made, &passing{File: f, done: func() { <-b.asking }}, nil
+}
+
+var errOtherBackup = &engine.Error{Kind: engine.KindPrecondition, Message: "another backup is being made or sent; try again when it is done"}
+
+// atOnce makes a backup unless another is being made.
+func (b *backups) atOnce(ctx context.Context, file string) (engine.Backup, error) {
+	select {
+	case b.one <- struct{}{}:
+	default:
+		return engine.Backup{}, errOtherBackup
+	}
+	defer func() { <-b.one }()
+	b.sweep(time.Now())
+	return b.make(ctx, file)
 }
 
 // passing is a file that is deleted when it has been sent.
@@ -385,7 +399,7 @@ func (p *process) newBackups(about engine.Description) (*backups, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &backups{dir: dir, series: seriesOf(about, p.opened.database), every: c.BackupEvery, keep: c.BackupKeep, log: p.log, one: make(chan struct{}, 1)}
+	out := &backups{dir: dir, series: seriesOf(about, p.opened.database), every: c.BackupEvery, keep: c.BackupKeep, log: p.log, one: make(chan struct{}, 1), asking: make(chan struct{}, 1)}
 	out.make = func(ctx context.Context, file string) (engine.Backup, error) {
 		return p.backends.Backup(ctx, p.opened.database, file)
 	}

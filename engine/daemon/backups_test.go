@@ -19,7 +19,7 @@ import (
 // scheduled is backups in a directory of the test, whose make writes the time into the file.
 func scheduled(t *testing.T, every time.Duration, keep int) *backups {
 	return &backups{
-		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep, log: slog.New(slog.DiscardHandler), one: make(chan struct{}, 1),
+		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep, log: slog.New(slog.DiscardHandler), one: make(chan struct{}, 1), asking: make(chan struct{}, 1),
 		made: func(time.Time, error) {},
 		make: func(_ context.Context, file string) (engine.Backup, error) {
 			now := time.Now().UTC()
@@ -310,9 +310,27 @@ func TestABackupThatWasAskedForIsDeletedWhenItIsSentAndNoOtherIsMadeMeanwhile(t 
 	if _, _, err := b.send(t.Context()); err == nil || errors.Is(err, engine.ErrPrecondition) {
 		t.Errorf("one that fails = %v", err)
 	}
-	if len(b.one) != 0 {
+	if len(b.one) != 0 || len(b.asking) != 0 {
 		t.Error("the one that failed is in the way of others")
 	}
+}
+
+func TestABackupThatIsSentSlowlyKeepsNoneThatIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := scheduled(t, time.Hour, 10)
+		begun := time.Now()
+		_, file, err := b.send(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := during(t, b, 61*time.Minute)
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+		if want := []string{nameAt(begun), nameAt(begun.Add(time.Hour))}; !slices.Equal(got[:min(len(got), 2)], want) {
+			t.Errorf("while one is sent there are %v, want %v besides", got, want)
+		}
+	})
 }
 
 func TestTheHolderOfADatabaseSaysWhereItCanBeReached(t *testing.T) {
