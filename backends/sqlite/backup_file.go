@@ -21,10 +21,18 @@ const digestPart = 1 << 20
 // partPattern names a backup that is being written, beside its place.
 const partPattern = "kagzi-backup-*.part"
 
+// partSuffixes is what may lie under its name while it is written, with that behind it.
+var partSuffixes = []string{"", "-journal", "-wal", "-shm", ".lock"}
+
 // PlaceBackup has fill write a database beside the file's place, reads it back, and puts it there: whole, on disk, for its owner alone,
 // or not at all. fill returns of when the copy is.
 func PlaceBackup(ctx context.Context, file string, fill func(part string) (time.Time, error)) (b engine.Backup, err error) {
-	return place(file, func(part string) (engine.Backup, error) {
+	return placeBackup(ctx, file, partPattern, fill)
+}
+
+// placeBackup is PlaceBackup; pattern is what the file is called while it is made.
+func placeBackup(ctx context.Context, file, pattern string, fill func(part string) (time.Time, error)) (b engine.Backup, err error) {
+	return place(file, pattern, func(part string) (engine.Backup, error) {
 		at, err := fill(part)
 		if err != nil {
 			return engine.Backup{}, err
@@ -38,7 +46,7 @@ func PlaceBackup(ctx context.Context, file string, fill func(part string) (time.
 
 // ReceiveBackup is PlaceBackup for a backup that comes from elsewhere, byte by byte.
 func ReceiveBackup(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error) {
-	b, err := place(file, func(part string) (engine.Backup, error) {
+	b, err := place(file, partPattern, func(part string) (engine.Backup, error) {
 		to, err := os.OpenFile(part, os.O_WRONLY, 0)
 		if err != nil {
 			return engine.Backup{}, err
@@ -58,20 +66,20 @@ func ReceiveBackup(ctx context.Context, file string, fill func(io.Writer) error)
 	return b, err
 }
 
-func place(file string, fill func(part string) (engine.Backup, error)) (b engine.Backup, err error) {
+func place(file, pattern string, fill func(part string) (engine.Backup, error)) (b engine.Backup, err error) {
 	if file, err = filepath.Abs(file); err != nil {
 		return b, err
 	}
 	if _, err := os.Lstat(file); err == nil {
 		return b, fmt.Errorf("%s: %w; choose another name", file, fs.ErrExist)
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), partPattern)
+	f, err := os.CreateTemp(filepath.Dir(file), pattern)
 	if err != nil {
 		return b, err
 	}
 	part := f.Name()
 	defer func() {
-		for _, suffix := range []string{"", "-journal", "-wal", "-shm", ".lock"} {
+		for _, suffix := range partSuffixes {
 			os.Remove(part + suffix)
 		}
 	}()

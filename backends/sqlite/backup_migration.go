@@ -26,7 +26,7 @@ func backupBefore(ctx context.Context, c *conn, path string, pending []migration
 	}
 	number, _, _ := strings.Cut(pending[0].Name, "_")
 	file := path + ".before-" + number + "-" + stamp(time.Now()) + ".db"
-	_, err = PlaceBackup(ctx, file, func(part string) (time.Time, error) {
+	_, err = placeBackup(ctx, file, filepath.Base(path)+halfBackup, func(part string) (time.Time, error) {
 		return engine.Micros(time.Now()), c.copyTo(ctx, part)
 	})
 	if err != nil {

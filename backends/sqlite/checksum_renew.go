@@ -75,7 +75,7 @@ func renew(ctx context.Context, c *conn, path string, size int64) (next string, 
 	if free, err := freeBytes(filepath.Dir(path)); err == nil && free < uint64(size)+renewSlack {
 		return "", fmt.Errorf("it takes %s of room on its disk, and %s are free", bytesText(size+renewSlack), bytesText(int64(free)))
 	}
-	next = path + ".renewed"
+	next = path + renewing
 	remove := func() error {
 		for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 			if err := os.Remove(next + suffix); err != nil && !os.IsNotExist(err) {

@@ -118,8 +118,11 @@ func (r *restoring) lockTarget(path string) (err error) {
 	if r.p.DryRun {
 		return nil
 	}
-	r.lock, err = acquire(r.target)
-	return err
+	if r.lock, err = acquire(r.target); err != nil {
+		return err
+	}
+	_ = clearAway(r.target) // what cannot be deleted is in nobody's way
+	return nil
 }
 
 // release leaves nothing beside the database but its lock.
@@ -134,7 +137,11 @@ func (r *restoring) release() {
 
 // prepare makes the new file in a directory of its own: a copy of the backup, of this program's schema, taken up, and sound.
 func (r *restoring) prepare(ctx context.Context, beside string) (err error) {
-	if r.dir, err = os.MkdirTemp(beside, "kagzi-restore-*"); err != nil {
+	pattern := "kagzi-restore-*"
+	if beside != "" {
+		pattern = filepath.Base(r.target) + halfRestore
+	}
+	if r.dir, err = os.MkdirTemp(beside, pattern); err != nil {
 		return err
 	}
 	r.next = filepath.Join(r.dir, "kagzi.db")

@@ -45,8 +45,8 @@ var backupSeries = regexp.MustCompile(`^[A-Za-z0-9_]+-[0-9a-f]{8}$`)
 // plainSeries is the one of backups that do not say which database they are of, as earlier versions called all.
 const plainSeries = "kagzi"
 
-// backupPart is what a backup is called while it is written, or sent.
-var backupPart = regexp.MustCompile(`^kagzi-backup-.*\.part$`)
+// backupPart is what a backup is called while it is written, or sent, and what then may lie beside it.
+var backupPart = regexp.MustCompile(`^(kagzi-backup-.*\.part)(-journal|-wal|-shm|\.lock)?$`)
 
 // backups makes the copies that a server is asked for, one at a time, and those that are due.
 type backups struct {
@@ -307,14 +307,26 @@ func (b *backups) drop(made string) error {
 	return nil
 }
 
-// sweep deletes what a server that was killed has left half-written. That it could not is no reason not to make a backup.
+// sweep deletes what a server that was killed has left half-written, with what lies beside it. That it could not is no reason not to make a backup.
 func (b *backups) sweep(now time.Time) {
 	entries, _ := os.ReadDir(b.dir)
+	recent := map[string]bool{} // a log may be written while the file is not, and the other way round
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && backupPart.MatchString(e.Name()) && now.Sub(info.ModTime()) > staleAfter {
-			if err := os.Remove(filepath.Join(b.dir, e.Name())); err != nil {
-				b.log.Warn("a half-written backup could not be deleted", "file", e.Name(), "error", err)
-			}
+		m := backupPart.FindStringSubmatch(e.Name())
+		if m == nil {
+			continue
+		}
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) <= staleAfter {
+			recent[m[1]] = true
+		}
+	}
+	for _, e := range entries {
+		m := backupPart.FindStringSubmatch(e.Name())
+		if m == nil || recent[m[1]] {
+			continue
+		}
+		if err := os.Remove(filepath.Join(b.dir, e.Name())); err != nil {
+			b.log.Warn("a half-written backup could not be deleted", "file", e.Name(), "error", err)
 		}
 	}
 }

@@ -177,18 +177,26 @@ func TestScheduledBackups(t *testing.T) {
 				t.Fatal(err)
 			}
 			others := []string{"kagzi-19900101T000000Z.db.mine", "kagzi-monday.db", "my.db"}
-			for _, name := range append(slices.Clone(others), "kagzi-19900101T000000Z.db", "kagzi-backup-1.part", "kagzi-backup-2.part") {
-				if err := os.WriteFile(filepath.Join(b.dir, name), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+			if err := os.WriteFile(filepath.Join(b.dir, "kagzi-19900101T000000Z.db"), nil, 0o600); err != nil {
+				t.Fatal(err)
 			}
 			now := time.Now()
-			for name, at := range map[string]time.Time{"kagzi-backup-1.part": now.Add(-25 * time.Hour), "kagzi-backup-2.part": now.Add(-23 * time.Hour)} {
-				if err := os.Chtimes(filepath.Join(b.dir, name), at, at); err != nil {
+			ages := map[string]time.Duration{
+				"kagzi-backup-1.part": 25 * time.Hour, "kagzi-backup-1.part-wal": 25 * time.Hour, "kagzi-backup-1.part.lock": 25 * time.Hour,
+				"kagzi-backup-2.part": 23 * time.Hour, "kagzi-backup-2.part.lock": 25 * time.Hour,
+				"kagzi-backup-3.part": 25 * time.Hour, "kagzi-backup-3.part-wal": 23 * time.Hour,
+				"kagzi-backup-4.part-shm": 25 * time.Hour,
+			}
+			for _, name := range others {
+				ages[name] = 0
+			}
+			for name, age := range ages {
+				file := filepath.Join(b.dir, name)
+				if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, now.Add(-age), now.Add(-age))); err != nil {
 					t.Fatal(err)
 				}
 			}
-			want := append([]string{nameAt(now), "kagzi-backup-2.part"}, others...)
+			want := append([]string{nameAt(now), "kagzi-backup-2.part", "kagzi-backup-2.part.lock", "kagzi-backup-3.part", "kagzi-backup-3.part-wal"}, others...)
 			slices.Sort(want)
 			if got := during(t, b, time.Minute); !slices.Equal(got, want) {
 				t.Fatalf("files = %v, want %v", got, want)
