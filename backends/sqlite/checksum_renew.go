@@ -102,6 +102,7 @@ func renew(ctx context.Context, c *conn, path string, size int64) (next string, 
 	if _, err := c.exec(ctx, &into); err != nil {
 		return "", err
 	}
+	giveTo(next, path)
 	if err := syncPath(next); err != nil {
 		return "", err
 	}

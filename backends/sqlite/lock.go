@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -31,9 +33,13 @@ func acquire(path string) (*lock, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("open the database %s: %w", path, errNoFile)
 	}
+	_, before := os.Lstat(path + ".lock")
 	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the database: %w", err)
+	}
+	if errors.Is(before, fs.ErrNotExist) {
+		giveTo(path+".lock", path)
 	}
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockInterval) {
 		taken, err := tryLock(file)

@@ -195,6 +195,7 @@ func (r *restoring) copyBackup(ctx context.Context) error {
 // that is refused. It must not be one without its log, which would be served as though its last commits had never been, nor one with the log of
 // another.
 func (r *restoring) swap(ctx context.Context) error {
+	giveTo(r.next, r.target)
 	if err := syncPath(r.next); err != nil {
 		return err
 	}

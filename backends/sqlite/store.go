@@ -13,8 +13,8 @@
 //     (finish.go) and the register of workers (workers.go).
 //   - What the writer remembers of the rows, so that it need not look: known.go, tally.go, fresh.go.
 //   - Reading: views*.go, page.go, counts.go, circumstances.go, loads.go, all through read.go and rows.go.
-//   - The life of a file: migrate.go, prune.go, room.go, footing.go, check.go, backup*.go, restore*.go, leftover.go, copy.go,
-//     standing.go.
+//   - The life of a file: migrate.go, prune.go, room.go, footing.go, check.go, backup*.go, restore*.go, leftover.go, owner_*.go,
+//     copy.go, standing.go.
 //
 // Only here, between the store and SQLite's library: connections, their statements, and the values that go in and come out (conn.go,
 // statement.go, values.go, handle.go, page_cache.go); the write-ahead log, lengthened, gathered, synced and folded for speed (log_ahead.go,
