@@ -50,8 +50,11 @@ const (
 	reservedAt  = 20 // one byte: how many bytes of each page are kept free
 	pageSizeAt  = 16 // two bytes, of which 1 means 65536
 	headerBytes = 100
-	leastPage   = 512
-	maxPage     = 65536
+	// readVersionAt is one byte: how the file is to be read.
+	readVersionAt = 19
+	withoutLog    = 1
+	leastPage     = 512
+	maxPage       = 65536
 )
 
 // isFirst says that these bytes begin a file.

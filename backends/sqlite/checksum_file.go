@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 	"unsafe"
@@ -21,7 +23,7 @@ type file struct {
 	order     uint32  // of a log: littleWords, bigWords; 0: not known yet
 	checked   int32   // of a database: 1: its pages have checksums
 	unchecked int32   // of a database: 1: they are not looked at
-	broken    uint32  // of a database: the page that did not hold
+	broken    uint32  // of a database: the page that did not hold, or strangeLog
 	named     int32   // of a log: 1: its name is durable, and syncData does for the rest
 	begun     int32   // of a log: 1: its header was written, and no frame may be before that is durable
 	later     int32   // of a log: 1: whoever commits sees to the sync
@@ -49,6 +51,9 @@ func (f *file) main() *file {
 	}
 	return f
 }
+
+// strangeLog in the place of a page's number says that the log beside the file is another's.
+const strangeLog = 1<<32 - 1
 
 // samplePages is how many pages may tell that a file has checksums although its first page does not say so.
 const samplePages = 16
@@ -198,8 +203,12 @@ func (f *file) setOrder(header []byte) {
 }
 
 // examineLog refuses a log that was damaged, of which SQLite would take a part for the whole. One that was not synced, as for measurements, may
-// look so.
+// look so. And it refuses one that is another file's.
 func (f *file) examineLog(under underlying) int32 {
+	if strange, code := f.isStrange(under); strange || code != lib.SQLITE_OK {
+		f.main().broken = strangeLog
+		return cmp.Or(code, lib.SQLITE_CORRUPT)
+	}
 	if f.main().unchecked != 0 || os.Getenv(unsafeSynchronous) != "" {
 		return lib.SQLITE_OK
 	}
@@ -215,6 +224,23 @@ func (f *file) examineLog(under underlying) int32 {
 		return lib.SQLITE_CORRUPT
 	}
 	return lib.SQLITE_OK
+}
+
+// isStrange says that a log with a frame lies beside a database that is not kept with a log, as no backup is: it was put in the place of another
+// one, by hand, and the pages in the log are of that. SQLite ends a log before it notes that there is none, and begins it after.
+func (f *file) isStrange(log underlying) (bool, int32) {
+	size, code := log.size()
+	if code != lib.SQLITE_OK || size <= logHeaderBytes+frameHeaderBytes {
+		return false, code
+	}
+	header := make([]byte, headerBytes)
+	switch _, err := (underlying{log.tls, f.database}).ReadAt(header, 0); {
+	case errors.Is(err, io.EOF):
+		return false, lib.SQLITE_OK
+	case err != nil:
+		return false, lib.SQLITE_IOERR_READ
+	}
+	return isFirst(header) && header[readVersionAt] == withoutLog, lib.SQLITE_OK
 }
 
 func writeFile(tls *libc.TLS, at, from uintptr, n int32, offset int64) int32 {

@@ -96,11 +96,19 @@ func (h *handle) check(code int32) error {
 		if more := libc.GoString(lib.Xsqlite3_errmsg(h.tls, h.db)); more != text {
 			text += ": " + more
 		}
-		if page, err := h.control(controlBroken, 0); code&0xff == lib.SQLITE_CORRUPT && err == nil && page > 0 {
-			text += fmt.Sprintf(": page %d is not what was written there", page)
+		if page, err := h.control(controlBroken, 0); code&0xff == lib.SQLITE_CORRUPT && err == nil && page != 0 {
+			text += ": " + brokenText(page)
 		}
 	}
 	return &libError{int(code), text}
+}
+
+// brokenText says of a database what did not hold.
+func brokenText(page int32) string {
+	if uint32(page) == strangeLog {
+		return "the log beside it is that of another file, in whose place it was put"
+	}
+	return fmt.Sprintf("page %d is not what was written there", page)
 }
 
 // interrupt ends the statement at work. It may come from any goroutine, and at any time.

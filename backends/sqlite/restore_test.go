@@ -280,6 +280,49 @@ func TestRestore(t *testing.T) {
 			t.Errorf("the log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
 		}
 	})
+	t.Run("a backup that was put by hand in the place of a database is not served with the log of that", func(t *testing.T) {
+		path, _ := crashed(t)
+		log, err := os.ReadFile(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := fresh(t)
+		starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
+		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+			t.Fatal(err)
+		}
+		b := backupOfStore(t, s)
+		copied, err := os.ReadFile(b.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write0600(t, path, copied)
+		for doing, use := range map[string]func() error{
+			"open": func() error {
+				s, err := Open(t.Context(), path, engine.OpenOptions{})
+				if err == nil {
+					s.Close()
+				}
+				return err
+			},
+			"check": func() error { _, err := Check(t.Context(), path); return err },
+			"back up": func() error {
+				_, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"))
+				return err
+			},
+		} {
+			if err := use(); !isDamage(err) || !strings.Contains(err.Error(), "the log beside it is that of another file") {
+				t.Errorf("%s: %v, want the log refused", doing, err)
+			}
+		}
+		done := restoreInto(t, path, engine.RestoreParams{File: b.File, Force: true})
+		if kept, err := os.ReadFile(done.Kept + "-wal"); err != nil || !bytes.Equal(kept, log) {
+			t.Errorf("the log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
+		}
+		if n, err := runsIn(t.Context(), openAt(t, path)); err != nil || n != int64(len(starts)) {
+			t.Errorf("runs = %d (%v), want the %d of the backup", n, err, len(starts))
+		}
+	})
 	t.Run("a damaged backup changes nothing", func(t *testing.T) {
 		b := backupOfStore(t, busy(t))
 		spoil(t, b.File)
