@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -66,6 +67,12 @@ func check(ctx context.Context, tx pgx.Tx) ([]engine.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	if old := refuseOldRows(ctx, tx); old != nil {
+		if len(findings) > 0 {
+			return findings, nil
+		}
+		return nil, old
+	}
 	for _, statement := range []string{
 		checkReferencesSQL, checkRunsSQL, checkLeasesSQL, checkOrphansSQL, checkStepsSQL, checkCountsSQL, checkSchedulesSQL, checkKeysSQL,
 	} {
@@ -85,6 +92,19 @@ func check(ctx context.Context, tx pgx.Tx) ([]engine.Finding, error) {
 		findings = append(findings, found...)
 	}
 	return checkTexts(ctx, tx, findings)
+}
+
+// refuseOldRows is an error about rows of an older schema, whose contradictions this program does not know.
+func refuseOldRows(ctx context.Context, tx pgx.Tx) error {
+	number, err := schemaNumber(ctx, tx)
+	if err != nil {
+		return err
+	}
+	newest, err := newestMigration()
+	if err == nil && number < newest {
+		err = fmt.Errorf("what is in the database has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
+	}
+	return err
 }
 
 // checkTexts adds the texts that are no JSON.

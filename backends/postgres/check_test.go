@@ -7,7 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/migrations"
 )
 
 // busyDatabase is the address of a database with runs in every state.
@@ -130,4 +132,23 @@ func expectFinding(t *testing.T, url, script, want string) {
 		}
 	}
 	t.Errorf("findings = %v, want one that says %q", findings, want)
+}
+
+func TestOfAnOlderSchemaNoRowsAreChecked(t *testing.T) {
+	url := pgtest.URL(t)
+	list, err := migrations.List("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := adminConnection(t, url)
+	err = pgx.BeginFunc(t.Context(), admin, func(tx pgx.Tx) error {
+		_, err := migrateOnce(t.Context(), tx, list[:2])
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if findings, err := Check(t.Context(), url); err == nil || !strings.Contains(err.Error(), "run `kagzi db migrate`") {
+		t.Errorf("findings = %v (%v), want to be told what to do first", findings, err)
+	}
 }

@@ -46,7 +46,7 @@ var checkKeysSQL string
 var checkTextsSQL string
 
 // Check looks for what is wrong in the database: damage, references to nothing, and rows that contradict each other. It
-// reads everything, on one snapshot. A server may be at work.
+// reads everything, on one snapshot; of an older schema what is damaged alone, and without damage that is an error. A server may be at work.
 func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("check the database: %w", err)
@@ -106,6 +106,12 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 			return nil
 		})
 	}
+	if old := refuseOldRows(ctx, c); err == nil && old != nil {
+		if len(findings) > 0 {
+			return findings, nil
+		}
+		return nil, old
+	}
 	for _, statement := range []*string{&checkRunsSQL, &checkLeasesSQL, &checkOrphansSQL, &checkStepsSQL, &checkCountsSQL, &checkSchedulesSQL, &checkKeysSQL} {
 		if err != nil {
 			return findings, err
@@ -129,6 +135,19 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 		return nil
 	})
 	return findings, err
+}
+
+// refuseOldRows is an error about rows of an older schema, whose contradictions this program does not know.
+func refuseOldRows(ctx context.Context, c *conn) error {
+	number, err := schemaNumber(ctx, c)
+	if err != nil {
+		return err
+	}
+	newest, err := newestSchema()
+	if err == nil && number < newest {
+		err = fmt.Errorf("the file is whole; what is in it has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
+	}
+	return err
 }
 
 // maxBrokenPages is how many of them are named.

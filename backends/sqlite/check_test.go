@@ -142,3 +142,14 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 		})
 	}
 }
+
+func TestOfAnOlderSchemaTheFileAloneIsChecked(t *testing.T) {
+	path := oldDatabase(t)
+	if findings, err := Check(t.Context(), path); err == nil || !strings.Contains(err.Error(), "run `kagzi db migrate`") {
+		t.Errorf("findings = %v (%v), want to be told what to do first", findings, err)
+	}
+	behindItsBack(t, path, "pragma foreign_keys = off; insert into run_tags values ('default', 'a', 'b', x'01')")
+	if findings, err := Check(t.Context(), path); err != nil || len(findings) == 0 {
+		t.Errorf("findings = %v (%v), want the tag without its run", findings, err)
+	}
+}
