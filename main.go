@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/engine/daemon"
@@ -26,9 +24,8 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 // run is the program, from its arguments to its exit code.
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.UntilInterrupted(context.Background())
 	defer stop()
-	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
 
 	v := versionOf(version, debug.ReadBuildInfo)
 	fetcher := cli.NewBackupClient(v)

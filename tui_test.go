@@ -298,6 +298,28 @@ func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	ui.shows("exit code 0")
 }
 
+func TestCtrlCInTheEditorIsForTheEditorAlone(t *testing.T) {
+	editor := filepath.Join(t.TempDir(), "editor")
+	script := "#!/bin/sh\ntrap 'echo it was heard' INT\necho editing\nuntil read -r line; do :; done\nprintf '{\"written\": \"nevertheless\"}' > \"$1\"\n"
+	if err := os.WriteFile(editor, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ui := openPane(t, 120, 40, []string{"EDITOR=" + editor}, "tui", "--demo", "--view", "runs")
+	ui.shows("STATUS", "Runs (1")
+	ui.keys("n")
+	ui.shows("Start a run")
+	ui.keys("Tab", "Tab", "e")
+	ui.shows("editing")
+	ui.keys("C-c") // as in vi, where it ends the typing of text
+	ui.shows("it was heard")
+	ui.keys("Enter") // which ends the editor
+	ui.shows("Start a run", "nevertheless")
+	ui.keys("Escape")
+	ui.sees("the form is gone", func(screen string) bool { return !strings.Contains(screen, "Start a run") })
+	ui.keys("q")
+	ui.shows("exit code 0")
+}
+
 func TestTheTerminalUINeedsATerminal(t *testing.T) {
 	code, out, errs := finish(t, "tui", "--demo")
 	if code == 0 || out != "" || !strings.Contains(errs, "kagzi workflow list") {

@@ -6,7 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync/atomic"
 )
+
+// lent is true while the terminal is another program's.
+var lent atomic.Bool
+
+// Lent says that the terminal is lent to a person's editor: a Ctrl-C is for that one then, although all programs of the terminal get it.
+func Lent() bool { return lent.Load() }
 
 // edit gives the terminal to the person's editor with a text and is what became of it.
 func (a *App) edit(text []byte) ([]byte, error) {
@@ -26,6 +33,8 @@ func (a *App) edit(text []byte) ([]byte, error) {
 	}
 	command := exec.CommandContext(a.ctx, words[0], append(words[1:], f.Name())...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	lent.Store(true)
+	defer lent.Store(false)
 	if !a.tv.Suspend(func() { err = command.Run() }) {
 		return nil, errors.New("the terminal cannot be given to an editor here")
 	}
