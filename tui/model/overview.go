@@ -33,7 +33,7 @@ type Overview struct {
 	stats     *kagziv1.GetStatsResponse
 	info      *kagziv1.GetServerInfoResponse
 	me        *kagziv1.WhoAmIResponse
-	sealed    bool // the caller's key may not see the server's activity
+	sealed    bool // the server does not tell its activity, at least not to the caller
 	seconds   series
 	minutes   series
 	queues    *Collection[*kagziv1.QueueDepth]
@@ -110,10 +110,13 @@ func (o *Overview) poller(every time.Duration, call func(ctx context.Context, na
 func (o *Overview) activity(step time.Duration, to *series) func(context.Context, string) (func(), error) {
 	return func(ctx context.Context, _ string) (func(), error) {
 		answer, err := o.link.api.GetActivity(ctx, &kagziv1.GetActivityRequest{Step: durationpb.New(step)})
-		if status.Code(err) == codes.PermissionDenied { // it is of all namespaces together: only some may see it, and the rest is there without it
-			return func() { o.sealed = true }, nil
+		switch status.Code(err) {
+		case codes.PermissionDenied, codes.Unimplemented: // it is of all namespaces together: only some may see it, and the rest is there without it
+			return func() { o.sealed, *to = true, series{} }, nil
 		}
-		return func() { *to = series{at: moment(answer.GetAt()), step: step, points: answer.GetPoints()} }, err
+		return func() {
+			o.sealed, *to = false, series{at: moment(answer.GetAt()), step: step, points: answer.GetPoints()}
+		}, err
 	}
 }
 
@@ -203,6 +206,9 @@ func (o *Overview) Fires() []*kagziv1.WorkflowSchedule {
 	return due[:min(len(due), topFires)]
 }
 
+// Sealed says that the server does not tell its activity, at least not to the caller: what Activity and FailedLastHour give says nothing then.
+func (o *Overview) Sealed() bool { return o.sealed }
+
 // Activity is what the server did in a range up to now, oldest first: 300 seconds, 60 minutes or 1440 minutes. It is of all namespaces together.
 func (o *Overview) Activity(r Range) []*kagziv1.ActivityPoint {
 	if r == FiveMinutes {
@@ -239,7 +245,6 @@ func (o *Overview) heard(c Change) {
 		return
 	}
 	if c.Back {
-		o.sealed = false
 		o.readAll()
 		return
 	}

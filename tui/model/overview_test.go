@@ -157,5 +157,14 @@ func TestAnOverviewOfWhoMayNotSeeTheActivityAsksForItOnce(t *testing.T) {
 		if n := s.called("GetActivity 1s"); n != asked || o.Err() != nil || o.err != nil {
 			t.Fatalf("asked %d times more, error %v, %v", n-asked, o.Err(), o.err)
 		}
+		if !o.Sealed() {
+			t.Error("it does not say that the activity is not known")
+		}
+		s.sealed = false // the key may do more
+		l.Retry()
+		u.settle()
+		if o.Sealed() {
+			t.Error("it says that the activity is not known although it is told now")
+		}
 	})
 }

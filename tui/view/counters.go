@@ -50,8 +50,9 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 		}
 		cells = append(cells, render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + number(n) + " " + sign.Word, Style: sign.Style})
 	}
-	failed := render.Cell{Text: fmt.Sprintf("%s %s failed %s", a.look.Glyph(theme.Failed), number(a.overview.FailedLastHour()), a.failedSince("in 1 h")), Style: render.Dim}
-	if a.overview.FailedLastHour() > 0 {
+	lately, since := a.failed(stats, "in 1 h")
+	failed := render.Cell{Text: fmt.Sprintf("%s %s failed %s", a.look.Glyph(theme.Failed), number(lately), since), Style: render.Dim}
+	if lately > 0 {
 		failed.Style = render.Bad
 	}
 	workers := render.Cell{Text: fmt.Sprintf("%d of %d workers online", stats.GetOnlineWorkers(), stats.GetTotalWorkers())}
@@ -61,12 +62,18 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 	return append(cells, failed, workers)
 }
 
-// failedSince is the time of FailedLastHour: hour, or the start of a server that is younger, which counts from then on.
-func (a *App) failedSince(hour string) string {
-	if started := a.overview.Info().GetStartedAt(); started != nil && a.now().Sub(started.AsTime()) < time.Hour {
-		return "since start"
+// failed is how many runs failed lately and since when: in the last hour, or since the start of a server that is younger, which counts from then
+// on. Where the server does not tell that, it is those of the namespace that are kept.
+func (a *App) failed(stats *kagziv1.GetStatsResponse, hour string) (n int64, since string) {
+	started := a.overview.Info().GetStartedAt()
+	switch {
+	case a.overview.Sealed():
+		byStatus := stats.GetWorkflowsByStatus()
+		return byStatus["FAILED"] + byStatus["TIMED_OUT"], "in all"
+	case started != nil && a.now().Sub(started.AsTime()) < time.Hour:
+		return a.overview.FailedLastHour(), "since start"
 	}
-	return hour
+	return a.overview.FailedLastHour(), hour
 }
 
 const (
@@ -77,7 +84,7 @@ const (
 // drawDone says how many runs end in a second, now and in the last five minutes.
 func (a *App) drawDone(c widget.Canvas, style func(render.Style) tcell.Style) {
 	rates := a.doneRates()
-	if c.W < doneText+10 {
+	if c.W < doneText+10 || a.overview.Sealed() {
 		return
 	}
 	x := c.Text(0, 0, perTime(lately(rates))+" done ", style(render.Dim))

@@ -75,15 +75,23 @@ func (p *overviewPage) tiles() []*item {
 	} else if stats.GetPendingWorkflows() > 0 {
 		oldest = "none for long" // is due for less than a second, or not yet
 	}
-	failed, bad := o.FailedLastHour(), render.Plain
+	failed, since := p.app.failed(stats, "in one hour")
+	bad, which := render.Plain, onlyFailed+" since:1h"
 	if failed > 0 {
 		bad = render.Bad
+	}
+	if o.Sealed() {
+		which = onlyFailed
 	}
 	var active, slots int64
 	for _, w := range o.Workers().All() {
 		if w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE {
 			active, slots = active+int64(w.GetActiveWorkflowCount()), slots+int64(w.GetMaxConcurrent())
 		}
+	}
+	load := fmt.Sprintf("%s of %s slots", number(active), number(slots))
+	if !o.Workers().Loaded() { // or the caller may not see them
+		load = ""
 	}
 	online, total, up := stats.GetOnlineWorkers(), stats.GetTotalWorkers(), render.Good
 	if online == 0 {
@@ -92,8 +100,8 @@ func (p *overviewPage) tiles() []*item {
 	return []*item{
 		tile("running", theme.Running, number(stats.GetRunningWorkflows()), "running", number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy, p.opens("runs", "status:running")),
 		tile("pending", theme.Pending, number(stats.GetPendingWorkflows()), "pending", oldest, waits, p.opens("runs", "status:pending")),
-		tile("failed", theme.Failed, number(failed), "failed", p.app.failedSince("in one hour"), bad, p.opens("runs", onlyFailed+" since:1h")),
-		tile("workers", theme.Online, fmt.Sprintf("%d/%d", online, total), "workers", fmt.Sprintf("%s of %s slots", number(active), number(slots)), up, p.opens("workers")),
+		tile("failed", theme.Failed, number(failed), "failed", since, bad, p.opens("runs", which)),
+		tile("workers", theme.Online, fmt.Sprintf("%d/%d", online, total), "workers", load, up, p.opens("workers")),
 	}
 }
 

@@ -34,6 +34,13 @@ const (
 
 // drawActivity draws what the server did lately, all namespaces together.
 func (p *overviewPage) drawActivity(c widget.Canvas) {
+	if p.app.overview.Sealed() {
+		c.Cut(0, 0, c.W, "Server", p.app.look.Role(theme.Title))
+		for i, line := range []string{"What it does, all namespaces together,", "is told to admins of all of them only."} {
+			c.Cut(0, 1+i, c.W, line, p.style(render.Dim))
+		}
+		return
+	}
 	x := c.Cut(0, 0, c.W, "Server, last "+p.span.String(), p.app.look.Role(theme.Title)) + 2
 	c.Cut(x, 0, c.W-x, "{ } another time", p.style(render.Dim))
 	points := p.app.overview.Activity(p.span)

@@ -1,9 +1,15 @@
 package view
 
 import (
+	"context"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/world"
 )
 
@@ -73,5 +79,37 @@ func TestAnExposedServerIsMarkedEverywhere(t *testing.T) {
 		}
 		r.settle()
 		r.shows("exposed", warning)
+	})
+}
+
+// discreet is a server that does not tell the caller its activity, nor its workers.
+type discreet struct{ *world.World }
+
+func (discreet) GetActivity(context.Context, *kagziv1.GetActivityRequest, ...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
+	return nil, status.Error(codes.PermissionDenied, "an admin's")
+}
+
+func (discreet) ListWorkers(context.Context, *kagziv1.ListWorkersRequest, ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
+	return nil, status.Error(codes.PermissionDenied, "a keeper's")
+}
+
+func TestWhoIsNotToldWhatTheServerDoesIsShownNoFiguresOfIt(t *testing.T) {
+	onRig(t, func() Options {
+		w := world.New(1, begin)
+		return Options{API: discreet{w}, Now: w.Now}
+	}, 120, 40, func(r *rig) {
+		byStatus := r.app.overview.Stats().GetWorkflowsByStatus()
+		kept := byStatus["FAILED"] + byStatus["TIMED_OUT"]
+		if kept == 0 {
+			t.Fatal("no run has failed")
+		}
+		r.shows(number(kept)+" failed in all", "What it does, all namespaces together,", "is told to admins of all of them only.")
+		r.lacks("0 failed", "/s done", "started", "most 0/s", "0 of 0 slots")
+		p := r.app.trails.top().(*overviewPage)
+		for _, tile := range p.tiles() {
+			if tile.id == "failed" && (tile.cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+number(kept) || tile.cells[2].Text != "in all") {
+				t.Errorf("the tile of failed runs says %q", tile.cells)
+			}
+		}
 	})
 }
