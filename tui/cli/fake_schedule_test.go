@@ -135,7 +135,7 @@ func (f *fake) PreviewSchedule(_ context.Context, r *kagziv1.PreviewScheduleRequ
 		after = r.After.AsTime()
 	}
 	for i := range r.Count {
-		answer.Ticks = append(answer.Ticks, timestamppb.New(after.Add(time.Duration(i+1)*time.Hour)))
+		answer.Ticks = append(answer.Ticks, timestamppb.New(after.Truncate(time.Hour).Add(time.Duration(i+1)*time.Hour)))
 	}
 	return answer, nil
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -52,8 +53,7 @@ func (c *client) next(ctx context.Context, s *kagziv1.WorkflowSchedule) ([]*time
 	if !s.GetEnabled() || s.GetBroken() != "" {
 		return nil, nil
 	}
-	answer, err := c.PreviewSchedule(ctx, &kagziv1.PreviewScheduleRequest{CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: nextFires})
-	return answer.GetTicks(), err
+	return tui.NextTicks(ctx, c, s, nextFires)
 }
 
 // printSchedule prints a schedule with the moments at which it fires next. It may have just been changed: that these cannot

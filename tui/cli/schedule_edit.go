@@ -148,7 +148,7 @@ func newScheduleUpdate(e *env, o *scheduleUpdateOptions) *cobra.Command {
 	fs.StringVar(&o.workflowType, "type", "", "workflow type of the runs")
 	fs.StringSliceVar(&o.untag, "untag", nil, "take the tag with this key away; may be repeated")
 	fs.BoolVar(&o.enabled, "enabled", false, "whether it fires: --enabled or --enabled=false")
-	fs.StringVar(&o.nextFireAt, "next-fire-at", "", "fire at this time next: 2026-11-20T12:00:00Z or +2h")
+	fs.StringVar(&o.nextFireAt, "next-fire-at", "", "fire nothing before this time, the first tick from then on next: 2026-11-20T12:00:00Z or +2h")
 	fs.StringVar(&o.reason, "reason", "", "why, for whoever looks at the schedule later")
 	_ = cmd.RegisterFlagCompletionFunc("type", e.complete(completeTypes)) // fails only for a flag that is not there
 	return cmd

@@ -97,6 +97,29 @@ func TestSchedule_update_changes_only_what_is_named(t *testing.T) {
 	}
 }
 
+func TestSchedule_has_no_tick_before_the_one_that_it_fires_next(t *testing.T) {
+	s := &session{server: sampleServer()}
+	s.server.schedules[0].NextFireAt = at(time.Hour)
+	out, _ := s.want(t, ExitOK, "schedule", "show", "daily", "-o", "json")
+	for i, asked := range requestsOf[*kagziv1.PreviewScheduleRequest](s.server) {
+		if i > 0 || asked.After != nil {
+			t.Errorf("of one that was not put off it is asked with %v", asked)
+		}
+	}
+	if !strings.Contains(out, `"next_fires": [
+    "2026-11-20T13:00:00Z",`) {
+		t.Errorf("of one that was not put off it says %s", out)
+	}
+	out, _ = s.want(t, ExitOK, "schedule", "update", "daily", "--next-fire-at", "+72h", "-o", "json")
+	asked := requestsOf[*kagziv1.PreviewScheduleRequest](s.server)
+	if last := asked[len(asked)-1]; !last.GetAfter().AsTime().Equal(noon.Add(72*time.Hour - time.Microsecond)) {
+		t.Errorf("asked for ticks with %v, want those from the moment on that it was put off to", last)
+	}
+	if strings.Contains(out, "2026-11-20T13:00:00Z") {
+		t.Errorf("of one that fires nothing for three days it says %s", out)
+	}
+}
+
 func TestSchedule_update_flags_that_change_something_are_all_known(t *testing.T) {
 	cmd := newScheduleUpdate((&session{server: &fake{}}).env(), &scheduleUpdateOptions{})
 	for _, name := range scheduleChanges {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 )
 
 // Item is one thing that is read whole and kept up to date while it is shown. Make it, then Show it.
@@ -133,11 +134,9 @@ func NewSchedule(l *Link, ref string) *Item[Schedule] {
 		}
 		s := Schedule{WorkflowSchedule: answer.GetSchedule()}
 		if s.GetBroken() == "" {
-			preview, err := l.api.PreviewSchedule(ctx, &kagziv1.PreviewScheduleRequest{CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: ticksMost})
-			if err != nil {
+			if s.Ticks, err = tui.NextTicks(ctx, l.api, s.WorkflowSchedule, ticksMost); err != nil {
 				return Schedule{}, err
 			}
-			s.Ticks = preview.GetTicks()
 		}
 		if audit, err := l.api.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{
 			Namespace: namespace, SubjectId: new(s.GetScheduleId()), Page: &kagziv1.PageRequest{PageSize: changesMost},

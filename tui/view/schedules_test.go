@@ -243,6 +243,30 @@ func TestATickIsSeenOnTheScheduleWhenItFires(t *testing.T) {
 	})
 }
 
+func TestAScheduleThatIsPutOffHasNoTickBefore(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "overview"), 120, 40, func(r *rig) {
+		off := timestamppb.New(begin.Add(72 * time.Hour))
+		answer, err := w.GetWorkflowSchedule(t.Context(), &kagziv1.GetWorkflowScheduleRequest{ScheduleId: "catalog-import"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.UpdateWorkflowSchedule(t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: answer.GetSchedule().GetScheduleId(), NextFireAt: off})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.app.command("schedule catalog-import"); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		ticks := r.app.trails.top().(*schedulePage).item.Value().Ticks
+		if len(ticks) == 0 || !ticks[0].AsTime().Equal(off.AsTime()) {
+			t.Errorf("its next ticks are %v, want them from %v on", ticks, off.AsTime())
+		}
+		r.lacks("in 15m")
+	})
+}
+
 func TestTheLatestRunOfEachScheduleTellsHowItWent(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "schedules"), 120, 30, func(r *rig) {
