@@ -18,7 +18,7 @@ func (s *Server) RetryWorkflow(ctx context.Context, request *kagziv1.RetryWorkfl
 		return nil, err
 	}
 	answer := s.startedTo(started)
-	return &kagziv1.RetryWorkflowResponse{NewRunId: answer.RunId, AlreadyRunning: answer.AlreadyExists}, nil
+	return &kagziv1.RetryWorkflowResponse{NewRunId: answer.RunId, AlreadyRunning: answer.AlreadyExists, AlreadyRetried: started.Repeated}, nil
 }
 
 func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (engine.RetryRunParams, error) {

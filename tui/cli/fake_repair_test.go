@@ -53,7 +53,7 @@ func (f *fake) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowRequest,
 	if err != nil {
 		return nil, err
 	}
-	answer := &kagziv1.RetryWorkflowResponse{NewRunId: r.RunId + "-again"}
+	answer := &kagziv1.RetryWorkflowResponse{NewRunId: r.RunId + "-again", AlreadyRetried: f.retriedBefore}
 	if _, err := f.find(answer.NewRunId); err == nil {
 		answer.AlreadyRunning = true
 		return answer, nil

@@ -60,6 +60,9 @@ type fake struct {
 	me         *kagziv1.WhoAmIResponse
 	health     *kagziv1.HealthCheckResponse
 	tls        *tls.ConnectionState // of the connection, as a health check finds it
+
+	finds         []error // of the calls that look for an external id, in their order
+	retriedBefore bool    // every retry was asked for before, and what it started is over
 }
 
 func (f *fake) note(method string, request any) error {
@@ -106,6 +109,12 @@ func (f *fake) GetWorkflow(_ context.Context, r *kagziv1.GetWorkflowRequest, _ .
 }
 
 func (f *fake) GetWorkflowByExternalId(_ context.Context, r *kagziv1.GetWorkflowByExternalIdRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkflowByExternalIdResponse, error) {
+	if len(f.finds) > 0 {
+		err := f.finds[0]
+		if f.finds = f.finds[1:]; err != nil {
+			return nil, err
+		}
+	}
 	run, err := f.find(r.ExternalId)
 	return &kagziv1.GetWorkflowByExternalIdResponse{Workflow: run}, err
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"github.com/spf13/cobra"
 
@@ -64,16 +66,39 @@ func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (ou
 	request := &kagziv1.RetryWorkflowRequest{
 		Namespace: c.namespace, RunId: runID, FromStep: o.fromStep, Restart: o.restart, Input: o.payload, RequestId: o.requestID, Reason: o.reason,
 	}
-	if request.RequestId == "" {
+	switch chosen := len(o.ids) == 0; {
+	case chosen:
+		request.RequestId = o.idOf(runID)
+	case request.RequestId == "":
 		request.RequestId = c.newID()
 	}
 	answer, err := c.RetryWorkflow(ctx, request)
-	if err != nil {
+	switch {
+	case err != nil && len(o.ids) == 0:
+		return outcome{}, err // the same command again is safe
+	case err != nil:
 		return outcome{}, hintedUncertain(err, "to repeat it without a second run add: --request-id "+request.GetRequestId())
 	}
 	line := "retried as " + render.Safe(answer.GetNewRunId())
 	if answer.GetAlreadyRunning() {
 		line = "runs again already, as " + render.Safe(answer.GetNewRunId())
 	}
-	return outcome{line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()}, unchanged: answer.GetAlreadyRunning()}, nil
+	return outcome{
+		line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()}, unchanged: answer.GetAlreadyRunning() || answer.GetAlreadyRetried(),
+	}, nil
+}
+
+// idOf is the request id of the retry of a run that a filter chose. It is the same in a repetition, as that of the server's own bulk action is:
+// a run stays as it ended, so that the same filter finds it again, and its retry may be over by then.
+func (o *retryOptions) idOf(runID string) string {
+	id := "bulk-retry:" + runID
+	how := o.fromStep
+	switch {
+	case o.restart:
+		how = "\x00" + string(o.payload.GetData()) // no step's name
+	case o.fromStep == "":
+		return id // the server's own
+	}
+	sum := sha256.Sum256([]byte(how))
+	return id + ":" + hex.EncodeToString(sum[:8])
 }

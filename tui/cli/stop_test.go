@@ -208,6 +208,52 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 			t.Errorf("the same again: stdout %q", out)
 		}
 	})
+	t.Run("again retries no run a second time, also where the first retry of it is over", func(t *testing.T) {
+		ids := func(args ...string) string {
+			s := &session{server: server()}
+			s.want(t, ExitOK, append([]string{"wf", "retry", "-y"}, args...)...)
+			var ids []string
+			for _, r := range requestsOf[*kagziv1.RetryWorkflowRequest](s.server) {
+				ids = append(ids, r.RequestId)
+			}
+			return strings.Join(ids, " ")
+		}
+		all := []string{"-q", "type = order"}
+		ways := [][]string{
+			append(all, "--from-step", "charge"), append(all, "--from-step", "ship"), append(all, "--restart"), append(all, "--restart", "--input", "1"),
+		}
+		seen := map[string]bool{}
+		for _, args := range ways {
+			first := ids(args...)
+			if again := ids(args...); again != first {
+				t.Errorf("%q asks under %q, and again under %q", args, first, again)
+			}
+			for id := range strings.FieldsSeq(first) {
+				if seen[id] {
+					t.Errorf("%q asks under %q, which something else was asked under", args, id)
+				}
+				seen[id] = true
+			}
+		}
+		if len(seen) != 3*len(ways) {
+			t.Errorf("%d ids of %d retries", len(seen), 3*len(ways))
+		}
+		if got, want := ids("-q", `external_id = "o-a"`), "bulk-retry:a"; got != want {
+			t.Errorf("it asks under %q, want %q as the server does for runs that it chooses itself", got, want)
+		}
+		s := &session{server: server()}
+		s.server.fail["RetryWorkflow"] = status.Error(codes.DeadlineExceeded, "late")
+		if _, msg := s.want(t, ExitUnavailable, "wf", "retry", "-y", "-q", "type = order", "--restart"); strings.Contains(msg, "--request-id") {
+			t.Errorf("it advises a flag that goes with ids only: %q", msg)
+		}
+	})
+	t.Run("counts runs whose retry is over as done before", func(t *testing.T) {
+		s := &session{server: server()}
+		s.server.retriedBefore = true
+		if out, _ := s.want(t, ExitOK, "wf", "retry", "-y", "-q", "type = order", "--restart"); out != "retry: 3 of 3 done (3 of them before), 0 failed\n" {
+			t.Errorf("stdout %q", out)
+		}
+	})
 }
 
 func TestProgress(t *testing.T) {

@@ -35,7 +35,7 @@ func (w *World) retry(r *run, request *kagziv1.RetryWorkflowRequest) (*kagziv1.R
 	content := "retry " + r.RunId
 	answer, known, err := w.repeated(r.Namespace, request.RequestId, content)
 	if err != nil || known {
-		return &kagziv1.RetryWorkflowResponse{NewRunId: answer.runID, AlreadyRunning: answer.existed}, err
+		return &kagziv1.RetryWorkflowResponse{NewRunId: answer.runID, AlreadyRunning: answer.existed, AlreadyRetried: known}, err
 	}
 	if !endedBadly(r.Status) {
 		return nil, notNow(r, "be retried")

@@ -2226,7 +2226,8 @@ func (x *RetryWorkflowRequest) GetReason() string {
 type RetryWorkflowResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	NewRunId       string                 `protobuf:"bytes,1,opt,name=new_run_id,json=newRunId,proto3" json:"new_run_id,omitempty"`
-	AlreadyRunning bool                   `protobuf:"varint,2,opt,name=already_running,json=alreadyRunning,proto3" json:"already_running,omitempty"` // an earlier retry of this run is active; new_run_id is that one, and nothing was started
+	AlreadyRunning bool                   `protobuf:"varint,2,opt,name=already_running,json=alreadyRunning,proto3" json:"already_running,omitempty"`   // an earlier retry of this run is active; new_run_id is that one, and nothing was started
+	AlreadyRetried bool                   `protobuf:"varint,100,opt,name=already_retried,json=alreadyRetried,proto3" json:"already_retried,omitempty"` // this request_id was answered before; nothing was started now
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2271,6 +2272,13 @@ func (x *RetryWorkflowResponse) GetNewRunId() string {
 func (x *RetryWorkflowResponse) GetAlreadyRunning() bool {
 	if x != nil {
 		return x.AlreadyRunning
+	}
+	return false
+}
+
+func (x *RetryWorkflowResponse) GetAlreadyRetried() bool {
+	if x != nil {
+		return x.AlreadyRetried
 	}
 	return false
 }
@@ -4228,11 +4236,12 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x05input\x18f \x01(\v2\x11.kagzi.v1.PayloadR\x05input\x12\x1d\n" +
 	"\n" +
 	"request_id\x18g \x01(\tR\trequestId\x12\x16\n" +
-	"\x06reason\x18h \x01(\tR\x06reason\"^\n" +
+	"\x06reason\x18h \x01(\tR\x06reason\"\x87\x01\n" +
 	"\x15RetryWorkflowResponse\x12\x1c\n" +
 	"\n" +
 	"new_run_id\x18\x01 \x01(\tR\bnewRunId\x12'\n" +
-	"\x0falready_running\x18\x02 \x01(\bR\x0ealreadyRunning\"c\n" +
+	"\x0falready_running\x18\x02 \x01(\bR\x0ealreadyRunning\x12'\n" +
+	"\x0falready_retried\x18d \x01(\bR\x0ealreadyRetried\"c\n" +
 	"\x14PauseWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
