@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -150,6 +151,19 @@ func (e *Events) newest() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.last
+}
+
+// mayBe says whether the event with a sequence was noted at a moment, as far as that is known: of one that is not kept any more it is not.
+func (e *Events) mayBe(sequence int64, at *timestamppb.Timestamp) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case sequence > e.last:
+		return false
+	case sequence <= e.last-int64(len(e.ring)):
+		return true
+	}
+	return proto.Equal(e.ring[(sequence-1)%keptEvents].At, at)
 }
 
 // follow returns a bell, of capacity one, for what is noted from now on; leave it when done.

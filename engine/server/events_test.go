@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/kagzi/kagzi/engine"
@@ -253,6 +254,9 @@ func reading(t *testing.T, s *Server, request *kagziv1.WatchEventsRequest) (next
 	}
 }
 
+// bubble is when time begins in synctest.
+var bubble = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
 func TestEventsAreFollowedFromWhereTheReaderWants(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -263,6 +267,9 @@ func TestEventsAreFollowedFromWhereTheReaderWants(t *testing.T) {
 		{"all", &kagziv1.WatchEventsRequest{Tail: keptEvents}, 300}, {"after one", &kagziv1.WatchEventsRequest{After: 290}, 10},
 		{"after one, with a tail", &kagziv1.WatchEventsRequest{After: 290, Tail: 4}, 4}, {"after the newest", &kagziv1.WatchEventsRequest{After: 300}, 0},
 		{"after one of an earlier life of the server", &kagziv1.WatchEventsRequest{After: 9999}, defaultTail},
+		{"after one of an earlier life that had come as far", &kagziv1.WatchEventsRequest{After: 300, AfterAt: timestamppb.New(began)}, defaultTail},
+		{"after one of an earlier life that had come less far", &kagziv1.WatchEventsRequest{After: 290, AfterAt: timestamppb.New(began)}, defaultTail},
+		{"after one of this life", &kagziv1.WatchEventsRequest{After: 290, AfterAt: timestamppb.New(bubble)}, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -285,6 +292,22 @@ func TestEventsAreFollowedFromWhereTheReaderWants(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestAnEventThatIsNotKeptAnyMoreMayBeThatOfTheReader(t *testing.T) {
+	var e Events
+	for i := range keptEvents + 2 {
+		e.keep(began.Add(time.Duration(i)), slog.LevelInfo, "noted", nil)
+	}
+	other := timestamppb.New(began.Add(-time.Hour))
+	for sequence, want := range map[int64]bool{0: true, 1: true, 2: true, 3: false, keptEvents + 2: false, keptEvents + 3: false} {
+		if got := e.mayBe(sequence, other); got != want {
+			t.Errorf("event %d may be one of another moment: %v, want %v", sequence, got, want)
+		}
+	}
+	if !e.mayBe(3, timestamppb.New(began.Add(2))) || !e.mayBe(keptEvents+2, timestamppb.New(began.Add(keptEvents+1))) {
+		t.Error("the oldest and the newest that are kept are not known again")
 	}
 }
 
@@ -313,7 +336,7 @@ func TestASlowReaderOfEventsSeesTheGap(t *testing.T) {
 
 func TestARequestForEventsThatMakesNoSenseIsRefused(t *testing.T) {
 	for field, request := range map[string]*kagziv1.WatchEventsRequest{
-		"after": {After: -1}, "tail": {Tail: keptEvents + 1},
+		"after": {After: -1}, "tail": {Tail: keptEvents + 1}, "after_at": {AfterAt: &timestamppb.Timestamp{Nanos: -1}},
 	} {
 		if err := door(&books{}).WatchEvents(request, nil); fieldOf(err) != field {
 			t.Errorf("%v is refused with %v, want %s named", request, err, field)

@@ -9,7 +9,7 @@ import (
 const defaultTail = 200
 
 // WatchEvents tells the latest events and then those that follow. A reader who is too slow misses some, and sees that by their sequence.
-// A sequence that this server has not reached is from before it started, and counts as none.
+// A sequence that this server has not reached, or had another event for, is from before it started, and counts as none.
 func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1.AdminService_WatchEventsServer) error {
 	after, tail := request.After, int(request.Tail)
 	switch {
@@ -20,9 +20,12 @@ func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1
 	case tail == 0:
 		tail = defaultTail
 	}
+	if _, err := timeOf("after_at", request.AfterAt); err != nil {
+		return err
+	}
 	bell, leave := s.events.follow()
 	defer leave()
-	if after > s.events.newest() {
+	if after > s.events.newest() || request.AfterAt != nil && !s.events.mayBe(after, request.AfterAt) {
 		after = 0
 	}
 	for {

@@ -27,14 +27,14 @@ type EventLog struct {
 func NewEventLog(l *Link) *EventLog {
 	e := &EventLog{}
 	e.base = join(l, e.heard)
-	e.stream = follower[kagziv1.ServerEvent]{tasks: e.tasks, message: e.event, changed: e.change, open: e.open(0)}
+	e.stream = follower[kagziv1.ServerEvent]{tasks: e.tasks, message: e.event, changed: e.change, open: e.open(nil)}
 	return e
 }
 
-// open asks for what follows a sequence; 0 for the past.
-func (e *EventLog) open(after int64) func(context.Context) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
+// open asks for what follows an event, if that is the server's; nil for the past.
+func (e *EventLog) open(after *kagziv1.ServerEvent) func(context.Context) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
 	return func(ctx context.Context) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
-		return e.link.api.WatchEvents(ctx, &kagziv1.WatchEventsRequest{After: after, Tail: eventsTail})
+		return e.link.api.WatchEvents(ctx, &kagziv1.WatchEventsRequest{After: after.GetSequence(), AfterAt: after.GetAt(), Tail: eventsTail})
 	}
 }
 
@@ -113,5 +113,5 @@ func (e *EventLog) keep(event *kagziv1.ServerEvent) {
 	if e.list = append(e.list, event); len(e.list) > eventsMost {
 		e.list = e.list[len(e.list)-eventsMost:]
 	}
-	e.stream.open = e.open(event.GetSequence())
+	e.stream.open = e.open(event)
 }

@@ -263,6 +263,32 @@ func TestEventLog_keeps_2000_and_notes_what_is_missing(t *testing.T) {
 	})
 }
 
+func TestEventLog_names_the_event_that_it_goes_on_from(t *testing.T) {
+	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+		u.settle()
+		e := NewEventLog(l)
+		defer e.Close()
+		e.Show()
+		u.settle()
+		if asked := s.logAsked[0]; asked.GetAfter() != 0 || asked.AfterAt != nil {
+			t.Fatalf("at first it asks with %v", asked)
+		}
+		noted := timestamppb.Now()
+		s.eventLogs[0].messages <- &kagziv1.ServerEvent{Sequence: 7, At: noted}
+		u.settle()
+		s.eventLogs[0].end <- errDown
+		u.advance(time.Second)
+		if asked := s.logAsked[1]; asked.GetAfter() != 7 || !asked.GetAfterAt().AsTime().Equal(noted.AsTime()) {
+			t.Fatalf("after it was lost it asks with %v", asked)
+		}
+		s.eventLogs[1].messages <- &kagziv1.ServerEvent{Sequence: 7, At: timestamppb.New(noted.AsTime().Add(time.Hour))} // the server has started anew, and come as far
+		u.settle()
+		if list := e.Events(); len(list) != 1 || list[0].GetAt().AsTime().Equal(noted.AsTime()) || e.Missed() != 0 {
+			t.Fatalf("of a server that started anew it has %v, %d missed", list, e.Missed())
+		}
+	})
+}
+
 func TestServer_is_asked_every_5_seconds_while_shown(t *testing.T) {
 	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()

@@ -22,7 +22,8 @@ type eventRows struct {
 	list  []eventRow
 	count int // of the events among them
 
-	first, last int64 // sequences that the rows were made of
+	newest      *kagziv1.ServerEvent // of those that the rows were made of; another server's has the same sequences
+	first, last int64                // sequences
 	of          int
 	filter      string
 	namespace   string
@@ -31,14 +32,15 @@ type eventRows struct {
 
 // fill makes the rows, unless they are made of the same events already. down says that the events are not followed now.
 func (r *eventRows) fill(events []*kagziv1.ServerEvent, f eventFilter, namespace string, down bool) {
+	var newest *kagziv1.ServerEvent
 	first, last := int64(0), int64(0)
 	if n := len(events); n > 0 {
-		first, last = events[0].GetSequence(), events[n-1].GetSequence()
+		newest, first, last = events[n-1], events[0].GetSequence(), events[n-1].GetSequence()
 	}
-	if r.of == len(events) && r.first == first && r.last == last && r.filter == f.text && r.namespace == namespace && r.down == down {
+	if r.of == len(events) && r.newest == newest && r.first == first && r.filter == f.text && r.namespace == namespace && r.down == down {
 		return
 	}
-	*r = eventRows{first: first, last: last, of: len(events), filter: f.text, namespace: namespace, down: down}
+	*r = eventRows{newest: newest, first: first, last: last, of: len(events), filter: f.text, namespace: namespace, down: down}
 	for i, e := range events {
 		if i > 0 {
 			if gap := e.GetSequence() - events[i-1].GetSequence() - 1; gap > 0 {

@@ -151,3 +151,17 @@ func TestEventsThatNeverCameAreShownAsAGap(t *testing.T) {
 		t.Error("no gap was shown between the events")
 	})
 }
+
+func TestEventsOfAServerThatStartedAnewAreNotTakenForThoseBefore(t *testing.T) {
+	events := func(message string) []*kagziv1.ServerEvent {
+		return []*kagziv1.ServerEvent{{Sequence: 1, Message: message}, {Sequence: 2, Message: message}}
+	}
+	var rows eventRows
+	rows.fill(events("before"), eventFilter{}, "default", false)
+	rows.fill(events("after"), eventFilter{}, "default", false)
+	for _, row := range rows.list {
+		if row.text != "after" {
+			t.Errorf("a row still says %q", row.text)
+		}
+	}
+}

@@ -2947,9 +2947,12 @@ func (x *ActivityPoint) GetScheduleLagMs() float64 {
 }
 
 type WatchEventsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	After         int64                  `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"` // only events with a greater sequence; 0, and one that this server has not come to since it started, means all that are kept
-	Tail          int32                  `protobuf:"varint,2,opt,name=tail,proto3" json:"tail,omitempty"`   // at most so many of the past; 0 means 200
+	state protoimpl.MessageState `protogen:"open.v1"`
+	After int64                  `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"` // only events with a greater sequence; 0, and one that this server has not come to since it started, means all that are kept
+	Tail  int32                  `protobuf:"varint,2,opt,name=tail,proto3" json:"tail,omitempty"`   // at most so many of the past; 0 means 200
+	// When the event with the sequence of after was noted. Where that is another event here, it was told by another server, or by this one before it
+	// started, and after counts as 0.
+	AfterAt       *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=after_at,json=afterAt,proto3" json:"after_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2996,6 +2999,13 @@ func (x *WatchEventsRequest) GetTail() int32 {
 		return x.Tail
 	}
 	return 0
+}
+
+func (x *WatchEventsRequest) GetAfterAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AfterAt
+	}
+	return nil
 }
 
 // ServerEvent is a fact that the server noted: a tick fired, a worker lost, a run failed.
@@ -3486,10 +3496,11 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x0fsteps_completed\x18\x05 \x01(\x03R\x0estepsCompleted\x12 \n" +
 	"\fwrite_p95_ms\x18\x06 \x01(\x01R\n" +
 	"writeP95Ms\x12&\n" +
-	"\x0fschedule_lag_ms\x18\a \x01(\x01R\rscheduleLagMs\">\n" +
+	"\x0fschedule_lag_ms\x18\a \x01(\x01R\rscheduleLagMs\"u\n" +
 	"\x12WatchEventsRequest\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\x03R\x05after\x12\x12\n" +
-	"\x04tail\x18\x02 \x01(\x05R\x04tail\"\xbf\x01\n" +
+	"\x04tail\x18\x02 \x01(\x05R\x04tail\x125\n" +
+	"\bafter_at\x18d \x01(\v2\x1a.google.protobuf.TimestampR\aafterAt\"\xbf\x01\n" +
 	"\vServerEvent\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
@@ -3672,56 +3683,57 @@ var file_kagzi_v1_admin_proto_depIdxs = []int32{
 	61, // 46: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
 	62, // 47: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
 	45, // 48: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
-	61, // 49: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
-	48, // 50: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
-	31, // 51: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
-	2,  // 52: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	4,  // 53: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	6,  // 54: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	8,  // 55: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	10, // 56: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	12, // 57: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	14, // 58: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	16, // 59: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	20, // 60: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	22, // 61: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	23, // 62: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	26, // 63: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	29, // 64: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	32, // 65: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	34, // 66: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	36, // 67: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	38, // 68: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	41, // 69: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
-	43, // 70: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
-	46, // 71: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
-	49, // 72: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
-	3,  // 73: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	5,  // 74: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	7,  // 75: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	9,  // 76: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	11, // 77: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	13, // 78: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	15, // 79: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	17, // 80: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	21, // 81: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	21, // 82: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	24, // 83: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	27, // 84: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	30, // 85: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	33, // 86: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	35, // 87: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	37, // 88: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	39, // 89: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	42, // 90: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
-	44, // 91: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
-	47, // 92: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
-	50, // 93: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
-	73, // [73:94] is the sub-list for method output_type
-	52, // [52:73] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	61, // 49: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
+	61, // 50: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	48, // 51: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
+	31, // 52: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
+	2,  // 53: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	4,  // 54: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	6,  // 55: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	8,  // 56: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	10, // 57: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	12, // 58: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	14, // 59: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	16, // 60: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	20, // 61: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	22, // 62: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	23, // 63: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	26, // 64: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	29, // 65: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	32, // 66: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	34, // 67: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	36, // 68: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	38, // 69: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	41, // 70: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	43, // 71: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	46, // 72: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	49, // 73: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
+	3,  // 74: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	5,  // 75: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	7,  // 76: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	9,  // 77: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	11, // 78: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	13, // 79: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	15, // 80: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	17, // 81: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	21, // 82: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	21, // 83: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	24, // 84: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	27, // 85: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	30, // 86: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	33, // 87: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	35, // 88: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	37, // 89: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	39, // 90: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	42, // 91: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	44, // 92: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	47, // 93: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	50, // 94: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
+	74, // [74:95] is the sub-list for method output_type
+	53, // [53:74] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }
