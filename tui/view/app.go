@@ -91,6 +91,7 @@ type App struct {
 	look    *theme.Theme
 	clock   clock
 	state   State
+	typed   State // the lines of the histories that were typed here
 
 	link     *model.Link
 	overview *model.Overview // what the counters and the warnings are made of
@@ -169,10 +170,7 @@ func (a *App) run(cancel context.CancelFunc) error {
 	defer a.end()
 	defer cancel() // before end, which waits for what is under way
 	err := a.tv.Run()
-	if a.options.State != "" {
-		err = errors.Join(err, a.state.save(a.options.State))
-	}
-	return err
+	return errors.Join(err, a.saveTyped())
 }
 
 // begin follows the server and opens the first page.

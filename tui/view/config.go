@@ -81,6 +81,33 @@ func LoadState(path string) State {
 	return s
 }
 
+// memorize changes what is remembered, at once and in the file as it stands: another window may have changed it too, and this one may be closed
+// without a word.
+func (a *App) memorize(what func(*State)) error {
+	what(&a.state)
+	if a.options.State == "" {
+		return nil
+	}
+	s := LoadState(a.options.State)
+	what(&s)
+	return s.save(a.options.State)
+}
+
+// saveTyped adds what was typed in this window to the histories in the file.
+func (a *App) saveTyped() error {
+	if a.options.State == "" {
+		return nil
+	}
+	s := LoadState(a.options.State)
+	for _, line := range a.typed.Commands {
+		s.Commands = remember(s.Commands, line)
+	}
+	for _, line := range a.typed.Searches {
+		s.Searches = remember(s.Searches, line)
+	}
+	return s.save(a.options.State)
+}
+
 // save writes the state whole or not at all.
 func (s State) save(path string) error {
 	raw, err := toml.Marshal(s)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -359,6 +360,45 @@ func TestWhatWasTypedIsRememberedOnceAndTheOldestForgotten(t *testing.T) {
 	if s := LoadState(path); s.Commands != nil {
 		t.Errorf("a spoiled file gives %+v", s)
 	}
+}
+
+func TestWhatIsSavedIsThereAtOnceAndStaysWhenAnotherWindowIsClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.toml")
+	var w *world.World
+	onRig(t, func() Options {
+		o := inWorld(&w, "runs")()
+		o.State = path
+		return o
+	}, 100, 24, func(r *rig) {
+		do := func(lines ...string) {
+			t.Helper()
+			for _, line := range lines {
+				if err := r.app.command(line); err != nil {
+					t.Fatalf(":%s: %v", line, err)
+				}
+			}
+		}
+		do("filter status:failed", "filter save mine", "theme mono")
+		if s := LoadState(path); s.Filters["mine"] != "status:failed" || s.Theme != "mono" {
+			t.Errorf("after it was saved the file holds %+v", s)
+		}
+		// another window, which began before and has saved and typed something too
+		if err := (State{Filters: map[string]string{"mine": "status:failed", "other": "type:order"}, Commands: []string{"queues"}}).save(path); err != nil {
+			t.Fatal(err)
+		}
+		r.press(":", "w", "o", "r", "k", "e", "r", "s", "enter")
+		do("runs", "filter status:failed", "filter save again", "filter forget mine")
+		if err := r.app.saveTyped(); err != nil {
+			t.Fatal(err)
+		}
+		s := LoadState(path)
+		if want := map[string]string{"other": "type:order", "again": "status:failed"}; !maps.Equal(s.Filters, want) {
+			t.Errorf("the filters are %v, want %v", s.Filters, want)
+		}
+		if want := []string{"queues", "workers"}; !slices.Equal(s.Commands, want) {
+			t.Errorf("the history is %q, want %q", s.Commands, want)
+		}
+	})
 }
 
 func TestInAWindowThatIsTooSmallNoKeyDoesAnythingButQuit(t *testing.T) {

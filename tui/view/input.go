@@ -45,7 +45,7 @@ func (a *App) typeCommand() {
 		if err := a.command(line); err != nil {
 			return err
 		}
-		a.state.Commands = remember(a.state.Commands, line)
+		a.state.Commands, a.typed.Commands = remember(a.state.Commands, line), remember(a.typed.Commands, line)
 		return nil
 	}, nil)
 }
@@ -61,18 +61,21 @@ func (a *App) filter(p filtered, text string) error {
 		if p.Filter() == "" {
 			return errors.New("there is no filter to save; type one with /")
 		}
-		if a.state.Filters == nil {
-			a.state.Filters = map[string]string{}
+		if err := a.memorize(func(s *State) {
+			if s.Filters == nil {
+				s.Filters = map[string]string{}
+			}
+			s.Filters[args[1]] = p.Filter()
+		}); err != nil {
+			return err
 		}
-		a.state.Filters[args[1]] = p.Filter()
 		a.say("saved the filter %s as %s; :filter %s uses it", p.Filter(), args[1], args[1])
 		return nil
 	case len(args) == 2 && args[0] == "forget":
 		if _, ok := a.state.Filters[args[1]]; !ok {
 			return fmt.Errorf("there is no saved filter %q", args[1])
 		}
-		delete(a.state.Filters, args[1])
-		return nil
+		return a.memorize(func(s *State) { delete(s.Filters, args[1]) })
 	case len(args) == 1 && a.savedFilters()[args[0]] != "":
 		return p.SetFilter(a.savedFilters()[args[0]])
 	}
@@ -100,7 +103,7 @@ func (a *App) typeFilter(p filtered) {
 		if err := p.SetFilter(text); err != nil {
 			return err
 		}
-		a.state.Searches = remember(a.state.Searches, text)
+		a.state.Searches, a.typed.Searches = remember(a.state.Searches, text), remember(a.typed.Searches, text)
 		return nil
 	}, func() { a.done(p.SetFilter(before)) })
 }

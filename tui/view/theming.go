@@ -68,8 +68,7 @@ func (a *App) chooseTheme(args []string) error {
 		if err := a.setTheme(args[0]); err != nil {
 			return err
 		}
-		a.state.Theme = args[0]
-		return nil
+		return a.memorize(func(s *State) { s.Theme = args[0] })
 	}
 	before := a.look
 	a.pick("Theme", a.themeNames(), before.Name, func(name string) { a.done(a.setTheme(name)) }, func(name string, ok bool) {
@@ -78,7 +77,7 @@ func (a *App) chooseTheme(args []string) error {
 			return
 		}
 		a.done(a.setTheme(name))
-		a.state.Theme = name
+		a.done(a.memorize(func(s *State) { s.Theme = name }))
 	})
 	return nil
 }
