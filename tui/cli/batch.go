@@ -21,7 +21,8 @@ const (
 	maxBatchFile  = 1 << 30
 )
 
-// readBatch reads requests from JSON lines; what a line leaves out it takes from the request of the flags.
+// readBatch reads requests from JSON lines; what a line leaves out it takes from the request of the flags, and of the id of that request one of
+// its own, which is the same whenever the file is read.
 func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) ([]*kagziv1.StartWorkflowRequest, error) {
 	data, err := readAll(path, in, maxBatchFile)
 	if err != nil {
@@ -34,8 +35,7 @@ func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) (
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		source := fmt.Sprintf("--batch, line %d", number)
-		r, err := batchLine(source, bytes.TrimSpace(line), flags)
+		r, err := batchLine(number, bytes.TrimSpace(line), flags)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,8 @@ func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) (
 	return requests, nil
 }
 
-func batchLine(source string, line []byte, flags *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowRequest, error) {
+func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowRequest, error) {
+	source := fmt.Sprintf("--batch, line %d", number)
 	if err := checkJSON(source, line); err != nil {
 		return nil, err
 	}
@@ -73,6 +74,9 @@ func batchLine(source string, line []byte, flags *kagziv1.StartWorkflowRequest) 
 		r.DeadlineAt = nil
 	}
 	proto.Merge(r, own)
+	if own.GetRequestId() == "" {
+		r.RequestId = fmt.Sprintf("%s:%d", flags.GetRequestId(), number)
+	}
 	if hasInput {
 		if r.Input, err = jsonPayload(source, input); err != nil {
 			return nil, err
@@ -87,22 +91,23 @@ func batchLine(source string, line []byte, flags *kagziv1.StartWorkflowRequest) 
 	return r, nil
 }
 
-// runStartBatch starts the runs in as many calls as their number and size need.
-func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWorkflowRequest) error {
+// runStartBatch starts the runs in as many calls as their number and size need. Where it breaks off it says how to go on: requestID is what the
+// ids of its requests begin with.
+func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWorkflowRequest, requestID string) error {
 	seq := &sequence{out: c.out}
 	failed, existed, done := 0, 0, 0
 	for done < len(requests) {
 		part := nextBatch(requests[done:])
 		for _, r := range part {
 			r.Namespace = c.namespace
-			if r.RequestId == "" {
-				r.RequestId = c.newID()
-			}
 		}
 		answer, err := c.StartWorkflows(ctx, &kagziv1.StartWorkflowsRequest{Requests: part})
 		if err != nil {
 			_ = seq.close() // the call's error is the one to report
 			c.out.say("%d of %d had been handed in before", done, len(requests))
+			if done > 0 || uncertain(err) || ctx.Err() != nil {
+				c.out.say("to repeat it without a second run of any line add: --request-id %s", requestID)
+			}
 			return err
 		}
 		for i, r := range answer.GetResults() {

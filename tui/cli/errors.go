@@ -246,15 +246,16 @@ func pointed(text string, offset int) []string {
 
 // hintedUncertain adds a hint to the failure of a call that may nevertheless have had its effect.
 func hintedUncertain(err error, hint string) error {
-	switch status.Code(err) {
-	case codes.DeadlineExceeded:
+	if uncertain(err) {
 		return &callError{err: err, hint: hint}
-	case codes.Unavailable:
-		if taken(err) {
-			return &callError{err: err, hint: hint}
-		}
 	}
 	return err
+}
+
+// uncertain says of a call that failed that it may nevertheless have had its effect.
+func uncertain(err error) bool {
+	code := status.Code(err)
+	return code == codes.DeadlineExceeded || code == codes.Unavailable && taken(err)
 }
 
 // taken says of a call that is Unavailable that a server was there for it: what gRPC cannot send fails for want of a connection.

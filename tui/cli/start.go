@@ -45,7 +45,7 @@ func newStart(e *env, o *startOptions) *cobra.Command {
 
 With --batch the runs come from a file of JSON lines (- reads them from stdin), each an object with the fields of
 StartWorkflowRequest: {"workflow_type":"order","external_id":"o-17","input":{"total":12}}. What a line leaves out is
-taken from TYPE and the flags. Nothing is started unless every line is right.
+taken from TYPE and the flags. Nothing is started unless every line is right. The same file with the same --request-id starts no line twice.
 
 With --wait the command ends when the run does, and outlasts restarts of the server: exit code 0 completed, 2 failed, 3 timed out,
 4 cancelled or terminated.`,
@@ -64,11 +64,14 @@ With --wait the command ends when the run does, and outlasts restarts of the ser
 				return err
 			}
 			if o.batch != "" {
+				if request.RequestId == "" {
+					request.RequestId = e.newID()
+				}
 				requests, err := readBatch(o.batch, in, request)
 				if err != nil {
 					return err
 				}
-				return e.run(cmd, func(ctx context.Context, c *client) error { return runStartBatch(ctx, c, requests) })
+				return e.run(cmd, func(ctx context.Context, c *client) error { return runStartBatch(ctx, c, requests, request.RequestId) })
 			}
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runStart(ctx, c, request, o.wait) })
 		},
@@ -84,7 +87,7 @@ func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&o.version, "workflow-version", "", "version of the workflow's code that the run is meant for")
 	fs.StringVar(&o.externalID, "external-id", "", "your own id of the run: a second start with it returns the first run")
 	fs.Var(choice(&o.idReuse, "after-end", "never", "reject"), "id-reuse", "when the external id is taken: after-end returns the active run, never also returns an ended one, reject fails")
-	fs.StringVar(&o.requestID, "request-id", "", "id of this very start, to repeat it safely (default: a new one)")
+	fs.StringVar(&o.requestID, "request-id", "", "id of this very start, or batch, to repeat it safely (default: a new one)")
 	fs.Int32Var(&o.priority, "priority", 0, "-100 to 100, higher first within the queue, until one has been due for a minute")
 	fs.Var(keyValue(&o.tags), "tag", "tag to find the run by; may be repeated")
 	fs.Var(keyValue(&o.requirements), "require", "capability or label that the worker must have; may be repeated")
@@ -178,8 +181,8 @@ func (o *startOptions) check(changed func(string) bool) error {
 		return usagef("--wait waits for one run and does not go with --batch")
 	case o.batch == "-" && o.input.stdin():
 		return usagef("--batch and the input cannot both read stdin")
-	case o.batch != "" && (changed("external-id") || changed("request-id")):
-		return usagef("--external-id and --request-id name one run; in a batch they stand in its lines")
+	case o.batch != "" && changed("external-id"):
+		return usagef("--external-id names one run; in a batch it stands in its lines")
 	}
 	return nil
 }

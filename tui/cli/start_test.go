@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -84,6 +88,36 @@ func TestStart(t *testing.T) {
 		}
 		if len(sizes) != 3 || sizes[0] != 1000 || sizes[2] != 500 {
 			t.Errorf("calls of %v runs", sizes)
+		}
+	})
+	t.Run("of a batch that breaks off says how to repeat it without starting a line twice", func(t *testing.T) {
+		lines := strings.Repeat("{}\n", 1000) + "\n" + `{"request_id":"own"}` + "\n{}\n"
+		s := &session{stdin: lines}
+		s.server = &fake{fail: map[string]error{"StartWorkflows": status.Error(codes.DeadlineExceeded, "late")}}
+		_, msg := s.want(t, ExitUnavailable, "wf", "start", "order", "--batch", "-")
+		if !strings.Contains(msg, "add: --request-id new-id\n") {
+			t.Errorf("stderr %q", msg)
+		}
+		ids := func(args ...string) (ids []string) {
+			s := &session{stdin: lines}
+			s.want(t, ExitOK, append([]string{"wf", "start", "order", "--batch", "-"}, args...)...)
+			for _, call := range requestsOf[*kagziv1.StartWorkflowsRequest](s.server) {
+				for _, r := range call.Requests {
+					ids = append(ids, r.RequestId)
+				}
+			}
+			return ids
+		}
+		first := ids()
+		if again := ids("--request-id", "new-id"); !slices.Equal(first, again) {
+			t.Errorf("repeated it asks under other ids: %q, %q", first[:3], again[:3])
+		}
+		if n := len(first); n != 1002 || first[0] != "new-id:1" || first[n-2] != "own" || first[n-1] != "new-id:1003" {
+			t.Errorf("%d ids: %q … %q", n, first[:2], first[n-2:])
+		}
+		s.server.fail["StartWorkflows"] = status.Error(codes.Unavailable, "connection error: nobody is there")
+		if _, msg := s.want(t, ExitUnavailable, "wf", "start", "order", "--batch", "-"); strings.Contains(msg, "--request-id") {
+			t.Errorf("of a batch of which no server has heard it says %q", msg)
 		}
 	})
 }
