@@ -85,8 +85,11 @@ func runWait(ctx context.Context, c *client, o *waitOptions) error {
 func (c *client) wait(ctx context.Context, server *patience, id string, external bool) (*kagziv1.Workflow, error) {
 	if external {
 		run, err := c.find(ctx, id, true)
-		if err != nil {
-			return nil, err
+		for err != nil {
+			if err = server.after(ctx, err); err != nil {
+				return nil, err
+			}
+			run, err = c.find(ctx, id, true)
 		}
 		server.answered()
 		id = run.GetRunId()

@@ -165,3 +165,18 @@ func TestWait_outlasts_a_server_that_is_lost_during_its_first_call(t *testing.T)
 		s.want(t, ExitUnavailable, "wf", "wait", "run-1")
 	})
 }
+
+func TestWait_outlasts_a_server_that_is_lost_between_two_runs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := func() (*kagziv1.WaitWorkflowResponse, error) {
+			return &kagziv1.WaitWorkflowResponse{Finished: true, Workflow: &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}, nil
+		}
+		runs := []*kagziv1.Workflow{{RunId: "run-1", ExternalId: "x"}, {RunId: "run-2", ExternalId: "y"}}
+		s := &session{server: &fake{runs: runs, finds: []error{nil, unavailable, unavailable}, waits: []func() (*kagziv1.WaitWorkflowResponse, error){ended, ended}}}
+		if _, msg := s.want(t, ExitOK, "wf", "wait", "--external", "x", "y"); strings.Count(msg, "trying again") != 2 {
+			t.Errorf("stderr %q, want two tries", msg)
+		}
+		s = &session{server: &fake{runs: runs, finds: []error{unavailable}}}
+		s.want(t, ExitUnavailable, "wf", "wait", "--external", "x")
+	})
+}
