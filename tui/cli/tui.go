@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,8 +245,9 @@ func runAlone(cmd *cobra.Command, e *env) error {
 		return err
 	}
 	o := &uiOptions{home: e.home(flags)}
+	own := e.goHome()
 	running, err := e.answers(cmd.Context())
-	if err != nil || running || e.flags.Address != e.ownAddress() {
+	if err != nil || running || !own {
 		return errors.Join(err, runServerUI(cmd, e, o))
 	}
 	near, err := e.local.Serve(cmd.Context())
@@ -268,12 +270,15 @@ func runNearUI(cmd *cobra.Command, e *env, o *uiOptions, near *Nearby) error {
 	return showServer(cmd, e, o, "server in this process", reach)
 }
 
-// ownAddress is where a server of this machine's settings would listen.
-func (e *env) ownAddress() string {
-	if listen, ok := e.lookup("KAGZI_LISTEN"); ok && listen != "" {
-		return listen
+// goHome goes to where a server of this machine's settings listens, if nobody named another, and says whether that is so.
+func (e *env) goHome() bool {
+	listen, _ := e.lookup("KAGZI_LISTEN")
+	own := local(cmp.Or(listen, tui.DefaultAddress))
+	if listen != "" && e.flags.Sources["address"] == "" {
+		e.flags.Address = own
+		e.flags.Sources["address"] = "environment KAGZI_LISTEN"
 	}
-	return tui.DefaultAddress
+	return e.flags.Address == own
 }
 
 // answers says whether a server is there, whatever it answers.

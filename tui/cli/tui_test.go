@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui/model"
 )
@@ -64,6 +66,35 @@ func TestTheUIShowsCommandLinesThatGoWhereItGoes(t *testing.T) {
 		}
 		if got, want := scope.Reach(), strings.TrimPrefix(test.want, "kagzi workflow pause a"); got != want {
 			t.Errorf("KAGZI_ADDRESS=%s kagzi tui %s, in namespace %s: reached with %q, want %q", test.environment, test.given, test.namespace, got, want)
+		}
+	}
+}
+
+func TestAloneTheUIGoesToTheServerOfThisMachinesSettings(t *testing.T) {
+	for _, test := range []struct {
+		listen, address string // of the environment
+		want            string
+		own             bool
+	}{
+		{"", "", "127.0.0.1:50051", true},
+		{"127.0.0.1:7000", "", "127.0.0.1:7000", true},
+		{"localhost:50051", "", "localhost:50051", true},
+		{"0.0.0.0:7000", "", "localhost:7000", true},
+		{"127.0.0.1:7000", "127.0.0.1:7000", "127.0.0.1:7000", true},
+		{"127.0.0.1:7000", "127.0.0.1:50051", "127.0.0.1:50051", false},
+		{"", "other:50051", "other:50051", false},
+	} {
+		for name, value := range map[string]string{"KAGZI_CONFIG": os.DevNull, "KAGZI_PROFILE": "off", "KAGZI_LISTEN": test.listen, "KAGZI_ADDRESS": test.address} {
+			t.Setenv(name, value)
+		}
+		e := world("test")
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		e.flags.Register(flags)
+		if err := e.flags.Resolve(flags, e.lookup, e.find); err != nil {
+			t.Fatal(err)
+		}
+		if own := e.goHome(); own != test.own || e.flags.Address != test.want {
+			t.Errorf("KAGZI_LISTEN=%s KAGZI_ADDRESS=%s: it goes to %s, its own: %v", test.listen, test.address, e.flags.Address, own)
 		}
 	}
 }
