@@ -641,6 +641,57 @@ var scheduleCases = []testCase{
 		none, _ := list(engine.ScheduleFilter{Namespace: "elsewhere"}, engine.Page{Limit: 10})
 		equal(s, "elsewhere", len(none), 0)
 	}},
+	{"a change of anything that a person decides about is one, and the same again is none", func(s *stage) {
+		plan := s.plan()
+		policy := engine.RetryPolicy{MaximumAttempts: 7}
+		for i, change := range []func(*engine.Schedule){
+			func(p *engine.Schedule) { p.Input = text("another") },
+			func(p *engine.Schedule) { p.Tags = map[string]string{"a": "b"} },
+			func(p *engine.Schedule) { p.Tags = map[string]string{"a": "c"} },
+			func(p *engine.Schedule) { p.NextFireAt = p.NextFireAt.Add(time.Minute) },
+			func(p *engine.Schedule) { p.Name = "nightly" },
+			func(p *engine.Schedule) { p.TimeZone = "Europe/Berlin" },
+			func(p *engine.Schedule) { p.CronExpr = "*/2 * * * *" },
+			func(p *engine.Schedule) { p.Queue = "another" },
+			func(p *engine.Schedule) { p.Type = "another" },
+			func(p *engine.Schedule) { p.Version = "v2" },
+			func(p *engine.Schedule) { p.RetryPolicy = &policy },
+			func(p *engine.Schedule) { p.Timeouts = engine.Timeouts{Execution: time.Hour} },
+			func(p *engine.Schedule) { p.OnFailureWorkflow, p.OnFailureQueue = "sorry", "graves" },
+			func(p *engine.Schedule) { p.MaxCatchup = 7 },
+			func(p *engine.Schedule) { p.Overlap = engine.OverlapSkip },
+			func(p *engine.Schedule) { p.Enabled = false },
+		} {
+			s.pass(time.Second)
+			want := s.schedule(plan.ID)
+			change(&want)
+			want.Revision, want.UpdatedAt = int64(i+2), s.now
+			for range 2 {
+				s.replan(plan.ID, change)
+				change = func(*engine.Schedule) {}
+				got := s.schedule(plan.ID)
+				s.sameText("retry policy", policyText(got.RetryPolicy), policyText(want.RetryPolicy))
+				got.RetryPolicy = want.RetryPolicy // an address, for the next comparison
+				s.sameText("schedule", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+			}
+		}
+		equal(s, "audit events", len(s.audit(plan.ID.String())), 17)
+	}},
+	{"a request that has started something else triggers nothing", func(s *stage) {
+		one, other := s.plan(), s.plan()
+		trigger := func(id engine.ID, request string) error {
+			_, err := s.store.TriggerSchedule(s.ctx, engine.TriggerScheduleParams{
+				Namespace: space, Ref: id.String(), RunID: s.id(), RequestID: request, By: somebody, AuditID: s.id(), Now: s.now,
+			})
+			return err
+		}
+		s.must(trigger(one.ID, "r"), "TriggerSchedule")
+		s.refused(trigger(other.ID, "r"), engine.ErrConflict, "TriggerSchedule of another schedule with its request")
+		s.start(withRequest("start"))
+		s.refused(trigger(one.ID, "start"), engine.ErrConflict, "TriggerSchedule with the request of a start")
+		equal(s, "fired", s.schedule(one.ID).Fired, int64(1))
+		equal(s, "fired of the other", s.schedule(other.ID).Fired, int64(0))
+	}},
 }
 
 var namespaceCases = []testCase{
@@ -763,6 +814,30 @@ var namespaceCases = []testCase{
 		equal(s, "the rest", rest, "cd")
 		back, _ := list(engine.Page{Limit: 2, Before: &engine.Cursor{Name: "c"}})
 		equal(s, "back", back, "ab")
+	}},
+	{"a change of anything that a person decides about a namespace is one", func(s *stage) {
+		s.start()
+		for _, change := range []func(*engine.Namespace){
+			func(n *engine.Namespace) { n.DisplayName = "Orders" },
+			func(n *engine.Namespace) { n.Description = "of orders" },
+			func(n *engine.Namespace) { n.FailureQueue = "graves" },
+			func(n *engine.Namespace) { n.Retention = time.Hour },
+			func(n *engine.Namespace) {
+				n.Keep = map[engine.RunStatus]time.Duration{engine.RunFailed: 2 * time.Hour}
+			},
+			func(n *engine.Namespace) { n.Enabled = false },
+		} {
+			s.pass(time.Second)
+			want, err := s.store.GetNamespace(s.ctx, space)
+			s.must(err, "GetNamespace")
+			change(&want)
+			_, err = s.store.UpdateNamespace(s.ctx, engine.NamespaceParams{Namespace: want, Method: "UpdateNamespace", By: somebody, AuditID: s.id(), Now: s.now})
+			s.must(err, "UpdateNamespace")
+			want.UpdatedAt = s.now
+			got, err := s.store.GetNamespace(s.ctx, space)
+			s.must(err, "GetNamespace")
+			s.sameText("namespace", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+		}
 	}},
 }
 
