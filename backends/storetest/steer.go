@@ -104,6 +104,29 @@ var pauseCases = []testCase{
 		s.lost(s.store.SetNote(s.ctx, engine.SetNoteParams{Lease: l, Note: "late", Now: s.now}), engine.RunPending, "SetNote")
 		equal(s, "note", s.run(l.RunID).Note, "4 of 10")
 	}},
+	{"a run is answered whole when it is paused, resumed and pinned", func(s *stage) {
+		l := s.held()
+		s.complete(l, "pay", "x")
+		for range 2 { // the second changes nothing
+			s.sameRun(s.pause(l.RunID), s.run(l.RunID))
+		}
+		for range 2 {
+			s.sameRun(s.resume(l.RunID), s.run(l.RunID))
+		}
+		for range 2 {
+			pinned, err := s.store.PinRun(s.ctx, engine.PinRunParams{SteerParams: s.steer(l.RunID, ""), Pinned: true})
+			s.must(err, "PinRun")
+			s.sameRun(pinned, s.run(l.RunID))
+		}
+	}},
+	{"a paused run that ends is paused no longer", func(s *stage) {
+		run := s.start()
+		s.pause(run)
+		s.cancel(run)
+		ended := s.run(run)
+		equal(s, "paused", ended.Paused, false)
+		s.sameTime("held at", ended.HeldAt, time.Time{})
+	}},
 }
 
 var repairCases = []testCase{
@@ -569,5 +592,48 @@ var repairCases = []testCase{
 		equal(s, "failed", prune(space, engine.RunFailed, s.now), 1)
 		equal(s, "completed", prune(space, engine.RunCompleted, s.now), 1)
 		equal(s, "elsewhere", prune("elsewhere", engine.RunCancelled, s.now), 1)
+	}},
+	{"one decision about a step takes the place of another, and the same is recorded once", func(s *stage) {
+		run := s.failed("pay")
+		decide := func(p engine.OverrideStepParams) engine.Step {
+			s.Helper()
+			p.SteerParams, p.ID, p.Step = s.steer(run, "why"), s.id(), "pay"
+			step, err := s.store.OverrideStep(s.ctx, p)
+			s.must(err, "OverrideStep")
+			return step
+		}
+		one, other, no := text("one"), text("other"), boom("no")
+		bytes := s.run(run).Bytes
+		for i, p := range []engine.OverrideStepParams{{Output: &one}, {Output: &other}, {Failure: &no}, {Output: &one}} {
+			first := decide(p)
+			equal(s, "attempt", first.Attempt, i+2)
+			equal(s, "attempt of the repetition", decide(p).ID, first.ID)
+			stands := s.step(run, "pay")
+			equal(s, "attempt that stands", stands.ID, first.ID)
+			if p.Output != nil {
+				s.payload("output", stands.Output, *p.Output)
+			} else {
+				s.failure("error", stands.Error, *p.Failure)
+			}
+		}
+		equal(s, "attempts", len(s.attempts(run, "pay")), 5)
+		equal(s, "audit events", len(s.audit(run.String())), 4)
+		equal(s, "bytes", s.run(run).Bytes, bytes+int64(2*one.Size()+other.Size()+no.Size()))
+	}},
+	{"a child's step that a person has decided about stays so when the child ends", func(s *stage) {
+		s.childWorker()
+		l := s.held()
+		child := s.child(l, "ship")
+		s.pause(l.RunID)
+		out := text("shipped by hand")
+		_, err := s.store.OverrideStep(s.ctx, engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "ship", Output: &out})
+		s.must(err, "OverrideStep")
+		before := s.attempts(l.RunID, "ship")
+		s.finish(s.claimChild(child), "shipped")
+		after := s.attempts(l.RunID, "ship")
+		equal(s, "attempts", len(after), len(before))
+		for i := range before {
+			s.sameStep(after[i], before[i])
+		}
 	}},
 }
