@@ -274,4 +274,23 @@ var retryCases = []testCase{
 		equal(s, "failures", s.step(l.RunID, "pay").Failures, 2)
 		equal(s, "attempts of the run", s.run(l.RunID).Attempts, 3)
 	}},
+	{"a run that waits to be tried again is not made due by what its code awaited", func(s *stage) {
+		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 3, InitialIntervalMS: 60_000}))
+		s.await(l, "approval", "go", holdingOn)
+		again := s.failRun(l, "no").RetryAt
+		s.signal(l.RunID, "go", "!")
+		s.sameTime("available at", s.status(l.RunID, engine.RunPending).AvailableAt, again)
+		s.claimNothing("w1")
+	}},
+	{"a step that a lost worker left behind can fail without being begun again", func(s *stage) {
+		l := s.held()
+		s.begin(l, "pay")
+		s.lose("w1")
+		l = s.claim("w1").Lease
+		equal(s, "retry", s.fail(l, "pay", "declined").Retry, true)
+		step := s.step(l.RunID, "pay")
+		equal(s, "attempt", step.Attempt, 2)
+		equal(s, "failures", step.Failures, 1)
+		equal(s, "attempts of the run", s.run(l.RunID).Attempts, 2)
+	}},
 }

@@ -240,4 +240,13 @@ var signalCases = []testCase{
 		_, _, err = s.store.ListSignals(s.ctx, "elsewhere", run, engine.Page{Limit: 2})
 		s.refused(err, engine.ErrNotFound, "ListSignals in another namespace")
 	}},
+	{"a signal that a wait was given reaches no other", func(s *stage) {
+		l := s.held()
+		equal(s, "the first waits", s.await(l, "first", "go").Waiting, true)
+		s.signal(l.RunID, "go", "1")
+		equal(s, "consumed by", s.signals(l.RunID)[0].StepName, "first")
+		l = s.claim("w1").Lease
+		s.payload("what the first was given", s.await(l, "first", "go").Step.Output, text("1"))
+		equal(s, "the second waits", s.await(l, "second", "go").Waiting, true)
+	}},
 }

@@ -271,6 +271,22 @@ var sleepCases = []testCase{
 		equal(s, "losses", run.LeaseLosses, 0)
 		equal(s, "steps", run.Steps, 12)
 	}},
+	{"a timer that another lease set is waited for again, and that is answered alike", func(s *stage) {
+		s.worker("w1")
+		for _, timer := range []struct {
+			name string
+			d    time.Duration
+			how  func(*engine.SleepParams)
+		}{{"by its length", time.Minute, func(*engine.SleepParams) {}}, {"by its moment", 0, until(s.now.Add(time.Minute))}} {
+			l := s.heldNext()
+			s.sleep(l, "nap", timer.d, timer.how, held)
+			s.release(l, false)
+			l = s.claim("w1").Lease
+			s.sleep(l, "nap", timer.d, timer.how)
+			s.must(s.trySleep(l, "nap", timer.d, timer.how), "Sleep repeated "+timer.name)
+			s.lost(s.trySleep(l, "nap", time.Hour), engine.RunSleeping, "Sleep of another length "+timer.name)
+		}
+	}},
 }
 
 // cancelAnyway cancels a run that may have ended.
