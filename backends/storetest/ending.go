@@ -133,6 +133,26 @@ var graceCases = []testCase{
 		equal(s, "reason", list[1].Reason, "please stop")
 		equal(s, "subject", list[0].Subject, "run")
 	}},
+	{"a run that has ended is not told to stop, and stays as it is", func(s *stage) {
+		s.worker("w1")
+		for status, run := range s.endedRuns() {
+			before, audited := s.run(run), len(s.audit(run.String()))
+			p := s.endParams(run, "please stop")
+			p.Grace = time.Minute
+			end, err := s.store.CancelRun(s.ctx, p)
+			if status == engine.RunCancelled {
+				s.must(err, "CancelRun with a grace of a run that is CANCELLED")
+				equal(s, "changed", end.Changed, false)
+				equal(s, "answered status", end.Status, engine.RunCancelled)
+			} else {
+				s.refused(err, engine.ErrPrecondition, "CancelRun with a grace of a run that is "+status.String())
+				s.explained(err, status, "CancelRun with a grace")
+			}
+			s.sameRun(s.run(run), before)
+			equal(s, "audit events", len(s.audit(run.String())), audited)
+		}
+		s.claimNothing("w1")
+	}},
 }
 
 var continueCases = []testCase{
@@ -372,6 +392,16 @@ var deadlineCases = []testCase{
 		equal(s, "expired", n, 2)
 		s.status(a, engine.RunCancelled)
 		s.status(b, engine.RunTimedOut)
+	}},
+	{"a child whose time is over before its parent's ends as itself, though one sweep finds both", func(s *stage) {
+		at := s.now
+		l := s.held(func(r *engine.StartRun) { r.DeadlineAt = at.Add(2 * time.Minute) })
+		child := s.child(l, "ship", closing(engine.CloseTerminate), func(r *engine.StartRun) { r.DeadlineAt = at.Add(time.Minute) })
+		s.pass(time.Hour)
+		n, _ := s.expire()
+		equal(s, "expired", n, 2)
+		s.failure("error of the child", s.status(child, engine.RunTimedOut).Error, engine.DeadlineFailure(at.Add(time.Minute)))
+		s.status(l.RunID, engine.RunTimedOut)
 	}},
 }
 
