@@ -390,6 +390,33 @@ var childCases = []testCase{
 		}
 		equal(s, "finished", len(s.awaitChildren(s.claim("w1").Lease, children...)), len(children))
 	}},
+	{"a child can be due later than it is started, and not sooner", func(s *stage) {
+		s.childWorker()
+		l := s.held()
+		now := s.now
+		later := s.child(l, "later", dueAt(now.Add(time.Minute)))
+		s.sameTime("due later", s.run(later).AvailableAt, now.Add(time.Minute))
+		sooner := s.child(l, "sooner", dueAt(now.Add(-time.Minute)))
+		s.sameTime("due sooner", s.run(sooner).AvailableAt, now)
+		s.claimChild(sooner)
+	}},
+	{"what a child comes to counts to what its parent has recorded", func(s *stage) {
+		s.childWorker()
+		l := s.held()
+		for step, end := range map[string]func(engine.Lease){
+			"good": func(child engine.Lease) { s.finish(child, "done") },
+			"bad":  func(child engine.Lease) { s.failRun(child, "no") },
+		} {
+			child := s.child(l, step)
+			before := s.run(l.RunID).Bytes
+			end(s.claimChild(child))
+			size := s.step(l.RunID, step).Output.Size()
+			if e := s.step(l.RunID, step).Error; e != nil {
+				size = e.Size()
+			}
+			equal(s, "bytes for the "+step+" end", s.run(l.RunID).Bytes-before, int64(size))
+		}
+	}},
 }
 
 // thousand is fewer with -short, under which the race detector runs the suite.
