@@ -21,7 +21,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keeper runs a server and takes it down, with its directory, when standard input ends: when this process is gone.
+// keeper runs a server and takes it down, with its directory, when standard input ends: when this process is gone. QUIT is what ends Postgres at once;
+// a shell has what it runs behind it ignore that, and not every PgBouncer makes up its own mind: those end by TERM at once.
 const keeper = `
 dir=$1
 shift
@@ -32,6 +33,7 @@ trap 'rm -rf "$dir"; exit 0' TERM
 cat >/dev/null
 trap - TERM
 kill -QUIT $server
+kill -TERM $server
 wait $server
 rm -rf "$dir"
 `
