@@ -132,7 +132,7 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 
 func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 	url, name := marked(t)
-	s, admin := openAt(t, url), adminConnection(t, url)
+	s, admin, watch := openAt(t, url), adminConnection(t, url), adminConnection(t, url)
 	register(t, s, "w1")
 	start(t, s, 1)
 	claimed, err := s.Claim(t.Context(), claimParams(s, "w1", 1))
@@ -159,8 +159,8 @@ func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 		}
 		written := make(chan error, 1)
 		go func() { written <- do() }()
-		for killed := 0; killed == 0; { // as soon as it waits for the lock
-			if err := lock.QueryRow(t.Context(), `
+		for killed := 0; killed == 0; { // as soon as it waits for the lock; a transaction would see no session that began after its first look
+			if err := watch.QueryRow(t.Context(), `
 				select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'`, name).Scan(&killed); err != nil {
 				t.Fatal(err)
 			}
