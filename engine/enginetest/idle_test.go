@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,23 +28,24 @@ func idleServer(t testing.TB, url string) (*Server, *counting) {
 	return s, counted
 }
 
-// settle waits until the store is left alone.
-func (c *counting) settle(t testing.TB) {
+// settle waits until the store is left alone: no call of it is under way any more, for each may be followed by another when it is answered, none
+// begins for a moment, and no file is written meanwhile.
+func (c *counting) settle(t testing.TB, url string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
-		before := c.calls.Load()
+		calls, files := c.calls.Load(), filesOf(t, url)
 		<-time.After(300 * time.Millisecond)
-		if c.calls.Load() == before {
+		if c.over.Load() == calls && c.calls.Load() == calls && maps.Equal(filesOf(t, url), files) {
 			return
 		}
 	}
-	t.Fatal("the store is never left alone")
+	t.Fatalf("the store is never left alone: %d calls have begun, %d are over", c.calls.Load(), c.over.Load())
 }
 
 func TestAnIdleServerAsksAndWritesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, url string) {
 		s, counted := idleServer(t, url)
-		counted.settle(t)
+		counted.settle(t, url)
 		calls, files := counted.calls.Load(), filesOf(t, url)
 		<-time.After(2 * time.Second) // of nothing
 		if n := counted.calls.Load() - calls; n != 0 {
@@ -59,7 +61,7 @@ func TestAnIdleServerAsksAndWritesNothing(t *testing.T) {
 		if took := time.Since(began); took > promptly {
 			t.Errorf("a start took %s after that", took)
 		}
-		counted.settle(t)
+		counted.settle(t, url)
 		// The start, and one claim that all hundred share; what rings twice may cost a claim more.
 		if n := counted.calls.Load() - calls; n > 4 {
 			t.Errorf("one start with a hundred waiting workers took %d calls of the store", n)
@@ -97,8 +99,9 @@ func filesOf(t testing.TB, url string) map[string]fileState {
 func BenchmarkIdle(b *testing.B) {
 	for _, backend := range []string{"sqlite", "postgres"} {
 		b.Run(backend, func(b *testing.B) {
-			_, counted := idleServer(b, freshURL(b, backend))
-			counted.settle(b)
+			url := freshURL(b, backend)
+			_, counted := idleServer(b, url)
+			counted.settle(b, url)
 			before := counted.calls.Load()
 			for b.Loop() {
 				<-time.After(time.Second)

@@ -117,7 +117,7 @@ func TestAServerThatIsOnlyWatchedAsksAndWritesNothing(t *testing.T) {
 		for range 20 {
 			s.watch(t, "default")
 		}
-		counted.settle(t)
+		counted.settle(t, url)
 		calls, files := counted.calls.Load(), filesOf(t, url)
 		<-time.After(2 * time.Second) // of nothing
 		if n := counted.calls.Load() - calls; n != 0 {
