@@ -43,6 +43,8 @@ func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
 		defer stop()
 		work := func(server *Server, dies bool) {
 			w := server.session(t)
+			die := w.lives()
+			defer die()
 			w.grant(4)
 			beat := time.NewTicker(100 * time.Millisecond)
 			defer beat.Stop()
