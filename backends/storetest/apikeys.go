@@ -324,7 +324,9 @@ var apiKeyCases = []testCase{
 		s.must(s.store.NoteKeyUse(s.ctx, []engine.KeyUse{{ID: root.ID, At: s.now}}), "NoteKeyUse")
 		s.must(s.store.NoteRefusal(s.ctx, engine.AuditEvent{ID: s.id(), At: s.now, Outcome: "PERMISSION_DENIED"}), "NoteRefusal")
 		s.start()
-		for deadline := time.After(patience); ; { // rings come in the order of the commits
+		over, enough := soon()
+		defer enough()
+		for { // rings come in the order of the commits
 			select {
 			case r := <-e.rings:
 				switch r {
@@ -333,7 +335,7 @@ var apiKeyCases = []testCase{
 				case ringQueue(queue):
 					return
 				}
-			case <-deadline:
+			case <-over:
 				s.Fatalf("no ring of the start within %s", patience)
 			}
 		}

@@ -4,13 +4,34 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
 
-// patience is how long a ring may take. It is waited for whole only when a store forgets to ring.
+// patience is how long a ring may take on a machine that has nothing else to do. It is waited for whole only when a store forgets to ring.
 const patience = 3 * time.Second
+
+// soon is over when what has not happened by then is taken for forgotten, or with enough. It is a number of pauses and no time: of these a machine
+// that is slow, or that stood still, comes to fewer meanwhile, and so does the store on it.
+func soon() (over <-chan struct{}, enough func()) {
+	const pauses = 300
+	done, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		tick := time.NewTicker(patience / pauses) // which drops the ticks that nobody could take
+		defer tick.Stop()
+		for range pauses {
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+		}
+		close(done)
+	}()
+	return done, sync.OnceFunc(func() { close(stop) })
+}
 
 // ear listens to a store and remembers the rings.
 type ear struct {
@@ -36,23 +57,24 @@ func (s *stage) listen() *ear {
 		stop()
 		<-ended
 	})
-	deadline := time.After(patience)
-	for again := time.NewTicker(5 * time.Millisecond); ; {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	const starts = int(patience / (5 * time.Millisecond)) // a start may take as long as all of these do elsewhere
+	for range starts {
 		s.start(inSpace("probe"))
 		select {
 		case r := <-e.rings:
 			if r.Namespace == "probe" {
-				again.Stop()
 				return e
 			}
 		case <-again.C:
 		case err := <-ended:
 			ended <- err
 			s.Fatalf("Listen ended: %v", err)
-		case <-deadline:
-			s.Fatalf("no ring within %s of starts", patience)
 		}
 	}
+	s.Fatalf("no ring of %d starts", starts)
+	panic("unreachable")
 }
 
 // hears fails the case unless each of the rings comes, in any order, among others.
@@ -62,14 +84,15 @@ func (e *ear) hears(what string, want ...engine.Ring) {
 	for _, r := range want {
 		left[r] = true
 	}
-	deadline := time.After(patience)
+	over, enough := soon()
+	defer enough()
 	for len(left) > 0 {
 		select {
 		case r := <-e.rings:
 			e.holds(r)
 			r.Ending = nil
 			delete(left, r)
-		case <-deadline:
+		case <-over:
 			for r := range left {
 				e.s.Fatalf("%s: no ring %+v within %s", what, r, patience)
 			}
@@ -300,10 +323,12 @@ var bellCases = []testCase{
 				}
 			}()
 			s.started(r)
+			over, enough := soon()
 			select {
 			case err := <-seen:
+				enough()
 				s.must(err, "GetRun at the ring")
-			case <-time.After(patience):
+			case <-over:
 				s.Fatalf("no ring within %s", patience)
 			}
 		}
@@ -321,9 +346,11 @@ var bellCases = []testCase{
 		go func() { ended <- s.store.Listen(ctx, func(engine.Ring) {}) }()
 		s.start()
 		stop()
+		over, enough := soon()
+		defer enough()
 		select {
 		case <-ended:
-		case <-time.After(patience):
+		case <-over:
 			s.Fatalf("Listen goes on after its context ended")
 		}
 		s.start()

@@ -123,7 +123,8 @@ var bellAroundCases = []testCase{
 		equal(s, "stale", s.fire(stale).Stale, true)
 		s.replan(plan.ID, func(*engine.Schedule) {})
 		s.unplan(mark.ID)
-		deadline := time.After(patience)
+		over, enough := soon()
+		defer enough()
 		for { // rings come in the order of the commits
 			select {
 			case r := <-e.rings:
@@ -133,7 +134,7 @@ var bellAroundCases = []testCase{
 				case ringSchedule(mark.ID):
 					return
 				}
-			case <-deadline:
+			case <-over:
 				s.Fatalf("no ring of the deletion within %s", patience)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -25,11 +24,7 @@ func (s *stage) line() *line { return &line{s: s, errs: map[string]error{}} }
 func (l *line) then(name string, write func(ctx context.Context) error) *line {
 	l.s.Helper()
 	if l.last != nil {
-		select {
-		case <-l.last.Placed():
-		case <-time.After(patience):
-			l.s.Fatalf("what is before %q got no place within %s, nor an answer", name, patience)
-		}
+		l.s.placed(l.last, name)
 	}
 	turn := engine.NewTurn(l.last)
 	l.last = turn
@@ -41,6 +36,23 @@ func (l *line) then(name string, write func(ctx context.Context) error) *line {
 		l.errs[name] = err
 	})
 	return l
+}
+
+// placed waits until a write has its place, or its answer; name is the one behind it.
+func (s *stage) placed(turn *engine.Turn, name string) {
+	s.Helper()
+	select {
+	case <-turn.Placed():
+		return
+	default:
+	}
+	over, enough := soon()
+	defer enough()
+	select {
+	case <-turn.Placed():
+	case <-over:
+		s.Fatalf("what is before %q got no place within %s, nor an answer", name, patience)
+	}
 }
 
 func (l *line) step(lease engine.Lease, name, output string) *line {
