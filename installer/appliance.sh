@@ -68,11 +68,17 @@ ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$server/stat"; }
 
 written() { awk '/^write_bytes/ { print $2 }' "/proc/$server/io"; }
 
-# calls counts, for some seconds, the server's calls that change a file or make it durable; what is written to no file, as the runtime
+# calls counts, while a command runs, the server's calls that change a file or make it durable; what is written to no file, as the runtime
 # wakes its threads, is left out.
 calls() {
-	timeout "$1" strace -f -y -qq -p "$server" -o "$work/calls" \
-		-e trace=write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,sync_file_range,ftruncate,fallocate,rename,renameat,renameat2,unlink,unlinkat || true
+	local tracer
+	strace -f -y -qq -p "$server" -o "$work/calls" \
+		-e trace=write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,sync_file_range,ftruncate,fallocate,rename,renameat,renameat2,unlink,unlinkat &
+	tracer=$!
+	while grep -qsx 'TracerPid:	0' /proc/"$server"/task/*/status && kill -0 "$tracer" 2>/dev/null; do sleep 0.1; done # until it looks at each thread
+	"$@"
+	kill "$tracer" 2>/dev/null || true
+	wait "$tracer" || true
 	grep -cE "$work/data|^[0-9]+ +(rename|unlink)" "$work/calls" || true
 }
 
@@ -81,7 +87,7 @@ watch() {
 	local bytes cpu
 	bytes=$(written) cpu=$(ticks)
 	if [ "$traced" = 1 ]; then
-		report "calls that write, idle for $idle s" "$(calls "$idle")" '' 0
+		report "calls that write, idle for $idle s" "$(calls sleep "$idle")" '' 0
 	else
 		sleep "$idle"
 		echo 'SKIPPED: strace is missing or may not look at the server, so calls that write are not counted'
@@ -122,9 +128,8 @@ sleep 10
 report 'memory, idle' "$(resident)" MB 60
 watch
 if [ "$traced" = 1 ]; then # or the zero above says nothing
-	(sleep 1 && "$kagzi" workflow start control --address "$address" >/dev/null) &
-	[ "$(calls 3)" -gt 0 ] || { echo 'strace sees no write where there is one'; exit 1; }
-	wait $!
+	control() { "$kagzi" workflow start control --address "$address" >/dev/null || echo 'the control was not started' >&2; }
+	[ "$(calls control)" -gt 0 ] || { echo 'strace sees no write where there is one'; exit 1; }
 fi
 "$kagzi" bench --workload W1 --runs "$runs" --address "$address" >/dev/null 2>"$work/bench" || { cat "$work/bench"; exit 1; }
 report "memory, right after $runs runs" "$(resident)" MB 200
