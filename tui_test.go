@@ -327,9 +327,7 @@ func TestTheTerminalUINeedsATerminal(t *testing.T) {
 	}
 	for _, terminal := range []string{"TERM=dumb", "TERM=no-such-terminal"} {
 		ui := openPane(t, 80, 24, []string{terminal}, "tui", "--demo")
-		if terminal == "TERM=dumb" {
-			ui.shows("needs a terminal", "exit code 1")
-		}
+		ui.shows("needs a terminal", "exit code 1")
 	}
 }
 
