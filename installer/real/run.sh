@@ -34,7 +34,7 @@ clean_up() {
 		inside journalctl --no-pager --lines=40 --unit=kagzi.service || true
 		cat "$work/worker.log" 2>/dev/null || true
 	fi
-	[ -z "$worker" ] || kill "$worker" 2>/dev/null || true
+	end_worker
 	if [ -n "$init" ]; then kill -s RTMIN+4 "$init" 2>/dev/null || true; fi # power off
 	if [ -n "$machine" ]; then
 		for _ in $(seq 100); do
@@ -57,9 +57,29 @@ step() { printf '\n== %s\n' "$1"; }
 fail() { echo "FAILED: $1"; exit 1; }
 
 # inside runs a command in the tree, as if typed there. None takes long: one that does hangs, which is a failure.
-inside() {
-	timeout --kill-after=5 "${limit:-90}" nsenter --target "$init" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
+inside() { within 90 "$@"; }
+
+# within does so for so many seconds at most; 0 is without a limit.
+within() {
+	local limit=$1
+	shift
+	${become:-} timeout --kill-after=5 "$limit" nsenter --target "$init" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
 		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root LANG=C.UTF-8 "$@"
+}
+
+# start_worker has a worker in the tree until end_worker. Its process id is that of timeout itself, which passes a signal on: what a shell between the
+# two was told would never come to the worker, and as systemd ends what is in the tree, whoever has waited for it from outside is stopped for ever.
+start_worker() {
+	become=exec within 0 kagzi demo worker --name "$1" --address 127.0.0.1:50051 --queue real --ledger /root/ledger \
+		</dev/null >"$work/worker.log" 2>&1 &
+	worker=$!
+}
+
+end_worker() {
+	[ -n "$worker" ] || return 0
+	kill "$worker" 2>/dev/null || true
+	wait "$worker" 2>/dev/null || true
+	worker=
 }
 
 # says is grep -q that reads to the end: who writes to a pipe that is closed is killed, and that is a failure here.
@@ -212,9 +232,7 @@ inside journalctl --unit=kagzi.service --output=cat | says '"msg":"stopped"' || 
 
 step 'a run goes on through SIGKILL of the server, a restart and an upgrade'
 mkdir -p "$tree/root/ledger"
-limit=0 inside kagzi demo worker --name real-worker --address 127.0.0.1:50051 --queue real --ledger /root/ledger \
-	</dev/null >"$work/worker.log" 2>&1 &
-worker=$!
+start_worker real-worker
 run= # id of the run under way: two steps, with a sleep of six seconds between them
 asleep() { inside kagzi workflow show "$run" -o json | says SLEEPING; }
 start_run() {
@@ -291,9 +309,7 @@ inside kagzi workflow list --address 127.0.0.1:50099 | says "$run" || fail 'the 
 inside kagzi service logs --lines 5
 
 step 'uninstall: nothing is left'
-kill "$worker" 2>/dev/null || true
-wait "$worker" 2>/dev/null || true
-worker=
+end_worker
 inside kagzi service uninstall --purge | says 'kept /etc/systemd/system/kagzi.service.d/by-hand.conf' || fail 'uninstall does not name what was made by hand'
 rm -r "$tree/etc/systemd/system/kagzi.service.d"
 inside systemctl daemon-reload
@@ -328,9 +344,7 @@ if [ -n "$old_package" ]; then
 	inside kagzi service install | says unchanged || fail 'the service of the package is not taken as it is'
 
 	step 'a package: an upgrade restarts the service, and the run goes on'
-	limit=0 inside kagzi demo worker --name package-worker --address 127.0.0.1:50051 --queue real --ledger /root/ledger \
-		</dev/null >"$work/worker.log" 2>&1 &
-	worker=$!
+	start_worker package-worker
 	printf '\n# by hand\n' >>"$tree/etc/kagzi/kagzi.toml"
 	start_run
 	before=$(property MainPID)
@@ -339,9 +353,7 @@ if [ -n "$old_package" ]; then
 	inside kagzi version | says 0.0.2 || fail 'the program is not the new one'
 	inside grep -qx '# by hand' /etc/kagzi/kagzi.toml || fail 'the upgrade changed the settings'
 	finished || fail 'the run did not finish after the upgrade'
-	kill "$worker" 2>/dev/null || true
-	wait "$worker" 2>/dev/null || true
-	worker=
+	end_worker
 
 	step 'a package: settings of kagzi service go before it, and back'
 	inside kagzi service reconfigure --listen 127.0.0.1:50099
