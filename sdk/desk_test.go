@@ -31,6 +31,7 @@ type desk struct {
 	calls  []string
 	starts map[string]int // by request id
 	traces map[string]string
+	sent   map[string]*kagziv1.StartWorkflowRequest // the latest, by input
 	conns  []net.Conn
 	away   bool // nobody can connect
 
@@ -54,7 +55,7 @@ type deskWait struct {
 func withDesk(t *testing.T, story func(t *testing.T, d *desk, c *Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{listener: bufconn.Listen(1 << 20), starts: map[string]int{}, traces: map[string]string{}, open: map[*deskStream]map[uint64]*deskWait{}, news: make(chan struct{})}
+		d := &desk{listener: bufconn.Listen(1 << 20), starts: map[string]int{}, traces: map[string]string{}, sent: map[string]*kagziv1.StartWorkflowRequest{}, open: map[*deskStream]map[uint64]*deskWait{}, news: make(chan struct{})}
 		d.ended = func(string) *kagziv1.Workflow { return nil }
 		server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
@@ -124,6 +125,7 @@ func (d *desk) startOne(r *kagziv1.StartWorkflowRequest, trace string) (*kagziv1
 	defer d.mu.Unlock()
 	d.starts[r.GetRequestId()]++
 	d.traces[string(r.GetInput().GetData())] = trace
+	d.sent[string(r.GetInput().GetData())] = r
 	return &kagziv1.StartWorkflowResponse{RunId: "run-" + string(r.GetInput().GetData())}, nil
 }
 

@@ -2,6 +2,7 @@ package kagzi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -68,7 +69,7 @@ func (r Retry) policy() *kagziv1.RetryPolicy {
 		InitialIntervalMs:  wholeMs(r.Initial),
 		BackoffCoefficient: r.Coefficient,
 		MaximumIntervalMs:  wholeMs(r.Max),
-		NonRetryableErrors: r.NonRetryable,
+		NonRetryableErrors: slices.Clone(r.NonRetryable),
 		Jitter:             max(r.Jitter, -1),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -172,8 +173,8 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		RequestId:          o.RequestID,
 		OnFailureWorkflow:  o.OnFailure,
 		OnFailureTaskQueue: o.OnFailureQueue,
-		Tags:               o.Tags,
-		Requirements:       o.Requirements,
+		Tags:               maps.Clone(o.Tags), // the caller's own maps may change before a start that shares a call is sent
+		Requirements:       maps.Clone(o.Requirements),
 		ConcurrencyKey:     o.ConcurrencyKey,
 		ConcurrencyLimit:   narrow(o.ConcurrencyLimit),
 		DeadlineAt:         timestamp(o.Deadline),

@@ -200,6 +200,32 @@ func TestStarts(t *testing.T) {
 			}
 		})
 	})
+	t.Run("what a caller that gave up does with its options afterwards is not sent", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			d.held = make(chan struct{})
+			var w crowd
+			brief, giveUp := context.WithCancel(t.Context())
+			opts := StartOptions{Tags: map[string]string{"who": "ada"}, Requirements: map[string]string{"gpu": "a"}, Retry: &Retry{NonRetryable: []string{"a"}}}
+			w.start(t.Context(), c, 0, StartOptions{})
+			w.start(brief, c, 1, opts)
+			w.start(t.Context(), c, 2, StartOptions{})
+			d.leave(true)
+			d.cut()
+			time.Sleep(heldBackMost)
+			synctest.Wait() // both go in a call that waits for the server
+			giveUp()
+			synctest.Wait()
+			w.mu.Lock()
+			equal(t, errors.Is(w.errs[1], context.Canceled), true)
+			w.mu.Unlock()
+			opts.Tags["who"], opts.Requirements["gpu"], opts.Retry.NonRetryable[0] = "bob", "b", "b"
+			close(d.held)
+			d.leave(false)
+			w.group.Wait()
+			sent := d.sent["1"]
+			equal(t, []string{sent.GetTags()["who"], sent.GetRequirements()["gpu"], sent.GetRetryPolicy().GetNonRetryableErrors()[0]}, []string{"ada", "a", "a"})
+		})
+	})
 	t.Run("a server that is away is away for all", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
