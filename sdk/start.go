@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -85,7 +86,7 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 	}
 	batch := &kagziv1.StartWorkflowsRequest{Requests: make([]*kagziv1.StartWorkflowRequest, len(ins))}
 	for i, in := range ins {
-		o := opts
+		o := opts.clone()
 		if len(ins) > 1 && o.RequestID != "" {
 			o.RequestID = fmt.Sprintf("%s-%d", o.RequestID, i)
 		}
@@ -133,6 +134,17 @@ type StartError struct {
 
 func (e *StartError) Error() string { return fmt.Sprintf("start %d: %v", e.Index, e.Err) }
 func (e *StartError) Unwrap() error { return e.Err }
+
+// clone is options of which nothing is shared with o.
+func (o StartOptions) clone() StartOptions {
+	o.Tags, o.Requirements = maps.Clone(o.Tags), maps.Clone(o.Requirements)
+	if o.Retry != nil {
+		retry := *o.Retry
+		retry.NonRetryable = slices.Clone(retry.NonRetryable)
+		o.Retry = &retry
+	}
+	return o
+}
 
 func startRequest[In any](c *Client, workflowType string, in In, o StartOptions) (*kagziv1.StartWorkflowRequest, error) {
 	input, err := encode(c.options.Codec, in, inputInfo(workflowType, o.ExternalID))

@@ -307,3 +307,22 @@ func TestStarts(t *testing.T) {
 		})
 	})
 }
+
+func TestStartManyKeepsApartWhatEachChanges(t *testing.T) {
+	withDesk(t, func(t *testing.T, d *desk, c *Client) {
+		opts := StartOptions{Tags: map[string]string{"batch": "7"}, Requirements: map[string]string{"arch": "arm"}, Retry: &Retry{Attempts: 2}}
+		_, err := StartMany(t.Context(), c, "w", []int{0, 1, 2}, opts, func(i int, o *StartOptions) {
+			if i == 1 {
+				o.Tags["first"], o.Requirements["gpu"], o.Retry.Attempts = "no", "yes", 5
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"map[batch:7] map[arch:arm] 2", "map[batch:7 first:no] map[arch:arm gpu:yes] 5", "map[batch:7] map[arch:arm] 2"} {
+			sent := d.sent[fmt.Sprint(i)]
+			equal(t, fmt.Sprint(sent.GetTags(), sent.GetRequirements(), sent.GetRetryPolicy().GetMaximumAttempts()), want)
+		}
+		equal(t, fmt.Sprint(opts.Tags, opts.Requirements, opts.Retry.Attempts), "map[batch:7] map[arch:arm] 2") // the caller's own stay as they are
+	})
+}
