@@ -58,6 +58,23 @@ func TestOptionsThatCannotBeSentAreNamed(t *testing.T) {
 	}
 }
 
+func TestAWorkerGoesByItsOptionsAsTheyWereWhenItWasMade(t *testing.T) {
+	world(t, func(t *testing.T, f *fake) {
+		o := WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
+			Queues: []string{"low"}, TypeLimits: map[string]int{"ship": 1}, HandleSignals: []os.Signal{}}
+		o.Labels, o.Capabilities = map[string]string{"shard": "1"}, map[string]string{"gpu": "a"}
+		w := NewWorker(o)
+		o.Queues[0], o.TypeLimits["ship"], o.Labels["shard"], o.Capabilities["gpu"] = "high", 2, "2", "b" // for the next worker
+		Handle(w, "ship", func(Context, int) (int, error) { return 0, nil })
+		running(t, w)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		hello := f.sessions[0].hello
+		equal(t, fmt.Sprint(hello.GetTaskQueues(), hello.GetLabels(), hello.GetCapabilities(), hello.GetWorkflowTypeConcurrency()[0].GetMaxConcurrent()),
+			"[low] map[shard:1] map[gpu:a] 1")
+	})
+}
+
 // latin1 gives what a step named late returns metadata that is no UTF-8.
 type latin1 struct{}
 

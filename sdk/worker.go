@@ -77,6 +77,9 @@ func (o WorkerOptions) withDefaults() WorkerOptions {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	// They are read again for each session, when the caller may have changed its own for the next worker.
+	o.Queues, o.TypeLimits = slices.Clone(o.Queues), maps.Clone(o.TypeLimits)
+	o.Labels, o.Capabilities = maps.Clone(o.Labels), maps.Clone(o.Capabilities)
 	return o
 }
 
