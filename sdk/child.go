@@ -316,14 +316,15 @@ func (e *execution) openChildren(children []*startedChild) []*startedChild {
 	return open
 }
 
-// childrenEnded takes the steps of children that have ended; false when there are none. Needs e.mu.
+// childrenEnded takes the steps of children that have ended; false when there are none. What is known of a child stays, for branches that were told of it
+// read it without e.mu. Needs e.mu.
 func (e *execution) childrenEnded(open []*startedChild, steps []*kagziv1.Step) bool {
 	byName := make(map[string]*kagziv1.Step, len(steps))
 	for _, s := range steps {
 		byName[s.GetName()] = s
 	}
 	for _, c := range open {
-		if s := byName[c.name]; s != nil {
+		if s := byName[c.name]; s != nil && c.step == nil {
 			c.step = s
 		}
 	}

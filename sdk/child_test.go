@@ -223,6 +223,31 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
+	t.Run("branches that ask after one child at once are all told, each as soon as it is (for the race detector)", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "three", func(Context, int) (int, error) { return 3, nil })
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				c, err := StartChild[int](ctx, "c", "three", 0, ChildOptions{})
+				if err != nil {
+					return 0, err
+				}
+				if _, err := Step(ctx, "work", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Minute) }); err != nil {
+					return 0, err
+				}
+				outs, err := Map(ctx, make([]int, 50), func(ctx Context, _ int) (int, error) { return c.Wait(ctx) })
+				total := 0
+				for _, n := range outs {
+					total += n
+				}
+				return total, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "150")
+		})
+	})
+
 	t.Run("a start that is refused is an error of the code's, recorded for every replay", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
