@@ -53,13 +53,14 @@ func (b *branch) seed(what string) {
 	b.random, b.uuids = rand.New(rand.NewChaCha8(seeds[0])), rand.NewChaCha8(seeds[1])
 }
 
-// record is a step whose value the SDK makes itself, on the spot.
+// record is a step whose value the SDK makes itself, on the spot. A cancellation does not end it, so that it is recorded like what cleans up, whatever its
+// Context: code that has looked at that, and begins with the time, has to find it ended in every replay too.
 func record[T any](b *branch, name string, value func() T) T {
 	if path := b.path(); path != "" {
 		name += "/" + path
 	}
 	e := b.e
-	name, recorded := b.claim(e.ctx, name, kagziv1.StepKind_STEP_KIND_FUNCTION)
+	name, recorded := b.claim(e.grace, name, kagziv1.StepKind_STEP_KIND_FUNCTION)
 	defer b.release(name)
 	info := e.payloadInfo(PayloadStep, name)
 	if recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED {

@@ -13,22 +13,35 @@ import (
 // What code learns from its Context alone, because no call was ended by the cancellation, it learns again in each stay: else it would not come back to
 // where it cleans up.
 func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
+	ship := func(ctx kagzi.Context) { works(ctx, "ship", time.Minute) }
+	first := map[string]func(ctx kagzi.Context){ // what it begins with where it cleans up
+		"a step":   func(ctx kagzi.Context) {},
+		"the time": func(ctx kagzi.Context) { kagzi.Now(kagzi.Cleanup(ctx)) },
+		"the time, by the Context that has ended": func(ctx kagzi.Context) { kagzi.Now(ctx) },
+		"luck": func(ctx kagzi.Context) { kagzi.NewUUID(ctx) },
+	}
 	for _, c := range []struct {
 		name   string
 		cancel time.Duration // after the start
 		code   func(ctx kagzi.Context)
+		begin  string // in first
 	}{
 		{"behind a step that was at work and succeeds", time.Second,
-			func(ctx kagzi.Context) { works(ctx, "ship", time.Minute) }},
+			func(ctx kagzi.Context) { works(ctx, "ship", time.Minute) }, "a step"},
 		{"behind a step, while it computes", 90 * time.Second,
-			func(ctx kagzi.Context) { works(ctx, "ship", time.Minute); <-ctx.Done() }},
+			func(ctx kagzi.Context) { works(ctx, "ship", time.Minute); <-ctx.Done() }, "a step"},
 		{"behind a sleep and in branches", 30 * time.Second,
 			func(ctx kagzi.Context) {
 				kagzi.Sleep(ctx, "nap", time.Second)
 				_, _ = kagzi.Map(ctx, []string{"a", "b"}, func(ctx kagzi.Context, name string) (int, error) { works(ctx, name, time.Minute); return 0, nil })
-			}},
+			}, "a step"},
 		{"before its first call", time.Second,
-			func(ctx kagzi.Context) { <-ctx.Done() }},
+			func(ctx kagzi.Context) { <-ctx.Done() }, "a step"},
+		{"and begins with the time", time.Second, ship, "the time"},
+		{"and begins with the time, before its first call", time.Second,
+			func(ctx kagzi.Context) { <-ctx.Done() }, "the time"},
+		{"and begins with the time, by the Context that has ended", time.Second, ship, "the time, by the Context that has ended"},
+		{"and begins with luck", time.Second, ship, "luck"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
@@ -40,6 +53,7 @@ func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
 					if c.code(ctx); ctx.Err() == nil {
 						return 1, nil
 					}
+					first[c.begin](ctx)
 					ctx = kagzi.Cleanup(ctx)
 					undo(ctx, "refund")
 					kagzi.Sleep(ctx, "rest", time.Minute)
