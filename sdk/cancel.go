@@ -22,7 +22,17 @@ type cancellation struct {
 	graceUntil  time.Time // end of the grace, by the server's clock; zero for none that is known
 	graceCounts bool      // the grace is measured from here on
 	graceTimer  *time.Timer
+	arriving    []arrival
 }
+
+// arrival is a branch that is past what is recorded of it, while others may not be.
+type arrival struct {
+	b    *branch
+	live chan struct{} // closed when the code is past all that is recorded
+}
+
+// arriveSettle is how long a branch whose author has it wait or compute, instead of coming further, keeps the others.
+const arriveSettle = 50 * time.Millisecond
 
 // graceContext has the end of the grace as its deadline, from when it is known.
 type graceContext struct {
@@ -77,13 +87,51 @@ func (e *execution) goLive() {
 	if e.cancelAsked {
 		e.cancel(ErrCancelled)
 	}
+	arrived := e.arriving
+	e.arriving = nil
+	for _, a := range arrived {
+		a.b.calls--
+		a.b.blocked--
+		a.b.settle()
+		close(a.live)
+	}
 }
 
-// arrive is goLive for a call that has no record of its own.
-func (e *execution) arrive() {
-	e.lock()
+// comeLive is goLive for a branch that is past what is recorded of it. Where the run is being cancelled that waits until the others are as well, or can
+// go no further without it: else their Contexts would end before calls that have returned, and code that looks at its own would not come back to where it
+// was. Needs e.mu, which it gives up meanwhile; if the code has to end, it ends the goroutine without it.
+func (b *branch) comeLive() {
+	e := b.e
+	if e.live || !e.cancelAsked {
+		e.goLive()
+		return
+	}
+	live := make(chan struct{})
+	e.arriving = append(e.arriving, arrival{b, live})
+	b.calls++
+	b.blocked++
+	b.settle() // the last of them has all go on
+	for further := true; further && !e.live; {
+		had := e.generation - e.unread
+		e.mu.Unlock()
+		timer := time.NewTimer(arriveSettle)
+		select {
+		case <-live:
+		case <-e.life.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		e.lock()
+		further = e.generation-e.unread != had
+	}
 	e.goLive()
-	e.mu.Unlock()
+}
+
+// arrive is comeLive for a call that has no record of its own.
+func (b *branch) arrive() {
+	b.e.lock()
+	b.comeLive()
+	b.e.mu.Unlock()
 }
 
 // armGrace sets the grace's end, which in a replay never comes: there it is in the past. Needs e.mu.
@@ -133,16 +181,16 @@ func (b *branch) cancelled(scope context.Context) bool {
 func (b *branch) toldOfCancellation() {
 	b.e.lock()
 	b.told = true
-	b.e.goLive()
+	b.comeLive()
 	b.e.mu.Unlock()
 }
 
 // noteCancellation takes note of a call. The first one that cleans up without a call having told of the cancellation comes from code that looked at its
 // Context. In a replay that has to have ended there as well, although what is recorded goes on: it does so behind the call before, which is recorded
-// for that. Needs e.mu.
-func (b *branch) noteCancellation(scope context.Context, call string, recorded *kagziv1.Step) {
+// for that. seen says that the Context had ended when the call was made. It reports whether the cancellation took effect behind this call. Needs e.mu.
+func (b *branch) noteCancellation(scope context.Context, call string, recorded *kagziv1.Step, seen bool) (ended bool) {
 	e := b.e
-	if scope == context.Context(e.grace) && recorded == nil && e.ctx.Err() != nil && !b.told && e.replay == nil {
+	if scope == context.Context(e.grace) && recorded == nil && seen && !b.told && e.replay == nil {
 		line := b
 		for line.last == "" && line.parent != nil {
 			line = line.parent
@@ -153,9 +201,9 @@ func (b *branch) noteCancellation(scope context.Context, call string, recorded *
 	}
 	b.last = call
 	if e.verdicts.after[call] {
-		b.told, e.cancelAsked = true, true
-		e.goLive()
+		b.told, e.cancelAsked, ended = true, true, true
 	}
+	return ended
 }
 
 // cancelledError is what a call returns that the cancellation has ended. last is the failure of its last attempt, if any.
@@ -245,13 +293,13 @@ func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *operation {
 func (b *branch) endedByCancellation(call string) bool {
 	e := b.e
 	e.lock()
-	defer e.mu.Unlock()
-	if e.verdicts.calls[call].GetCode() != kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
-		return false
+	ended := e.verdicts.calls[call].GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED
+	if ended {
+		b.told, e.cancelAsked = true, true
+		b.comeLive()
 	}
-	b.told, e.cancelAsked = true, true
-	e.goLive()
-	return true
+	e.mu.Unlock()
+	return ended
 }
 
 // endByCancellation records that the cancellation ends a call that the server has a record of, and which it may still settle. Should it

@@ -289,7 +289,7 @@ func (b *branch) awaitAll(scope context.Context, children []*startedChild) error
 // awaitOpen waits for children that run, and returns when it knows more of them; false when the run is being cancelled.
 func (b *branch) awaitOpen(scope context.Context, open []*startedChild) bool {
 	e := b.e
-	e.arrive()
+	b.arrive()
 	if b.cancelled(scope) {
 		return false
 	}

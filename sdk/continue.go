@@ -23,7 +23,7 @@ func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	var none Out
 	b, scope := ctx.workflow(), ctx.scope()
 	e := b.e
-	e.arrive()
+	b.arrive()
 	if b.cancelled(scope) {
 		return none, ErrCancelled
 	}

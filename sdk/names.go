@@ -23,9 +23,13 @@ type nameUse struct {
 func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind) (string, *kagziv1.Step) {
 	e := b.e
 	e.lock()
-	claimed, step, err := b.claimLocked(name, kind)
-	if err == nil {
-		b.noteCancellation(scope, claimed, step)
+	seen := e.ctx.Err() != nil
+	claimed, step, arrived, err := b.claimLocked(name, kind)
+	if arrived {
+		b.comeLive()
+	}
+	if err == nil && b.noteCancellation(scope, claimed, step, seen) {
+		b.comeLive()
 	}
 	e.mu.Unlock()
 	if err != nil {
@@ -37,49 +41,48 @@ func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind
 	return claimed, step
 }
 
-func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (string, *kagziv1.Step, error) {
+// claimLocked also says whether the branch is past what is recorded of it.
+func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string, step *kagziv1.Step, arrived bool, err error) {
 	e := b.e
 	if err := b.outsideSteps(kindName(kind) + " " + name); err != nil {
-		return "", nil, err
+		return "", nil, false, err
 	}
 	b.clock++
 	use := e.names[name]
 	if use == nil {
 		if err := checkName("step", name); err != nil {
-			return "", nil, err
+			return "", nil, false, err
 		}
 		if isVerdict(name) {
-			return "", nil, fmt.Errorf("step name %q: %s and what begins with %s: is for the SDK's own records", name, verdictName, verdictName)
+			return "", nil, false, fmt.Errorf("step name %q: %s and what begins with %s: is for the SDK's own records", name, verdictName, verdictName)
 		}
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	} else {
 		if use.inFlight || !use.before(b) {
-			return "", nil, nameClash(name)
+			return "", nil, false, nameClash(name)
 		}
 		use.by, use.at = b, b.clock
 		next, err := b.repeatedName(name, use)
 		if err != nil {
-			return "", nil, err
+			return "", nil, false, err
 		}
 		name = next
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	}
-	step := e.history[name]
+	step = e.history[name]
 	ended := step == nil && e.verdicts.calls[name] != nil
 	if step != nil || ended {
 		e.unread--
 	}
 	// A sleep that does not park is never recorded, so that one without a record may well stand before what is: it tells by itself when it is new.
-	if e.unread == 0 || !ended && !recordedAs(step, kind) && (step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP) {
-		e.goLive()
-	}
+	arrived = e.unread == 0 || !ended && !recordedAs(step, kind) && (step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP)
 	if step == nil {
-		return name, nil, nil
+		return name, nil, arrived, nil
 	}
 	if step.GetKind() != kind && step.GetKind() != kagziv1.StepKind_STEP_KIND_UNSPECIFIED {
-		return "", nil, &mismatch{step: name, recorded: step.GetKind(), code: kind}
+		return "", nil, arrived, &mismatch{step: name, recorded: step.GetKind(), code: kind}
 	}
-	return name, step, nil
+	return name, step, arrived, nil
 }
 
 // outsideSteps refuses a call from within the code of a step: its record would come and go with the step's own, and it could not park the run.

@@ -55,7 +55,7 @@ func (b *branch) sleep(scope context.Context, name string, d time.Duration, requ
 		timed && e.replay != nil && e.replay.past(due) {
 		return
 	}
-	e.arrive()
+	b.arrive()
 	switch {
 	case !timed && b.cancelled(scope):
 		return
@@ -141,6 +141,9 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 func (e *execution) idle() {
 	switch {
 	case e.quitted || e.closing:
+		return
+	case len(e.arriving) > 0:
+		e.goLive()
 		return
 	case len(e.parked) == 0:
 		e.deadlocked()

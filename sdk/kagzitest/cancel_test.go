@@ -2,7 +2,9 @@ package kagzitest_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,4 +85,66 @@ func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is recorded of a branch comes before the end of its Context, also where another branch has less to come back to.
+func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
+	const rooms = 30
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		var mu sync.Mutex
+		undone := map[string]int{}
+		undo := func(ctx kagzi.Context, guest, name string) {
+			_, _ = kagzi.Step(ctx, "undo-"+name, func(context.Context) (int, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				undone[guest]++
+				return 0, nil
+			})
+		}
+		book := func(ctx kagzi.Context, guest string) (int, error) {
+			var booked []string
+			for i := 0; i < rooms && ctx.Err() == nil; i++ {
+				name := fmt.Sprintf("%s-%d", guest, i)
+				if _, err := kagzi.Step(ctx, name, func(context.Context) (int, error) { return i, nil }); err != nil {
+					break
+				}
+				booked = append(booked, name)
+			}
+			kagzi.Sleep(ctx, "until-they-come-"+guest, 24*time.Hour)
+			if ctx.Err() == nil {
+				return len(booked), nil
+			}
+			for i, name := range booked {
+				undo(kagzi.Cleanup(ctx), guest, name)
+				if i == rooms/2 {
+					kagzi.Sleep(kagzi.Cleanup(ctx), "rest-"+guest, time.Minute)
+				}
+			}
+			return 0, kagzi.ErrCancelled
+		}
+		code := func(ctx kagzi.Context, _ int) (int, error) {
+			kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { kagzi.Sleep(ctx, "night", 24*time.Hour); return 0, nil })
+			_, err := kagzi.Map(ctx, []string{"ada", "bob"}, book)
+			return 0, err
+		}
+		kagzi.Handle(env.Worker, "book", code)
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "book", 0, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Pass(time.Hour)
+		if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := kagzi.Replay(exported(t, env, run), code, kagzi.ReplayOptions{}); err != nil {
+			t.Error(err)
+		}
+		if undone["ada"] != rooms || undone["bob"] != rooms {
+			t.Errorf("undone were %v, want %d of each guest's", undone, rooms)
+		}
+	})
 }
