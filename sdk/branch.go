@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -29,7 +30,7 @@ type branch struct {
 
 	calls   int    // under way
 	blocked int    // of these, how many cannot go on by themselves
-	last    string // its latest call that has a name
+	last    string // its latest call that has a name, or that of the branch that it has waited for since
 	told    bool   // by a call, or by a branch that it has waited for, that the run is being cancelled
 	loose   bool
 	busy    bool
@@ -188,22 +189,26 @@ func (b *branch) join(by *branch) {
 		by.calls--
 		by.settle()
 	}
-	b.joined(by)
+	if b.joined(by) {
+		by.last = cmp.Or(b.last, by.last)
+	}
 	by.told = by.told || b.told
 	e.mu.Unlock()
 }
 
-// joined notes that another branch has waited for this one, which is over from then on for that one. The first time counts. Needs e.mu.
-func (b *branch) joined(by *branch) {
+// joined notes that another branch has waited for this one, which is over from then on for that one. The first time counts, and is true. Needs e.mu.
+func (b *branch) joined(by *branch) bool {
 	switch _, again := b.joins[by]; {
 	case by == b.parent && b.joinedBy == nil:
 		b.joinedBy, b.joinedAt = by, by.clock
 	case by == b.parent, again:
+		return false
 	case b.joins == nil:
 		b.joins = map[*branch]int{by: by.clock}
 	default:
 		b.joins[by] = by.clock
 	}
+	return true
 }
 
 // begin and end frame a call that may block.

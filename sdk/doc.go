@@ -67,8 +67,9 @@
 //	}
 //
 // A run that is woken for its cancellation comes back to where it was first: what is recorded returns as it is recorded, and the Context ends at
-// the first call that is not; where there are branches, when all have come so far or come no further. What the cancellation has ended stays ended in every replay, even a wait whose signal has come since. Code that cleans
-// up because it has looked at its Context, which no call had told it of, finds it ended in every replay behind the call that was its last by then.
+// the first call that is not; where there are branches, when all have come so far, or come no further. What the cancellation has ended stays
+// ended in every replay, even a wait whose signal has come since. Code that cleans up because it has looked at its Context, which no call had told
+// it of, finds it ended in every replay behind the call that was its last by then.
 //
 // # Where the server is
 //

@@ -148,3 +148,50 @@ func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
 		}
 	})
 }
+
+// Code that finds its Context ended behind its branches finds it so behind their last calls, and not before their first.
+func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.T) {
+	const rooms = 5
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		var undone []string
+		book := func(ctx kagzi.Context, guest string) (booked []string, _ error) {
+			for i := 0; i < rooms && ctx.Err() == nil; i++ {
+				name := fmt.Sprintf("%s-%d", guest, i)
+				works(ctx, name, time.Minute)
+				booked = append(booked, name)
+			}
+			return booked, nil
+		}
+		code := func(ctx kagzi.Context, _ int) (int, error) {
+			works(ctx, "quote", time.Second)
+			booked, err := kagzi.Map(ctx, []string{"ada", "bob"}, book)
+			if err != nil || ctx.Err() == nil {
+				return 0, err
+			}
+			for _, name := range slices.Concat(booked...) {
+				_, _ = kagzi.Step(kagzi.Cleanup(ctx), "undo-"+name, func(context.Context) (int, error) { undone = append(undone, name); return 0, nil })
+				kagzi.Sleep(kagzi.Cleanup(ctx), "rest-"+name, time.Minute)
+			}
+			return 0, kagzi.ErrCancelled
+		}
+		kagzi.Handle(env.Worker, "book", code)
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "book", 0, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Pass(rooms*time.Minute - time.Second) // the last are being booked
+		if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := kagzi.Replay(exported(t, env, run), code, kagzi.ReplayOptions{}); err != nil {
+			t.Error(err)
+		}
+		if len(undone) != 2*rooms {
+			t.Errorf("undone were %q, want %d rooms of each guest's", undone, rooms)
+		}
+	})
+}
