@@ -75,7 +75,7 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string
 		e.unread--
 	}
 	// A sleep that does not park is never recorded, so that one without a record may well stand before what is: it tells by itself when it is new.
-	arrived = e.unread == 0 || !ended && !recordedAs(step, kind) && (step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP)
+	arrived = e.unread == 0 || !ended && !recordedAs(step, kind) && !e.replay.lapsed(step) && (step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP)
 	if step == nil {
 		return name, nil, arrived, nil
 	}

@@ -52,7 +52,7 @@ func (b *branch) sleep(scope context.Context, name string, d time.Duration, requ
 	timed := recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING && recorded.WakeUpAt != nil
 	due := when(recorded.GetWakeUpAt())
 	if b.endedByCancellation(name) || recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP) || !timed && d <= 0 ||
-		timed && e.replay != nil && e.replay.past(due) {
+		e.replay.lapsed(recorded) {
 		return
 	}
 	b.arrive()

@@ -69,6 +69,12 @@ func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error
 // which siblings keep on its worker goes on behind one that still counts as running.
 func (r *replay) past(due time.Time) bool { return !due.After(r.latest) }
 
+// lapsed reports such a sleep.
+func (r *replay) lapsed(s *kagziv1.Step) bool {
+	return r != nil && s.GetKind() == kagziv1.StepKind_STEP_KIND_SLEEP && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
+		s.WakeUpAt != nil && r.past(when(s.WakeUpAt))
+}
+
 // called takes note of a call that has a name.
 func (r *replay) called(b *branch, name string, kind kagziv1.StepKind) {
 	own := onBranchGoroutine()

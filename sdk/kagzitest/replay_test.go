@@ -109,3 +109,36 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 		})
 	}
 }
+
+// The server completes a sleep only when the run's lease ends. One that was over while a sibling kept the run on its worker is not where the record ends.
+func TestARunThatIsCancelledAgreesWithItsOwnCodePastASleepThatWasOver(t *testing.T) {
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		code := func(ctx kagzi.Context, _ int) (int, error) {
+			beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { works(ctx, "long", 10*time.Minute); return 0, nil })
+			kagzi.Sleep(ctx, "short", time.Minute)
+			if ctx.Err() != nil {
+				works(kagzi.Cleanup(ctx), "undo", time.Second)
+				return 0, kagzi.ErrCancelled
+			}
+			works(ctx, "after", time.Second)
+			return beside.Wait(ctx)
+		}
+		kagzi.Handle(env.Worker, "order", code)
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "order", 0, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Pass(2 * time.Minute)
+		if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
+			t.Fatal(err)
+		}
+		env.Pass(time.Minute)
+		if err := kagzi.Replay(exported(t, env, run), code, kagzi.ReplayOptions{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := run.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
