@@ -195,3 +195,45 @@ func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.
 		}
 	})
 }
+
+// A branch that makes no call, because it waits for the end of its Context, does not keep the cancellation from the others, nor they from it.
+func TestABranchThatOnlyWaitsForTheEndOfItsContextIsToldLikeTheOthers(t *testing.T) {
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		var told, slept time.Time
+		kagzi.Handle(env.Worker, "watched", func(ctx kagzi.Context, _ int) (int, error) {
+			watcher := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
+				<-ctx.Done()
+				told = time.Now()
+				return kagzi.Step(kagzi.Cleanup(ctx), "undo", func(context.Context) (int, error) { return 7, nil })
+			})
+			works(ctx, "ship", time.Second)
+			kagzi.Sleep(ctx, "night", 24*time.Hour)
+			slept = time.Now()
+			return watcher.Wait(ctx)
+		})
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "watched", 0, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Pass(time.Minute)
+		if err := run.Pause(t.Context(), "so that it comes back"); err != nil {
+			t.Fatal(err)
+		}
+		env.Pass(time.Minute)
+		asked := time.Now()
+		if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
+			t.Fatal(err)
+		}
+		ended, err := run.Wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := kagzi.Output[int](ended); n != 7 || err != nil {
+			t.Errorf("it came to %d, %v, want 7", n, err)
+		}
+		if told.Sub(asked) > time.Second || slept.Sub(asked) > time.Second {
+			t.Errorf("told after %v and %v, want at once", told.Sub(asked), slept.Sub(asked))
+		}
+	})
+}
