@@ -16,8 +16,9 @@ import (
 //
 // The wait is a step with the signal's name, under the same rules: the second wait for "approval" is the step approval:2, and two branches
 // cannot wait for one name at once. When the limit has passed, the error is a *StepError with TIMEOUT as its code, for which
-// errors.Is(err, ErrTimeout) holds. When the run is being cancelled errors.Is(err, ErrCancelled) does. A signal that cannot be read
-// as a T is taken, and is a *StepError with INVALID_ARGUMENT.
+// errors.Is(err, ErrTimeout) holds. When the run is being cancelled errors.Is(err, ErrCancelled) does; a wait that has ended so still takes the
+// next signal of its name, so that code which cleans up has to wait for another name. A signal that cannot be read as a T is taken, and is a
+// *StepError with INVALID_ARGUMENT.
 //
 // Beside a sibling that is at work, a signal that was not there at first is noticed within 10 s.
 func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error) {
