@@ -23,7 +23,20 @@ func giveTo(file, path string) {
 	if err != nil {
 		return
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
-		_ = os.Lchown(file, int(owner.Uid), int(owner.Gid))
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return
+	}
+	// Whoever owns the directory may put something else under the file's name meanwhile: what has another name too stays whose it is.
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	if made, ok := info.Sys().(*syscall.Stat_t); ok && made.Nlink == 1 {
+		_ = f.Chown(int(owner.Uid), int(owner.Gid))
 	}
 }
