@@ -246,6 +246,116 @@ var keyCases = []testCase{
 	{"of runs whose limits differ none is left behind either", func(s *stage) {
 		s.takeInTurn(60, 3, func(i int) int { return 1 + i%3 })
 	}},
+	{"a gated run that ends leaves its place to the next", func(s *stage) {
+		l := s.held(keyed("k", 1))
+		gone, next := s.start(keyed("k", 1)), s.start(keyed("k", 1))
+		s.claimNothing("w1")
+		s.cancel(gone)
+		ended := s.status(gone, engine.RunCancelled)
+		equal(s, "gated after its end", ended.Gated, false)
+		s.finish(l, "done")
+		s.status(gone, engine.RunCancelled)
+		equal(s, "claimed", s.claim("w1").Run.ID, next)
+	}},
+	{"a run that slept before it was gated sleeps for the same when it is let through", func(s *stage) {
+		sleeper := s.held(keyed("k", 1))
+		s.sleep(sleeper, "nap", time.Minute)
+		wake := s.now.Add(time.Minute)
+		l := s.heldNext(keyed("k", 1))
+		s.pass(time.Hour)
+		s.claimNothing("w1")
+		equal(s, "gated", s.run(sleeper.RunID).Gated, true)
+		s.finish(l, "done")
+		s.parked(sleeper.RunID, "timer:nap", wake)
+	}},
+	{"the slots of a key, and the line for them, are those of its own name, type and namespace", func(s *stage) {
+		s.worker("w1")
+		w := s.newWorker("w2")
+		w.Namespace = "other"
+		s.register(w, true)
+		claim := func(in string) (tasks []engine.Task) {
+			s.Helper()
+			for worker, namespace := range map[string]string{"w1": space, "w2": "other"} {
+				p := s.claimParams(worker, worker, worker)
+				p.Namespace, p.Queue, p.Types = namespace, in, []string{kind, "another"}
+				tasks = append(tasks, s.claimWith(p).Tasks...)
+			}
+			return tasks
+		}
+		s.start(inQueue("elsewhere"), keyed("a", 1))
+		equal(s, "claimed elsewhere", len(claim("elsewhere")), 1)
+		type line struct {
+			namespace       string
+			changes         []func(*engine.StartRun)
+			inQueue, ofType int
+			lease           engine.Lease
+			waits           engine.ID
+		}
+		lines := []*line{
+			{space, []func(*engine.StartRun){keyed("k", 1)}, 3, 2, engine.Lease{}, engine.ID{}},
+			{space, []func(*engine.StartRun){keyed("l", 1), withPriority(5)}, 3, 2, engine.Lease{}, engine.ID{}},
+			{space, []func(*engine.StartRun){keyed("k", 1), ofType("another")}, 3, 1, engine.Lease{}, engine.ID{}},
+			{"other", []func(*engine.StartRun){keyed("k", 1), inSpace("other")}, 1, 1, engine.Lease{}, engine.ID{}},
+		}
+		wait := func(l *line) {
+			s.Helper()
+			l.waits = s.start(l.changes...)
+			s.pass(time.Second)
+			equal(s, "claimed of a key that has no slot", len(claim(queue)), 0)
+		}
+		for _, l := range lines {
+			s.start(l.changes...)
+			tasks := claim(queue)
+			equal(s, "claimed", len(tasks), 1)
+			l.lease = tasks[0].Lease
+			wait(l)
+		}
+		for i, l := range lines {
+			s.finish(l.lease, "done")
+			for j, other := range lines {
+				run, err := s.store.GetRun(s.ctx, other.namespace, other.waits)
+				s.must(err, "GetRun")
+				equal(s, fmt.Sprintf("gated in line %d after the end in line %d", j, i), run.Gated, j != i)
+			}
+			tasks := claim(queue)
+			equal(s, "claimed after the end", len(tasks), 1)
+			equal(s, "run that was claimed", tasks[0].Run.ID, l.waits)
+			l.lease = tasks[0].Lease
+			wait(l)
+		}
+		n, err := s.store.GetNamespace(s.ctx, "other")
+		s.must(err, "GetNamespace")
+		n.Enabled = false
+		_, err = s.store.UpdateNamespace(s.ctx, engine.NamespaceParams{Namespace: n, Method: "DisableNamespace", By: somebody, AuditID: s.id(), Now: s.now})
+		s.must(err, "UpdateNamespace")
+		for _, l := range lines {
+			c, err := s.store.Circumstances(s.ctx, l.namespace, l.waits, s.now)
+			s.must(err, "Circumstances")
+			equal(s, "namespace is enabled", c.NamespaceEnabled, l.namespace == space)
+			equal(s, "running in the queue", c.RunningInQueue, l.inQueue)
+			equal(s, "running of the type", c.RunningOfType, l.ofType)
+			equal(s, "running of the key", c.RunningOfKey, 1)
+			equal(s, "ahead in the line", c.AheadInLine, 0)
+		}
+	}},
+	{"the first in the line is who was due first, and not who was started first", func(s *stage) {
+		l := s.held(keyed("k", 1))
+		due := s.now.Add(time.Minute)
+		var first, second []engine.ID
+		for _, priority := range []int{0, 5} { // each a lane of its own
+			second = append(second, s.start(keyed("k", 1), withPriority(priority), dueAt(due.Add(time.Second))))
+			first = append(first, s.start(keyed("k", 1), withPriority(priority), dueAt(due)))
+		}
+		s.pass(time.Hour)
+		for range 3 { // a claim that finds a lane held up looks no further in it
+			s.claimNothing("w1")
+		}
+		s.finish(l, "done")
+		for i := range first {
+			equal(s, "gated who was due first", s.run(first[i]).Gated, false)
+			equal(s, "gated who was due next", s.run(second[i]).Gated, true)
+		}
+	}},
 }
 
 // takeInTurn has claimants at work at the same time on runs of one key, whose limits are at most limit, until all are done.
