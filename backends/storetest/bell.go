@@ -263,6 +263,14 @@ var bellCases = []testCase{
 			{"deadline", func() { s.start(inQueue("other"), func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) }) }},
 			{"deadline of a child", func() { s.child(l, "c", func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) }) }},
 			{"grace", func() { s.cancelWithin(l.RunID, time.Minute) }},
+			{"deadline of a run that is imported", func() {
+				run := s.newRun(func(r *engine.StartRun) {
+					r.Status, r.Attempts, r.DeadlineAt = engine.RunPending, 1, s.now.Add(time.Minute)
+				})
+				p := engine.ImportRunsParams{Namespace: space, By: somebody, AuditID: s.id(), Now: s.now, Runs: []engine.ImportedRun{{Run: run.Run}}}
+				_, err := s.store.ImportRuns(s.ctx, p)
+				s.must(err, "ImportRuns")
+			}},
 			{"schedule", func() { s.plan() }},
 			{"update of a schedule", func() { s.replan(plan.ID, func(p *engine.Schedule) { p.Queue = "elsewhere" }) }},
 		} {

@@ -516,6 +516,20 @@ var repairCases = []testCase{
 		equal(s, "retry", v.Retry, true)
 		equal(s, "status of the step", s.step(l.RunID, "ship").Status, engine.StepPending)
 	}},
+	{"an imported run that ends takes its imported children along", func(s *stage) {
+		s.worker("w1")
+		run := func(parent engine.ID) engine.ImportedRun {
+			return engine.ImportedRun{Run: engine.Run{ID: s.id(), Namespace: space, Queue: queue, Type: kind, Status: engine.RunPending, Attempts: 1, Input: text("in"),
+				CreatedAt: s.now, Origin: engine.OriginImport, ParentRunID: parent, ParentClose: engine.CloseCancel}}
+		}
+		parent := run(engine.ID{})
+		child := run(parent.Run.ID)
+		_, err := s.store.ImportRuns(s.ctx, engine.ImportRunsParams{Namespace: space, By: somebody, AuditID: s.id(), Now: s.now, Runs: []engine.ImportedRun{parent, child}})
+		s.must(err, "ImportRuns")
+		s.resume(parent.Run.ID)
+		s.finish(s.claim("w1").Lease, "done")
+		s.status(child.Run.ID, engine.RunCancelled)
+	}},
 	{"an imported run that is open has come to no end, whatever it says", func(s *stage) {
 		s.worker("w1")
 		run := engine.Run{ID: s.id(), Namespace: space, Queue: queue, Type: kind, Status: engine.RunPending, Attempts: 1, Input: text("in"),
