@@ -341,6 +341,34 @@ var listCases = []testCase{
 		equal(s, "workers of all", all.Workers, 3)
 		equal(s, "online workers of all", all.OnlineWorkers, 2)
 	}},
+	{"a run is the same however it is asked for, also while it is held, and its steps are its namespace's alone", func(s *stage) {
+		s.start(withExternal("first"), func(r *engine.StartRun) { r.Input = text("another") }, inSpace("other"))
+		s.start(withExternal("second"), func(r *engine.StartRun) { r.Input = text("a third") }, inQueue("other"))
+		l := s.held(withExternal("mine"))
+		s.lose("w1")
+		l = s.claim("w1").Lease
+		s.heldNext() // another lease beside it
+		look := func(when string) {
+			s.Helper()
+			run := s.run(l.RunID)
+			named, err := s.store.GetRunByExternalID(s.ctx, space, "mine")
+			s.must(err, "GetRunByExternalID "+when)
+			s.sameRun(named, run)
+			run.Input, run.Output = engine.Payload{}, engine.Payload{}
+			s.sameRun(s.gotten(l.RunID)[l.RunID], run)
+		}
+		look("while it is held")
+		s.complete(l, "pay", "paid")
+		step := s.step(l.RunID, "pay")
+		look("when its lease has recorded a result")
+		got, err := s.store.GetStep(s.ctx, space, step.ID)
+		s.must(err, "GetStep")
+		s.sameStep(got, step)
+		_, err = s.store.GetStep(s.ctx, "other", step.ID)
+		s.refused(err, engine.ErrNotFound, "GetStep in another namespace")
+		s.finish(l, "done")
+		look("after its end")
+	}},
 }
 
 // claimOffering claims one run for w1, which offers this; there must be one.
