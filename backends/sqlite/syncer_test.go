@@ -292,3 +292,51 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 		}
 	}
 }
+
+func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
+	s, begun, end := syncing(t)
+	rings := make(chan engine.Ring, 1000)
+	go func() { _ = s.Listen(t.Context(), func(r engine.Ring) { rings <- r }) }()
+	// What is rung is heard in this order, so that behind a mark nothing is to come that was rung before it.
+	heardUntil := func(mark string) (before []engine.Ring) {
+		for {
+			s.bell.Ring([]engine.Ring{{Kind: engine.RingRun, Namespace: mark}})
+			for heard := true; heard; {
+				select {
+				case r := <-rings:
+					if r.Namespace == mark {
+						return before
+					}
+					before = append(before, r)
+				case <-time.After(time.Millisecond): // it does not listen yet
+					heard = false
+				}
+			}
+		}
+	}
+	heardUntil("it listens")
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+		answer <- err
+	}()
+	synced(t, begun, answer)
+	for _, r := range heardUntil("the sync is at work") {
+		if r.Namespace != "it listens" {
+			t.Errorf("ring before the sync: %+v", r)
+		}
+	}
+	end <- lib.SQLITE_OK
+	if err := <-answer; err != nil {
+		t.Fatal(err)
+	}
+	late := 0
+	for _, r := range heardUntil("it was answered") {
+		if r.Kind == engine.RingQueue {
+			late++
+		}
+	}
+	if late == 0 {
+		t.Error("nobody was rung after the sync")
+	}
+}
