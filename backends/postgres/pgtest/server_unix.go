@@ -21,20 +21,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keeper runs a server and takes it down, with its directory, when standard input ends: when this process is gone. QUIT is what ends Postgres at once;
-// a shell has what it runs behind it ignore that, and not every PgBouncer makes up its own mind: those end by TERM at once.
+// keeper runs a server until it ends, and takes its directory down then. It ends it when standard input ends: when this process is gone. QUIT is what ends
+// Postgres at once; a shell has what it runs behind it ignore that, and not every PgBouncer makes up its own mind: those end by TERM at once.
 const keeper = `
 dir=$1
 shift
-"$@" >"$dir/log" 2>&1 &
+exec 3<&0
+"$@" >"$dir/log" 2>&1 3<&- &
 server=$!
-( while kill -0 $server 2>/dev/null; do sleep 1; done; kill $$ 2>/dev/null ) >/dev/null 2>&1 &
-trap 'rm -rf "$dir"; exit 0' TERM
-cat >/dev/null
-trap - TERM
-kill -QUIT $server
-kill -TERM $server
+( cat <&3 >/dev/null 2>&1; kill -QUIT $server; kill -TERM $server ) >/dev/null 2>&1 &
+watch=$!
+exec 3<&-
 wait $server
+kill $watch # before somebody else gets the number that was the server's
 rm -rf "$dir"
 `
 

@@ -12,6 +12,25 @@ import (
 
 // PgBouncer 1.18 is such a server: it says nothing of what QUIT is to do.
 func TestNothingIsLeftOfAServerThatDoesNotEndByQuit(t *testing.T) {
+	for range 30 { // ended before it has begun, or after
+		dir, ended := keep(t, "sleep", "1000")
+		held.Lock()
+		last := len(held.pipes) - 1
+		held.pipes[last].Close() // as when this process ends
+		held.pipes = held.pipes[:last]
+		held.Unlock()
+		nothingIsLeft(t, dir, ended)
+	}
+}
+
+// A server that cannot start is not waited for until the time is up.
+func TestNothingIsLeftOfAServerThatEndsByItself(t *testing.T) {
+	dir, ended := keep(t, "false")
+	nothingIsLeft(t, dir, ended)
+}
+
+func keep(t *testing.T, command ...string) (dir string, ended <-chan struct{}) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "kagzi-keeper-")
 	if err != nil {
 		t.Fatal(err)
@@ -20,15 +39,15 @@ func TestNothingIsLeftOfAServerThatDoesNotEndByQuit(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: %v", err)
 	}
-	ended, err := serve(dir, owner, []string{"sleep", "1000"})
+	ended, err = serve(dir, owner, command)
 	if err != nil {
 		t.Fatal(err)
 	}
-	held.Lock()
-	last := len(held.pipes) - 1
-	held.pipes[last].Close() // as when this process ends
-	held.pipes = held.pipes[:last]
-	held.Unlock()
+	return dir, ended
+}
+
+func nothingIsLeft(t *testing.T, dir string, ended <-chan struct{}) {
+	t.Helper()
 	select {
 	case <-ended:
 	case <-time.After(30 * time.Second):
