@@ -140,6 +140,23 @@ var lostCases = []testCase{
 		equal(s, "losses after one without a result", run.LeaseLosses, 2)
 		s.sameTime("available at", run.AvailableAt, s.now.Add(time.Second))
 	}},
+	{"a signal that is taken starts the count of losses anew, one that is waited for does not", func(s *stage) {
+		l := s.held()
+		for range 3 {
+			s.lose("w1")
+			s.pass(time.Hour)
+			l = s.claim("w1").Lease
+		}
+		s.await(l, "paid?", "paid", holdingOn)
+		s.lose("w1")
+		equal(s, "losses after one that waited", s.run(l.RunID).LeaseLosses, 4)
+		s.signal(l.RunID, "shipped", "yes")
+		s.pass(time.Hour)
+		l = s.claim("w1").Lease
+		s.await(l, "shipped?", "shipped")
+		s.lose("w1")
+		equal(s, "losses after one that took a signal", s.run(l.RunID).LeaseLosses, 1)
+	}},
 	{"a step's result counts anew also when the lease ended otherwise", func(s *stage) {
 		l := s.held()
 		for range 3 {

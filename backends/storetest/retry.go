@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -52,6 +53,18 @@ var retryCases = []testCase{
 		equal(s, "attempt number", step.Attempt, 2)
 		equal(s, "failures", step.Failures, 1)
 		equal(s, "attempts of the run", s.run(l.RunID).Attempts, 2)
+	}},
+	{"the next attempt goes by the policy that the step began with", func(s *stage) {
+		l := s.held()
+		s.begin(l, "pay", stepPolicy(engine.RetryPolicy{MaximumAttempts: 3, InitialIntervalMS: 20_000, Coefficient: 3, Jitter: -1}))
+		for n, wait := range []time.Duration{20 * time.Second, time.Minute} {
+			v := s.fail(l, "pay", "no")
+			s.sameTime(fmt.Sprintf("retry at of attempt %d", n+1), v.RetryAt, s.now.Add(wait))
+			s.now = v.RetryAt
+			l = s.claim("w1").Lease
+			s.begin(l, "pay")
+		}
+		equal(s, "the third is tried again", s.fail(l, "pay", "no").Retry, false)
 	}},
 	{"a step cannot begin before its retry is due", func(s *stage) {
 		l := s.held()

@@ -50,6 +50,18 @@ var pauseCases = []testCase{
 		task := s.claim("w1")
 		s.sameTime("the timer was over at", task.History[0].FinishedAt, wake)
 	}},
+	{"a run whose wait ends while it is paused keeps its place among those that are due", func(s *stage) {
+		l := s.held()
+		s.await(l, "paid?", "paid", atMost(time.Minute), holdingOn)
+		s.sleep(l, "nap", time.Minute)
+		due := s.now.Add(time.Minute)
+		s.pause(l.RunID)
+		s.pass(time.Hour)
+		s.signal(l.RunID, "paid", "yes")
+		s.sameTime("held at", s.run(l.RunID).HeldAt, due)
+		s.resume(l.RunID)
+		s.sameTime("available at", s.run(l.RunID).AvailableAt, due)
+	}},
 	{"pausing and resuming twice is fine, and an ended run refuses both", func(s *stage) {
 		run := s.start()
 		s.resume(run)
@@ -245,6 +257,9 @@ var repairCases = []testCase{
 			func(p *engine.RetryRunParams) { p.Restart = !p.Restart },
 			func(p *engine.RetryRunParams) { p.Input = &second },
 			func(p *engine.RetryRunParams) { p.Input = &engine.Payload{} },
+			func(p *engine.RetryRunParams) {
+				p.Input = &engine.Payload{Data: input.Data, Metadata: map[string]string{"content-type": "text/plain"}}
+			},
 		}
 		for i, ask := range asked {
 			for _, existed := range []bool{false, true} {
