@@ -67,7 +67,7 @@ func TestWhatIsLentHasItsTablesAndNoRows(t *testing.T) {
 					}
 				})
 			}
-			if !fast.given && (len(lent) != 1 || made != 1) {
+			if !fast.given && (len(lent) != 1 || made > 1) {
 				t.Fatalf("%d places were lent, made %d times; want one for all", len(lent), made)
 			}
 		})
