@@ -168,6 +168,9 @@ func Accept(ctx context.Context, path string) (kept string, findings []engine.Fi
 		return "", nil, err
 	}
 	defer lock.release()
+	if err := refuseLoneLog(path); err != nil {
+		return "", nil, err
+	}
 	c, err := connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)") + "&" + uncheckedParam + "=1")
 	if err != nil {
 		return "", nil, refusedToOpen(path, err)

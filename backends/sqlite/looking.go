@@ -90,6 +90,9 @@ func unchanged(a, b fs.FileInfo) bool {
 
 // look is c, if it shows the file as it is now, or a new connection.
 func look(path string, c *conn) (*conn, error) {
+	if err := refuseLoneLog(path); err != nil {
+		return nil, err
+	}
 	if c != nil {
 		if c.sight.still(path) {
 			return c, nil

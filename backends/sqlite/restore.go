@@ -110,7 +110,7 @@ func (r *restoring) lockTarget(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.before = there != nil; r.before {
+	if r.before = there != nil && there.Size() > 0; r.before {
 		if file, err := os.Stat(r.p.File); err == nil && os.SameFile(file, there) {
 			return errors.New("the backup is the database itself")
 		}

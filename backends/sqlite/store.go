@@ -201,6 +201,9 @@ func connectReader(path string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseLoneLog(path); err != nil {
+		return nil, err
+	}
 	const noNew = "&mode=rw" // where the file has been taken away, another of its name would be taken for it
 	return connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)", "query_only(1)") + noNew)
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -389,6 +390,51 @@ func TestNoDatabaseIsMadeBesideTheLogOfOneThatIsGone(t *testing.T) {
 				t.Errorf("after the database was brought back it holds\n%s\nwant\n%s", got, rows)
 			}
 		})
+	}
+}
+
+func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
+	backup := backupOfStore(t, busy(t)).File
+	path, _ := crashed(t)
+	if err := replaceByNothing(path); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for doing, look := range map[string]func() error{
+		"look": func() error {
+			s, err := Open(t.Context(), path, engine.OpenOptions{ReadOnly: true})
+			if err == nil {
+				s.Close()
+			}
+			return err
+		},
+		"status": func() error { _, err := Status(t.Context(), path); return err },
+		"check":  func() error { _, err := Check(t.Context(), path); return err },
+		"backup": func() error { _, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "b.db")); return err },
+		"accept": func() error { _, _, err := Accept(t.Context(), path); return err },
+	} {
+		if err := look(); !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "bring the database back") {
+			t.Errorf("%s: %v, want it refused with what to do", doing, err)
+		}
+		if left, err := os.ReadFile(path + "-wal"); err != nil || !bytes.Equal(left, log) {
+			t.Fatalf("%s: the log has %d bytes, %v; want those that it had, %d", doing, len(left), err, len(log))
+		}
+	}
+	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	for _, dry := range []bool{true, false} {
+		if _, err := Restore(t.Context(), path, engine.RestoreParams{File: backup, Now: now, DryRun: dry}); err != nil {
+			t.Fatal(err)
+		}
+		name := path + "-wal"
+		if !dry {
+			name = path + ".before-restore-" + stamp(now) + "-wal"
+		}
+		if left, err := os.ReadFile(name); err != nil || !bytes.Equal(left, log) {
+			t.Fatalf("restored (only to look: %t), the log has %d bytes, %v; want those that it had, %d", dry, len(left), err, len(log))
+		}
 	}
 }
 
