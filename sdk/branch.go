@@ -1,7 +1,6 @@
 package kagzi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -28,10 +27,13 @@ type branch struct {
 	joinedAt int             // the parent's clock then
 	joins    map[*branch]int // the clocks of the others that have
 
-	calls   int    // under way
-	blocked int    // of these, how many cannot go on by themselves
-	last    string // its latest call that has a name, or that of the branch that it has waited for since
-	told    bool   // by a call, or by a branch that it has waited for, that the run is being cancelled
+	calls   int      // under way
+	blocked int      // of these, how many cannot go on by themselves
+	last    string   // its latest call that has a name
+	behind  *branch  // the branch that it has waited for since, if any
+	told    bool     // by a call, or by a branch that it has waited for, that the run is being cancelled
+	untold  bool     // it has ended after its Context had, and no call had told it of that
+	ends    []string // the latest calls of such branches that it has waited for
 	loose   bool
 	busy    bool
 	done    bool
@@ -162,6 +164,7 @@ func (b *branch) finish() {
 	}
 	b.waiters = nil
 	b.done = true
+	b.untold = b.e.ctx.Err() != nil && !b.told
 	close(b.ended)
 	b.settle()
 }
@@ -189,10 +192,10 @@ func (b *branch) join(by *branch) {
 		by.calls--
 		by.settle()
 	}
-	if b.joined(by) {
-		by.last = cmp.Or(b.last, by.last)
-	}
 	by.told = by.told || b.told
+	if b.joined(by) {
+		by.noteJoin(b)
+	}
 	e.mu.Unlock()
 }
 

@@ -23,6 +23,7 @@ type cancellation struct {
 	graceCounts bool      // the grace is measured from here on
 	graceTimer  *time.Timer
 	arriving    []arrival
+	settling    bool // it takes effect when the code, which had come to the end of one branch's record, is past all that is recorded
 }
 
 // arrival is a branch that is past what is recorded of it, while others may not be.
@@ -72,8 +73,13 @@ func (e *execution) askCancel(until time.Time) bool {
 	defer e.mu.Unlock()
 	first := !e.cancelAsked
 	e.cancelAsked, e.graceUntil = true, until
-	if e.live {
+	switch {
+	case !e.live:
+	case e.unread == 0 || e.busy == 0:
 		e.cancel(ErrCancelled)
+	case first: // branches that are not past their record may be coming back
+		e.settling = true
+		go e.settleLive()
 	}
 	if e.graceCounts {
 		e.armGrace()
@@ -83,7 +89,7 @@ func (e *execution) askCancel(until time.Time) bool {
 
 // goLive takes note that the code has come to the end of what is recorded. Needs e.mu.
 func (e *execution) goLive() {
-	e.live = true
+	e.live, e.settling = true, false
 	if e.cancelAsked {
 		e.cancel(ErrCancelled)
 	}
@@ -102,7 +108,7 @@ func (e *execution) goLive() {
 // was. Needs e.mu, which it gives up meanwhile; if the code has to end, it ends the goroutine without it.
 func (b *branch) comeLive() {
 	e := b.e
-	if e.live || !e.cancelAsked {
+	if e.live && !e.settling || !e.cancelAsked {
 		e.goLive()
 		return
 	}
@@ -111,21 +117,51 @@ func (b *branch) comeLive() {
 	b.calls++
 	b.blocked++
 	b.settle() // the last of them has all go on
-	for further := true; further && !e.live; {
-		had := e.generation - e.unread
+	for further := true; further; {
+		had := e.comeSoFar()
 		e.mu.Unlock()
-		timer := time.NewTimer(arriveSettle)
-		select {
-		case <-live:
-		case <-e.life.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		further = !e.settled(live)
 		e.lock()
-		further = e.generation-e.unread != had
+		further = further && e.comesFurther(had)
 	}
 	e.goLive()
 }
+
+// settleLive is comeLive for an execution of which perhaps no branch comes past what is recorded of it.
+func (e *execution) settleLive() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for further := true; further; {
+		had := e.comeSoFar()
+		e.mu.Unlock()
+		e.settled(nil)
+		e.mu.Lock()
+		if e.quitted || e.closing || e.live && !e.settling {
+			return
+		}
+		further = e.comesFurther(had)
+	}
+	e.goLive()
+}
+
+// settled waits for arriveSettle; true when the code is past all that is recorded before.
+func (e *execution) settled(live <-chan struct{}) bool {
+	timer := time.NewTimer(arriveSettle)
+	defer timer.Stop()
+	select {
+	case <-live:
+		return true
+	case <-e.life.Done():
+	case <-timer.C:
+	}
+	return false
+}
+
+// comeSoFar is another number when branches have come further, and comesFurther says that they have, or that one is about to: a call that returns by its
+// record may take long to decode it. Both need e.mu.
+func (e *execution) comeSoFar() int { return e.generation - e.unread }
+
+func (e *execution) comesFurther(since int) bool { return e.comeSoFar() != since || e.recalling > 0 }
 
 // arrive is comeLive for a call that has no record of its own.
 func (b *branch) arrive() {
@@ -177,9 +213,10 @@ func (b *branch) cancelled(scope context.Context) bool {
 	return true
 }
 
-// toldOfCancellation takes note that the code is told by a record that the cancellation has taken effect.
-func (b *branch) toldOfCancellation() {
+// toldOfCancellation takes note that the code is told by the record of a call that the cancellation has taken effect.
+func (b *branch) toldOfCancellation(call string) {
 	b.e.lock()
+	b.e.recalled(call)
 	b.told = true
 	b.comeLive()
 	b.e.mu.Unlock()
@@ -187,23 +224,60 @@ func (b *branch) toldOfCancellation() {
 
 // noteCancellation takes note of a call. The first one that cleans up without a call having told of the cancellation comes from code that looked at its
 // Context. In a replay that has to have ended there as well, although what is recorded goes on: it does so behind the call before, which is recorded
-// for that. seen says that the Context had ended when the call was made. It reports whether the cancellation took effect behind this call. Needs e.mu.
+// for that, or behind the wait for a branch. Branches that had ended by then because they looked have to end there again: it took effect behind the last
+// call of each. seen says that the Context had ended when the call was made. It reports whether the cancellation took effect behind this call. Needs e.mu.
 func (b *branch) noteCancellation(scope context.Context, call string, recorded *kagziv1.Step, seen bool) (ended bool) {
 	e := b.e
 	if scope == context.Context(e.grace) && recorded == nil && seen && !b.told && e.replay == nil {
-		line := b
-		for line.last == "" && line.parent != nil {
-			line = line.parent
+		places := b.ends
+		if len(places) == 0 {
+			places = []string{b.place()}
 		}
-		e.sendVerdict(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
-			Message: "the cancellation of the run took effect", Metadata: map[string]string{verdictAfter: line.last}})
+		for _, place := range places {
+			e.sendVerdict(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
+				Message: "the cancellation of the run took effect", Metadata: map[string]string{verdictAfter: place}})
+		}
 		b.told = true
 	}
-	b.last = call
+	b.last, b.behind = call, nil
 	if e.verdicts.after[call] {
 		b.told, e.cancelAsked, ended = true, true, true
 	}
 	return ended
+}
+
+// place names what the branch did last: the call, or the wait for a branch. Needs e.mu.
+func (b *branch) place() string {
+	for b.last == "" && b.behind == nil && b.parent != nil {
+		b = b.parent
+	}
+	if b.behind != nil {
+		return b.placeBehind(b.behind)
+	}
+	return b.last
+}
+
+// placeBehind names the wait for another branch. No call has such a name.
+func (b *branch) placeBehind(other *branch) string {
+	return verdictName + ":" + b.path() + "/" + other.path()
+}
+
+// noteJoin takes note that the branch has waited for another, for the first time. If the cancellation took effect behind that, it does so now. Needs e.mu,
+// which it may give up meanwhile.
+func (b *branch) noteJoin(other *branch) {
+	e := b.e
+	switch {
+	case !other.untold:
+		b.behind = other
+	case len(other.ends) > 0:
+		b.ends = append(b.ends, other.ends...)
+	case other.last != "" || other.behind != nil:
+		b.ends = append(b.ends, other.place())
+	}
+	if len(e.verdicts.after) > 0 && e.verdicts.after[b.placeBehind(other)] {
+		b.told, e.cancelAsked = true, true
+		b.comeLive()
+	}
 }
 
 // cancelledError is what a call returns that the cancellation has ended. last is the failure of its last attempt, if any.
@@ -227,15 +301,16 @@ func asCancelled(d *kagziv1.ErrorDetail) {
 // the SDK's own, so that every replay agrees. A run that is tried again has none of them.
 type verdicts struct {
 	calls map[string]*kagziv1.ErrorDetail // by the name of the call
-	after map[string]bool                 // the calls behind which the cancellation took effect; "": at the beginning
+	after map[string]bool                 // the calls and waits behind which the cancellation took effect; "": at the beginning
 	count int
+	early int64 // the sequence of the verdict that it did so at the beginning; 0: there is none
 }
 
 const (
 	verdictName = "kagzi:ended" // kagzi:ended:2, ..
 	verdictStep = "step"        // the key of the call's name in the metadata of the error
 
-	verdictAfter = "after" // in its place: of the call behind which the cancellation took effect
+	verdictAfter = "after" // in its place: of the call, or wait for a branch, behind which the cancellation took effect
 )
 
 // isVerdict reports the name of a step that is a verdict on another call. The code's own calls cannot have it.
@@ -256,6 +331,9 @@ func (v *verdicts) read(s *kagziv1.Step) bool {
 				v.after = make(map[string]bool)
 			}
 			v.after[call] = true
+			if call == "" {
+				v.early = s.GetSequence()
+			}
 		} else {
 			v.add(d.GetMetadata()[verdictStep], d)
 		}
@@ -295,6 +373,7 @@ func (b *branch) endedByCancellation(call string) bool {
 	e.lock()
 	ended := e.verdicts.calls[call].GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED
 	if ended {
+		e.recalled(call)
 		b.told, e.cancelAsked = true, true
 		b.comeLive()
 	}

@@ -51,8 +51,10 @@ type execution struct {
 	live     bool // the code has come to the end of what is recorded
 	verdicts verdicts
 	names    map[string]*nameUse
-	replay   *replay // nil unless the code is only held against a record
-	note     note
+
+	recalling int     // calls under way that return by their record
+	replay    *replay // nil unless the code is only held against a record
+	note      note
 
 	busy       int // branches that can go on by themselves
 	generation int // counts the changes of busy
@@ -312,14 +314,28 @@ func (e *execution) loadHistory() bool {
 			e.unread++
 		}
 	}
-	if e.verdicts.after[""] {
+	early := e.verdicts.after[""]
+	if early {
 		e.cancelAsked = true
 	}
-	if e.unread == 0 || e.verdicts.after[""] {
+	switch {
+	case e.unread == 0, early && !e.recordedBefore(e.verdicts.early):
 		e.goLive()
+	case early: // that of a branch which had made no call, while others had
+		go e.settleLive()
 	}
 	e.armGrace()
 	return true
+}
+
+// recordedBefore reports whether a call was recorded before the sequence.
+func (e *execution) recordedBefore(sequence int64) bool {
+	for _, s := range e.history {
+		if s.GetSequence() < sequence {
+			return true
+		}
+	}
+	return false
 }
 
 // answered is called by the session with the server's answer to one of the run's operations.

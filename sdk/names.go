@@ -15,6 +15,7 @@ type nameUse struct {
 	by       *branch
 	at       int  // the branch's clock
 	inFlight bool // a call with this name is under way
+	recalls  bool // it returns by its record
 	count    int  // uses of the name as the code gives it
 }
 
@@ -30,6 +31,10 @@ func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind
 	}
 	if err == nil && b.noteCancellation(scope, claimed, step, seen) {
 		b.comeLive()
+	}
+	if err == nil && step != nil && !arrived {
+		e.names[claimed].recalls = true
+		e.recalling++
 	}
 	e.mu.Unlock()
 	if err != nil {
@@ -133,7 +138,16 @@ func nameClash(name string) error {
 func (b *branch) release(name string) {
 	b.e.mu.Lock()
 	b.e.names[name].inFlight = false
+	b.e.recalled(name)
 	b.e.mu.Unlock()
+}
+
+// recalled takes note that a call has returned by its record, or is about to wait. Needs e.mu.
+func (e *execution) recalled(name string) {
+	if use := e.names[name]; use != nil && use.recalls {
+		use.recalls = false
+		e.recalling--
+	}
 }
 
 // before reports whether the use surely comes before what b does now, in every replay: it was made by b itself, by an

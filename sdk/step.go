@@ -211,7 +211,7 @@ func (b *branch) recall(c *stepCall, name string, s *kagziv1.Step) (v any, err e
 			return nil, nil, false // cut short by a lost worker: no verdict on the code
 		}
 		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
-			b.toldOfCancellation() // here it took effect
+			b.toldOfCancellation(name) // here it took effect
 		}
 		return nil, newStepError(name, s.GetError(), int(s.GetAttemptNumber())), true
 	}
