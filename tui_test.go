@@ -91,7 +91,7 @@ func openPane(t *testing.T, width, height int, env []string, args ...string) *pa
 		quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	p.tmux("-f", os.DevNull, "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height),
-		strings.Join(quoted, " ")+"; echo exit code $?; exec sleep 600")
+		"trap : INT; "+strings.Join(quoted, " ")+"; echo exit code $?; exec sleep 600")
 	t.Cleanup(func() { p.tmux("kill-server") })
 	return p
 }

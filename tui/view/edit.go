@@ -7,13 +7,17 @@ import (
 	"os/exec"
 	"runtime"
 	"sync/atomic"
+	"time"
 )
 
-// lent is true while the terminal is another program's.
-var lent atomic.Bool
+// lent is more than 0 while the terminal is another program's, and for lentAfter then: a Ctrl-C may be told to this one later than to that. Where the
+// terminal is the UI's, Ctrl-C is a key.
+var lent atomic.Int32
+
+const lentAfter = 2 * time.Second
 
 // Lent says that the terminal is lent to a person's editor: a Ctrl-C is for that one then, although all programs of the terminal get it.
-func Lent() bool { return lent.Load() }
+func Lent() bool { return lent.Load() > 0 }
 
 // edit gives the terminal to the person's editor with a text and is what became of it.
 func (a *App) edit(text []byte) ([]byte, error) {
@@ -33,8 +37,8 @@ func (a *App) edit(text []byte) ([]byte, error) {
 	}
 	command := exec.CommandContext(a.ctx, words[0], append(words[1:], f.Name())...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	lent.Store(true)
-	defer lent.Store(false)
+	lent.Add(1)
+	defer time.AfterFunc(lentAfter, func() { lent.Add(-1) })
 	if !a.tv.Suspend(func() { err = command.Run() }) {
 		return nil, errors.New("the terminal cannot be given to an editor here")
 	}
