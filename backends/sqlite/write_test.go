@@ -186,6 +186,7 @@ func TestAStoreIsWellAgainAfterAStatementThatFailedAlthoughNobodyWrites(t *testi
 			t.Fatalf("after a statement that failed (%v) it says that it is healthy", err)
 		}
 	}
+	s.proof.pause = time.Hour
 	fail()
 	s.proof.wait()
 	if s.Health(t.Context()) == nil {

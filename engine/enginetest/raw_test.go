@@ -118,7 +118,7 @@ func (s *Server) steps(t testing.TB, run string) []*kagziv1.Step {
 // eventually waits until something is so that nothing tells of.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !so(); <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !so(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came to this: %s", what)
 		}

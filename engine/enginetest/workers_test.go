@@ -82,7 +82,7 @@ func (l *lines) all() string {
 }
 
 func TestAForcedShutdownNamesTheRunsThatItHandsBack(t *testing.T) {
-	eachServer(t, Options{}, func(t *testing.T, s *Server) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
 		began, ended, log := make(chan string, 2), make(chan struct{}, 2), &lines{}
 		w := kagzi.NewWorker(kagzi.WorkerOptions{
 			Address: s.Address, Logger: slog.New(slog.NewTextHandler(log, nil)), HandleSignals: []os.Signal{}, DrainTimeout: 50 * time.Millisecond,

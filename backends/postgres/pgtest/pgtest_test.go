@@ -87,8 +87,15 @@ func TestWhatATestHasChangedOrStillUsesIsNotLentAgain(t *testing.T) {
 	} {
 		var first string
 		t.Run(name, func(t *testing.T) {
+			var conn *pgx.Conn
+			t.Cleanup(func() { // after the place has been looked at; left alone, the garbage collector closes it before
+				if conn != nil {
+					conn.Close(context.Background())
+				}
+			})
 			first = Lend(t, oneTable).URL
-			conn, err := pgx.Connect(context.Background(), first)
+			var err error
+			conn, err = pgx.Connect(context.Background(), first)
 			if err == nil {
 				_, err = conn.Exec(context.Background(), change)
 			}
