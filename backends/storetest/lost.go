@@ -122,12 +122,7 @@ var lostCases = []testCase{
 		s.lost(s.tryFinish(l, "late"), engine.RunFailed, "CompleteRun")
 	}},
 	{"a step's result starts the count of losses anew", func(s *stage) {
-		l := s.held()
-		for range 3 {
-			s.lose("w1")
-			s.pass(time.Hour)
-			l = s.claim("w1").Lease
-		}
+		l := s.heldAfterLosses(3)
 		equal(s, "losses", s.run(l.RunID).LeaseLosses, 3)
 		s.complete(l, "pay", "paid")
 		s.lose("w1")
@@ -141,12 +136,7 @@ var lostCases = []testCase{
 		s.sameTime("available at", run.AvailableAt, s.now.Add(time.Second))
 	}},
 	{"a signal that is taken starts the count of losses anew, one that is waited for does not", func(s *stage) {
-		l := s.held()
-		for range 3 {
-			s.lose("w1")
-			s.pass(time.Hour)
-			l = s.claim("w1").Lease
-		}
+		l := s.heldAfterLosses(3)
 		s.await(l, "paid?", "paid", holdingOn)
 		s.lose("w1")
 		equal(s, "losses after one that waited", s.run(l.RunID).LeaseLosses, 4)
@@ -158,12 +148,7 @@ var lostCases = []testCase{
 		equal(s, "losses after one that took a signal", s.run(l.RunID).LeaseLosses, 1)
 	}},
 	{"a step's result counts anew also when the lease ended otherwise", func(s *stage) {
-		l := s.held()
-		for range 3 {
-			s.lose("w1")
-			s.pass(time.Hour)
-			l = s.claim("w1").Lease
-		}
+		l := s.heldAfterLosses(3)
 		s.complete(l, "pay", "paid")
 		s.release(l, false)
 		s.claim("w1")

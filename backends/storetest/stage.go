@@ -264,6 +264,18 @@ func (s *stage) lose(worker string) {
 	s.worker(worker)
 }
 
+// heldAfterLosses is the lease of a run whose worker w1 has been lost so often before.
+func (s *stage) heldAfterLosses(n int) engine.Lease {
+	s.Helper()
+	l := s.held()
+	for range n {
+		s.lose("w1")
+		s.pass(time.Hour)
+		l = s.claim("w1").Lease
+	}
+	return l
+}
+
 // --- Looking ---
 
 func (s *stage) run(id engine.ID) engine.Run {

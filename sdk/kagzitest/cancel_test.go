@@ -12,6 +12,27 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
+// cancelled has a run of the code end that is cancelled, with an hour to clean up, so long after its start. Its history has to replay.
+func cancelled(t *testing.T, env *kagzitest.Env, code func(ctx kagzi.Context, _ int) (int, error), after time.Duration) {
+	t.Helper()
+	kagzi.Handle(env.Worker, "book", code)
+	env.Start()
+	run, err := kagzi.Start(t.Context(), env.Client, "book", 0, kagzi.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Pass(after)
+	if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := kagzi.Replay(exported(t, env, run), code, kagzi.ReplayOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // What code learns from its Context alone, because no call was ended by the cancellation, it learns again in each stay: else it would not come back to
 // where it cleans up.
 func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
@@ -127,22 +148,7 @@ func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
 			_, err := kagzi.Map(ctx, []string{"ada", "bob"}, book)
 			return 0, err
 		}
-		kagzi.Handle(env.Worker, "book", code)
-		env.Start()
-		run, err := kagzi.Start(t.Context(), env.Client, "book", 0, kagzi.StartOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		env.Pass(time.Hour)
-		if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := run.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := kagzi.Replay(exported(t, env, run), code, kagzi.ReplayOptions{}); err != nil {
-			t.Error(err)
-		}
+		cancelled(t, env, code, time.Hour)
 		if undone["ada"] != rooms || undone["bob"] != rooms {
 			t.Errorf("undone were %v, want %d of each guest's", undone, rooms)
 		}
@@ -174,22 +180,7 @@ func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.
 			}
 			return 0, kagzi.ErrCancelled
 		}
-		kagzi.Handle(env.Worker, "book", code)
-		env.Start()
-		run, err := kagzi.Start(t.Context(), env.Client, "book", 0, kagzi.StartOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		env.Pass(rooms*time.Minute - time.Second) // the last are being booked
-		if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := run.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := kagzi.Replay(exported(t, env, run), code, kagzi.ReplayOptions{}); err != nil {
-			t.Error(err)
-		}
+		cancelled(t, env, code, rooms*time.Minute-time.Second) // the last are being booked
 		if len(undone) != 2*rooms {
 			t.Errorf("undone were %q, want %d rooms of each guest's", undone, rooms)
 		}

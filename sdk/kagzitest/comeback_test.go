@@ -39,22 +39,7 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 						kagzi.Sleep(kagzi.Cleanup(ctx), "rest-"+name, time.Minute) // the next is for another stay
 					}
 				})
-				kagzi.Handle(env.Worker, "book", code)
-				env.Start()
-				run, err := kagzi.Start(t.Context(), env.Client, "book", 0, kagzi.StartOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				env.Pass(test.at)
-				if err := run.CancelGracefully(t.Context(), time.Hour, ""); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := run.Wait(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if err := kagzi.Replay(exported(t, env, run), code, kagzi.ReplayOptions{}); err != nil {
-					t.Error(err)
-				}
+				cancelled(t, env, code, test.at)
 				if !slices.Equal(undone, test.want) {
 					t.Errorf("undone were %q, want %q", undone, test.want)
 				}
