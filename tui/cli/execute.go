@@ -171,6 +171,10 @@ func flagError(cmd *cobra.Command, err error) error {
 			usage.hint = append(usage.hint, "did you mean: --output "+name)
 			return usage
 		}
+		if ui, _, err := cmd.Find([]string{"tui"}); err == nil && !cmd.HasParent() && ui.Flag(name) != nil { // kagzi alone opens the UI as well
+			usage.hint = append(usage.hint, "did you mean: "+ui.CommandPath()+" --"+name)
+			return usage
+		}
 		if near := nearestFlag(cmd, name); near != "" && unknown.GetSpecifiedShortnames() == "" {
 			usage.hint = append(usage.hint, "did you mean: --"+near)
 			return usage

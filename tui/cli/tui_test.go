@@ -70,6 +70,21 @@ func TestTheUIShowsCommandLinesThatGoWhereItGoes(t *testing.T) {
 	}
 }
 
+func TestAFlagOfTheUIOnKagziAloneIsAnsweredWithItsCommand(t *testing.T) {
+	for line, want := range map[string]string{
+		"--address localhost:1": "did you mean: kagzi tui --address\n",
+		"--demo":                "did you mean: kagzi tui --demo\n",
+		"--adress localhost:1":  "see: kagzi --help\n",
+	} {
+		cmd, stderr := root((&session{}).env()), &strings.Builder{}
+		addUI(cmd, (&session{}).env())
+		code := Execute(t.Context(), cmd, strings.Fields(line), strings.NewReader(""), discard{}, stderr)
+		if code != ExitUsage || !strings.HasSuffix(stderr.String(), want) {
+			t.Errorf("kagzi %s: exit code %d, %q; want %d and %q at the end", line, code, stderr, ExitUsage, want)
+		}
+	}
+}
+
 func TestAloneTheUIGoesToTheServerOfThisMachinesSettings(t *testing.T) {
 	for _, test := range []struct {
 		listen, address string // of the environment
