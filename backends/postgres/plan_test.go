@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,12 +22,12 @@ func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	conn := planConnection(t, url)
-	first := firstColumns(t, conn)
+	columns := leadingColumns(t, conn)
 	check := func(when string, whole bool) {
 		t.Helper()
 		for name, h := range hotStatements(t) {
 			plan := explain(t, conn, name, h)
-			if line := passing(plan, first); line != "" && !whole {
+			if line := passing(plan, columns); line != "" && !whole {
 				t.Errorf("%s, %s: all of an index is read: %s\n%s", name, when, line, plan)
 			}
 			if line := wasteful(plan, whole || inOrder[name]); line != "" {
@@ -132,30 +133,39 @@ func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *te
 // inOrder are those that walk along an index, as far as they are asked to.
 var inOrder = map[string]bool{"list_expiring": true, "list_timed_out": true, "due_schedules": true, "list_left_behind": true}
 
-// firstColumns are those that the indexes begin with, by index.
-func firstColumns(t *testing.T, conn *pgx.Conn) map[string]string {
+// leadingColumns are the first two columns of each index; of the second, which may be none, only where Postgres may leave out the first: since 18 it
+// skips from one of its values to the next, which for a namespace is a look or two more, there being few.
+func leadingColumns(t *testing.T, conn *pgx.Conn) map[string][]string {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), "select indexrelid::regclass::text, pg_get_indexdef(indexrelid, 1, false) from pg_index where indrelid::regclass::text !~ '^pg_'")
+	rows, err := conn.Query(t.Context(), `select indexrelid::regclass::text, pg_get_indexdef(indexrelid, 1, false), pg_get_indexdef(indexrelid, 2, false)
+		from pg_index where indrelid::regclass::text !~ '^pg_'`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := map[string]string{}
-	var index, column string
-	if _, err := pgx.ForEachRow(rows, []any{&index, &column}, func() error {
-		first[index] = column
+	skips := conn.PgConn().ParameterStatus("server_version") >= "18"
+	columns := map[string][]string{}
+	var index, first, second string
+	if _, err := pgx.ForEachRow(rows, []any{&index, &first, &second}, func() error {
+		if !skips || first != "namespace" {
+			second = ""
+		}
+		columns[index] = []string{first, second}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return first
+	return columns
 }
 
 var indexScan = regexp.MustCompile(`Scan using (\w+) on [^\n]*\n *Index Cond: ([^\n]*)`)
 
 // passing is the condition of a plan by which all of an index is passed, for it does not speak of what the index begins with.
-func passing(plan string, first map[string]string) string {
+func passing(plan string, columns map[string][]string) string {
 	for _, scan := range indexScan.FindAllStringSubmatch(plan, -1) {
-		if index, condition := scan[1], scan[2]; !regexp.MustCompile(`\b` + first[index] + `\b`).MatchString(condition) {
+		index, condition := scan[1], scan[2]
+		if !slices.ContainsFunc(columns[index], func(column string) bool {
+			return column != "" && regexp.MustCompile(`\b`+column+`\b`).MatchString(condition)
+		}) {
 			return index + ", " + condition
 		}
 	}
