@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/enginetest"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
@@ -195,17 +195,6 @@ func startWorker(t *testing.T, address, faults string) {
 	})
 }
 
-// freeAddress is an address on which nobody listens now, for a server that has to come back to it.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func ran(t *testing.T, address string, args ...string) string {
 	t.Helper()
 	code, out, errs := finish(t, append(args, "--address", address)...)
@@ -217,7 +206,7 @@ func ran(t *testing.T, address string, args ...string) string {
 
 func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	data, faults := filepath.Join(t.TempDir(), "data"), t.TempDir()
-	address := freeAddress(t)
+	address := enginetest.FreeAddress(t)
 	server, _, _ := startServerAt(t, data, address)
 	startWorker(t, address, faults)
 	broken := filepath.Join(faults, "broken")
@@ -381,7 +370,7 @@ func TestTheTerminalUIBeginsWithTheRunsThatAFilterChooses(t *testing.T) {
 }
 
 func TestAloneTheProgramServesItselfAndAFileIsOpenedWithoutAServer(t *testing.T) {
-	address, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
+	address, data := enginetest.FreeAddress(t), filepath.Join(t.TempDir(), "data")
 	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address, "KAGZI_DATA_DIR=" + data})
 	ui.shows("server in this process", "live")
 	ran(t, address, "workflow", "start", "lonely", "--external-id", "kept")

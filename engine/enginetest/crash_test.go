@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,12 +90,7 @@ type process struct {
 // runProcess starts the real server on a database; its first lives end at the failpoints.
 func runProcess(t testing.TB, url string, points []string) *process {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, url: url, address: l.Addr().String(), points: points, log: &strings.Builder{}, over: make(chan struct{})}
-	l.Close()
+	p := &process{t: t, url: url, address: FreeAddress(t), points: points, log: &strings.Builder{}, over: make(chan struct{})}
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
