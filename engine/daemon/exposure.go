@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -85,13 +87,28 @@ func unsafef(format string, args ...any) error {
 	return &exitError{code: exitConfig, err: fmt.Errorf(format, args...)}
 }
 
-// word is a text as one word of a shell, fit for a terminal.
-func word(text string) string {
+// word is a text as one word of the shells of this system, fit for a terminal.
+func word(text string) string { return wordOn(runtime.GOOS, text) }
+
+var (
+	backslashedQuote = regexp.MustCompile(`(\\*)"`)
+	lastBackslashes  = regexp.MustCompile(`(\\+)$`)
+)
+
+func wordOn(system, text string) string {
 	text = plain(text)
+	also := ""
+	if system == "windows" {
+		also = `\` // which is in every path there, and means itself
+	}
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_", r)
+		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"+also, r)
 	}) {
 		return text
+	}
+	if system == "windows" { // cmd knows no other quotes; a backslash counts only before one
+		text = backslashedQuote.ReplaceAllString(text, `${1}${1}\"`)
+		return `"` + lastBackslashes.ReplaceAllString(text, `${1}${1}`) + `"`
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -181,11 +181,19 @@ func TestInsecureSaysWhatIsNotSecureAtEachStart(t *testing.T) {
 }
 
 func TestWordsOfAShellStayWords(t *testing.T) {
+	for text, want := range map[string]string{ // where cmd and PowerShell take it apart
+		`C:\a\b.crt`: `C:\a\b.crt`, "": `""`, `C:\Program Files\k`: `"C:\Program Files\k"`, `C:\a b\`: `"C:\a b\\"`, "it's": `"it's"`,
+		"postgres://u@h/d?a=b&c=d": `"postgres://u@h/d?a=b&c=d"`, `a "b\" c`: `"a \"b\\\" c"`,
+	} {
+		if got := wordOn("windows", text); got != want {
+			t.Errorf("word(%q) on Windows = %s, want %s", text, got, want)
+		}
+	}
 	for text, want := range map[string]string{
 		"sqlite:/a/b.db": "sqlite:/a/b.db", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a\x1b[m": `'a\x1b[m'`,
 		"postgres://u@h/d?a=b&c=d": "'postgres://u@h/d?a=b&c=d'",
 	} {
-		if got := word(text); got != want {
+		if got := wordOn("linux", text); got != want {
 			t.Errorf("word(%q) = %s, want %s", text, got, want)
 		}
 	}

@@ -29,14 +29,15 @@ func TestTLSInitSaysWhatItMadeAndWhatToTypeNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	in := func(name string) string { return word(filepath.Join(dir, name)) }
 	for _, want := range []string{
 		"made  " + dir + "/ca.crt, the authority, which clients trust, until ",
 		"made  " + dir + "/server.crt, for a server at kagzi.example.com, localhost, 10.0.0.7, 127.0.0.1, ::1, until " + until + "\n",
 		"made  " + dir + "/client-ci.crt, for a client with the rights of the key ci, until " + until + "\n",
 		"kagzi key create NAME --role admin --db default\n",
-		"kagzi server --listen :50051 --tls-cert '" + dir + "/server.crt' --tls-key '" + dir + "/server.key' --client-ca '" + dir + "/ca.crt'\n",
-		"kagzi workflow list --address kagzi.example.com:50051 --tls-ca '" + dir + "/ca.crt'\n",
-		"--tls-client-cert '" + dir + "/client-ci.crt' --tls-client-key '" + dir + "/client-ci.key'\n",
+		"kagzi server --listen :50051 --tls-cert " + in("server.crt") + " --tls-key " + in("server.key") + " --client-ca " + in("ca.crt") + "\n",
+		"kagzi workflow list --address kagzi.example.com:50051 --tls-ca " + in("ca.crt") + "\n",
+		"--tls-client-cert " + in("client-ci.crt") + " --tls-client-key " + in("client-ci.key") + "\n",
 	} {
 		if !strings.Contains(out, filepath.FromSlash(want)) {
 			t.Errorf("it says:\n%s\nwant %q in it", out, want)
