@@ -223,7 +223,11 @@ func (s *setting) read(v any, dir string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s: want a text in quotes", s.key)
 	}
-	if s.file && text != "" && !filepath.IsAbs(text) {
+	switch {
+	case !s.file || text == "" || filepath.IsAbs(text):
+	case os.IsPathSeparator(text[0]): // on Windows, where it stands for the top of a drive: that of the file
+		text = filepath.VolumeName(dir) + filepath.Clean(text)
+	default:
 		text = filepath.Join(dir, text)
 	}
 	return text, nil

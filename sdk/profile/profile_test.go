@@ -83,7 +83,7 @@ func TestLoad(t *testing.T) {
 		}
 		equal(t, p, Profile{
 			Name: "prod", Address: "prod:1", Namespace: "everybody", APIKeyFile: filepath.Join(dir, "all.key"),
-			TLSCA: "/etc/ca.pem", TLSCert: filepath.Join(dir, "me.pem"), TLSKey: filepath.Join(dir, "me.key"),
+			TLSCA: filepath.VolumeName(dir) + filepath.FromSlash("/etc/ca.pem"), TLSCert: filepath.Join(dir, "me.pem"), TLSKey: filepath.Join(dir, "me.key"),
 			Sources: map[string]string{"address": at(12), "namespace": at(8), "api-key-file": at(9), "tls-ca": at(13), "tls-client-cert": at(14), "tls-client-key": at(15)},
 		})
 		equal(t, p.Encrypted(), true)
