@@ -58,8 +58,8 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write begins another file before what would make one too large. Where that cannot be done, on Windows while somebody reads
-// the file for one, it goes on with the same.
+// Write begins another file before what would make one too large. Where that cannot be done, on Windows while another
+// program has the file open for one, it goes on with the same.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

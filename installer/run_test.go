@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -68,8 +69,17 @@ func TestTheDatabasesURLComesFromAFileOrACredential(t *testing.T) {
 	wantCode(t, runOptions{credential: "x"}.databaseURL(func(string) string { return "" }, nil), exitUsage, "systemd")
 }
 
-func TestWhatIsPrintedGoesToTheLogDirectory(t *testing.T) {
+// logDir is a directory for the log of a test. What the runtime says of a crash goes there no more when the test ends: Windows removes no
+// file that is open.
+func logDir(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
+	t.Cleanup(func() { _ = debug.SetCrashOutput(nil, debug.CrashOptions{}) })
+	return dir
+}
+
+func TestWhatIsPrintedGoesToTheLogDirectory(t *testing.T) {
+	dir := logDir(t)
 	err := runOptions{name: "kagzi", logDir: dir}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error {
 		fmt.Fprintln(os.Stdout, "to stdout")
 		fmt.Fprintln(os.Stderr, "to stderr")
@@ -84,7 +94,7 @@ func TestWhatIsPrintedGoesToTheLogDirectory(t *testing.T) {
 }
 
 func TestWhyTheServerEndedIsInItsLogBeforeTheProcessEnds(t *testing.T) {
-	dir := t.TempDir()
+	dir := logDir(t)
 	stderr := os.Stderr
 	err := runOptions{name: "kagzi", logDir: dir}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error {
 		fmt.Fprintln(os.Stdout, "starting")
@@ -100,7 +110,7 @@ func TestWhyTheServerEndedIsInItsLogBeforeTheProcessEnds(t *testing.T) {
 }
 
 func TestAMissingURLOfTheDatabaseIsInTheLog(t *testing.T) {
-	dir := t.TempDir()
+	dir := logDir(t)
 	missing := filepath.Join(dir, "db.url")
 	err := runOptions{name: "kagzi", logDir: dir, urlFile: missing}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error {
 		t.Error("the server was run without the database that it is to have")
@@ -113,7 +123,7 @@ func TestAMissingURLOfTheDatabaseIsInTheLog(t *testing.T) {
 }
 
 func TestALogTakesALimitedSpace(t *testing.T) {
-	l, err := openLog(t.TempDir())
+	l, err := openLog(logDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +146,7 @@ func TestALogTakesALimitedSpace(t *testing.T) {
 }
 
 func TestALogThatCannotBeginAnotherFileGoesOnWithTheSame(t *testing.T) {
-	l, err := openLog(t.TempDir())
+	l, err := openLog(logDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +173,7 @@ func TestALogThatCannotBeginAnotherFileGoesOnWithTheSame(t *testing.T) {
 
 func TestATailShowsTheLastLinesAndFollowsIntoTheNextFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := openLog(t.TempDir())
+		l, err := openLog(logDir(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,6 +205,9 @@ func TestATailShowsTheLastLinesAndFollowsIntoTheNextFile(t *testing.T) {
 		group.Wait()
 		if want := "two\nthree \\x1b[31m\nfour\nfive\nsix\nseven\n"; got.String() != want {
 			t.Errorf("tail = %q, want %q", got.String(), want)
+		}
+		if first, err := os.ReadFile(l.numbered(1)); err != nil || !strings.HasSuffix(string(first), "five\n") {
+			t.Errorf("the file before, which was followed, = %q, %v, want what was written until the next began", first, err)
 		}
 	})
 	var none bytes.Buffer

@@ -17,7 +17,7 @@ const tailInterval = 500 * time.Millisecond
 
 // tail writes the last lines of a log, and with follow those to come, over the beginnings of new files, until ctx ends.
 func tail(ctx context.Context, w io.Writer, path string, lines int, follow bool) error {
-	f, err := os.Open(path)
+	f, err := openFollowed(path)
 	if errors.Is(err, fs.ErrNotExist) && !follow {
 		return nil // nothing was said yet
 	}
@@ -90,7 +90,7 @@ func (t *tailer) more() error {
 	if err := t.drain(); err != nil { // what came before it was renamed
 		return err
 	}
-	next, err := os.Open(t.path)
+	next, err := openFollowed(t.path)
 	if err != nil {
 		return ignoreMissing(err)
 	}
