@@ -56,16 +56,20 @@ func (p *plan) describePlaces(w io.Writer, copyFrom string) {
 		fmt.Fprintf(w, "would copy %s to %s, if it is not the same\n", plain(copyFrom), plain(p.spec.Binary))
 	}
 	for _, d := range p.directories {
-		fmt.Fprintf(w, "would make %s%s, if it is missing\n", plain(d.path), access(d))
+		fmt.Fprintf(w, "would make %s%s, if it is missing\n", plain(d.path), p.access(d))
 	}
 	for _, f := range p.files {
-		fmt.Fprintf(w, "would write %s (mode %04o), if it is missing\n", plain(f.path), f.mode)
+		fmt.Fprintf(w, "would write %s%s, if it is missing\n", plain(f.path), p.access(directory{mode: f.mode}))
 	}
 }
 
-func access(d directory) string {
-	if d.sddl != "" {
+// access says who may use what is made. Windows has no modes: what has no access list of its own inherits that of its directory.
+func (p *plan) access(d directory) string {
+	switch {
+	case d.sddl != "":
 		return " (" + d.sddl + ")"
+	case p.spec.System == "windows":
+		return ""
 	}
 	text := fmt.Sprintf(" (mode %04o", d.mode)
 	if d.account != "" || d.group != "" {
