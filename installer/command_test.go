@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -390,6 +392,9 @@ func TestTheUIIsNamedWithWhereTheServiceListens(t *testing.T) {
 		"--listen 127.0.0.1:0":             "kagzi tui\n",
 		"--tls-cert /t/crt --tls-key /t/k": "kagzi tui --tls\n",
 	} {
+		if strings.Contains(flags, "--tls-key") && runtime.GOOS == "windows" {
+			continue // this box is one with modes, and nothing that Windows has on its disk is without those for others
+		}
 		b := newBox(t)
 		b.write(t, map[string]string{"/t/crt": "", "/t/k": ""})
 		if out, err := b.kagzi(t, append([]string{"install", "--copy-binary"}, strings.Fields(flags)...)...); err != nil || !strings.HasSuffix(out, "  "+want) {
@@ -481,10 +486,10 @@ func TestWhatWouldNotWorkIsRefusedWithWhatToDo(t *testing.T) {
 		{"install --copy-binary --tls-cert /x.crt", "kagzi tls init"},
 		{"install --copy-binary --client-ca /ca.crt", "--tls-cert"},
 		{"install --copy-binary --tls-cert /open.url --tls-key /open.url", "chmod 600"},
-		{"install --copy-binary --tls-cert /nowhere/x --tls-key /nowhere/y", "no such file"},
+		{"install --copy-binary --tls-cert /missing.crt --tls-key /missing.key", syscall.ENOENT.Error()},
 		{"install --copy-binary -- --tls-key /x", "before the --"},
 		{"install --copy-binary --database-url-file /open.url", "chmod 600"},
-		{"install --copy-binary --database-url-file /nowhere/x", "no such file"},
+		{"install --copy-binary --database-url-file /missing.url", syscall.ENOENT.Error()},
 		{"install --copy-binary -- --db postgres://me:secret@host/db", "--database-url-file"},
 		{"install --copy-binary -- --listen=:1", "before the --"},
 		{"install --copy-binary --listen 127.0.0.1:1 -- a\x1bb", "control characters"},

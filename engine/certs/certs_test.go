@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -87,7 +88,7 @@ func TestFilesThatCannotBeUsedAreNamedWithWhatIsWrong(t *testing.T) {
 	}{
 		{"good", func(*testing.T, *Files) {}, nil},
 		{"without authorities of clients", func(_ *testing.T, f *Files) { f.ClientCA = "" }, nil},
-		{"no certificate", func(t *testing.T, f *Files) { os.Remove(f.Cert) }, []string{"certificate: open", "server.crt", "no such file"}},
+		{"no certificate", func(t *testing.T, f *Files) { os.Remove(f.Cert) }, []string{"certificate: open", "server.crt", syscall.ENOENT.Error()}},
 		{"no key", func(t *testing.T, f *Files) { os.Remove(f.Key) }, []string{"private key: open", "server.key"}},
 		{"no authority", func(t *testing.T, f *Files) { os.Remove(f.ClientCA) }, []string{"authority of clients: open", "ca.crt"}},
 		{"a directory", func(t *testing.T, f *Files) { f.Cert = filepath.Dir(f.Cert) }, []string{"certificate", "directory"}},

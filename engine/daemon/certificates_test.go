@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -282,6 +283,9 @@ func TestFilesOfTLSThatAreMissingOrWrongEndTheStart(t *testing.T) {
 		{"a credential that is no name", func(c *Config) { c.TLSKey = "credential:../x" }, 64, []string{"--tls-key", "credential:../x"}},
 	} {
 		t.Run(try.name, func(t *testing.T) {
+			if try.code == 78 && runtime.GOOS == "windows" {
+				t.Skip("Windows has no file modes: who may read a file is inherited from its directory")
+			}
 			c := testConfig(t)
 			c.TLSCert, c.TLSKey = files.Cert, files.Key
 			try.change(&c)
