@@ -236,6 +236,7 @@ func TestAFailedStoreEndsTheProcessAtOnceWithItsCode(t *testing.T) {
 			broken.Store = inner
 			return broken
 		}))
+		t.Cleanup(func() { _ = broken.Store.Close() }) // which the end of a process does, and this one goes on
 		close(broken.fatal)
 		if err := <-s.done; codeOf(err) != want || !mentions(err, failure.Error()) {
 			t.Errorf("Run = %v with code %d, want %v with %d", err, codeOf(err), failure, want)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -213,7 +214,8 @@ func TestPrintedSettingsAreAFileThatSaysTheSame(t *testing.T) {
 
 func TestPrintedSettingsSayWhereTheyComeFrom(t *testing.T) {
 	path := written(t, "[server]\nlog-format = \"json\"\n")
-	c, err := settleBeside(path, []string{"--data-dir=/some/where", "--http="}, map[string]string{"KAGZI_SCHEDULER_INTERVAL_SECS": "9"})
+	dir := filepath.Join(t.TempDir(), "some where")
+	c, err := settleBeside(path, []string{"--data-dir=" + dir, "--http="}, map[string]string{"KAGZI_SCHEDULER_INTERVAL_SECS": "9"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +230,7 @@ func TestPrintedSettingsSayWhereTheyComeFrom(t *testing.T) {
 		}
 	}
 	for line, source := range map[string]string{
-		`# config = "` + path + `"`: "default", `data-dir = "/some/where"`: "flag", `db = "sqlite:/some/where/kagzi.db"`: "default",
+		fmt.Sprintf("# config = %q", path): "default", fmt.Sprintf("data-dir = %q", dir): "flag", fmt.Sprintf("db = %q", "sqlite:"+filepath.Join(dir, "kagzi.db")): "default",
 		`http = "off"`: "flag", `coordinator-interval = "9s"`: "environment KAGZI_SCHEDULER_INTERVAL_SECS", `log-format = "json"`: "file " + path + ":2",
 		`listen = "127.0.0.1:50051"`: "default", `insecure = false`: "default",
 	} {
