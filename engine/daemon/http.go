@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 
 	"github.com/kagzi/kagzi/engine/server"
@@ -30,7 +29,7 @@ func (p *process) listenHTTP(ctx context.Context, address string, encrypted bool
 	if err == nil || p.config.Load().Sources["http"] != "" {
 		return l, err
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if errors.Is(err, errInUse) {
 		p.log.Warn("metrics and health are not served: another program, perhaps a server, listens there; choose another address with --http, or off", "http", address)
 	} else {
 		p.log.Warn("metrics and health are not served", "error", err)

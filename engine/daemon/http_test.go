@@ -122,8 +122,8 @@ func TestATakenPortOfHTTPStopsTheServerOnlyIfItWasAskedFor(t *testing.T) {
 	if err := errors.Join(<-s.done); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), c.HTTP) {
-		t.Errorf("log = %s, want a warning that names %s", log.String(), c.HTTP)
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), c.HTTP) || !strings.Contains(log.String(), "another program") {
+		t.Errorf("log = %s, want a warning that another program listens on %s", log.String(), c.HTTP)
 	}
 	c.Sources = map[string]string{"http": "flag"}
 	if err := Run(t.Context(), c, embedded(nil), unreached(t)); err == nil || codeOf(err) != 1 || !mentions(err, c.HTTP, "--http") {
