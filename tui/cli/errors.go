@@ -218,7 +218,7 @@ var connectionTroubles = []struct{ sign, text, advice string }{
 
 // connectionReason is the part of gRPC's message that says more than that nobody was there.
 func connectionReason(message string) string {
-	if strings.Contains(message, "connection refused") {
+	if strings.Contains(message, "connection refused") || strings.Contains(message, "actively refused it") { // the latter on Windows
 		return ""
 	}
 	if _, reason, ok := strings.Cut(message, `desc = "`); ok {

@@ -51,6 +51,15 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			}
 		})
 	}
+	t.Run("that nobody listens is said once, also where Windows says it", func(t *testing.T) {
+		for _, err := range []error{unavailable, status.Error(codes.Unavailable, "connection error: desc = \"transport: Error while dialing: "+
+			"dial tcp 127.0.0.1:50051: connectex: No connection could be made because the target machine actively refused it.\"")} {
+			_, msg := (&session{server: &fake{fail: map[string]error{"ListWorkflows": err}}}).want(t, ExitUnavailable, "wf", "list")
+			if want := "error: no server answers at 127.0.0.1:50051; start one with: kagzi server\n"; msg != want {
+				t.Errorf("of %v: stderr %q, want %q", err, msg, want)
+			}
+		}
+	})
 	t.Run("a wrong field is called what was typed for it", func(t *testing.T) {
 		for line, c := range map[string]struct{ method, field, message, want string }{
 			"wf start a --queue q":                        {"StartWorkflow", "task_queue", "task_queue: is odd", "--queue: is odd"},
