@@ -263,10 +263,14 @@ func refuseNetwork(path string) error {
 	return nil
 }
 
-// resolve follows symbolic links, also one to a file that is not there yet.
+// resolve follows symbolic links, also one to a file that is not there yet. On Windows a file that is there is called by its long name: by its short
+// one, of eight letters and three, it would have another lock and another log.
 func resolve(path string) (string, error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return onDriveOf(path, real), nil
+	}
 	if target, err := os.Readlink(path); err == nil {
-		if !filepath.IsAbs(target) {
+		if target = onDriveOf(path, target); !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)
 		}
 		if _, err := os.Stat(path); err != nil && !os.IsNotExist(err) {
@@ -278,7 +282,15 @@ func resolve(path string) (string, error) {
 	if err != nil {
 		return path, err
 	}
-	return filepath.Join(dir, filepath.Base(path)), nil
+	return filepath.Join(onDriveOf(path, dir), filepath.Base(path)), nil
+}
+
+// onDriveOf is where a link at path leads that leads there. On Windows it may begin at the top of the drive that the link is on.
+func onDriveOf(path, there string) string {
+	if !filepath.IsAbs(there) && there != "" && os.IsPathSeparator(there[0]) {
+		return filepath.VolumeName(path) + there
+	}
+	return there
 }
 
 // createPrivately makes a file that only its owner may read. An existing one is never opened here: closing it would drop
