@@ -19,8 +19,8 @@ var errUnlocked = errors.New("the lock file beside the database was deleted, ren
 
 // stand looks at the files that were just opened.
 func stand(path string, l *lock) (f footing, err error) {
-	if f.file, err = os.Stat(path); err == nil {
-		f.log, err = os.Stat(path + "-wal")
+	if f.file, err = seen(path); err == nil {
+		f.log, err = seen(path + "-wal")
 	}
 	if err == nil {
 		f.lock, err = l.file.Stat() // the one that is locked, whichever bears its name by now
@@ -44,7 +44,16 @@ func isAt(file fs.FileInfo, path string) bool {
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	return os.SameFile(file, now)
+	return os.SameFile(file, now) || !os.SameFile(now, now) // which cannot be told from others
+}
+
+// seen is the file at path, to be told from others later. Windows is asked which one it is when it is first compared, so that is done at once.
+func seen(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err == nil {
+		os.SameFile(info, info)
+	}
+	return info, err
 }
 
 // pulledAway is the failure of a server whose files are not in their places; nil where they are.

@@ -42,7 +42,7 @@ var errNoFile = errors.New("it is no file")
 
 // sightOf looks at names and sizes only: to open and close the file would drop locks that a server in this process has on it.
 func sightOf(path string) (s sight, err error) {
-	if s.file, err = os.Stat(path); err != nil {
+	if s.file, err = seen(path); err != nil {
 		return s, err
 	}
 	if !s.file.Mode().IsRegular() {
@@ -68,7 +68,7 @@ func sightOf(path string) (s sight, err error) {
 
 // beside is a file that may be missing, nil then.
 func beside(path string) (fs.FileInfo, error) {
-	info, err := os.Stat(path)
+	info, err := seen(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
