@@ -101,18 +101,12 @@ func place(file, pattern string, fill func(part string) (engine.Backup, error)) 
 
 // settleAt gives part its name, unless something has it.
 func settleAt(part, file string) error {
-	err := os.Link(part, file)
+	err := moveAnew(part, file)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s: %w; choose another name", file, fs.ErrExist)
 	}
-	if err != nil { // a file system without links: take the place, or find it taken
-		taken, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(taken.Close(), os.Rename(part, file)); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return syncDirectory(filepath.Dir(file))
 }

@@ -50,7 +50,12 @@ func (s *Store) withChecksums(ctx context.Context, c *conn, largest int64) (*con
 	if err := c.close(); err != nil {
 		return c, err
 	}
-	if err := takePlace(next, s.path); err != nil {
+	err = takePlace(next, s.path)
+	if inUse(err) && largest != anySize {
+		s.log.Warn("the database keeps being without checksums, so damage to it may go unnoticed; another program has it open", "error", err)
+		err = os.Remove(next)
+	}
+	if err != nil {
 		return c, err
 	}
 	if c, err = connectWriter(s.path, s.log); err != nil {
@@ -109,11 +114,13 @@ func renew(ctx context.Context, c *conn, path string, size int64) (next string, 
 	return next, c.sameAs(ctx, next)
 }
 
+var errOthersHave = &engine.Error{Kind: engine.KindPrecondition, Message: "another process has the database open; end it first"}
+
 // fold leaves nothing in the log.
 func (c *conn) fold(ctx context.Context) error {
 	return c.query(ctx, &checkpointTruncateSQL, func(r *row) error {
 		if r.num() != 0 {
-			return &engine.Error{Kind: engine.KindPrecondition, Message: "another process has the database open; end it first"}
+			return errOthersHave
 		}
 		return nil
 	})
@@ -150,10 +157,19 @@ func takePlace(next, path string) error {
 			return err
 		}
 	}
-	if err := os.Rename(next, path); err != nil {
+	if err := move(next, path); err != nil {
 		return err
 	}
 	return syncDirectory(filepath.Dir(path))
+}
+
+// refuseOthers refuses to take away a database that another program has open, where that is an obstacle.
+func refuseOthers(path string) error {
+	others, err := othersHave(path)
+	if err == nil && others {
+		err = errOthersHave
+	}
+	return err
 }
 
 // Accept takes what stands in the database at path for right, as after a repair with another program, which leaves pages without a checksum: it
@@ -171,6 +187,9 @@ func Accept(ctx context.Context, path string) (kept string, findings []engine.Fi
 	if err := refuseLoneLog(path); err != nil {
 		return "", nil, err
 	}
+	if err := refuseOthers(path); err != nil {
+		return "", nil, err
+	}
 	c, err := connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)") + "&" + uncheckedParam + "=1")
 	if err != nil {
 		return "", nil, refusedToOpen(path, err)
@@ -181,6 +200,9 @@ func Accept(ctx context.Context, path string) (kept string, findings []engine.Fi
 	}
 	if err != nil || len(findings) > 0 {
 		return "", findings, err
+	}
+	if err := refuseOthers(path); err != nil {
+		return "", nil, err
 	}
 	kept = path + ".before-accept-" + stamp(time.Now())
 	if err := keepAs(path, kept); err != nil {

@@ -20,9 +20,9 @@ func tryLock(file *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// freeBytes is how much the disk of dir can still take from us.
+// freeBytes is how much the disk of dir can still take from us. A share is to be named with a separator at its end.
 func freeBytes(dir string) (uint64, error) {
-	path, err := windows.UTF16PtrFromString(dir)
+	path, err := windows.UTF16PtrFromString(dir + `\`)
 	if err != nil {
 		return 0, err
 	}

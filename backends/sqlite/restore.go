@@ -210,6 +210,9 @@ func (r *restoring) swap(ctx context.Context) error {
 	if err := foldAway(ctx, r.target); err != nil {
 		return err
 	}
+	if err := refuseOthers(r.target); err != nil {
+		return err
+	}
 	if err := keepAs(r.target, kept); err != nil {
 		return err
 	}
@@ -240,7 +243,7 @@ func (r *restoring) replace(kept string) error {
 }
 
 func (r *restoring) takePlace() error {
-	if err := os.Rename(r.next, r.target); err != nil {
+	if err := move(r.next, r.target); err != nil {
 		return err
 	}
 	return syncDirectory(filepath.Dir(r.target))
@@ -249,7 +252,7 @@ func (r *restoring) takePlace() error {
 // moveLog gives a log, if there is one, the name that goes with another one of its database.
 func moveLog(from, to string) error {
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
-		if err := os.Rename(from+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := move(from+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -294,7 +297,7 @@ func keepAs(path, kept string) error {
 		return fmt.Errorf("%s is in the way", kept)
 	}
 	if err := os.Link(path, kept); err != nil {
-		return os.Rename(path, kept)
+		return move(path, kept)
 	}
 	return nil
 }

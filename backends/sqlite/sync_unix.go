@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
@@ -16,3 +17,25 @@ func syncDirectory(dir string) error {
 	err = d.Sync()
 	return errors.Join(err, d.Close())
 }
+
+// move gives a file another name, whatever had that before.
+func move(from, to string) error { return os.Rename(from, to) }
+
+// moveAnew gives a file a name that nothing has, or else it is fs.ErrExist. It may keep its old one too.
+func moveAnew(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	taken, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // a file system without links: take the place, or find it taken
+	if err != nil {
+		return err
+	}
+	return errors.Join(taken.Close(), os.Rename(from, to))
+}
+
+// inUse says that something could not be done to a file because somebody may have it open, which is no obstacle here.
+func inUse(error) bool { return false }
+
+// othersHave says that another program has the files of a database open in a way that keeps them from being moved or replaced.
+func othersHave(string) (bool, error) { return false, nil }
