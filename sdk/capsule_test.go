@@ -4,7 +4,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -237,7 +239,7 @@ func TestCapsule(t *testing.T) {
 	})
 
 	t.Run("a file that is missing or no zip is named", func(t *testing.T) {
-		if _, err := OpenCapsule(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "no such file") {
+		if _, err := OpenCapsule(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none") {
 			t.Fatalf("err = %v", err)
 		}
 		file := filepath.Join(t.TempDir(), "text")
