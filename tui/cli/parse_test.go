@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +105,18 @@ func TestClient_flags(t *testing.T) {
 	})
 }
 
+// whyNot is the system's reason not to open a file.
+func whyNot(t *testing.T, path string) string {
+	t.Helper()
+	var reason *os.PathError
+	if _, err := os.Open(path); !errors.As(err, &reason) {
+		t.Fatalf("open %s: %v, want an error", path, err)
+	}
+	return reason.Err.Error()
+}
+
 func TestUsage_errors(t *testing.T) {
+	missing := whyNot(t, "/nonexistent")
 	for line, want := range map[string]string{
 		"workflw":                                                    "did you mean: kagzi workflow",
 		"workflow lst":                                               "did you mean: kagzi workflow list",
@@ -138,7 +151,7 @@ func TestUsage_errors(t *testing.T) {
 		"schedule update daily --retry-initial 500us":                "less than a millisecond",
 		"workflow start a --retry-max-interval 500us":                "less than a millisecond",
 		"workflow start a --batch f --wait":                          "--batch",
-		"workflow start a --input-file /nonexistent":                 "no such file",
+		"workflow start a --input-file /nonexistent":                 missing,
 		"workflow cancel":                                            "which runs?",
 		"workflow cancel a -q type=b":                                "want one",
 		"workflow list --json":                                       "did you mean: --output json",
@@ -156,7 +169,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow retry a b --request-id r":                          "one ID",
 		"workflow retry a --restart --input {":                       "not valid JSON",
 		"workflow signal a":                                          "usage: kagzi workflow signal ID NAME",
-		"workflow signal a b --input @/nonexistent":                  "no such file",
+		"workflow signal a b --input @/nonexistent":                  missing,
 		"workflow signal a b --payload {":                            "not valid JSON",
 		"workflow explain":                                           "usage: kagzi workflow explain",
 		"workflow pause":                                             "which runs? want their ids, or a filter with -q",
@@ -166,7 +179,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow override a b --result x --reason r":                "not valid JSON",
 		"workflow override a b --result 1 --error-type x --reason r": "--error-type goes with --error",
 		"workflow override a b --error= --reason r":                  "want a message",
-		"workflow import /nonexistent":                               "no such file",
+		"workflow import /nonexistent":                               missing,
 		"workflow show a --depth 3":                                  "--depth goes with --tree",
 		"workflow show a --tree --depth -1":                          "at least 0",
 		"schedule create a":                                          "--cron is missing",
@@ -197,12 +210,12 @@ func TestUsage_errors(t *testing.T) {
 		"key create a --role client -n x --queue q":                  "role worker only",
 		"key create a --role admin --expires soon":                   "want 90d",
 		"key create a --role admin --expires 2026-11-20":             "this is over",
-		"key create a --role admin -y --output-file /nonexistent/k":  "no such file",
+		"key create a --role admin -y --output-file /nonexistent/k":  whyNot(t, "/nonexistent/k"),
 		"key revoke":                                "usage: kagzi key revoke",
 		"audit --since soon":                        "want a time",
 		"audit --keys -n x":                         "--keys and --namespace",
 		"workflow list --profile none":              "none",
-		"workflow list --api-key-file /nonexistent": "no such file",
+		"workflow list --api-key-file /nonexistent": missing,
 		"check":                              "usage: kagzi check COMMAND",
 		"workflow wait":                      "usage: kagzi workflow wait",
 		"queue lst":                          "did you mean: kagzi queue list",

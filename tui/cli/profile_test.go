@@ -88,7 +88,7 @@ func TestProfiles(t *testing.T) {
 			got[s.Name] = s.Value + " from " + strings.ReplaceAll(s.Source, filepath.Dir(file), "DIR")
 		}
 		for name, want := range map[string]string{
-			"address": "prod:1 from DIR/kagzi.toml:6", "namespace": "flag from --namespace", "api-key": "*** from KAGZI_API_KEY", "api-key-file": " from the default",
+			"address": "prod:1 from " + filepath.Join("DIR", "kagzi.toml:6"), "namespace": "flag from --namespace", "api-key": "*** from KAGZI_API_KEY", "api-key-file": " from the default",
 			"tls": "true from the other settings of TLS", "tls-ca": " from the default",
 		} {
 			if got[name] != want {
