@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -76,9 +77,10 @@ func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
 		InFlight      int32
 		Measured      bool
 	}
+	coarse := runtime.GOOS == "windows" // by whose clock a call in the process may have taken no time
 	var got []use
 	for _, m := range info.Methods {
-		got = append(got, use{m.Method, m.Calls, m.Errors, m.InFlight, m.P50Ms > 0 && m.P95Ms >= m.P50Ms})
+		got = append(got, use{m.Method, m.Calls, m.Errors, m.InFlight, m.P50Ms > 0 && m.P95Ms >= m.P50Ms || coarse && m.Calls > 0})
 	}
 	want := []use{
 		{"AdminService/GetServerInfo", 0, 0, 1, false}, {"AdminService/HealthCheck", 1, 0, 0, true},
