@@ -12,7 +12,7 @@ import (
 func networkFilesystem(dir string) string {
 	volume := filepath.VolumeName(dir)
 	device := strings.HasPrefix(volume, `\\?\`) || strings.HasPrefix(volume, `\\.\`)
-	if strings.HasPrefix(volume, `\\`) && (!device || strings.HasPrefix(strings.ToUpper(volume[len(`\\?\`):]), `UNC\`)) {
+	if strings.HasPrefix(volume, `\\`) && (!device || strings.HasPrefix(strings.ToUpper(dir[len(`\\?\`):]), `UNC\`)) {
 		return "a network share"
 	}
 	root, err := windows.UTF16PtrFromString(volume + `\`)
