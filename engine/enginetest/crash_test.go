@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ var rounds = flag.Int("crashes", 2, "how often the server dies at each failpoint
 
 // program is the real binary, built with failpoints, once.
 var program = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(scratch, "kagzi")
+	path := filepath.Join(scratch, programName)
 	out, err := exec.Command("go", "build", "-tags", "failpoint", "-o", path, "github.com/kagzi/kagzi").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build: %w: %s", err, out)
@@ -39,14 +38,14 @@ var program = sync.OnceValues(func() (string, error) {
 // scratch is a directory of this test process.
 var scratch string
 
-// workerVariable makes this program a worker: an address, a ledger, and at which of the steps that it begins it dies (0: at none).
+// workerVariable makes this program a worker: an address, a ledger, and at which of the steps that it begins it dies (0: at none), with bars between.
 const workerVariable = "KAGZI_TEST_WORKER"
 
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(workerVariable); spec != "" {
-		if err := beWorker(strings.Fields(spec)); err != nil {
+		if err := beWorker(strings.Split(spec, "|")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			os.Exit(2)
 		}
 		return
 	}
@@ -108,6 +107,7 @@ func (p *process) keep(path string) {
 			"--worker-lease", "2s", "--heartbeat-interval", "500ms", "--coordinator-interval", "500ms", "--drain-timeout", "5s",
 			"--http", "off", "--config", "off")
 		cmd.Env = os.Environ()
+		stoppable(cmd)
 		if life < len(p.points) {
 			cmd.Env = append(cmd.Env, "KAGZI_FAILPOINT="+p.points[life])
 		}
@@ -128,9 +128,8 @@ func (p *process) keep(path string) {
 		err = cmd.Wait()
 		p.mu.Lock()
 		ending := p.ending
-		taken := !ending && strings.Contains(p.log.String()[said:], "address already in use")
-		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-		killed := ok && status.Signal() == syscall.SIGKILL
+		taken := !ending && strings.Contains(p.log.String()[said:], addressTaken)
+		killed := wasKilled(cmd.ProcessState)
 		if !ending && !taken || killed {
 			p.deaths++
 		}
@@ -158,7 +157,10 @@ func (p *process) stop() {
 	p.mu.Lock()
 	p.ending = true
 	if p.current != nil {
-		_ = p.current.Process.Signal(syscall.SIGTERM)
+		if err := askToStop(p.current.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			p.t.Errorf("ask the server to stop: %v", err)
+			_ = p.current.Process.Kill()
+		}
 	}
 	p.mu.Unlock()
 	<-p.over
@@ -307,7 +309,7 @@ func TestNoRecordedStepRunsAgainWhenItsWorkerDies(t *testing.T) {
 		for _, step := range []int{1, 9, 17} {
 			err := s.spawn(t, path, step).Wait()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			if !errors.As(err, &exit) || !wasKilled(exit.ProcessState) {
 				t.Errorf("a worker that was to die ended with %v", err)
 			}
 		}
@@ -317,7 +319,7 @@ func TestNoRecordedStepRunsAgainWhenItsWorkerDies(t *testing.T) {
 				t.Errorf("run %s is %s", name, w.Status)
 			}
 		}
-		if err := last.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := askToStop(last.Process); err != nil {
 			t.Fatal(err)
 		}
 		if err := last.Wait(); err != nil {
@@ -340,7 +342,8 @@ func TestNoRecordedStepRunsAgainWhenItsWorkerDies(t *testing.T) {
 func (s *Server) spawn(t testing.TB, path string, dieAt int) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", workerVariable, s.Address, path, dieAt))
+	stoppable(cmd)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%s|%d", workerVariable, s.Address, path, dieAt))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -366,7 +369,9 @@ func beWorker(spec []string) error {
 	var begun atomic.Int64
 	kagzi.Handle(w, "flow", l.flow(func(entry) {
 		if int(begun.Add(1)) == dieAt {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			if self, err := os.FindProcess(os.Getpid()); err == nil {
+				_ = self.Kill()
+			}
 			select {} // until it arrives
 		}
 	}))
