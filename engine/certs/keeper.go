@@ -133,6 +133,7 @@ func (f Files) stamps() []os.FileInfo {
 	stamps := make([]os.FileInfo, len(paths))
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil {
+			os.SameFile(info, info) // Windows is asked which file it is when it is first compared, by when another may have taken its place
 			stamps[i] = info
 		}
 	}
