@@ -16,7 +16,7 @@ import (
 const (
 	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
 	// whoever lands another version writes here which one is the last then.
-	previousCommit = "70281e05a2cd147fe9107dc3b8e10fac68f1924a"
+	previousCommit = "ed39d583220da80a094d5dc04c965633d534c66f"
 	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
 	olderCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
 )
