@@ -2,13 +2,19 @@ package kagzi
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
+
+// maxTaken bounds the bytes of operations that are sent before it is looked again for what goes first: on a slow line the results of all the worker's
+// runs may take longer than its leases hold.
+const maxTaken = 256 << 10
 
 type sessionStream = grpc.BidiStreamingClient[kagziv1.SessionRequest, kagziv1.SessionResponse]
 
@@ -109,14 +115,20 @@ func (s *session) close() {
 	}
 }
 
-// take numbers all that waits to be sent.
+// take numbers what is to be sent next: all that waits, up to maxTaken.
 func (s *session) take() []*operation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	batch := append(s.spare[:0], s.urgent...)
-	batch = append(batch, s.queue...)
-	clear(s.queue)
-	s.urgent, s.queue, s.spare = nil, s.queue[:0], batch
+	n := 0
+	for size := 0; n < len(s.queue) && size < maxTaken; n++ {
+		size += proto.Size(s.queue[n].msg)
+	}
+	batch = append(batch, s.queue[:n]...)
+	s.urgent, s.queue, s.spare = nil, slices.Delete(s.queue, 0, n), batch
+	if len(s.queue) > 0 {
+		s.ring()
+	}
 	if s.credit > 0 {
 		batch = append(batch, &operation{msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Credit{
 			Credit: &kagziv1.Credit{Tasks: s.credit},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -86,6 +88,14 @@ func (latin1) Encode(p Payload, info PayloadInfo) (Payload, error) {
 }
 
 func (latin1) Decode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
+
+// slowLine is a connection that takes a second for each 256 KiB that are sent.
+type slowLine struct{ net.Conn }
+
+func (l slowLine) Write(data []byte) (int, error) {
+	time.Sleep(time.Duration(len(data)) * time.Second / (256 << 10))
+	return l.Conn.Write(data)
+}
 
 func TestSession(t *testing.T) {
 	t.Run("an operation whose answer was lost is sent again on the next stream, and counts once", func(t *testing.T) {
@@ -190,6 +200,39 @@ func TestSession(t *testing.T) {
 			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1") })
 			equal(t, f.operations()[:4], []string{"hello ", "claim r", "begin long", "hello worker-1"})
 			f.take("r", true)
+		})
+	})
+
+	t.Run("heartbeats go before results that wait to be sent on a slow line", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			heard, longest := time.Now(), time.Duration(0)
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetHeartbeat() != nil {
+					heard, longest = time.Now(), max(longest, time.Since(heard))
+				}
+				return nil
+			}
+			w := testWorker(f)
+			w.options.DialOptions = append(w.options.DialOptions, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				conn, err := f.listener.DialContext(ctx)
+				return slowLine{conn}, err
+			}))
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, err := Step(ctx, "s", constant(strings.Repeat("x", 256<<10)))
+				return 0, err
+			})
+			running(t, w)
+			for i := range 60 {
+				f.start(fmt.Sprint(i), "w", "")
+			}
+			for i := range 60 {
+				f.await(t, fmt.Sprint(i))
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if longest = max(longest, time.Since(heard)); longest >= f.lease {
+				t.Errorf("the server heard nothing for %v, want less than the lease of %v", longest, f.lease)
+			}
 		})
 	})
 
