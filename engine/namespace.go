@@ -2,6 +2,9 @@ package engine
 
 import "time"
 
+// DefaultNamespace is what a request means that names none. It is there before anything has used it, although no store then has it.
+const DefaultNamespace = "default"
+
 // Namespace is an isolation boundary of runs, workers and schedules.
 type Namespace struct {
 	Name        string

@@ -110,7 +110,7 @@ func within(outer string, err error) error {
 
 func namespaceOf(name string) (string, error) {
 	if name == "" {
-		return "default", nil
+		return engine.DefaultNamespace, nil
 	}
 	return name, engine.CheckNamespace("namespace", name)
 }

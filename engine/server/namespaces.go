@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"sort"
 	"time"
 
@@ -42,12 +43,60 @@ func (s *Server) namespaceParams(ctx context.Context, method, reason string) eng
 	return engine.NamespaceParams{Method: method, Reason: reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
 }
 
+// readNamespace is one namespace. The default one is there also while no store has it, and then has neither an id nor times. It is no row before
+// something uses it, or a database that a server has only been started on would hold rows, and could not be copied or restored into.
+func (s *Server) readNamespace(ctx context.Context, name string) (engine.Namespace, error) {
+	n, err := s.store.GetNamespace(ctx, name)
+	if name == engine.DefaultNamespace && engine.KindOf(err) == engine.KindNotFound {
+		return engine.Namespace{Name: name, Enabled: true}, nil
+	}
+	return n, err
+}
+
+// unused says that no store has the namespace yet.
+func unused(n *engine.Namespace) bool { return n.Name == engine.DefaultNamespace && n.ID.IsZero() }
+
+// readNamespaces is the store's list with the default namespace in it.
+func (s *Server) readNamespaces(ctx context.Context, page engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+	list, info, err := s.store.ListNamespaces(ctx, page)
+	if err != nil {
+		return nil, engine.PageInfo{}, err
+	}
+	n, err := s.readNamespace(ctx, engine.DefaultNamespace)
+	if err != nil || !unused(&n) {
+		return list, info, err
+	}
+	if page.Count {
+		info.Total++
+	}
+	at := sort.Search(len(list), func(i int) bool { return list[i].Name > n.Name })
+	before := page.After != nil && page.After.Name >= n.Name || at == 0 && info.HasPrev && page.Before != nil
+	behind := page.Before != nil && page.Before.Name <= n.Name || at == len(list) && info.HasNext && page.Before == nil
+	switch {
+	case before:
+		info.HasPrev = true
+		return list, info, nil
+	case behind:
+		info.HasNext = true
+		return list, info, nil
+	}
+	list = slices.Insert(list, at, n)
+	switch {
+	case len(list) <= page.Limit:
+	case page.Before != nil:
+		list, info.HasPrev = list[1:], true
+	default:
+		list, info.HasNext = list[:page.Limit], true
+	}
+	return list, info, nil
+}
+
 // GetNamespace is one namespace.
 func (s *Server) GetNamespace(ctx context.Context, request *kagziv1.GetNamespaceRequest) (*kagziv1.GetNamespaceResponse, error) {
 	if err := engine.CheckNamespace("namespace", request.Namespace); err != nil {
 		return nil, err
 	}
-	n, err := s.store.GetNamespace(ctx, request.Namespace)
+	n, err := s.readNamespace(ctx, request.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +109,7 @@ func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamesp
 	if err != nil {
 		return nil, err
 	}
-	list := s.store.ListNamespaces
+	list := s.readNamespaces
 	if key := callerOf(ctx); key != nil && !key.reachesAll() {
 		list = s.namespacesOf(key)
 	}
@@ -79,7 +128,7 @@ func (s *Server) namespacesOf(key *heldKey) func(context.Context, engine.Page) (
 	return func(ctx context.Context, page engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 		var all []engine.Namespace // sorted, as the key's names are
 		for _, name := range key.Namespaces {
-			n, err := s.store.GetNamespace(ctx, name)
+			n, err := s.readNamespace(ctx, name)
 			if engine.KindOf(err) == engine.KindNotFound {
 				continue
 			}
@@ -171,7 +220,7 @@ func (s *Server) changeNamespace(ctx context.Context, method, name, reason strin
 	s.namespaces.Lock()
 	defer s.namespaces.Unlock()
 	for try := 1; ; try++ {
-		n, err := s.store.GetNamespace(ctx, name)
+		n, err := s.readNamespace(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -183,10 +232,15 @@ func (s *Server) changeNamespace(ctx context.Context, method, name, reason strin
 		}
 		p := s.namespaceParams(ctx, method, reason)
 		p.Namespace = n
-		if n, err = s.store.UpdateNamespace(ctx, p); err == nil {
+		if unused(&n) {
+			n, err = s.store.CreateNamespace(ctx, p)
+		} else {
+			n, err = s.store.UpdateNamespace(ctx, p)
+		}
+		if err == nil {
 			return namespaceTo(&n), nil
 		}
-		if !errors.Is(err, engine.ErrConflict) || try == changeTries {
+		if !errors.Is(err, engine.ErrConflict) && !errors.Is(err, engine.ErrExists) || try == changeTries {
 			return nil, err
 		}
 	}
@@ -219,8 +273,11 @@ func keepOf(keep map[string]*durationpb.Duration) (map[engine.RunStatus]time.Dur
 
 func namespaceTo(n *engine.Namespace) *kagziv1.Namespace {
 	message := &kagziv1.Namespace{
-		Id: n.ID.String(), Namespace: n.Name, DisplayName: n.DisplayName, Description: n.Description, Enabled: n.Enabled,
+		Namespace: n.Name, DisplayName: n.DisplayName, Description: n.Description, Enabled: n.Enabled,
 		CreatedAt: timeTo(n.CreatedAt), UpdatedAt: timeTo(n.UpdatedAt), FailureTaskQueue: n.FailureQueue,
+	}
+	if !n.ID.IsZero() {
+		message.Id = n.ID.String()
 	}
 	if n.Retention > 0 {
 		message.Retention = durationpb.New(n.Retention)

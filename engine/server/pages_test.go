@@ -83,6 +83,10 @@ func (archive) ListWorkers(_ context.Context, _ engine.WorkerFilter, p engine.Pa
 	return part, info, nil
 }
 
+func (archive) GetNamespace(_ context.Context, name string) (engine.Namespace, error) {
+	return engine.Namespace{Name: name, ID: engine.ID{1}}, nil
+}
+
 func (archive) ListNamespaces(_ context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Namespace { return engine.Namespace{Name: fmt.Sprint("z", i)} }, p,
 		func(n engine.Namespace, c engine.Cursor) int { return cmp.Compare(n.Name, c.Name) })
