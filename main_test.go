@@ -154,7 +154,9 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 		{[]string{"server", "--worker-lease", "10s"}, 64, "two heartbeats"},
 		{[]string{"server", "extra"}, 64, "extra"},
 		{[]string{"tui", "--demo", "--db", "x"}, 64, "--db and --demo cannot be given together"},
-		{[]string{"tui", "--db", nothing}, 1, "there is no database"},
+		{[]string{"tui", "--db", nothing}, 5, "there is no database"},
+		{[]string{"db", "copy", "--from", "sqlite:" + nothing, "--to", "sqlite:" + nothing + ".copy"}, 5, "there is no database"},
+		{[]string{"db", "copy", "--release", "sqlite:" + nothing}, 5, "there is no database"},
 		{[]string{"server", "--unheard-of"}, 64, "unheard-of"},
 		{[]string{"server", "--listen", "0.0.0.0:0", "--data-dir", nothing}, 78, "--insecure"},
 	} {

@@ -136,6 +136,17 @@ func status(ctx context.Context, b Backends, url string, p printer) error {
 	return errors.Join(p.print(text, documentOfStatus(url, &s)), unserved(url, &s))
 }
 
+// ifNoDatabase says of what failed because there is no database no more than that.
+func ifNoDatabase(ctx context.Context, b Backends, url string, err error) error {
+	if err == nil || engine.KindOf(err) == engine.KindUnavailable { // who does not answer is not asked twice
+		return err
+	}
+	if s, failure := b.Status(ctx, url); failure == nil && s.Missing {
+		return unserved(url, &s)
+	}
+	return err
+}
+
 // unserved says why no server can be started on a database as it stands; nil where one can.
 func unserved(url string, s *engine.SchemaStatus) error {
 	switch {

@@ -94,12 +94,7 @@ func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (engine.
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the server at %s made no backup (%s); it is made straight from the database\n", plain(address), plain(err.Error()))
 	}
 	made, err := b.Backup(ctx, url, file)
-	if err != nil {
-		if s, failure := b.Status(ctx, url); failure == nil && s.Missing {
-			err = unserved(url, &s)
-		}
-	}
-	return made, err
+	return made, ifNoDatabase(ctx, b, url, err)
 }
 
 // servingOn is where the server that said this of itself (tellHolder) can be reached; empty: it did not say.

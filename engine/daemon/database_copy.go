@@ -30,8 +30,8 @@ compared. Then start the server on the target, at the same address: workers reco
 --release URL gives a copy up and lets the source be served again.
 --snapshot leaves the source alone and copies what it holds at one moment, as a backup does.
 
-Exit code: 0 when the copy is whole, 6 when another process has a database, it is being moved elsewhere or the target holds rows, 7 when a
-database does not answer, 130 when interrupted, else 1.
+Exit code: 0 when the copy is whole, 5 when there is no source, 6 when another process has a database, it is being moved elsewhere or the
+target holds rows, 7 when a database does not answer, 130 when interrupted, else 1.
 
 URLs are sqlite:PATH and postgres://USER@HOST/DATABASE; a password is better kept in ~/.pgpass than in a command.`,
 		Example: `  kagzi db copy --from sqlite:/var/lib/kagzi/kagzi.db --to postgres://kagzi@db.internal/kagzi
@@ -63,7 +63,7 @@ URLs are sqlite:PATH and postgres://USER@HOST/DATABASE; a password is better kep
 
 func releaseDatabase(ctx context.Context, b Backends, url string, force bool, w io.Writer) error {
 	if err := b.Release(ctx, url, force); err != nil {
-		return err
+		return ifNoDatabase(ctx, b, url, err)
 	}
 	_, err := fmt.Fprintf(w, "released: %s may be served again\nnext      kagzi server --db %s\n", plain(withoutPassword(url)), word(withoutPassword(url)))
 	return err
@@ -78,7 +78,7 @@ func copyDatabase(ctx context.Context, b Backends, p engine.CopyParams, out, mes
 		if ctx.Err() != nil && !p.Snapshot {
 			fmt.Fprintln(messages, "interrupted: the same command goes on where this one stopped; `kagzi db copy --release URL` gives the copy up")
 		}
-		return errors.Join(ctx.Err(), err)
+		return errors.Join(ctx.Err(), ifNoDatabase(ctx, b, p.From, err))
 	}
 	return printCopy(out, p, report, time.Since(begun))
 }

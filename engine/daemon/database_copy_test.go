@@ -12,8 +12,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// runCopy is the command with these arguments.
+// runCopy is the command with these arguments, on databases that are there.
 func runCopy(ctx context.Context, b Backends, args ...string) (out, messages string, err error) {
+	b.Status = func(context.Context, string) (engine.SchemaStatus, error) { return engine.SchemaStatus{}, nil }
 	cmd := newDatabaseCopy(b)
 	var o, m bytes.Buffer
 	cmd.SetOut(&o)

@@ -30,7 +30,8 @@ const windowBuffer = 256 << 10
 // Look opens a window on the database at url, a file of SQLite, for looking only: every call that would change something is refused, and
 // another process may serve the database meanwhile.
 func Look(ctx context.Context, url, version string, b Backends) (*Window, error) {
-	return open(ctx, url, version, b, true)
+	w, err := open(ctx, url, version, b, true)
+	return w, ifNoDatabase(ctx, b, url, err)
 }
 
 // Open opens a window on the database at url, through which keys are made where no server runs or nobody has a key to it. An empty url is
