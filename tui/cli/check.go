@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kagzi/kagzi/sdk/profile"
+	"github.com/kagzi/kagzi/tui/render"
 )
 
 // checkFlag is what a worker's build is started with to replay the open runs instead of working.
@@ -34,6 +36,8 @@ func newCheck(e *env) *cobra.Command {
 the history of every open run of its workflow types on the server without running a step's body, and reports the runs that would diverge,
 and at which step. The server, namespace, key and TLS files that hold here reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY,
 KAGZI_TLS_CA and so on.
+
+With -o json and the like stdout holds the counts alone, and what the build says goes to stderr.
 
 Exit code: 0 when all open runs would go on, 1 when runs would diverge, or when the build ended well and checked nothing; any other code is the
 build's own.`,
@@ -65,11 +69,21 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	}
 	build := exec.CommandContext(ctx, args[0], append(args[1:len(args):len(args)], checkFlag)...)
 	build.Env = environment
+	out := newOutput(s, e.flags, e.lookup)
 	said := &verdict{out: s.out}
 	build.Stdout, build.Stderr = said, s.err
+	if out.format != "table" { // a document is all that stdout holds
+		said.out = s.err
+		build.Stderr = said
+	}
 	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
 	build.WaitDelay = checkPatience
 	err = build.Run()
+	if out.format != "table" && len(said.checks) > 0 && ctx.Err() == nil {
+		if err := out.print(said.result()); err != nil {
+			return err
+		}
+	}
 	switch {
 	case err == nil:
 		return said.ofSuccess(args[0])
@@ -82,14 +96,14 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	if !errors.As(err, &ended) {
 		return &usageError{err: fmt.Errorf("%s does not start: %w", args[0], err), hint: []string{"usage: kagzi check COMMAND [ARG...]"}}
 	}
-	if ended.ExitCode() == ExitError && said.known {
+	if ended.ExitCode() == ExitError && len(said.checks) > 0 {
 		return codeError(ExitError) // it has said which runs would diverge
 	}
 	return &checkError{command: args[0], state: ended.ProcessState}
 }
 
 // verdictLine is what the SDK says last in a check. It crosses containers and shells, as a file or a variable would not.
-var verdictLine = regexp.MustCompile(`^checked \d+ open runs of \d+ workflow types in namespace .*: (\d+) diverge, (\d+) came to no end\r?$`)
+var verdictLine = regexp.MustCompile(`^checked (\d+) open runs of (\d+) workflow types in namespace (.*): (\d+) diverge, (\d+) came to no end\r?$`)
 
 // verdictLength is more than such a line has.
 const verdictLength = 1024
@@ -98,7 +112,7 @@ const verdictLength = 1024
 type verdict struct {
 	out    io.Writer
 	line   []byte // begun, and cut where it is too long for a verdict
-	known  bool
+	checks []any  // one for each worker of the build; none: it has not checked
 	failed bool
 }
 
@@ -109,18 +123,31 @@ func (v *verdict) Write(p []byte) (int, error) {
 		if rest = after; !ended {
 			break
 		}
-		if counts := verdictLine.FindSubmatch(v.line); counts != nil {
-			v.known, v.failed = true, v.failed || string(counts[1]) != "0" || string(counts[2]) != "0"
+		if said := verdictLine.FindSubmatch(v.line); said != nil {
+			v.failed = v.failed || string(said[4]) != "0" || string(said[5]) != "0"
+			v.checks = append(v.checks, render.Object{
+				{Name: "namespace", Value: string(said[3])}, {Name: "open_runs", Value: json.Number(said[1])},
+				{Name: "workflow_types", Value: json.Number(said[2])}, {Name: "diverged", Value: json.Number(said[4])},
+				{Name: "stuck", Value: json.Number(said[5])},
+			})
 		}
 		v.line = v.line[:0]
 	}
 	return v.out.Write(p)
 }
 
+// result is the verdict for programs.
+func (v *verdict) result() result {
+	return result{
+		document: render.Object{{Name: "sound", Value: !v.failed}, {Name: "checks", Value: v.checks}},
+		items:    v.checks,
+	}
+}
+
 // ofSuccess is what a build's exit code 0 is worth.
 func (v *verdict) ofSuccess(command string) error {
 	switch {
-	case !v.known:
+	case len(v.checks) == 0:
 		return fmt.Errorf("%s checked nothing, although it ended well: its main must call the worker's Run, and %s must reach it", command, checkFlag)
 	case v.failed:
 		return fmt.Errorf("%s ended well although runs would not go on: its main must end with another exit code when the worker's Run returns an error", command)

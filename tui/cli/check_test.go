@@ -115,6 +115,35 @@ func TestCheck(t *testing.T) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
+	t.Run("has its counts on stdout alone where a program reads them", func(t *testing.T) {
+		t.Setenv(asWorker, "diverges")
+		for format, want := range map[string]string{
+			"json": `{
+  "sound": false,
+  "checks": [
+    {
+      "namespace": "default",
+      "open_runs": 3,
+      "workflow_types": 1,
+      "diverged": 1,
+      "stuck": 0
+    }
+  ]
+}
+`,
+			"jsonl": `{"namespace":"default","open_runs":3,"workflow_types":1,"diverged":1,"stuck":0}` + "\n",
+			"yaml":  "sound: false\nchecks:\n  - namespace: default\n    open_runs: 3\n    workflow_types: 1\n    diverged: 1\n    stuck: 0\n",
+		} {
+			out, msg := (&session{}).want(t, ExitError, "check", "-o", format, self)
+			if out != want || !strings.HasPrefix(msg, "order 01936b2e: step charge expected, ship got\nchecked 3 ") {
+				t.Errorf("%s: stdout %q, stderr %q", format, out, msg)
+			}
+		}
+		t.Setenv(asWorker, "does nothing")
+		if out, msg := (&session{}).want(t, ExitError, "check", "-o", "json", self); out != "" || !strings.Contains(msg, "checked nothing") {
+			t.Errorf("without a verdict: stdout %q, stderr %q", out, msg)
+		}
+	})
 	t.Run("of a build that knows no check says what is missing and ends with its code", func(t *testing.T) {
 		t.Setenv(asWorker, "knows no check")
 		if _, msg := (&session{}).want(t, 2, "check", self); !strings.Contains(msg, "not defined") || !strings.Contains(msg, "could not be checked: it ended with exit status 2 and no verdict") {
