@@ -188,9 +188,10 @@ func (p *overviewPage) queues() *block {
 	return b
 }
 
-// failures are the runs that failed last.
+// failures are of the runs that failed those that were made last, as a server lists them: one that was made long ago and failed just now need
+// not be among them.
 func (p *overviewPage) failures() *block {
-	b := &block{id: failuresBlock, title: "Last failures", left: 2, empty: widget.TextLine(p.app.look.Glyph(theme.Completed)+" No run has failed.", render.Dim)}
+	b := &block{id: failuresBlock, title: "Newest runs that failed", left: 2, empty: widget.TextLine(p.app.look.Glyph(theme.Completed)+" No run has failed.", render.Dim)}
 	for _, r := range p.app.overview.Failures() {
 		what := r.GetWorkflowType()
 		if r.GetError().GetSubject() == "step" && r.GetError().GetSubjectId() != "" {
