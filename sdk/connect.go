@@ -72,7 +72,7 @@ func (w *Worker) serve(ctx context.Context) error {
 		var fatal fatalError
 		if errors.As(err, &fatal) {
 			if !w.forgetID(fatal) {
-				return &refused{w.keyAdvice(fatal.error), fatal.error}
+				return &refused{w.advice(fatal.error), fatal.error}
 			}
 			continue
 		}
@@ -129,8 +129,12 @@ func (w *Worker) isDraining() bool {
 	return w.draining
 }
 
-// keyAdvice says what to do about a refusal that is about the worker's key.
-func (w *Worker) keyAdvice(refusal error) string {
+// advice says what to do about a refusal that is about the worker's key, or its id.
+func (w *Worker) advice(refusal error) string {
+	var e *Error
+	if id := w.options.WorkerID; id != "" && errors.As(refusal, &e) && e.Code == CodeConflict {
+		return ", whose id another has: one that was killed has it until it counts as lost, or until `kagzi worker offline " + id + "`"
+	}
 	switch code := status.Code(refusal); {
 	case code == codes.Unauthenticated && w.options.APIKey == "":
 		return ", which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, api-key-file in the profile)"

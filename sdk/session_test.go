@@ -299,6 +299,22 @@ func TestSession(t *testing.T) {
 		})
 	}
 
+	t.Run("a worker whose id another has is told when it will be free, and how to free it", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.AlreadyExists, "it is taken") }
+			for id, want := range map[string]string{
+				"box-1": "kagzi: the server refused the worker, whose id another has: one that was killed has it until it counts as lost, or until " +
+					"`kagzi worker offline box-1`: CONFLICT: it is taken",
+				"": "kagzi: the server refused the worker: CONFLICT: it is taken",
+			} {
+				w := testWorker(f)
+				w.options.WorkerID = id
+				square(w)
+				equal(t, fmt.Sprint(w.Run(t.Context())), want)
+			}
+		})
+	})
+
 	t.Run("what cannot be sent is refused, and leaves the worker's other runs alone", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

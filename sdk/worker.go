@@ -38,7 +38,9 @@ type WorkerOptions struct {
 	TypeLimits    map[string]int // runs of a workflow type at once, over all workers of the queue (no limit)
 	QueueLimit    int            // runs at once, over all workers of the queue (no limit)
 
-	WorkerID     string            // letters, digits, '-' and '_', at most 64; no other live worker may have it (chosen by the server)
+	// WorkerID is of letters, digits, '-' and '_', at most 64 (chosen by the server). While another worker has it the server refuses this one,
+	// and Run returns. One that was killed has it until it counts as lost, within 42 s at defaults, or until kagzi worker offline takes it off.
+	WorkerID     string
 	Version      string            // of the application (none)
 	Labels       map[string]string // for people and for requirements of runs (none)
 	Capabilities map[string]string // likewise: "tool:jq" to "1.7" (none)
