@@ -77,7 +77,8 @@ func (v InputValue) payload(c Codec, info PayloadInfo) (*kagziv1.Payload, error)
 	return p, nil
 }
 
-// RetryOptions say what of a run its retry keeps. By default that is the result of every completed step.
+// RetryOptions say what of a run its retry keeps. By default that is the result of every completed step, also of one that undid
+// another: a run that has compensated is retried from the first step that was undone, or with Restart.
 type RetryOptions struct {
 	FromStep string     // this step and all begun after it run again
 	Restart  bool       // no step is kept

@@ -110,7 +110,8 @@ type stepInfo struct {
 }
 
 // IdempotencyKey is the run's id, a slash and the step's name: the same over all attempts of the step, for
-// systems that recognise a repeated request by a key. Outside of a step it is "".
+// systems that recognise a repeated request by a key. A run that Run.Retry starts has an id of its own, so what it runs again has other
+// keys. Outside of a step it is "".
 func IdempotencyKey(ctx context.Context) string {
 	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
 		return s.key

@@ -28,7 +28,10 @@ func newRetry(e *env, o *retryOptions) *cobra.Command {
 	})
 	cmd := o.command(e, "Start ended runs again, keeping what their completed steps came to",
 		`A run that has FAILED, TIMED_OUT or was CANCELLED or TERMINATED starts again as a new run with the same input. The new run keeps the
-results of all completed steps; with --from-step that step and all begun after it run again, with --restart every step does.`, "--from-step charge")
+results of all completed steps; with --from-step that step and all begun after it run again, with --restart every step does.
+
+Steps that undid others before the run failed, as in a saga, are completed steps, too: what they undid stays undone, unless --from-step
+names the first step that they undid. A step that runs again has another idempotency key, because the new run has an id of its own.`, "--from-step charge")
 	work := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(args, cmd.Flags().Changed); err != nil {
