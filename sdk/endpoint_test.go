@@ -29,6 +29,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 )
 
@@ -190,6 +192,40 @@ func TestEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, <-seen, "Bearer kz_secret, certificate of me")
+	})
+
+	t.Run("a name that stands for several servers leads to another one when the first has gone", func(t *testing.T) {
+		settings(t, "")
+		name := manual.NewBuilderWithScheme("dns") // where gRPC looks a plain host:port up
+		var servers []*grpc.Server
+		var addresses []resolver.Address
+		for _, said := range []string{"first", "second"} {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := grpc.NewServer(grpc.UnaryInterceptor(func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+				return &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: said}}, nil
+			}))
+			kagziv1.RegisterWorkflowServiceServer(server, kagziv1.UnimplementedWorkflowServiceServer{})
+			go func() { _ = server.Serve(listener) }()
+			defer server.Stop()
+			servers, addresses = append(servers, server), append(addresses, resolver.Address{Addr: listener.Addr().String()})
+		}
+		name.InitialState(resolver.State{Addresses: addresses})
+		c, err := NewClient(ClientOptions{Address: "kagzi.test:50051", DialOptions: []grpc.DialOption{grpc.WithResolvers(name)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for _, want := range []string{"first", "second"} {
+			run, err := c.Get(t.Context(), "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, run.RunID, want)
+			servers[0].Stop()
+		}
 	})
 }
 
