@@ -381,8 +381,7 @@ func (t *table) settle(ctx context.Context, q *queue, seats []*Seat, grants []en
 			}
 		}
 	}
-	q.claimed, q.limited = false, q.limited || claimed.Limited
-	q.due = claimed.NextDue
+	q.claimed, q.limited, q.due = false, claimed.Limited, claimed.NextDue
 	// As many as could be taken, so there may be more; and where some grants did not count, nothing is known.
 	q.dirty = q.dirty || len(claimed.Tasks) == len(grants) || len(claimed.Offline) > 0
 	var refused []*Seat
