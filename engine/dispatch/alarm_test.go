@@ -1,18 +1,23 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // fakeClock notes what it is set to.
-type fakeClock struct{ waits []time.Duration }
+type fakeClock struct {
+	waits  []time.Duration
+	closed int
+}
 
 func (c *fakeClock) Set(wait time.Duration) { c.waits = append(c.waits, wait.Round(time.Minute)) }
 func (c *fakeClock) Ring() error            { return errors.New("never") }
-func (c *fakeClock) Close() error           { return nil }
+func (c *fakeClock) Close() error           { c.closed++; return nil }
 
 func TestTheAlarmWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 	c := &fakeClock{}
@@ -54,6 +59,33 @@ func TestTheAlarmWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 			t.Errorf("after %s: woken %v and set to %v, want %v and %v", step.at, woken, c.waits, step.woken, step.next)
 		}
 	}
+	a.set(tables[0], time.Hour)
+	a.stop()
+	c.waits = nil
+	a.wake(began) // by a ring that came just before
+	a.set(tables[1], time.Minute)
+	if len(c.waits) > 0 || c.closed != 1 {
+		t.Errorf("set to %v after the end, and closed %d times, want nothing and once", c.waits, c.closed)
+	}
+}
+
+func TestATableSetsTheAlarmToWhatIsDueNextAndForgetsItInTheEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		c := &fakeClock{}
+		r.KeepTime(c)
+		r.store.add("q", 1, time.Hour)
+		d := r.sit("w", []string{"q"})
+		d.Grant(1)
+		synctest.Wait()
+		if !slices.Equal(c.waits, []time.Duration{time.Hour}) {
+			t.Errorf("the clock was set to %v, want an hour", c.waits)
+		}
+		d.Leave()
+		synctest.Wait()
+		if n := len(r.alarm.at); n != 0 {
+			t.Errorf("the alarm remembers %d tables that are gone", n)
+		}
+	})
 }
 
 // promptClock rings whenever it was set.
@@ -75,14 +107,23 @@ func (c promptClock) Close() error {
 
 func TestADispatcherThatKeepsTimeHasItsTablesWoken(t *testing.T) {
 	d := New(newFakeStore(), nil)
-	d.KeepTime(promptClock{make(chan struct{}, 10)})
-	d.alarm.start()
-	defer d.alarm.stop()
+	clock := promptClock{make(chan struct{}, 10)}
+	d.KeepTime(clock)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- d.Run(ctx) }()
 	one := &table{bell: make(chan struct{}, 1)}
 	d.alarm.set(one, 0)
 	select {
 	case <-one.bell:
 	case <-t.Context().Done():
 		t.Error("nobody woke the table")
+	}
+	stop()
+	<-over
+	select {
+	case <-clock.rung:
+	default:
+		t.Error("the clock is not closed in the end")
 	}
 }

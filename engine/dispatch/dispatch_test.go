@@ -138,6 +138,28 @@ func TestTheNextDueMomentIsMetExactly(t *testing.T) {
 	})
 }
 
+func TestTheEarliestOfSeveralQueuesIsMetExactly(t *testing.T) {
+	for _, queues := range [][]string{{"soon", "later", "never"}, {"later", "soon", "never"}, {"never", "later", "soon"}} {
+		inBubble(t, func(t *testing.T, r room) {
+			r.store.add("soon", 1, time.Minute)
+			r.store.add("later", 1, time.Hour)
+			began := time.Now()
+			d := r.sit("w", queues)
+			d.Grant(3)
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			if d.given() != 2 {
+				t.Fatalf("given %d runs of %q, want 2", d.given(), queues)
+			}
+			for i, want := range []time.Duration{time.Minute, time.Hour} {
+				if late := d.times[i].Sub(began) - want; late < 0 || late > time.Microsecond {
+					t.Errorf("run %d of %q came %s late", i, queues, late)
+				}
+			}
+		})
+	}
+}
+
 func TestNoTimerRunsForATableWithoutCredit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
@@ -253,13 +275,14 @@ func TestALimitedQueueIsLookedAtWhenASlotIsFree(t *testing.T) {
 	})
 }
 
-func TestAFreeSlotOfAQueueWithoutLimitIsNobodysBusiness(t *testing.T) {
+func TestAFreeSlotOfAQueueThatNoLimitHoldsBackIsNobodysBusiness(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		r.sit("w", []string{"q"}).Grant(5)
+		r.sit("limited", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = 9 }).Grant(5)
 		synctest.Wait()
 		r.store.claimed()
 		r.ring(engine.RingSlot, "q")
-		wantClaims(t, r, "a slot of a queue without limit", 0)
+		wantClaims(t, r, "a slot of a queue without limit, or with slots to spare", 0)
 	})
 }
 
@@ -286,6 +309,47 @@ func TestOfflineWorkersLoseTheirCreditAndOthersAreServed(t *testing.T) {
 		alive.Leave()
 		if len(r.tables) != 0 || len(r.queues) != 0 {
 			t.Errorf("%d tables and %d queues are left, want none", len(r.tables), len(r.queues))
+		}
+	})
+}
+
+func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.offline["dead"] = true
+		r.store.add("q", 1, 0)
+		dead, alive := r.sit("dead", []string{"q"}), r.sit("alive", []string{"q"})
+		dead.Grant(3)
+		synctest.Wait()
+		alive.Grant(1) // nobody rings again
+		synctest.Wait()
+		if alive.given() != 1 {
+			t.Errorf("given %d runs, want the one that the offline worker could not have", alive.given())
+		}
+	})
+}
+
+func TestAtOneTableSomeLeaveAndOthersStay(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		arrives := func(d *desk, kind engine.RingKind, when string) {
+			t.Helper()
+			before := d.given()
+			d.Grant(1)
+			synctest.Wait()
+			r.store.add("q", 1, 0)
+			r.ring(kind, "q")
+			if d.given() != before+1 {
+				t.Errorf("%s: given %d runs, want 1", when, d.given()-before)
+			}
+		}
+		first, stays := r.sit("first", []string{"q"}), r.sit("stays", []string{"q"})
+		first.Leave()
+		arrives(stays, engine.RingQueue, "after another has left")
+		stays.Leave()
+		next := r.sit("next", []string{"q"})
+		stays.Leave() // as a session that ends after its worker's goodbye
+		arrives(next, engine.RingAll, "after one who had left before left again")
+		if beside := r.sit("beside", []string{"q"}); beside.table != next.table {
+			t.Error("two alike sit at two tables")
 		}
 	})
 }
@@ -372,6 +436,24 @@ func TestAQueueOfWhichAClaimFailedOnceComesFirstAgainSoonAfter(t *testing.T) {
 		}
 		if n := len(r.store.waiting["preferred"]); n > 0 {
 			t.Errorf("%d runs of the preferred queue wait on, while the other's are given", n)
+		}
+	})
+}
+
+func TestAQueueOfWhichAClaimFailedComesLastForAWhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		r.store.add("preferred", 9, 0)
+		r.store.add("other", 9, 0)
+		r.store.fail = 1
+		d := r.sit("w", []string{"preferred", "other"})
+		d.Grant(1)
+		for _, wait := range []time.Duration{2 * time.Second, 5 * time.Second} { // the pause is over, and then the while
+			time.Sleep(wait)
+			d.Grant(1)
+		}
+		synctest.Wait()
+		if got, want := d.queues(), []string{"other", "other", "preferred"}; !slices.Equal(got, want) {
+			t.Errorf("served from %q, want %q", got, want)
 		}
 	})
 }
@@ -492,7 +574,7 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 		r.store.add("q", 2, 0)
 		r.store.mute, r.store.deaf = 1, 1
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.Grant(2)
 		synctest.Wait()
 		if released := r.store.handedBack(); len(released) != 0 || d.given() != 0 {
 			t.Fatalf("released %v and given %d at once, want neither before the store answers", released, d.given())
@@ -500,11 +582,91 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 		time.Sleep(2*time.Second + time.Millisecond) // the pause, a question that fails, and another pause
 		synctest.Wait()
 		held, _ := r.store.HeldBy(t.Context(), "w")
-		if released, want := r.store.handedBack(), held[1].Lease.RunID; len(released) != 1 || released[0] != want {
-			t.Fatalf("released %v, want only %s, which nobody was given", released, want)
+		released := r.store.handedBack()
+		if len(released) != 2 || !slices.Contains(released, held[1].Lease.RunID) || !slices.Contains(released, held[2].Lease.RunID) {
+			t.Fatalf("released %v, want what nobody was given, %v, and each once", released, held[1:])
 		}
-		if d.given() != 1 {
-			t.Fatalf("given %d runs, want the other one", d.given())
+		wantClaims(t, r, "before and after the question that failed", 2)
+		r.store.add("q", 1, 0)
+		if r.ring(engine.RingQueue, "q"); d.given() != 1 {
+			t.Fatalf("given %d runs, want the one that came afterwards", d.given())
+		}
+	})
+}
+
+func TestWhatIsInDoubtIsHandedBackBeforeItsTableEnds(t *testing.T) {
+	for wait, want := range map[time.Duration]int{
+		retryAfter / 2: 0, // the store is left alone: a heartbeat frees the run
+		2 * retryAfter: 1,
+	} {
+		inBubble(t, func(t *testing.T, r room) {
+			r.store.add("q", 1, 0)
+			r.store.mute = 1
+			d, other := r.sit("w", []string{"q"}), r.sit("without credit", []string{"q"})
+			r.store.during = func() { d.Leave() }
+			d.Grant(1)
+			time.Sleep(wait)
+			if n := len(r.store.handedBack()); n != 0 {
+				t.Errorf("%d runs are handed back while nobody has credit", n)
+			}
+			other.Leave()
+			synctest.Wait()
+			if n := len(r.store.handedBack()); n != want {
+				t.Errorf("%d runs are handed back when the last seat is left %s after the claim that failed, want %d", n, wait, want)
+			}
+		})
+	}
+}
+
+func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		r := room{New(store, slog.New(slog.DiscardHandler)), store}
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_ = r.Run(ctx)
+		}()
+		ended := func() bool {
+			synctest.Wait()
+			select {
+			case <-over:
+				return true
+			default:
+				return false
+			}
+		}
+		d := r.sit("w", []string{"q"})
+		store.add("q", 1, 0)
+		answer := make(chan struct{})
+		store.during = func() { <-answer }
+		d.Grant(1)
+		synctest.Wait()
+		stop()
+		d.Leave()
+		if ended() {
+			t.Error("Run ended while a claim was under way, whose runs nobody would have handed back")
+		}
+		close(answer)
+		if !ended() || len(store.handedBack()) != 1 {
+			t.Errorf("Run ended: %t, with %d runs handed back, want the one that was claimed for who had left", ended(), len(store.handedBack()))
+		}
+	})
+}
+
+func TestAClaimThatFindsNothingForASeatThatLeftGivesTheOthersTheirCreditBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, r room) {
+		left, stays := r.sit("left", []string{"q"}), r.sit("stays", []string{"q"})
+		left.Grant(1)
+		synctest.Wait()
+		r.store.during = func() { left.Leave() }
+		stays.Grant(1)
+		r.ring(engine.RingQueue, "q") // a claim for both
+		r.store.add("q", 2, 0)
+		r.ring(engine.RingQueue, "q")
+		if left.given() != 0 || stays.given() != 1 {
+			t.Errorf("who left was given %d runs and who stayed %d, want 0 and 1", left.given(), stays.given())
 		}
 	})
 }
@@ -613,6 +775,7 @@ func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
 			"a queue more":             func(r *Request) { r.Queues = []string{"q", "p"} },
 			"another order of queues":  func(r *Request) { r.Queues = []string{"p", "q"} },
 			"names that look like two": func(r *Request) { r.Queues = []string{`q""p`} },
+			"a queue as its type":      func(r *Request) { r.Queues, r.Types = []string{"q", "t"}, nil },
 		} {
 			if d := r.sit("c", []string{"q"}, change); d.table == base.table {
 				t.Errorf("%s sits at the same table", name)
@@ -622,6 +785,14 @@ func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
 		turned := r.sit("e", []string{"q"}, func(r *Request) { r.Types = []string{"u", "t"} })
 		if sorted.table != turned.table {
 			t.Error("the order of types decides over the table")
+		}
+		labels := map[string]string{}
+		for i := range 20 {
+			labels[fmt.Sprint("k", i)] = "v"
+		}
+		labelled := func(r *Request) { r.Worker.Labels = labels }
+		if r.sit("f", []string{"q"}, labelled).table != r.sit("g", []string{"q"}, labelled).table {
+			t.Error("the order of labels decides over the table")
 		}
 	})
 }
@@ -655,8 +826,8 @@ func TestSeatsTakenBeforeRunAreServedByIt(t *testing.T) {
 		d := r.sit("w", []string{"q"})
 		d.Grant(1)
 		synctest.Wait()
-		if len(store.claims) != 0 {
-			t.Error("somebody claims although nobody runs the dispatcher")
+		if len(store.claims) != 0 || r.Take(starting(r, "q")) != nil {
+			t.Error("somebody claims or takes a run although nobody runs the dispatcher")
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -665,16 +836,24 @@ func TestSeatsTakenBeforeRunAreServedByIt(t *testing.T) {
 		if d.given() != 1 {
 			t.Error("the seat gets nothing")
 		}
+		d.Grant(1)
+		synctest.Wait()
+		start := starting(r, "q")
+		taken := r.Take(start)
+		d.Leave()
 		stop()
 		<-done
+		taken.Give(task(start, taken))
+		if synctest.Wait(); len(store.handedBack()) != 0 {
+			t.Error("a dispatcher that has stopped writes")
+		}
 		late := r.sit("late", []string{"q"})
 		late.Grant(1)
 		store.add("q", 1, 0)
 		r.ring(engine.RingQueue, "q")
-		if late.given() != 0 {
+		if late.given() != 0 || r.Take(starting(r, "q")) != nil {
 			t.Error("a dispatcher that has stopped gives out runs")
 		}
 		late.Leave()
-		d.Leave()
 	})
 }

@@ -104,9 +104,12 @@ func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claim
 	return c, nil
 }
 
-func (f *fakeStore) Release(_ context.Context, p engine.ReleaseParams) error {
+func (f *fakeStore) Release(ctx context.Context, p engine.ReleaseParams) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if ctx.Err() != nil || p.Now.IsZero() {
+		return engine.ErrUnavailable
+	}
 	f.released = append(f.released, p.Lease.RunID)
 	return nil
 }
@@ -115,7 +118,7 @@ func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (in
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended++
-	if f.ended > len(f.ends) {
+	if f.ended > len(f.ends) || p.Now.IsZero() || p.Limit != maxClaim {
 		return 0, time.Time{}, engine.ErrUnavailable
 	}
 	return f.ends[f.ended-1], time.Time{}, nil

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ func nobodyTakes(t *testing.T, r room, why string, start *engine.StartRun) {
 
 func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
+		n := &notebook{}
 		var desks []*desk
 		for i := range 3 {
 			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
@@ -43,9 +45,10 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 		}
 		synctest.Wait()
 		r.store.claimed()
-		for n := range 9 {
+		r.Observe(n)
+		for runs := range 9 {
 			for i, d := range desks {
-				if n == 6 && d.given() != 2 {
+				if runs == 6 && d.given() != 2 {
 					t.Errorf("worker %d got %d of 6 runs, want 2", i, d.given())
 				}
 			}
@@ -64,6 +67,12 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 		}
 		nobodyTakes(t, r, "the credit is spent", starting(r, "q"))
 		wantClaims(t, r, "for runs that were taken", 0)
+		if released := r.store.handedBack(); len(released) > 0 {
+			t.Errorf("%v are handed back although they were given", released)
+		}
+		if !slices.Equal(n.runs, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}) || n.took != 0 {
+			t.Errorf("heard of %v, in %s, want nine times one, in no time", n.runs, n.took)
+		}
 	})
 }
 
@@ -76,14 +85,26 @@ func TestTablesTakeRunsInTurn(t *testing.T) {
 			desks = append(desks, d)
 		}
 		synctest.Wait()
+		for range 5 {
+			start := starting(r, "q")
+			start.Requirements = map[string]string{"host": "1"} // others are passed over
+			k := r.Take(start)
+			if k == nil {
+				t.Fatal("nobody takes a run whose requirements somebody meets")
+			}
+			k.Give(task(start, k))
+		}
+		if desks[1].given() != 5 {
+			t.Errorf("who meets the requirements got %d runs, want 5", desks[1].given())
+		}
 		for range 6 {
 			start := starting(r, "q")
 			k := r.Take(start)
 			k.Give(task(start, k))
 		}
-		for i, d := range desks {
-			if d.given() != 2 {
-				t.Errorf("worker %d got %d of 6 runs, want 2", i, d.given())
+		for i, want := range []int{2, 7, 2} {
+			if got := desks[i].given(); got != want {
+				t.Errorf("worker %d got %d runs, want %d", i, got, want)
 			}
 		}
 	})
@@ -153,10 +174,11 @@ func TestACreditThatNothingCameOfIsThereForAClaim(t *testing.T) {
 		if d.given() != 0 {
 			t.Fatal("the one credit is used twice")
 		}
+		r.store.add("q", 1, 0)
 		k.Return()
 		synctest.Wait()
 		if d.given() != 1 {
-			t.Error("a run that waits is not given to the credit that came back")
+			t.Errorf("given %d of the runs that wait, want one for the credit that came back", d.given())
 		}
 	})
 }
@@ -196,8 +218,8 @@ func TestARunWhoseStartCountedUnheardIsHandedBack(t *testing.T) {
 		if released := r.store.handedBack(); len(released) != 1 || released[0] != start.ID {
 			t.Errorf("released %v, want the run %s, which nobody was given", released, start.ID)
 		}
-		if r.Take(starting(r, "q")) == nil {
-			t.Error("the credit did not come back")
+		if r.Take(starting(r, "q")) == nil || r.Take(starting(r, "q")) != nil {
+			t.Error("the credit did not come back, or twice")
 		}
 	})
 }
