@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -115,7 +116,7 @@ func TestWorkersThatBeatAreSeldomLookedAt(t *testing.T) {
 }
 
 func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		pass(time.Minute) // the first look for old runs
 		before := f.total()
 		pass(time.Hour)
@@ -135,6 +136,65 @@ func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
 		pass(time.Hour)
 		if calls := f.total() - before; calls != 0 {
 			t.Fatalf("%d calls in the hour after the last worker went, want none: %v", calls, f.asked())
+		}
+		f.set(func() { f.offset = -time.Minute })
+		f.register("w2")
+		if pass(time.Second); log.Len() > 0 && strings.Contains(log.String(), "clock") || strings.Contains(log.String(), "stood still") {
+			t.Errorf("the clocks parted while nothing was waited for, and it says:\n%s", log)
+		}
+	})
+}
+
+func TestALookForAnotherWorkerDoesNotPutTheSecondOneOff(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.register("silent")
+		pass(35 * time.Second) // and suspected
+		f.register("other")
+		f.ring(engine.Ring{Kind: engine.RingAll})
+		f.beatEvery(t, "other", 10*time.Second)
+		pass(6*time.Second + 10*time.Millisecond)
+		if _, ok := f.taken("silent"); !ok {
+			t.Error("the silent worker is still there after a lease, a heartbeat and a second")
+		}
+	})
+}
+
+func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		f.register("w")
+		f.set(func() {
+			f.amid = func(call string) {
+				if call == "OfflineWorker" {
+					f.amid, f.workers["w"] = nil, f.now()
+				}
+			}
+		})
+		pass(42 * time.Second)
+		if _, ok := f.taken("w"); ok || f.count("OfflineWorker") != 1 {
+			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok, f.count("OfflineWorker"))
+		}
+		pass(42 * time.Second)
+		if _, ok := f.taken("w"); !ok {
+			t.Error("it is still there after 42 s of silence")
+		}
+	})
+}
+
+func TestWhatTheClockHasPassedOverIsDoneWithinTheInterval(t *testing.T) {
+	story(t, Options{Net: time.Minute}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+		f.timeoutAt(time.Now().Add(3 * time.Hour))
+		pass(time.Minute)
+		f.set(func() { f.offset = 4 * time.Hour })
+		pass(5 * time.Second)
+		if n := len(f.moments(&f.ended)); n != 1 {
+			t.Errorf("%d attempts timed out, want the one whose moment the clock has passed over", n)
+		}
+		f.set(func() { f.offset = 0 })
+		pass(5 * time.Second)
+		f.set(func() { f.workers["quiet"] = f.now() })
+		pass(time.Minute + 12*time.Second)
+		if _, ok := f.taken("quiet"); !ok {
+			t.Error("after the clock was set back nothing is looked at but what rings")
 		}
 	})
 }
@@ -230,7 +290,8 @@ func TestASlowStoreCountsAsAnOutage(t *testing.T) {
 
 func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(newFakeStore(), Options{})
+		log := &bytes.Buffer{}
+		c := New(newFakeStore(), Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 		c.checkClock()
 		c.clock.sleep(time.Second, true)
 		c.sightings["w1"] = sighting{}
@@ -242,8 +303,8 @@ func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 		c.clock.sleep(time.Second, true)
 		time.Sleep(7 * time.Second)
 		c.checkClock()
-		if len(c.sightings) != 0 {
-			t.Fatal("a sighting was kept although the process woke 6s late")
+		if len(c.sightings) != 0 || !strings.Contains(log.String(), "stood still") {
+			t.Fatalf("a sighting was kept, or nothing said, although the process woke 6s late: %s", log)
 		}
 	})
 }
@@ -660,6 +721,74 @@ func TestANamespaceAndAnOutcomeHaveARetentionOfTheirOwn(t *testing.T) {
 			if got[key] != want {
 				t.Errorf("%s runs are kept for %v, want %v", key, got[key], want)
 			}
+		}
+	})
+}
+
+func TestOneRetentionIsEnoughToDeleteHourly(t *testing.T) {
+	for name, c := range map[string]struct {
+		options Options
+		space   engine.Namespace
+		late    bool
+	}{
+		"of the server":            {options: Options{Retention: time.Hour}},
+		"of the audit":             {options: Options{AuditRetention: time.Hour}},
+		"of a namespace":           {space: engine.Namespace{Retention: time.Hour}},
+		"of an outcome in one":     {space: engine.Namespace{Keep: map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour}}},
+		"of a namespace, later on": {space: engine.Namespace{Retention: time.Hour}, late: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, c.options, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+				c.space.Name = "aaa" // and "default" after it, which has none
+				if c.late {
+					pass(2 * time.Hour)
+				}
+				f.set(func() { f.spaces = append([]engine.Namespace{c.space}, f.spaces...) })
+				f.ring(engine.Ring{Kind: engine.RingAll})
+				pass(time.Hour + time.Minute)
+				before := f.total()
+				pass(time.Hour)
+				if f.total() == before {
+					t.Error("nothing is deleted in the next hour")
+				}
+			})
+		})
+	}
+}
+
+func TestDeletingGoesOnAfterAnOutageThatBeganInTheMiddleOfIt(t *testing.T) {
+	for _, call := range []string{"ListNamespaces", "Prune", "PruneRecords"} {
+		t.Run(call, func(t *testing.T) {
+			story(t, Options{Retention: time.Hour, AuditRetention: time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+				f.set(func() { f.old, f.changes = 1, 1 })
+				f.failing(call)
+				pass(time.Minute)
+				calls := f.total()
+				pass(4 * time.Second)
+				if n := f.total() - calls; n > 0 {
+					t.Errorf("%d calls within the pause after an error", n)
+				}
+				pass(2 * time.Second)
+				if f.old != 0 || f.changes != 0 || strings.Count(log.String(), "upkeep does not work") != 1 {
+					t.Errorf("%d runs and %d audit events are left, and it says:\n%s", f.old, f.changes, log)
+				}
+			})
+		})
+	}
+}
+
+func TestNamespacesBeyondThoseThatOneListHasAreCleanedToo(t *testing.T) {
+	story(t, Options{Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		const many = 2*engine.MaxPage + 5
+		f.set(func() {
+			f.spaces = nil
+			for i := range many {
+				f.spaces = append(f.spaces, engine.Namespace{Name: fmt.Sprintf("space-%04d", i)})
+			}
+		})
+		pass(61 * time.Second)
+		if n := len(f.pruned); n != many*len(outcomes) {
+			t.Errorf("%d outcomes of namespaces were looked at, want each once, %d", n, many*len(outcomes))
 		}
 	})
 }

@@ -44,6 +44,7 @@ type fakeStore struct {
 	stale    bool // another server has fired first
 	overlaps bool // the run of an earlier tick is active, and ticks are skipped
 	calls    map[string]int
+	amid     func(call string) // what happens in the middle of a call
 }
 
 // fire is one run that a schedule started.
@@ -73,6 +74,9 @@ func (f *fakeStore) enter(name string) error {
 	f.mu.Unlock()
 	time.Sleep(slow)
 	f.mu.Lock() // held until the caller leaves
+	if f.amid != nil {
+		f.amid(name)
+	}
 	if f.outage {
 		return engine.ErrUnavailable
 	}
@@ -108,7 +112,7 @@ func (f *fakeStore) OfflineWorker(_ context.Context, p engine.OfflineWorkerParam
 	if !ok {
 		return 0, engine.WorkerNotFound(p.WorkerID)
 	}
-	if heard.After(p.HeardAt) || p.Reason != engine.OfflineLost {
+	if heard.After(p.HeardAt) || p.Reason != engine.OfflineLost || p.Now.IsZero() {
 		return 0, nil
 	}
 	delete(f.workers, p.WorkerID)
@@ -235,6 +239,9 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 	}
 	if p.ScheduleID.String() == f.heavy {
 		return engine.Fired{}, engine.ErrUnavailable
+	}
+	if p.Now.IsZero() || len(p.Ticks) > 2*firesAtOnce || slices.ContainsFunc(p.Ticks, func(t engine.Tick) bool { return t.RunID.IsZero() }) {
+		return engine.Fired{}, engine.Invalid("schedule", "has nothing that a store takes: %+v", p)
 	}
 	s := f.plans[p.ScheduleID]
 	if f.stale || s == nil || s.Revision != p.Revision || !s.NextFireAt.Equal(p.Expect) {
@@ -381,6 +388,18 @@ func story(t *testing.T, o Options, tell func(t *testing.T, f *fakeStore, log *b
 		stop()
 		if err := <-done; err != nil {
 			t.Fatalf("Run ended with %v, want nil", err)
+		}
+	})
+}
+
+// failing has the store go down for a second in the middle of a call, once.
+func (f *fakeStore) failing(call string) {
+	f.set(func() {
+		f.amid = func(name string) {
+			if name == call {
+				f.amid, f.outage = nil, true
+				time.AfterFunc(time.Second, func() { f.set(func() { f.outage = false }) })
+			}
 		}
 	})
 }

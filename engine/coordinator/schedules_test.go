@@ -153,6 +153,9 @@ func TestABrokenScheduleStopsNoOther(t *testing.T) {
 		if len(f.fires(broken)) != 0 || f.plans[broken].Broken == "" {
 			t.Errorf("the broken schedule fired %d times and says %q", len(f.fires(broken)), f.plans[broken].Broken)
 		}
+		if got := f.plans[broken].NextFireAt; !got.Equal(next) {
+			t.Errorf("the broken schedule's next tick is %v, want %v as before", got, next)
+		}
 		if n := strings.Count(log.String(), "schedule is broken"); n != 1 {
 			t.Errorf("said %d times that it is broken, want once", n)
 		}
@@ -190,23 +193,26 @@ func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
 }
 
 func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
-		const many = 200
-		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
-		for range many {
-			f.plan(next.Format("5 4 15 2 1 ?"), 100, next)
-		}
-		f.set(func() { f.slow = 25 * time.Millisecond })
-		f.ring(engine.Ring{Kind: engine.RingTimer})
-		pass(2 * time.Second)
-		late := next.Add(2 * time.Second)
-		made := f.plan(late.Format("5 4 15 2 1 ?"), 100, late)
-		f.ring(engine.Ring{Kind: engine.RingTimer})
-		pass(8 * time.Second)
-		if n := len(f.fires(made)); n != 1 {
-			t.Errorf("it fired %d times, want once", n)
-		}
-	})
+	for _, kind := range []engine.RingKind{engine.RingTimer, engine.RingAll} { // of which the second tells of rings that were lost
+		story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+			const many = 200
+			next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
+			for range many {
+				f.plan(next.Format("5 4 15 2 1 ?"), 100, next)
+			}
+			f.set(func() { f.slow = 25 * time.Millisecond })
+			f.ring(engine.Ring{Kind: engine.RingTimer})
+			pass(2 * time.Second)
+			late := next.Add(2 * time.Second)
+			ring := f.ring
+			f.ring = func(engine.Ring) { ring(engine.Ring{Kind: kind}) }
+			made := f.plan(late.Format("5 4 15 2 1 ?"), 100, late)
+			pass(8 * time.Second)
+			if n := len(f.fires(made)); n != 1 {
+				t.Errorf("after a ring of kind %d it fired %d times, want once", kind, n)
+			}
+		})
+	}
 }
 
 func TestAScheduleThatTheStoreCannotCopeWithKeepsNoOther(t *testing.T) {
@@ -226,6 +232,102 @@ func TestAScheduleThatTheStoreCannotCopeWithKeepsNoOther(t *testing.T) {
 		pass(5 * time.Second)
 		if n := len(f.fires(heavy)); n < 15 {
 			t.Errorf("after the interval %d of its ticks have fired, want all", n)
+		}
+	})
+}
+
+func TestASchedulesTickComesThoughNothingElseIsDue(t *testing.T) {
+	for name, c := range map[string]struct {
+		options Options
+		missed  int
+		tell    func(f *fakeStore, id engine.ID)
+		within  time.Duration
+	}{
+		"when the rate leaves nothing for a while": {Options{CatchupRate: 3}, 3, func(*fakeStore, engine.ID) {}, time.Second},
+		"when the store could not cope with it for a while": {Options{}, 1, func(f *fakeStore, id engine.ID) {
+			f.set(func() { f.heavy = id.String() })
+			pass(time.Second)
+			f.set(func() { f.heavy = "" })
+		}, 5 * time.Second},
+		"when the store went down as it was looked for": {Options{}, 1, func(f *fakeStore, _ engine.ID) { f.failing("DueSchedules") }, 6 * time.Second},
+		"when the store went down as it was to fire":    {Options{}, 1, func(f *fakeStore, _ engine.ID) { f.failing("FireSchedule") }, 6 * time.Second},
+		"when more is due than one transaction starts":  {Options{CatchupRate: 1000}, 950, func(*fakeStore, engine.ID) {}, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, c.options, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+				now := time.Now().UTC().Truncate(time.Hour)
+				f.set(func() { f.outage = true }) // until all is planned
+				var ids []engine.ID
+				for range 3 {
+					ids = append(ids, f.plan("0 0 * * * *", 1000, now.Add(-time.Duration(c.missed-1)*time.Hour)))
+				}
+				f.set(func() { f.outage = false })
+				c.tell(f, ids[0])
+				pass(c.within * 3)
+				for i, id := range ids {
+					if n := len(f.fires(id)); n != c.missed || f.plans[id].Skipped != 0 {
+						t.Errorf("of %d ticks of schedule %d %d have fired, and %d are skipped", c.missed, i, n, f.plans[id].Skipped)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestSchedulesBeyondThoseThatALookFindsFireAtOnceAsWell(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		next := time.Now().UTC().Truncate(time.Hour).Add(time.Hour)
+		const many = dueSchedules + 5
+		for range many {
+			f.plan("0 0 * * * *", 100, next)
+		}
+		pass(time.Until(next) + time.Second)
+		if n := f.count("FireSchedule"); n != many {
+			t.Errorf("%d of %d schedules have fired a second after their tick", n, many)
+		}
+	})
+}
+
+func TestAnotherRevisionOfAScheduleDecidesAnewWhatItMissed(t *testing.T) {
+	story(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		now := time.Now().UTC().Truncate(time.Hour)
+		id := f.plan("0 0 * * * *", 100, now.Add(-50*time.Hour))
+		pass(5 * time.Second)
+		f.set(func() { f.plans[id].Revision, f.plans[id].MaxCatchup = 2, 0 })
+		f.ring(engine.Ring{Kind: engine.RingTimer})
+		pass(time.Second)
+		if fires, skipped := len(f.fires(id)), int(f.plans[id].Skipped); fires > 10 || fires+skipped != 51 {
+			t.Errorf("%d ticks fired and %d were skipped, want few fired after the update which says that none is replayed, of 51", fires, skipped)
+		}
+	})
+}
+
+func TestTicksThatTheRateDelaysAreNotTakenForMissedOnceMore(t *testing.T) {
+	story(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		base := time.Now().UTC().Truncate(time.Second)
+		ids := []engine.ID{f.plan("* * * * * *", 5, base.Add(-time.Minute)), f.plan("* * * * * *", 5, base.Add(-time.Minute))}
+		skipped := func() (n int64) {
+			f.set(func() { n = f.plans[ids[0]].Skipped + f.plans[ids[1]].Skipped })
+			return n
+		}
+		pass(2 * time.Second) // both have been looked at
+		before := skipped()
+		pass(30 * time.Second) // in which more becomes due than the rate lets through
+		if now := skipped(); before == 0 || now != before {
+			t.Errorf("%d ticks are skipped at first and %d later, want those beyond the limit of each and no others", before, now)
+		}
+	})
+}
+
+func TestTheRateOfCatchingUpIsNotSavedUp(t *testing.T) {
+	story(t, Options{CatchupRate: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		for range 2 {
+			id := f.plan("0 * * * * *", 100, time.Now().UTC().Truncate(time.Minute).Add(-60*time.Minute))
+			pass(time.Second)
+			if n := len(f.fires(id)); n > 21 {
+				t.Errorf("%d missed ticks fired within a second, want at most the rate of a second at once and that of a second more", n)
+			}
+			pass(time.Hour)
 		}
 	})
 }
