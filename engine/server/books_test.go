@@ -126,7 +126,8 @@ func (b *books) GetWorker(_ context.Context, id string) (engine.Worker, error) {
 	return engine.Worker{ID: id, Status: engine.WorkerOnline}, nil
 }
 
-func (b *books) Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error) {
+func (b *books) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
+	b.note(p)
 	return b.beat, nil
 }
 

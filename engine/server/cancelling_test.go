@@ -18,12 +18,12 @@ func desk(b *books) *session {
 // told is the words to stop that the session would send, since the last call.
 func told(w *session) []*kagziv1.CancelTask {
 	var words []*kagziv1.CancelTask
-	for _, o := range w.out.messages {
+	for _, o := range w.out.unasked {
 		if c := o.message.GetCancelTask(); c != nil {
 			words = append(words, c)
 		}
 	}
-	w.out.messages = nil
+	w.out.unasked = nil
 	return words
 }
 

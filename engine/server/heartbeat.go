@@ -16,7 +16,9 @@ import (
 // nameWithin is how soon after its claim a run must be named in a heartbeat that names all.
 func (s *Server) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
 
-func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
+// heartbeat notes a worker's sign of life. underWay are leases that it does not name because their tasks are on their way to it: they count as
+// named, and the answer, which may overtake the tasks, says nothing of them.
+func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest, underWay []engine.Lease) (*kagziv1.HeartbeatResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", r.WorkerId); err != nil {
 		return nil, err
 	}
@@ -53,10 +55,13 @@ func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*k
 		}
 		p.Held = append(p.Held, engine.Lease{RunID: id, Token: token})
 	}
+	p.Held = append(p.Held, underWay...)
 	beat, err := s.store.Heartbeat(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	beat.Lost = slices.DeleteFunc(beat.Lost, func(l engine.Lease) bool { return slices.Contains(underWay, l) })
+	beat.Cancelling = slices.DeleteFunc(beat.Cancelling, func(h engine.Held) bool { return slices.Contains(underWay, h.Lease) })
 	response := &kagziv1.HeartbeatResponse{Accepted: true, ShouldDrain: beat.Status == engine.WorkerDraining}
 	statuses := s.statusesOf(ctx, r.WorkerId, beat.Lost)
 	for _, l := range beat.Lost {

@@ -10,7 +10,7 @@ import (
 func TestAHeartbeatSaysWhatBecameOfTheRunsOfLostLeases(t *testing.T) {
 	cancelled, deleted := engine.Lease{RunID: someID(1), Token: engine.NewToken()}, engine.Lease{RunID: someID(2), Token: engine.NewToken()}
 	b := &books{beat: engine.Beat{Lost: []engine.Lease{cancelled, deleted}}, runs: []engine.Run{{ID: cancelled.RunID, Status: engine.RunCancelled}}}
-	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"})
+	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func TestOperationsOfARun(t *testing.T) {
 			w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"))
 			synctest.Wait()
 			w.cancelTask(t.Context(), lineRun(1), w.held[lineRun(1)].token)
-			if len(w.out.messages) != 0 || !w.recheck {
+			if len(w.out.unasked) != 0 || !w.recheck {
 				t.Fatal("told to stop in the middle of an operation")
 			}
 			l.commit()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"sync"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -13,10 +14,13 @@ import (
 type outbox struct {
 	stream func(*kagziv1.SessionResponse) error // sends one message; nil: all stays here
 	room   <-chan struct{}                      // of the session, which has a place less for each answer sent
+	handed func(engine.Lease)                   // is told of each task that was sent; nil: nobody is
 
 	mu       sync.Mutex
-	messages []outgoing
+	messages []outgoing    // answers, which go first: on a slow line the tasks may take longer than a worker without one believes in its leases
+	unasked  []outgoing    // tasks, and what the worker is told of them, in this order
 	spare    []outgoing    // empty, for the next messages
+	moved    time.Time     // when it began to send, or was last done with a batch
 	sending  bool          // somebody is to call send, or has
 	closed   bool          // nothing that comes now is sent
 	quiet    chan struct{} // closed when nobody sends any more; nil: nobody waits for that
@@ -27,6 +31,7 @@ type outgoing struct {
 	message  *kagziv1.SessionResponse
 	lease    engine.Lease
 	answered bool // it answers an operation, whose room is free when it has been sent
+	unasked  bool // it answers nothing
 }
 
 // maxSpare bounds the room that is kept for the next messages.
@@ -39,12 +44,25 @@ func (o *outbox) put(messages ...outgoing) (send bool) {
 	if o.messages == nil {
 		o.messages, o.spare = o.spare, nil
 	}
-	o.messages = append(o.messages, messages...)
+	for _, m := range messages {
+		if m.unasked {
+			o.unasked = append(o.unasked, m)
+		} else {
+			o.messages = append(o.messages, m)
+		}
+	}
 	if o.sending || o.closed || o.stream == nil {
 		return false
 	}
-	o.sending = true
+	o.sending, o.moved = true, time.Now()
 	return true
+}
+
+// movedWithin says whether the network has taken something since, or has nothing to take.
+func (o *outbox) movedWithin(d time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.sending || time.Since(o.moved) < d
 }
 
 // push is put for callers that must not wait for the network.
@@ -66,11 +84,14 @@ func (o *outbox) send(broken func(error)) {
 			if m.answered {
 				<-o.room
 			}
+			if o.handed != nil && !m.lease.Token.IsZero() {
+				o.handed(m.lease)
+			}
 		}
 	}
 }
 
-// next is what is to be sent after the messages of sent; nothing: the caller sends no longer.
+// next is what is to be sent after the messages of sent: all answers, and one of the others; nothing: the caller sends no longer.
 func (o *outbox) next(sent []outgoing) []outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,8 +99,16 @@ func (o *outbox) next(sent []outgoing) []outgoing {
 		clear(sent)
 		o.spare = sent[:0]
 	}
+	o.moved = time.Now()
 	batch := o.messages
 	o.messages = nil
+	if len(o.unasked) > 0 {
+		batch = append(batch, o.unasked[0])
+		o.unasked[0] = outgoing{}
+		if o.unasked = o.unasked[1:]; len(o.unasked) == 0 {
+			o.unasked = nil
+		}
+	}
 	if len(batch) == 0 {
 		o.rest()
 	}
@@ -115,5 +144,5 @@ func (o *outbox) close() []outgoing {
 		<-quiet
 		o.mu.Lock()
 	}
-	return o.messages
+	return append(o.messages, o.unasked...)
 }

@@ -75,6 +75,34 @@ func TestOutbox(t *testing.T) {
 				t.Errorf("broken %v, sent %v, left %v", broken, l.taken, left)
 			}
 		}},
+		{"sends answers before what nobody has asked for, the first of which may be under way", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
+			unasked := func(seq int64) outgoing { return outgoing{message: &kagziv1.SessionResponse{Seq: seq}, unasked: true} }
+			for seq := range int64(3) {
+				o.push(unasked(seq), func(err error) { t.Errorf("broken: %v", err) })
+			}
+			synctest.Wait()
+			room <- struct{}{}
+			o.push(numbered(9), func(err error) { t.Errorf("broken: %v", err) })
+			close(l.free)
+			if left := o.close(); len(left) != 0 || !slices.Equal(l.taken, []int64{0, 9, 1, 2}) {
+				t.Errorf("sent %v, %d left, want 0, 9, 1, 2", l.taken, len(left))
+			}
+		}},
+		{"keeps both when the stream breaks", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
+			o.push(outgoing{message: &kagziv1.SessionResponse{Seq: 1}, unasked: true}, func(error) {})
+			o.push(outgoing{message: &kagziv1.SessionResponse{Seq: 2}, unasked: true}, func(error) {})
+			synctest.Wait()
+			room <- struct{}{}
+			o.push(numbered(3), func(error) {})
+			l.free <- errBroken
+			var left []int64
+			for _, m := range o.close() {
+				left = append(left, m.message.Seq)
+			}
+			if slices.Sort(left); !slices.Equal(left, []int64{1, 2, 3}) {
+				t.Errorf("left %v, want all three", left)
+			}
+		}},
 		{"closes when the last is sent", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 			room <- struct{}{}
 			o.push(numbered(1), func(error) {})

@@ -43,8 +43,10 @@ type session struct {
 
 // holding is a lease of the session's worker.
 type holding struct {
-	token engine.Token
-	grace time.Time // until when its code may clean up, as the worker was last told; unset: it was not told to stop
+	token  engine.Token
+	grace  time.Time // until when its code may clean up, as the worker was last told; unset: it was not told to stop
+	unsent bool      // the task waits for the network
+	sent   time.Time // when the network took it; unset: in an earlier session
 }
 
 // Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a newer one of the same worker.
@@ -110,21 +112,24 @@ func (s *Server) welcome(worker engine.Worker, seq int64, stream kagziv1.WorkerS
 		server: s, worker: worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
 		held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now(),
 	}
-	w.out.stream, w.out.room = stream.Send, w.room
+	w.out.stream, w.out.room, w.out.handed = stream.Send, w.room, w.handed
 	w.seat = s.dispatcher.Sit(dispatch.Request{
 		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.unseat,
 	})
-	w.say(outgoing{message: &kagziv1.SessionResponse{
+	w.out.push(outgoing{message: &kagziv1.SessionResponse{
 		Seq: seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(&worker)},
-	}})
+	}}, end)
 	if worker.Status == engine.WorkerDraining {
 		ring(w.bell)
 	}
 	return w
 }
 
-// say queues a message and does not wait for the network.
-func (w *session) say(m outgoing) { w.out.push(m, w.end) }
+// say queues a message that answers nothing, and does not wait for the network.
+func (w *session) say(m outgoing) {
+	m.unasked = true
+	w.out.push(m, w.end)
+}
 
 // unseat notes that the dispatcher gave the place away, which is right only for a worker that is not ONLINE.
 func (w *session) unseat() {
@@ -155,11 +160,41 @@ func (w *session) deliver(t engine.Task) bool {
 		// operation is under way, its answer says so.
 		w.say(w.stop(t.Run.ID, old.token, engine.RunRunning))
 	}
-	w.held[t.Run.ID] = holding{token: t.Lease.Token, grace: t.Run.GraceUntil}
+	w.held[t.Run.ID] = holding{token: t.Lease.Token, grace: t.Run.GraceUntil, unsent: true}
 	w.say(outgoing{lease: t.Lease, message: &kagziv1.SessionResponse{
 		Event: &kagziv1.SessionResponse_Task{Task: w.server.taskTo(&t)},
 	}})
 	return true
+}
+
+// handed notes that the network has taken a task.
+func (w *session) handed(l engine.Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.held[l.RunID]; h.token == l.Token {
+		h.unsent, h.sent = false, time.Now()
+		w.held[l.RunID] = h
+	}
+}
+
+// underWay is the leases whose tasks the worker may not have received when it sent a heartbeat that names others: on a slow line a task can take
+// longer than it has to be named in. Where the network takes nothing for as long as a lease holds, those that wait for it are not among them: the
+// worker takes nothing in, although it speaks.
+func (w *session) underWay(named []*kagziv1.Lease) []engine.Lease {
+	moves := w.out.movedWithin(w.server.options.WorkerLease)
+	tokens := make(map[string]bool, len(named))
+	for _, l := range named {
+		tokens[l.LeaseToken] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []engine.Lease
+	for id, h := range w.held {
+		if (h.unsent && moves || time.Since(h.sent) < w.server.nameWithin()) && !tokens[h.token.Wire()] {
+			all = append(all, engine.Lease{RunID: id, Token: h.token})
+		}
+	}
+	return all
 }
 
 // returnUnsent hands back the runs that never left this server. Where the stream broke after that, nobody can know; those the

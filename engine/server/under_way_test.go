@@ -1,0 +1,61 @@
+package server
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := desk(&books{}), &network{free: make(chan error)}
+		w.out.stream, w.out.handed = l.send, w.handed
+		lease := engine.Lease{Namespace: "default", RunID: someID(1), Token: engine.NewToken()}
+		named := []*kagziv1.Lease{{RunId: lease.RunID.String(), LeaseToken: lease.Token.Wire()}}
+		want := func(when string, under bool) {
+			t.Helper()
+			if all := w.underWay(nil); len(all) == 1 != under || under && all[0] != (engine.Lease{RunID: lease.RunID, Token: lease.Token}) {
+				t.Errorf("%s: %v is under way, want the task: %t", when, all, under)
+			}
+			if all := w.underWay(named); len(all) != 0 {
+				t.Errorf("%s: %v is under way although the worker names it", when, all)
+			}
+		}
+		w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
+		time.Sleep(w.server.options.WorkerLease - time.Nanosecond)
+		want("while the network is slow", true)
+		time.Sleep(time.Nanosecond)
+		want("when the network takes nothing for as long as a lease holds", false)
+		l.free <- nil
+		synctest.Wait()
+		time.Sleep(w.server.nameWithin() - time.Nanosecond)
+		want("before it has to be named", true)
+		time.Sleep(time.Nanosecond)
+		want("when it has to be named", false)
+		w.adopt([]*kagziv1.Lease{{RunId: someID(2).String(), LeaseToken: engine.NewToken().Wire()}})
+		want("of an earlier session", false)
+	})
+}
+
+func TestWhatIsUnderWayCountsAsNamedAndTheAnswerSaysNothingOfIt(t *testing.T) {
+	under, lost := engine.Lease{RunID: someID(1), Token: engine.NewToken()}, engine.Lease{RunID: someID(2), Token: engine.NewToken()}
+	b := &books{beat: engine.Beat{
+		Lost:       []engine.Lease{under, lost},
+		Cancelling: []engine.Held{{Lease: under, GraceUntil: began}},
+	}}
+	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true, Held: []*kagziv1.Lease{
+		{RunId: lost.RunID.String(), LeaseToken: lost.Token.Wire()},
+	}}, []engine.Lease{under})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := last[engine.HeartbeatParams](b).Held; len(held) != 2 || held[0] != lost || held[1] != under {
+		t.Errorf("the store is told of %v, want %v and %v", held, lost, under)
+	}
+	if len(answer.Lost) != 1 || answer.Lost[0].RunId != lost.RunID.String() || len(answer.Cancelling) != 0 {
+		t.Errorf("lost %v, to stop %v, want only that %v is lost", answer.Lost, answer.Cancelling, lost)
+	}
+}
