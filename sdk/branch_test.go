@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestBranches(t *testing.T) {
@@ -51,6 +53,33 @@ func TestBranches(t *testing.T) {
 			f.start("r", "w", "[1,2,3,4]")
 			equal(t, f.await(t, "r").Error.GetMessage(), "step item-2: even\nstep item-4: even")
 			equal(t, outs, []int{1, 0, 3, 0})
+		})
+	})
+
+	t.Run("beside work that keeps the run, SleepUntil ends at its time even if the server was long in taking it", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			began := time.Now()
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetSleep() != nil && time.Since(began) < 50*time.Minute {
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE}
+				}
+				return nil
+			}
+			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
+				slept := Go(ctx, func(ctx Context) (time.Duration, error) {
+					SleepUntil(ctx, "until", began.Add(time.Hour))
+					return Step(ctx, "look", func(context.Context) (time.Duration, error) { return time.Since(began), nil })
+				})
+				if _, err := Step(ctx, "work", func(ctx context.Context) (int, error) { return 0, wait(ctx, 3*time.Hour) }, Timeout(4*time.Hour)); err != nil {
+					return "", err
+				}
+				took, err := slept.Wait(ctx)
+				return took.Round(time.Second).String(), err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), `"1h0m0s"`)
 		})
 	})
 

@@ -86,6 +86,10 @@ func (b *branch) setTimer(name string, d time.Duration, request *kagziv1.SleepRe
 		if !hold {
 			e.over(errSuspended)
 		}
+		if request.Until != nil { // else it counts from when the server has it
+			answers <- request.Until.AsTime()
+			return
+		}
 		answers <- e.now().Add(d)
 	})
 	e.mu.Unlock()
