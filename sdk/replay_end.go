@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -72,12 +73,17 @@ func (r *replay) sameOutput(recorded *kagziv1.Payload) bool {
 	return json.Unmarshal(a, &av) == nil && json.Unmarshal(b, &bv) == nil && reflect.DeepEqual(av, bv)
 }
 
-// plain is a payload's JSON, without its codec.
-func (r *replay) plain(p *kagziv1.Payload) ([]byte, error) {
+// plain is a payload's JSON, without its codec. A panic of that would leave the execution locked, and its code waiting for ever.
+func (r *replay) plain(p *kagziv1.Payload) (data []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("codec: %w", panicError(value))
+		}
+	}()
 	if p == nil {
 		return nil, nil
 	}
-	data, err := unpack(r.codec, p, PayloadInfo{Kind: PayloadOutput, RunID: r.e.info.RunID})
+	data, err = unpack(r.codec, p, PayloadInfo{Kind: PayloadOutput, RunID: r.e.info.RunID})
 	return bytes.TrimSpace(data), err
 }
 

@@ -403,4 +403,24 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 			return in + a, err
 		}), r), "")
 	})
+	t.Run("a codec that panics at what a run has ended with is told of", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler), Codec: panicking{}})
+			err := replayRecord(t.Context(), w, typed(w, "order", func(_ Context, in int) (int, error) { return in, nil }), recorded(completed, "1").with("1"))
+			check(t, err, ": expected the run to have completed with an output that cannot be decoded: codec: panic: no key, "+
+				"got the run completed with an output that cannot be decoded: codec: panic: no key")
+		})
+	})
+}
+
+// panicking is a codec that cannot decode outputs.
+type panicking struct{}
+
+func (panicking) Encode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
+
+func (panicking) Decode(p Payload, info PayloadInfo) (Payload, error) {
+	if info.Kind == PayloadOutput {
+		panic("no key")
+	}
+	return p, nil
 }
