@@ -58,6 +58,7 @@ type backups struct {
 	turns  engine.BackupTurns            // nil: this server has no rivals
 	made   func(at time.Time, err error) // hears of each that was due
 	log    *slog.Logger
+	now    func() time.Time // time.Now, but for tests that set the clock
 
 	one    chan struct{} // has room for one that is made
 	asking chan struct{} // has room for one that is made for somebody, or sent
@@ -76,11 +77,14 @@ func (b *backups) run(ctx context.Context) error {
 	}
 	retry := firstRetry
 	for {
-		at, err := b.due(time.Now())
+		at, err := b.due(b.now())
 		if err == nil {
 			b.plan(at)
-			if err := sleepUntil(ctx, at); err != nil {
+			if err := b.sleepUntil(ctx, at); err != nil {
 				return err
+			}
+			if b.now().Before(at) {
+				continue
 			}
 			err = b.scheduled(ctx)
 		}
@@ -93,20 +97,22 @@ func (b *backups) run(ctx context.Context) error {
 		}
 		b.note(err)
 		b.log.Error("the scheduled backup failed", "error", err, "dir", b.dir, "retry_in", min(retry, b.every))
-		again := time.Now().Add(min(retry, b.every))
+		again := b.now().Add(min(retry, b.every))
 		b.plan(again)
-		if err := sleepUntil(ctx, again); err != nil {
+		if err := b.sleepUntil(ctx, again); err != nil {
 			return err
 		}
 		retry = min(2*retry, b.every)
 	}
 }
 
-// sleepUntil waits, a minute at most at a time: a clock that is set, or a machine that slept, moves what is due.
-func sleepUntil(ctx context.Context, at time.Time) error {
+// sleepUntil waits, a minute at most at a time: a clock that is set, or a machine that slept, moves what is due. Where the clock has been set
+// back so far that there is more to wait than there was at first, it returns before: what is due now has to be found anew.
+func (b *backups) sleepUntil(ctx context.Context, at time.Time) error {
+	first := at.Round(0).Sub(b.now().Round(0))
 	for {
-		left := at.Round(0).Sub(time.Now().Round(0))
-		if left <= 0 {
+		left := at.Round(0).Sub(b.now().Round(0))
+		if left <= 0 || left > first {
 			return ctx.Err()
 		}
 		timer := time.NewTimer(min(left, time.Minute))
@@ -152,9 +158,9 @@ func (b *backups) scheduled(ctx context.Context) error {
 		return err
 	}
 	if wait > 0 {
-		again := time.Now().Add(wait)
+		again := b.now().Add(wait)
 		b.plan(again)
-		return sleepUntil(ctx, again)
+		return b.sleepUntil(ctx, again)
 	}
 	made, err := b.store(ctx)
 	if err != nil && !made {
@@ -168,8 +174,8 @@ func (b *backups) store(ctx context.Context) (made bool, err error) {
 	if err := makePrivate(b.dir); err != nil {
 		return false, err
 	}
-	b.sweep(time.Now())
-	file := filepath.Join(b.dir, b.series+"-"+time.Now().UTC().Format(backupStamp)+".db")
+	b.sweep(b.now())
+	file := filepath.Join(b.dir, b.series+"-"+b.now().UTC().Format(backupStamp)+".db")
 	backup, err := b.alone(ctx, file)
 	if err != nil {
 		return false, err
@@ -233,7 +239,7 @@ func (b *backups) atOnce(ctx context.Context, file string) (engine.Backup, error
 		return engine.Backup{}, errOtherBackup
 	}
 	defer func() { <-b.one }()
-	b.sweep(time.Now())
+	b.sweep(b.now())
 	return b.make(ctx, file)
 }
 
@@ -411,7 +417,7 @@ func (p *process) newBackups(about engine.Description) (*backups, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &backups{dir: dir, series: seriesOf(about, p.opened.database), every: c.BackupEvery, keep: c.BackupKeep, log: p.log, one: make(chan struct{}, 1), asking: make(chan struct{}, 1)}
+	out := &backups{dir: dir, series: seriesOf(about, p.opened.database), every: c.BackupEvery, keep: c.BackupKeep, log: p.log, now: time.Now, one: make(chan struct{}, 1), asking: make(chan struct{}, 1)}
 	out.make = func(ctx context.Context, file string) (engine.Backup, error) {
 		return p.backends.Backup(ctx, p.opened.database, file)
 	}

@@ -19,7 +19,7 @@ import (
 // scheduled is backups in a directory of the test, whose make writes the time into the file.
 func scheduled(t *testing.T, every time.Duration, keep int) *backups {
 	return &backups{
-		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep, log: slog.New(slog.DiscardHandler), one: make(chan struct{}, 1), asking: make(chan struct{}, 1),
+		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep, log: slog.New(slog.DiscardHandler), now: time.Now, one: make(chan struct{}, 1), asking: make(chan struct{}, 1),
 		made: func(time.Time, error) {},
 		make: func(_ context.Context, file string) (engine.Backup, error) {
 			now := time.Now().UTC()
@@ -117,6 +117,23 @@ func TestScheduledBackups(t *testing.T) {
 				}
 			}
 			if want := []string{nameAt(begun), nameAt(begun.Add(time.Hour)), nameAt(begun.Add(2 * time.Hour)), ahead}; !slices.Equal(got, want) {
+				t.Fatalf("files = %v, want %v", got, want)
+			}
+		})
+	})
+	t.Run("they go on where the clock is set back while the next is waited for", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := scheduled(t, time.Hour, 10)
+			begun := time.Now()
+			b.now = func() time.Time {
+				if now := time.Now(); now.Before(begun.Add(30*time.Minute + time.Second)) {
+					return now
+				}
+				return time.Now().Add(-24 * time.Hour)
+			}
+			got := during(t, b, 100*time.Minute)
+			want := []string{nameAt(begun.Add(-24*time.Hour + 31*time.Minute)), nameAt(begun.Add(-24*time.Hour + 91*time.Minute)), nameAt(begun)}
+			if !slices.Equal(got, want) {
 				t.Fatalf("files = %v, want %v", got, want)
 			}
 		})
