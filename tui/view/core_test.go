@@ -246,6 +246,23 @@ func TestHelpIsInColumnsInASmallWindow(t *testing.T) {
 	})
 }
 
+func TestACommandWithMoreThanItTakesDoesNothing(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs status:sleeping"), 120, 24, func(r *rig) {
+		for command, why := range map[string]string{
+			"overview now": `overview takes no argument, got "now"`, "pulse now": `overview takes no argument, got "now"`,
+			"mark all": `mark takes no argument, got "all"`, "pin order-1 order-2": `pin takes no argument, got "order-1 order-2"`,
+			"terminate all": `terminate takes no argument, got "all"`, "close now": `close takes no argument, got "now"`,
+		} {
+			err := r.app.command(command)
+			r.settle()
+			if err == nil || err.Error() != why || r.app.layer() != nil || len(r.app.trails.top().(sortable).table().Marked()) != 0 {
+				t.Errorf(":%s: %v, want %s and nothing done", command, err, why)
+			}
+		}
+	})
+}
+
 func TestAFilterInACommandKeepsItsQuotes(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "queues"), 120, 24, func(r *rig) {

@@ -88,6 +88,9 @@ func (a *App) command(line string) error {
 		}
 		return fmt.Errorf("there is no command %q; ? lists them", words[0])
 	}
+	if action.Args == "" && len(words) > 1 {
+		return fmt.Errorf("%s takes no argument, got %q", action.Name, strings.Join(words[1:], " "))
+	}
 	if action.Off != nil {
 		if why := action.Off(); why != "" {
 			return errors.New(why)

@@ -43,9 +43,6 @@ func init() {
 
 // open opens a view in a trail of its own. A view that only does something opens none.
 func (a *App) open(e *entry, args []string) error {
-	if e.args == "" && len(args) > 0 {
-		return fmt.Errorf("%s takes no argument, got %q", e.name, strings.Join(args, " "))
-	}
 	if strings.HasPrefix(e.args, "ID") || strings.HasPrefix(e.args, "NAME") {
 		if len(args) != 1 {
 			return fmt.Errorf("%s takes one argument: %s", e.name, e.args)
