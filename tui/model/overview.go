@@ -194,6 +194,17 @@ func (o *Overview) Failures() []*kagziv1.Workflow { return o.failures.All() }
 
 // Fires are the 5 schedules that fire next, soonest first.
 func (o *Overview) Fires() []*kagziv1.WorkflowSchedule {
+	due := o.due()
+	return due[:min(len(due), topFires)]
+}
+
+// More says whether there are others than Deepest, Failures and Fires give.
+func (o *Overview) More() (queues, failures, fires bool) {
+	return len(o.queues.All()) > topQueues || o.queues.More(), o.failures.More(), len(o.due()) > topFires || o.schedules.More()
+}
+
+// due are the schedules that are going to fire, soonest first.
+func (o *Overview) due() []*kagziv1.WorkflowSchedule {
 	var due []*kagziv1.WorkflowSchedule
 	for _, s := range o.schedules.All() {
 		if s.GetEnabled() && s.GetBroken() == "" && s.GetNextFireAt() != nil {
@@ -203,7 +214,7 @@ func (o *Overview) Fires() []*kagziv1.WorkflowSchedule {
 	slices.SortStableFunc(due, func(a, b *kagziv1.WorkflowSchedule) int {
 		return a.GetNextFireAt().AsTime().Compare(b.GetNextFireAt().AsTime())
 	})
-	return due[:min(len(due), topFires)]
+	return due
 }
 
 // Sealed says that the server does not tell its activity, at least not to the caller: what Activity and FailedLastHour give says nothing then.

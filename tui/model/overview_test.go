@@ -62,6 +62,35 @@ func TestOverview_reads_what_changed_and_no_more(t *testing.T) {
 	})
 }
 
+func TestOverview_says_whether_its_lists_are_all_there_is(t *testing.T) {
+	for beyond, want := range []bool{false, true} {
+		story(t, func(s *server) {
+			for i := range topQueues + beyond {
+				s.queues = append(s.queues, &kagziv1.QueueDepth{TaskQueue: fmt.Sprint("q", i)})
+			}
+			for i := range topFires + beyond {
+				s.schedules = append(s.schedules, &kagziv1.WorkflowSchedule{ScheduleId: fmt.Sprint("s", i), Enabled: true, NextFireAt: timestamppb.Now()})
+			}
+			s.schedules = append(s.schedules, &kagziv1.WorkflowSchedule{ScheduleId: "off"}) // does not fire
+			for i := range topFailures + beyond {
+				s.put(aRun(i+1, failed))
+			}
+		}, func(t *testing.T, s *server, u *ui, l *Link) {
+			o := NewOverview(l)
+			defer o.Close()
+			o.Show()
+			u.settle()
+			queues, failures, fires := o.More()
+			if queues != want || failures != want || fires != want {
+				t.Errorf("with %d more: more queues %v, failures %v, fires %v, want %v", beyond, queues, failures, fires, want)
+			}
+			if len(o.Deepest()) != topQueues || len(o.Failures()) != topFailures || len(o.Fires()) != topFires {
+				t.Errorf("with %d more: %d queues, %d failures, %d fires", beyond, len(o.Deepest()), len(o.Failures()), len(o.Fires()))
+			}
+		})
+	}
+}
+
 func TestActivity_goes_on_while_nothing_is_read(t *testing.T) {
 	begin := time.Unix(10_000, 0)
 	s := series{at: begin, step: time.Second}

@@ -20,8 +20,9 @@ type block struct {
 	id, title, note string
 	empty           widget.Line // in place of items
 	items           []*item
-	left            int // how many cells of an item stand on the left; the rest are at the right edge
-	spare           int // the cell that is left out where it is narrow; 0: none
+	left            int  // how many cells of an item stand on the left; the rest are at the right edge
+	spare           int  // the cell that is left out where it is narrow; 0: none
+	more            bool // there are others than the items
 }
 
 // item is a thing in a block that can be opened.
@@ -161,6 +162,7 @@ func (p *overviewPage) warningLine(w model.Warning) widget.Line {
 // queues are those in which most waits.
 func (p *overviewPage) queues() *block {
 	b := &block{id: queuesBlock, title: "Queues", left: 1, spare: 1, empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
+	b.more, _, _ = p.app.overview.More()
 	most := int64(1)
 	for _, q := range p.app.overview.Deepest() {
 		most = max(most, q.GetPending()+q.GetRunning())
@@ -192,6 +194,7 @@ func (p *overviewPage) queues() *block {
 // not be among them.
 func (p *overviewPage) failures() *block {
 	b := &block{id: failuresBlock, title: "Newest runs that failed", left: 2, empty: widget.TextLine(p.app.look.Glyph(theme.Completed)+" No run has failed.", render.Dim)}
+	_, b.more, _ = p.app.overview.More()
 	for _, r := range p.app.overview.Failures() {
 		what := r.GetWorkflowType()
 		if r.GetError().GetSubject() == "step" && r.GetError().GetSubjectId() != "" {
@@ -207,6 +210,7 @@ func (p *overviewPage) failures() *block {
 // fires are the schedules that fire next.
 func (p *overviewPage) fires() *block {
 	b := &block{id: firesBlock, title: "Next ticks", left: 2, spare: 1, empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
+	_, _, b.more = p.app.overview.More()
 	for _, s := range p.app.overview.Fires() {
 		b.items = append(b.items, &item{id: s.GetScheduleId(), message: s, open: p.opens("schedule", s.GetScheduleId()), cells: []render.Cell{
 			{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim}, {Text: p.app.clock.show(s.GetNextFireAt())},

@@ -94,7 +94,9 @@ func (p *overviewPage) drawBlock(c widget.Canvas, b *block) {
 	p.on[b.id] = at
 	note := b.note
 	if hidden := len(b.items) - rows.H; hidden > 0 {
-		note = number(int64(len(b.items))) + " in all"
+		if note = number(int64(len(b.items))) + " in all"; b.more {
+			note = "more than " + number(int64(len(b.items)))
+		}
 	}
 	c.Cut(x, 0, c.W-x, note, p.style(render.Dim))
 	if len(b.items) == 0 {

@@ -96,6 +96,16 @@ func TestAFailureIsOnTheOverviewAtOnce(t *testing.T) {
 	})
 }
 
+func TestAListOfTheOverviewThatIsCutDoesNotPassForAllThereIs(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "overview"), 60, 15, func(r *rig) {
+		r.shows("Newest runs that failed  7 in all")
+		w.Advance(3 * time.Hour)
+		r.pass(time.Minute)
+		r.shows("Newest runs that failed  more than 8")
+	})
+}
+
 // young is a world whose server was started a while ago.
 type young struct {
 	*world.World
