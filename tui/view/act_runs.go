@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -162,7 +163,9 @@ func (r runDeeds) retry(args []string) error {
 	runs := r.ended()
 	o := model.RetryOptions{FromStep: r.step()}
 	if len(args) > 0 {
-		o.FromStep = args[0]
+		if o.FromStep = args[0]; len(args) > 1 {
+			return fmt.Errorf("retry takes one step, or --restart, got %q", strings.Join(args, " "))
+		}
 	}
 	line := "A new run keeps the results of all completed steps."
 	switch {

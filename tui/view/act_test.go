@@ -71,6 +71,21 @@ func TestACancellationTakesNoNegativeGrace(t *testing.T) {
 	})
 }
 
+func TestARetryTakesOneStep(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+		onRun(t, r, "status:failed")
+		for _, words := range []string{"--from-step charge-card", "--restart charge-card"} {
+			if err := r.app.command("retry " + words); err == nil || !strings.Contains(err.Error(), words) || r.app.layer() != nil {
+				t.Errorf("retry %s: %v, want it refused and nothing asked", words, err)
+			}
+		}
+		if err := r.app.command("retry charge-card"); err != nil || r.app.layer() == nil {
+			t.Errorf("retry charge-card: %v, want a question", err)
+		}
+	})
+}
+
 func TestWhatHasEndedIsOfferedARetryOnlyWhereThatIsPossible(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
