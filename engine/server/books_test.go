@@ -34,8 +34,10 @@ type books struct {
 	end         engine.RunEnd
 	repeat      bool // RetryRun was asked for this before
 	beat        engine.Beat
-	slow        time.Duration // how long the writes of workers take
-	pages       []engine.Page // of ListRuns
+	status      engine.WorkerStatus // of every worker; 0: ONLINE
+	leaves      func() error        // what becomes of a goodbye; nil: it counts
+	slow        time.Duration       // how long the writes of workers take
+	pages       []engine.Page       // of ListRuns
 }
 
 func (b *books) note(p any) {
@@ -123,7 +125,7 @@ func (b *books) ListAudit(_ context.Context, f engine.AuditFilter, p engine.Page
 }
 
 func (b *books) GetWorker(_ context.Context, id string) (engine.Worker, error) {
-	return engine.Worker{ID: id, Status: engine.WorkerOnline}, nil
+	return engine.Worker{ID: id, Status: cmp.Or(b.status, engine.WorkerOnline)}, nil
 }
 
 func (b *books) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
@@ -295,5 +297,23 @@ func (b *books) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 
 func (b *books) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (int, error) {
 	b.note(p)
+	if b.leaves != nil {
+		return 0, b.leaves()
+	}
 	return 2, nil
+}
+
+func (b *books) BeginStep(_ context.Context, p engine.BeginStepParams) (engine.Begun, error) {
+	b.note(p)
+	return engine.Begun{Step: engine.Step{ID: p.ID, Name: p.Name, Attempt: 1}, Execute: true}, nil
+}
+
+func (b *books) Sleep(_ context.Context, p engine.SleepParams) error {
+	b.note(p)
+	return b.refused(p.Lease.RunID)
+}
+
+func (b *books) Release(_ context.Context, p engine.ReleaseParams) error {
+	b.note(p)
+	return nil
 }

@@ -1,0 +1,331 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// seated is a desk that has a place, and what says whether runs are claimed for it.
+func seated(b *books) (w *session, waits func() bool) {
+	w = desk(b)
+	d := dispatch.New(b, nil)
+	w.seat = d.Sit(dispatch.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
+	return w, func() bool { return served(d) }
+}
+
+// served says whether somebody would be given a run of queue q and type t.
+func served(d *dispatch.Dispatcher) bool {
+	return d.Waits(&engine.StartRun{Run: engine.Run{ID: someID(9), Namespace: "default", Queue: "q", Type: "t"}})
+}
+
+func aTask(n int) engine.Task {
+	id := someID(n)
+	return engine.Task{Run: engine.Run{ID: id}, Lease: engine.Lease{RunID: id, Token: engine.NewToken()}}
+}
+
+func leaseWords(t engine.Task) []*kagziv1.Lease {
+	return []*kagziv1.Lease{{RunId: t.Run.ID.String(), LeaseToken: t.Lease.Token.Wire()}}
+}
+
+// do has the session carry out an operation, which is to be done.
+func (w *session) do(t *testing.T, r *kagziv1.SessionRequest) *kagziv1.SessionResponse {
+	t.Helper()
+	r.Seq = 1
+	answer, err := w.call(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func beatOf(held []*kagziv1.Lease) *kagziv1.SessionRequest {
+	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{Held: held}}}
+}
+
+func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
+	b := &books{}
+	w := desk(b) // which sends nothing
+	w.say(outgoing{message: &kagziv1.SessionResponse{}})
+	var want []engine.ID
+	for n := range 3 {
+		task := aTask(n + 1)
+		want = append(want, task.Run.ID)
+		if !w.deliver(task) {
+			t.Fatal("the session does not take a run")
+		}
+	}
+	if err := w.finish(); err != nil {
+		t.Fatal(err)
+	}
+	var got []engine.ID
+	for _, p := range b.asked {
+		got = append(got, p.(engine.ReleaseParams).Lease.RunID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("handed back %v, want %v", got, want)
+	}
+}
+
+func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
+	s, conn := serve(t, &books{})
+	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq, r := range []*kagziv1.SessionRequest{
+		{Operation: &kagziv1.SessionRequest_Hello{Hello: &kagziv1.RegisterRequest{WorkerId: "w", TaskQueue: "q", WorkflowTypes: []string{"t"}}}},
+		{Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}},
+	} {
+		r.Seq = int64(seq + 1)
+		if err := stream.Send(r); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !served(s.dispatcher) || len(s.sessions.workers) != 1 {
+		t.Fatalf("it has no place, or is unknown: %v", s.sessions.workers)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != io.EOF {
+		t.Fatalf("a session whose worker hung up ends with %v", err)
+	}
+	if served(s.dispatcher) || len(s.sessions.workers) != 0 {
+		t.Errorf("runs are claimed for it, or it is still known: %v", s.sessions.workers)
+	}
+}
+
+func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
+	b := &books{}
+	w, waits := seated(b)
+	w.do(t, &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}})
+	if !waits() {
+		t.Error("no run is claimed for its credit")
+	}
+	// Of the leases of an earlier session, the first one tells; whatever rang before may have been about them.
+	earlier, later, lost := aTask(1), aTask(2), aTask(3)
+	if w.do(t, beatOf(leaseWords(earlier))); len(w.bell) != 1 {
+		t.Error("nobody looks at the leases of an earlier session")
+	}
+	w.do(t, beatOf(leaseWords(later)))
+	w.mustLook(t)
+	if words := told(w); len(words) != 1 || words[0].LeaseToken != earlier.Lease.Token.Wire() {
+		t.Errorf("told %v, want that the lease of the earlier session is over", words)
+	}
+	w.deliver(lost)
+	b.beat.Lost = []engine.Lease{lost.Lease}
+	w.do(t, beatOf(leaseWords(lost)))
+	w.mustLook(t)
+	if words := told(w); len(words) != 0 {
+		t.Errorf("told %v, of which the answer to the heartbeat told", words)
+	}
+	if !waits() {
+		t.Error("a heartbeat takes the credit")
+	}
+	b.beat = engine.Beat{Status: engine.WorkerDraining}
+	if a := w.do(t, beatOf(nil)); !a.GetHeartbeat().GetShouldDrain() || waits() {
+		t.Errorf("a worker that is to drain is told %v, and runs are claimed for it: %t", a, waits())
+	}
+}
+
+func TestWhatAGoodbyeMeansToItsSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		drain         bool
+		err           error
+		amid, after   bool // whether a run that was claimed by then is still handed out
+		over, refused bool
+	}{
+		"it counts":      {over: true},
+		"it does not":    {err: engine.ErrUnavailable, after: true, refused: true},
+		"it only drains": {drain: true, amid: true, after: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &books{}
+			w, waits := seated(b)
+			w.seat.Grant(1)
+			over, amid := false, true
+			w.end = func(error) { over = true }
+			b.leaves = func() error { amid = w.deliver(aTask(1)); return c.err }
+			_, err := w.goodbye(t.Context(), &kagziv1.DeregisterRequest{Drain: c.drain})
+			if after := w.deliver(aTask(2)); amid != c.amid || after != c.after || over != c.over || (err != nil) != c.refused || waits() {
+				t.Errorf("handed out meanwhile: %t, and afterwards: %t, want %t and %t; over: %t; %v; runs are claimed for it: %t",
+					amid, after, c.amid, c.after, over, err, waits())
+			}
+		})
+	}
+}
+
+func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  engine.WorkerStatus
+		change  func(w *session)
+		drained int
+		ends    bool
+	}{
+		"ONLINE":                          {status: engine.WorkerOnline},
+		"ONLINE, but without a place":     {status: engine.WorkerOnline, change: (*session).unseat, ends: true},
+		"OFFLINE":                         {status: engine.WorkerOffline, ends: true},
+		"OFFLINE, by its goodbye":         {status: engine.WorkerOffline, change: func(w *session) { w.leaving = true }},
+		"OFFLINE, when the session ended": {status: engine.WorkerOffline, change: (*session).close},
+		"DRAINING":                        {status: engine.WorkerDraining, drained: 1},
+		"DRAINING, as it said itself":     {status: engine.WorkerDraining, change: func(w *session) { w.draining = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, waits := seated(&books{status: c.status})
+			w.seat.Grant(1)
+			ended := false
+			w.end = func(error) { ended = true }
+			if c.change != nil {
+				c.change(w)
+			}
+			w.mustLook(t)
+			w.mustLook(t)
+			drained := 0
+			for _, o := range w.out.unasked {
+				if o.message.GetDrain() != nil {
+					drained++
+				}
+			}
+			if ended != c.ends || drained != c.drained {
+				t.Errorf("ended: %t, told to drain %d times, want %t and %d", ended, drained, c.ends, c.drained)
+			}
+			if c.status == engine.WorkerDraining && waits() {
+				t.Error("runs are claimed for a worker that drains")
+			}
+		})
+	}
+}
+
+func TestWhatAnOperationMeansToItsSession(t *testing.T) {
+	waiting := engine.AwaitedSignal{Waiting: true}
+	came := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted, Output: engine.Payload{Data: []byte("1")}}}
+	empty := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted}}
+	elapsed := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted, TimedOut: true}}
+	retried, final := engine.Verdict{Retry: true}, engine.Verdict{}
+	ended := []engine.Step{{ID: someID(8), ChildRunID: someID(7), Status: engine.StepCompleted}}
+	lost := func(id engine.ID) error { return engine.LeaseLost(id, engine.RunRunning) }
+	down := func(engine.ID) error { return engine.ErrUnavailable }
+
+	failStep := func(hold bool) *kagziv1.SessionRequest {
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{StepId: "s", Hold: hold, Error: &kagziv1.ErrorDetail{Message: "no"}}}}
+	}
+	sleep := func(hold bool) *kagziv1.SessionRequest {
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Sleep{Sleep: &kagziv1.SleepRequest{StepId: "s", Hold: hold, Duration: durationpb.New(time.Minute)}}}
+	}
+	signal := func(hold bool) *kagziv1.SessionRequest {
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitSignal{AwaitSignal: &kagziv1.AwaitSignalRequest{StepName: "s", SignalName: "s", Hold: hold}}}
+	}
+	children := func(hold bool) *kagziv1.SessionRequest {
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitChildren{AwaitChildren: &kagziv1.AwaitChildrenRequest{ChildRunIds: []string{anID}, Hold: hold}}}
+	}
+	for name, c := range map[string]struct {
+		request *kagziv1.SessionRequest
+		books   *books
+		anew    bool // the run was claimed anew meanwhile, for the same worker
+		over    bool // the run is in the worker's hands no more
+	}{
+		"a step begins":  {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{StepName: "s"}}}},
+		"a step is done": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{StepId: "s"}}}},
+		"a child": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{
+			StepName: "s", Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t"}}}}},
+		"a note":                       {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_SetNote{SetNote: &kagziv1.SetNote{Note: "n"}}}},
+		"a step fails, and is retried": {request: failStep(false), books: &books{stepVerdict: retried}, over: true},
+		"a step fails, is retried, and the run held":                  {request: failStep(true), books: &books{stepVerdict: retried}},
+		"a step fails for good":                                       {request: failStep(false), books: &books{stepVerdict: final}},
+		"a sleep":                                                     {request: sleep(false), over: true},
+		"a sleep, and the run is held":                                {request: sleep(true)},
+		"a sleep that finds the lease over":                           {request: sleep(true), books: &books{refuse: lost}, over: true},
+		"a sleep that finds the lease over, and the run claimed anew": {request: sleep(false), books: &books{refuse: lost}, anew: true},
+		"a sleep that the store does not answer":                      {request: sleep(false), books: &books{refuse: down}},
+		"a wait for a signal":                                         {request: signal(false), books: &books{awaited: waiting}, over: true},
+		"a wait for a signal, and the run is held":                    {request: signal(true), books: &books{awaited: waiting}},
+		"a wait for a signal that is there":                           {request: signal(false), books: &books{awaited: came}},
+		"a wait for a signal that says nothing":                       {request: signal(false), books: &books{awaited: empty}},
+		"a wait for a signal whose time is over":                      {request: signal(false), books: &books{awaited: elapsed}},
+		"a wait for children":                                         {request: children(false), over: true},
+		"a wait for children, and the run is held":                    {request: children(true)},
+		"a wait for children that have ended":                         {request: children(false), books: &books{children: ended}},
+		"the run ends":                                                {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{}}}, over: true},
+		"the run fails": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
+			Error: &kagziv1.ErrorDetail{Message: "no"}}}}, books: &books{verdict: engine.RunVerdict{Verdict: engine.Verdict{Retry: true}}}, over: true},
+		"the run is handed back": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{}}}, over: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := cmp.Or(c.books, &books{})
+			w := desk(b)
+			w.worker.Namespace = "other"
+			task := aTask(1)
+			w.deliver(task)
+			operation := chosen(c.request, "operation")
+			for field, value := range map[protoreflect.Name]string{"run_id": task.Run.ID.String(), "lease_token": task.Lease.Token.Wire()} {
+				if f := operation.Descriptor().Fields().ByName(field); f != nil {
+					operation.Set(f, protoreflect.ValueOfString(value))
+				}
+			}
+			if child := c.request.GetStartChild().GetChild(); child != nil {
+				child.ParentRunId = task.Run.ID.String()
+			}
+			if c.anew {
+				w.held[task.Run.ID] = holding{token: engine.NewToken()}
+			}
+			c.request.Seq = 1
+			answer, err := w.call(t.Context(), c.request)
+			if (err != nil) != (b.refuse != nil) {
+				t.Fatal(err)
+			}
+			if err == nil && !chosen(answer, "event").IsValid() {
+				t.Errorf("the answer is %v, without what there is to say", answer)
+			}
+			if _, held := w.held[task.Run.ID]; held == c.over {
+				t.Errorf("held: %t, want %t", held, !c.over)
+			}
+			asked := reflect.ValueOf(b.asked[0]).FieldByName("Lease").Interface().(engine.Lease)
+			if want := (engine.Lease{Namespace: "other", RunID: task.Run.ID, Token: task.Lease.Token}); asked != want {
+				t.Errorf("the store was asked under %+v, want %+v", asked, want)
+			}
+		})
+	}
+}
+
+// chosen is the message that is set in a choice of a message.
+func chosen(m proto.Message, choice protoreflect.Name) protoreflect.Message {
+	r := m.ProtoReflect()
+	return r.Get(r.WhichOneof(r.Descriptor().Oneofs().ByName(choice))).Message()
+}
+
+func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
+	credit := func(seq, after int64, tasks int32) *kagziv1.SessionRequest {
+		return &kagziv1.SessionRequest{Seq: seq, After: after, Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: tasks}}}
+	}
+	for field, requests := range map[string][]*kagziv1.SessionRequest{
+		"seq":          {credit(0, 0, 1), credit(-1, 0, 1)},
+		"after":        {credit(2, -1, 1), credit(2, 2, 1), credit(2, 3, 1)},
+		"credit.tasks": {credit(1, 0, 0), credit(1, 0, engine.MaxConcurrent+1)},
+		"":             {credit(2, 1, 1), credit(1, 0, engine.MaxConcurrent)},
+	} {
+		for _, r := range requests {
+			w, waits := seated(&books{})
+			_, err := w.call(t.Context(), r)
+			var refused *engine.Error
+			if errors.As(err, &refused); (err != nil) != (field != "") || err != nil && refused.Field != field || waits() != (field == "") {
+				t.Errorf("%v: %v, carried out: %t, want field %q refused", r, err, waits(), field)
+			}
+		}
+	}
+}
