@@ -72,7 +72,7 @@ func TestLargeCallsAreRefusedWhileTooManyAreUnderWay(t *testing.T) {
 func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(taking{}, nil, Options{})
-		defer s.crew.dismiss() // whoever carried out an operation beside another waits for more
+		defer s.crew.dismiss() // whoever carried out an operation waits for more
 		in, answered := make(chan *kagziv1.SessionRequest), make(chan *kagziv1.SessionResponse, 8)
 		ctx, end := context.WithCancel(t.Context())
 		began := time.Now()
@@ -82,8 +82,7 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 		w.out.room = w.room
 		w.out.stream = func(r *kagziv1.SessionResponse) error { answered <- r; return nil }
 		stream := &operations{ctx: ctx, in: in}
-		w.next = func() { w.receive(ctx, context.WithoutCancel(ctx), stream) }
-		go w.next()
+		go w.receive(ctx, context.WithoutCancel(ctx), stream)
 		step := func(seq int64, size int) *kagziv1.SessionRequest {
 			return &kagziv1.SessionRequest{Seq: seq, Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{
 				RunId: engine.NewID(s.store.Now()).String(), LeaseToken: "00", StepId: "s", Output: bytesOf(size),

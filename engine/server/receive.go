@@ -17,19 +17,35 @@ func operationsOf(ctx context.Context) context.Context {
 	return metadata.NewIncomingContext(context.WithoutCancel(ctx), metadata.MD{})
 }
 
-// receive reads one operation, has the next one received, and carries its own out. Those of one run are carried out in their order,
-// everything else at once. While there are others under way the goroutine for the next is one of the crew. Otherwise it is a new one, which is small:
-// it may have long to wait, and there may be many thousands of such sessions.
+// receive reads operations until the stream ends. Each is carried out by one of the crew, but for a heartbeat: what reads on after one begins
+// anew and small, for what has read a message keeps the stack for that, and there may be many thousands of sessions that have long to wait.
+// Those of one run are carried out in their order, everything else at once.
 func (w *session) receive(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer) {
-	request, err := stream.Recv()
-	if err != nil {
-		w.end(err)
-		return
+	for {
+		request, err := stream.Recv()
+		if err != nil {
+			w.end(err)
+			return
+		}
+		f := w.admit(ctx, request)
+		if f == nil {
+			return
+		}
+		if request.GetHeartbeat() != nil {
+			go w.receive(ctx, operations, stream)
+			w.carryOut(operations, f)
+			return
+		}
+		w.server.crew.do(func() { w.carryOut(operations, f) })
 	}
+}
+
+// admit makes an operation one that is under way, as soon as there is room for it; nil when the session is over.
+func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *flight {
 	select {
 	case w.room <- struct{}{}:
 	case <-ctx.Done():
-		return
+		return nil
 	}
 	if request.GetHeartbeat() != nil {
 		w.heard = time.Now()
@@ -38,7 +54,7 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 	refusal := w.load(ctx, size)
 	if refusal != nil {
 		if ctx.Err() != nil {
-			return
+			return nil
 		}
 		size = 0
 	}
@@ -48,15 +64,10 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 	f := w.enter(request, refusal)
 	if f == nil {
 		w.server.cargo.give(size)
-		return
+		return nil
 	}
 	f.cargo = size
-	if len(w.room) > 1 {
-		w.server.crew.do(w.next)
-	} else {
-		go w.next()
-	}
-	w.carryOut(operations, f)
+	return f
 }
 
 // load counts the payload of an operation in as soon as there is room for it. Nothing more is read meanwhile, so that gRPC has the worker wait; but

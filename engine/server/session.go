@@ -24,7 +24,6 @@ type session struct {
 	bell   chan struct{} // rung when the worker may have lost leases, or is to drain
 	end    context.CancelCauseFunc
 	room   chan struct{} // a place for each unanswered operation
-	next   func()        // receives the next operation
 	heard  time.Time     // when it received the last heartbeat, or the hello
 	calls  sync.WaitGroup
 	// refused is what operations that build on others are held against.
@@ -67,9 +66,7 @@ func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 	}
 	s.sessions.add(w)
 	defer s.sessions.remove(w)
-	operations := operationsOf(ctx)
-	w.next = func() { w.receive(ctx, operations, stream) }
-	go w.next()
+	go w.receive(ctx, operationsOf(ctx), stream)
 
 	err := w.serve(ctx)
 	w.close()
