@@ -17,7 +17,6 @@ func (w *Worker) heartbeats(ctx context.Context, interval time.Duration, reconne
 		case <-ctx.Done():
 			return
 		case <-w.unknown:
-			w.log.Info("the server does not know the worker any more; registering again", "worker", w.ID())
 			reconnect()
 			return
 		case <-tick.C:
@@ -61,7 +60,8 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	case d != nil && repeatable(d):
 		w.log.Warn("heartbeat not taken", "error", d.GetMessage())
 		return false
-	case d != nil:
+	case d != nil: // as a rule because the server does not know the worker any more
+		w.log.Info("heartbeat refused; registering again", "worker", w.ID(), "error", d.GetMessage())
 		select {
 		case w.unknown <- struct{}{}:
 		default:
