@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -79,6 +80,26 @@ func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
 	}
 }
 
+func TestASessionEndsWhenWhatIsUnderWayIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := desk(&books{})
+		answer, over := make(chan struct{}), make(chan struct{})
+		w.calls.Go(func() { <-answer })
+		go func() {
+			defer close(over)
+			_ = w.finish()
+		}()
+		synctest.Wait()
+		select {
+		case <-over:
+			t.Error("the session ended while an operation was under way")
+		default:
+		}
+		close(answer)
+		<-over
+	})
+}
+
 func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
 	s, conn := serve(t, &books{})
 	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())
@@ -134,6 +155,15 @@ func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
 		t.Errorf("told %v, of which the answer to the heartbeat told", words)
+	}
+	cancelled := aTask(4)
+	w.deliver(cancelled)
+	b.held = []engine.Held{{Lease: cancelled.Lease, GraceUntil: began}}
+	b.beat = engine.Beat{Cancelling: b.held}
+	w.do(t, beatOf(leaseWords(cancelled)))
+	w.mustLook(t)
+	if words := told(w); len(words) != 0 {
+		t.Errorf("told %v to stop, of which the answer to the heartbeat told", words)
 	}
 	if !waits() {
 		t.Error("a heartbeat takes the credit")
