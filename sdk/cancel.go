@@ -158,8 +158,8 @@ func (e *execution) settled(live <-chan struct{}) bool {
 }
 
 // comeSoFar is another number when branches have come further, and comesFurther says that they have, or that one is about to: a call that returns by its
-// record may take long to decode it. Both need e.mu.
-func (e *execution) comeSoFar() int { return e.generation - e.unread }
+// record may take long to decode it, and has come further when it is done, before the code's next call. Both need e.mu.
+func (e *execution) comeSoFar() int { return e.generation + e.recalls - e.unread }
 
 func (e *execution) comesFurther(since int) bool { return e.comeSoFar() != since || e.recalling > 0 }
 

@@ -53,6 +53,7 @@ type execution struct {
 	names    map[string]*nameUse
 
 	recalling int     // calls under way that return by their record
+	recalls   int     // calls that have returned by it
 	replay    *replay // nil unless the code is only held against a record
 	note      note
 

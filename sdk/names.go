@@ -147,6 +147,7 @@ func (e *execution) recalled(name string) {
 	if use := e.names[name]; use != nil && use.recalls {
 		use.recalls = false
 		e.recalling--
+		e.recalls++
 	}
 }
 
