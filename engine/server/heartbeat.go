@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// nameWithin is how soon after its claim a run must be named in a heartbeat that names all.
+// nameWithin is how soon after its claim a run must be named in a heartbeat that names all; in a session, after the network has taken its task.
 func (s *Server) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
 
 // heartbeat notes a worker's sign of life. underWay are leases that it does not name because their tasks are on their way to it: they count as
