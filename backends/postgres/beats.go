@@ -20,6 +20,7 @@ const (
 // beatCall is one call of Heartbeat, and its answer.
 type beatCall struct {
 	p    *engine.HeartbeatParams
+	came time.Time
 	beat engine.Beat
 	// settled says that the group's commit carried the call out; otherwise, without err, nothing has happened, and the call is to go on in a
 	// transaction of its own.
@@ -33,7 +34,8 @@ type beatCall struct {
 //
 // Workers come one by one, spread over the interval in which each is heard, so hardly two would meet in the time of a commit. Therefore a group
 // that follows one of several waits for its time, in which others come, and so does one that would begin beside another. Who is alone waits for
-// nobody: where few workers are, each goes at once.
+// nobody: where few workers are, each goes at once. Those that are patient go with the next group, and make one themselves when the first of them has
+// waited as long as it may, or they fill one.
 //
 // A group holds no worker that somebody else is changing, nor one that is unknown or OFFLINE, nor one of whose leases something is to be freed:
 // these go on in transactions of their own, where each waits, fails or changes runs alone.
@@ -45,12 +47,13 @@ type beats struct {
 	under   int       // groups under way
 	began   time.Time // the latest of all groups
 	several bool      // calls were in that one
-	timed   bool      // somebody will look again when it is time
+	timer   *time.Timer
+	look    time.Time // when the timer has somebody look again; zero: it does not run
 }
 
 // gather has c written with whatever else comes, and returns when it is settled, has failed, or is to go on alone.
 func (b *beats) gather(c *beatCall) error {
-	c.done = make(chan struct{})
+	c.came, c.done = time.Now(), make(chan struct{})
 	b.mu.Lock()
 	b.waiting = append(b.waiting, c)
 	b.advance()
@@ -75,7 +78,19 @@ func (b *beats) advance() {
 
 // wait is how long it is until a group is to begin.
 func (b *beats) wait() time.Duration {
-	if b.under == 0 && !b.several || len(b.waiting) >= (b.under+1)*beatsWorth {
+	urgent := false
+	var until time.Time // that the patient wait
+	for _, c := range b.waiting {
+		if c.p.Patience <= 0 {
+			urgent = true
+		} else if at := c.came.Add(c.p.Patience); until.IsZero() || at.Before(until) {
+			until = at
+		}
+	}
+	switch {
+	case !urgent && len(b.waiting) < maxBeats:
+		return time.Until(until)
+	case b.under == 0 && !b.several, len(b.waiting) >= (b.under+1)*beatsWorth:
 		return 0
 	}
 	return time.Until(b.began.Add(beatPace))
@@ -83,14 +98,19 @@ func (b *beats) wait() time.Duration {
 
 // lookAgain has one look again after that time.
 func (b *beats) lookAgain(wait time.Duration) {
-	if b.timed {
+	at := time.Now().Add(wait)
+	if !b.look.IsZero() && !at.Before(b.look) {
 		return
 	}
-	b.timed = true
-	time.AfterFunc(wait, func() {
+	b.look = at
+	if b.timer != nil {
+		b.timer.Reset(wait)
+		return
+	}
+	b.timer = time.AfterFunc(wait, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.timed = false
+		b.look = time.Time{}
 		b.advance()
 	})
 }

@@ -197,26 +197,74 @@ func TestAHeartbeatDoesNotWaitForOtherWrites(t *testing.T) {
 
 func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 	later := time.Now().Add(time.Hour) // when the latest group began, as the test must not depend on how fast it is
+	const never = time.Hour
+	was := time.Now().Add(-time.Minute) // when the patient came
 	for _, test := range []struct {
 		name    string
 		beats   *beats
 		waiting int
+		patient int
+		can     time.Duration // that these wait
 		waits   bool
 	}{
-		{"who is alone waits for nobody", &beats{began: later}, 1, false},
-		{"nor do several behind one", &beats{began: later}, 10, false},
-		{"behind several others may come", &beats{began: later, several: true}, 1, true},
-		{"but only for a time", &beats{began: time.Now().Add(-time.Hour), several: true}, 1, false},
-		{"beside another others may come", &beats{began: later, under: 1}, 1, true},
-		{"but not for longer than usual", &beats{began: time.Now().Add(-time.Hour), under: 1}, 1, false},
-		{"many wait for nobody", &beats{began: later, several: true}, beatsWorth, false},
-		{"beside another it takes more of them", &beats{began: later, under: 1}, beatsWorth, true},
-		{"many more wait for nobody", &beats{began: later, under: 1}, 2 * beatsWorth, false},
+		{"who is alone waits for nobody", &beats{began: later}, 1, 0, 0, false},
+		{"nor do several behind one", &beats{began: later}, 10, 0, 0, false},
+		{"behind several others may come", &beats{began: later, several: true}, 1, 0, 0, true},
+		{"but only for a time", &beats{began: time.Now().Add(-time.Hour), several: true}, 1, 0, 0, false},
+		{"beside another others may come", &beats{began: later, under: 1}, 1, 0, 0, true},
+		{"but not for longer than usual", &beats{began: time.Now().Add(-time.Hour), under: 1}, 1, 0, 0, false},
+		{"many wait for nobody", &beats{began: later, several: true}, beatsWorth, 0, 0, false},
+		{"beside another it takes more of them", &beats{began: later, under: 1}, beatsWorth, 0, 0, true},
+		{"many more wait for nobody", &beats{began: later, under: 1}, 2 * beatsWorth, 0, 0, false},
+		{"the patient wait for others", &beats{}, 0, 1, never, true},
+		{"and go with the first", &beats{}, 1, 10, never, false},
+		{"as soon as it goes", &beats{began: later, several: true}, 1, 10, never, true},
+		{"but only as long as they can", &beats{began: later, several: true}, 0, 1, time.Second, false},
+		{"also beside another", &beats{began: later, under: 1}, 0, 1, time.Second, false},
+		{"many of them wait", &beats{}, 0, maxBeats - 1, never, true},
+		{"until they fill a group", &beats{began: later, several: true}, 0, maxBeats, never, false},
 	} {
-		test.beats.waiting = make([]*beatCall, test.waiting)
+		for range test.waiting {
+			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{}})
+		}
+		for range test.patient {
+			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{Patience: test.can}, came: was})
+		}
 		if wait := test.beats.wait(); (wait > 0) != test.waits {
 			t.Errorf("%s: waits %s", test.name, wait)
 		}
+	}
+}
+
+func TestAPatientHeartbeatIsNotedInTheEnd(t *testing.T) {
+	s := open(t).(*Store)
+	calls := beating(t, s, 3)
+	calls[0].Patience, calls[1].Patience, calls[2].Patience = time.Hour, 2*time.Hour, time.Millisecond
+	answers := make(chan error, len(calls))
+	go func() {
+		for _, p := range calls {
+			go func() {
+				_, err := s.Heartbeat(t.Context(), p)
+				answers <- err
+			}()
+			for waiting := 0; p.Patience >= time.Hour && waiting == 0; runtime.Gosched() {
+				s.beats.mu.Lock()
+				waiting = len(s.beats.waiting)
+				s.beats.mu.Unlock()
+			}
+		}
+	}()
+	for range calls { // the last has all go, though it came when the look was hours away
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	again := calls[2]
+	if _, err := s.Heartbeat(t.Context(), again); err != nil {
+		t.Error(err)
+	}
+	for i, want := range []int64{1, 1, 2} {
+		expectDone(t, s, calls[i].WorkerID, want)
 	}
 }
 

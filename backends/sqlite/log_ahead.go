@@ -33,8 +33,7 @@ func (w *writer) firstCall() (*call, bool) {
 		default:
 			select {
 			case c, open := <-w.calls:
-				w.called = true
-				return c, open
+				return w.first(c, open)
 			default:
 				w.short = w.lengthen()
 				continue
@@ -42,8 +41,11 @@ func (w *writer) firstCall() (*call, bool) {
 		}
 		select {
 		case c, open := <-w.calls:
-			w.called = true
-			return c, open
+			return w.first(c, open)
+		case <-w.riders.due:
+			if c := w.riders.take(1); c != nil {
+				return w.first(c[0], true)
+			}
 		case f := <-w.folder.over:
 			w.foldRest(f)
 		case <-durable:
@@ -52,6 +54,17 @@ func (w *writer) firstCall() (*call, bool) {
 			w.called = false
 		}
 	}
+}
+
+// first is the call that begins a group. When there are to be no more, those that still ride do.
+func (w *writer) first(c *call, open bool) (*call, bool) {
+	w.called = true
+	if !open {
+		if left := w.riders.take(1); left != nil {
+			return left[0], true
+		}
+	}
+	return c, open
 }
 
 // lengthen adds some zeros to the log and has them on disk, unless there is little room. more says that it is shorter than it is to be. A disk that

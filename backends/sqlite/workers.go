@@ -119,7 +119,8 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 		stats = encode(p.Stats)
 	}
 	var unnamed []engine.Lease
-	beat, err := write(ctx, s, "Heartbeat", 0, func(t *tx) (beat engine.Beat, err error) {
+	call := &call{verb: "Heartbeat", patience: p.Patience}
+	beat, err := writeAs(ctx, s, call, func(t *tx) (beat engine.Beat, err error) {
 		known, err := t.returning(&heartbeatSQL, func(r *row) error {
 			beat.Status = engine.WorkerStatus(r.num())
 			return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -24,11 +25,13 @@ const (
 type writer struct {
 	store  *Store
 	calls  chan *call
+	riders riders
 	done   chan struct{}
 	syncer *syncer
 	tx     tx
 	group  []*call
 	size   int     // of the group's payloads, about
+	riding int     // calls of the group that were patient
 	next   *call   // begins the next group, because it did not fit in; nil: none does
 	before *commit // that the syncer is at; nil: none
 	log    int     // pages that the log has grown by since its folding last began
@@ -40,15 +43,19 @@ type writer struct {
 }
 
 func newWriter(s *Store) *writer {
-	return &writer{store: s, folder: folder{path: s.path, fold: foldOn}, calls: make(chan *call, maxGroup), done: make(chan struct{}), syncer: newSyncer(s)}
+	return &writer{
+		store: s, folder: folder{path: s.path, fold: foldOn}, calls: make(chan *call, maxGroup), riders: riders{due: make(chan struct{}, 1)},
+		done: make(chan struct{}), syncer: newSyncer(s),
+	}
 }
 
 // call is one write that waits for its commit.
 type call struct {
 	verb     string
-	size     int         // bytes of payloads, about
-	harmless bool        // a power cut may undo it after the answer
-	then     func(error) // hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
+	size     int           // bytes of payloads, about
+	harmless bool          // a power cut may undo it after the answer
+	patience time.Duration // how long it may wait for others to share a commit with
+	then     func(error)   // hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
 	do       func(*tx) error
 	turn     *engine.Turn // nil: it stands behind nothing
 	err      error
@@ -218,6 +225,11 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 	if s.looking() {
 		return engine.ErrReadOnly
 	}
+	if c.patience > 0 {
+		s.writer.riders.add(c)
+		c.turn.Place()
+		return nil
+	}
 	select {
 	case s.writer.calls <- c:
 		c.turn.Place()
@@ -246,7 +258,7 @@ func (w *writer) run() {
 		// Let those run who are about to call, so that they join this commit, and the syncer begin with the one before. Where nobody waits
 		// to run this costs nothing.
 		runtime.Gosched()
-		w.group, w.size = append(w.group[:0], first), first.size
+		w.group, w.size, w.riding = append(w.group[:0], first), first.size, 0
 		w.gather()
 		w.carryOut(true)
 		w.checkpoint()
@@ -255,6 +267,7 @@ func (w *writer) run() {
 
 // gather adds the calls that wait to the group, as far as they fit in, and says whether there were any.
 func (w *writer) gather() (more bool) {
+	more = w.pickUp()
 	for w.next == nil && len(w.group) < maxGroup {
 		select {
 		case c, open := <-w.calls:

@@ -36,6 +36,7 @@ func (s *stage) beatKinds() []beatKind {
 		n := len(kinds)
 		k := beatKind{status: engine.WorkerOnline, held: claims, heard: s.now.Add(time.Minute), stats: was}
 		k.params = engine.HeartbeatParams{WorkerID: worker, Active: n, Completed: n, Failed: 2 * n, Held: leases, Whole: true, NameWithin: time.Minute, Now: k.heard}
+		k.params.Patience = time.Duration(n%2) * 10 * time.Millisecond
 		change(&k, leases)
 		kinds = append(kinds, k)
 	}

@@ -122,6 +122,17 @@ var workerCases = []testCase{
 		equal(s, "id", live[0].ID, "w1")
 		s.sameTime("heard at", live[0].HeardAt, s.now)
 	}},
+	{"a heartbeat that may wait is noted like any other, from when the worker was heard", func(s *stage) {
+		s.worker("w1")
+		s.pass(time.Second)
+		beat := s.heartbeat("w1", func(p *engine.HeartbeatParams) { p.Completed, p.Whole, p.Patience = 3, true, time.Millisecond })
+		equal(s, "status", beat.Status, engine.WorkerOnline)
+		w := s.workerState("w1")
+		equal(s, "completed", w.Completed, 3)
+		s.sameTime("heard from", w.LastHeartbeatAt, s.now)
+		_, err := s.tryHeartbeat("nobody", func(p *engine.HeartbeatParams) { p.Patience = time.Millisecond })
+		s.refused(err, engine.ErrNotFound, "Heartbeat of an unknown worker")
+	}},
 	{"a heartbeat of a worker that is unknown or OFFLINE changes nothing", func(s *stage) {
 		s.worker("w1")
 		for _, reason := range []engine.OfflineReason{engine.OfflineDeregistered, engine.OfflineLost, engine.OfflineForced} {

@@ -16,9 +16,17 @@ import (
 // nameWithin is how soon after its claim a run must be named in a heartbeat that names all; in a session, after the network has taken its task.
 func (s *Server) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
 
+// patience is how long a session's heartbeat may wait for others to be noted with where its worker holds nothing: many thousands of idle workers
+// then cost the database a few commits a second.
+func (s *Server) patience() time.Duration {
+	return min(250*time.Millisecond, s.options.HeartbeatInterval/40)
+}
+
 // heartbeat notes a worker's sign of life. underWay are leases that it does not name because their tasks are on their way to it: they count as
-// named, and the answer, which may overtake the tasks, says nothing of them.
-func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest, underWay []engine.Lease) (*kagziv1.HeartbeatResponse, error) {
+// named, and the answer, which may overtake the tasks, says nothing of them. patience is how long it may wait where there are no leases to keep.
+func (s *Server) heartbeat(
+	ctx context.Context, r *kagziv1.HeartbeatRequest, underWay []engine.Lease, patience time.Duration,
+) (*kagziv1.HeartbeatResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", r.WorkerId); err != nil {
 		return nil, err
 	}
@@ -55,7 +63,9 @@ func (s *Server) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest, und
 		}
 		p.Held = append(p.Held, engine.Lease{RunID: id, Token: token})
 	}
-	p.Held = append(p.Held, underWay...)
+	if p.Held = append(p.Held, underWay...); len(p.Held) == 0 {
+		p.Patience = patience
+	}
 	beat, err := s.store.Heartbeat(ctx, p)
 	if err != nil {
 		return nil, err

@@ -2,15 +2,44 @@ package server
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
+func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
+	b := &books{}
+	w, _ := seated(b)
+	w.server.options.HeartbeatInterval = 4 * time.Second
+	for _, test := range []struct {
+		name string
+		beat func()
+		want time.Duration
+	}{
+		{"a session's that names nothing", func() { w.do(t, beatOf(nil)) }, 100 * time.Millisecond},
+		{"one that names a run", func() { w.do(t, beatOf(leaseWords(aTask(1)))) }, 0},
+		{"a call of its own", func() {
+			if _, err := w.server.Heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}); err != nil {
+				t.Fatal(err)
+			}
+		}, 0},
+	} {
+		test.beat()
+		if got := last[engine.HeartbeatParams](b).Patience; got != test.want {
+			t.Errorf("%s may wait for %s, want %s", test.name, got, test.want)
+		}
+	}
+	w.server.options.HeartbeatInterval = time.Minute
+	if w.do(t, beatOf(nil)); last[engine.HeartbeatParams](b).Patience != 250*time.Millisecond {
+		t.Error("with a long interval a heartbeat may wait for longer than 250 ms")
+	}
+}
+
 func TestAHeartbeatSaysWhatBecameOfTheRunsOfLostLeases(t *testing.T) {
 	cancelled, deleted := engine.Lease{RunID: someID(1), Token: engine.NewToken()}, engine.Lease{RunID: someID(2), Token: engine.NewToken()}
 	b := &books{beat: engine.Beat{Lost: []engine.Lease{cancelled, deleted}}, runs: []engine.Run{{ID: cancelled.RunID, Status: engine.RunCancelled}}}
-	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}, nil)
+	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestWhatIsUnderWayCountsAsNamedAndTheAnswerSaysNothingOfIt(t *testing.T) {
 	}}
 	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true, Held: []*kagziv1.Lease{
 		{RunId: lost.RunID.String(), LeaseToken: lost.Token.Wire()},
-	}}, []engine.Lease{under})
+	}}, []engine.Lease{under}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (s *Server) Register(ctx context.Context, request *kagziv1.RegisterRequest)
 
 // Heartbeat keeps a worker and what it holds.
 func (s *Server) Heartbeat(ctx context.Context, request *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
-	return s.heartbeat(ctx, request, nil)
+	return s.heartbeat(ctx, request, nil, 0)
 }
 
 // Deregister takes a worker off, or only drains it.
