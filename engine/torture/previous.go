@@ -16,7 +16,7 @@ import (
 const (
 	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
 	// whoever lands another version writes here which one is the last then.
-	previousCommit = "ed39d583220da80a094d5dc04c965633d534c66f"
+	previousCommit = "f178d60bd4cc351ac6982d1440a68e46208b4ef7"
 	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
 	olderCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
 )
