@@ -264,6 +264,7 @@ func (w *Worker) read(stream sessionStream) error {
 		switch ev := r.Event.(type) {
 		case *kagziv1.SessionResponse_Task:
 			w.accept(ev.Task)
+			w.session.received()
 			continue
 		case *kagziv1.SessionResponse_CancelTask:
 			w.cancelTask(ev.CancelTask)

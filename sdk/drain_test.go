@@ -42,7 +42,7 @@ func TestDrain(t *testing.T) {
 			equal(t, fmt.Sprint(err), "<nil>")
 			equal(t, took, 20*time.Second)
 			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "complete s", "end r", "goodbye drain=false"})
-			if beats := count(f.log, "heartbeat held=1"); beats < 1 {
+			if beats := count(f.log, "heartbeat held=1 of=1"); beats < 1 {
 				t.Fatalf("%d heartbeats while draining", beats)
 			}
 		})

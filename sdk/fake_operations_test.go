@@ -58,7 +58,7 @@ func (f *fake) apply(s *fakeSession, req *kagziv1.SessionRequest) *kagziv1.Sessi
 		if f.stalled {
 			return nil
 		}
-		f.log = append(f.log, fmt.Sprintf("heartbeat held=%d", len(op.Heartbeat.GetHeld())))
+		f.log = append(f.log, fmt.Sprintf("heartbeat held=%d of=%d", len(op.Heartbeat.GetHeld()), op.Heartbeat.GetTasksReceived()))
 		h := &kagziv1.HeartbeatResponse{Accepted: true}
 		for _, l := range op.Heartbeat.GetHeld() {
 			if r := f.runs[l.GetRunId()]; r == nil {

@@ -27,6 +27,7 @@ func (w *Worker) heartbeats(ctx context.Context, interval time.Duration, reconne
 
 // beat sends one heartbeat, which names all that is held.
 func (w *Worker) beat() {
+	received := w.session.tasksReceived() // before it is looked at what is held: what comes meanwhile is named although it is not counted
 	w.mu.Lock()
 	held := make([]*kagziv1.Lease, 0, len(w.executions))
 	for id, e := range w.executions {
@@ -39,7 +40,7 @@ func (w *Worker) beat() {
 	sent := w.session.enqueueFirst(&operation{
 		msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{
 			WorkerId: id, ActiveCount: int32(len(held)), CompletedDelta: completed, FailedDelta: failed,
-			Stats: stats, Held: held, HeldIsWhole: true,
+			Stats: stats, Held: held, HeldIsWhole: true, TasksReceived: &received,
 		}}},
 		answer: func(r *kagziv1.SessionResponse) {
 			if !w.beaten(r, sentAt) {

@@ -30,6 +30,7 @@ type session struct {
 	spare   []*operation
 	credit  int32
 	sent    map[int64]*operation
+	tasks   int64         // that have come on this stream
 	bell    chan struct{} // capacity 1: there is something to send
 }
 
@@ -66,6 +67,19 @@ func (s *session) grant(n int) {
 	}
 }
 
+// received counts a task, which the worker holds by then, and so names in its heartbeats.
+func (s *session) received() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tasks++
+}
+
+func (s *session) tasksReceived() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tasks
+}
+
 func (s *session) ring() {
 	select {
 	case s.bell <- struct{}{}:
@@ -85,7 +99,7 @@ func (s *session) open() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streams++
-	s.epoch, s.seq = s.streams, 1
+	s.epoch, s.seq, s.tasks = s.streams, 1, 0
 	s.sent = make(map[int64]*operation)
 }
 

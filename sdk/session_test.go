@@ -124,7 +124,7 @@ func TestSession(t *testing.T) {
 			equal(t, ran, map[string]int{"a": 1, "b": 1, "c": 1})
 			equal(t, f.operations(), []string{"hello ", "claim r", "complete a", "hello worker-1", "hello worker-1", "hello worker-1",
 				"complete b", "complete c", "end r"})
-			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1") })
+			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1 of=0") })
 		})
 	})
 
@@ -197,7 +197,7 @@ func TestSession(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			<-began
-			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1") })
+			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1 of=0") })
 			equal(t, f.operations()[:4], []string{"hello ", "claim r", "begin long", "hello worker-1"})
 			f.take("r", true)
 		})

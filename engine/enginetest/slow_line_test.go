@@ -31,6 +31,21 @@ func (l slowLine) Read(data []byte) (int, error) {
 // A worker is given all its tasks at once, and here they take longer to come than a run has until it has to be named, and than the worker believes
 // in leases that are not confirmed.
 func TestAWorkerOnASlowLineHasEachRunOnce(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		runs int
+		size int // bytes of the input of each
+	}{
+		{"many tasks", 90, 40 << 10},
+		{"tasks of which each takes longer than a run has until it is named", 6, 640 << 10},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			aWorkerOnASlowLine(t, slices.Repeat([]string{strings.Repeat("x", test.size)}, test.runs))
+		})
+	}
+}
+
+func aWorkerOnASlowLine(t *testing.T, inputs []string) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory.New(memory.Options{})
 		store := db.Open(func(_ context.Context, c *memory.Call) error {
@@ -50,7 +65,6 @@ func TestAWorkerOnASlowLineHasEachRunOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		inputs := slices.Repeat([]string{strings.Repeat("x", 40<<10)}, 90)
 		runs, err := kagzi.StartMany(t.Context(), client, "w", inputs, kagzi.StartOptions{})
 		if err != nil {
 			t.Fatal(err)

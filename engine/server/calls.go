@@ -146,7 +146,7 @@ func (w *session) beat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagzi
 		return nil, engine.Invalid("worker_id", "is not the worker of this session")
 	}
 	w.server.used(callerOf(ctx)) // the stream may be open for days
-	response, err := w.server.heartbeat(ctx, r, w.underWay(r.Held), w.server.patience())
+	response, err := w.server.heartbeat(ctx, r, w.underWay(r), w.server.patience())
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ func (s *Server) heartbeat(
 			return nil, engine.Invalid(n.field, "must not be negative, got %d", n.value)
 		}
 	}
+	if n := r.GetTasksReceived(); n < 0 {
+		return nil, engine.Invalid("tasks_received", "must not be negative, got %d", n)
+	}
 	p := engine.HeartbeatParams{
 		WorkerID: r.WorkerId, Active: int(r.ActiveCount), Completed: int(r.CompletedDelta), Failed: int(r.FailedDelta),
 		Whole: r.HeldIsWhole, NameWithin: s.nameWithin(), Now: s.now(),

@@ -31,6 +31,7 @@ type session struct {
 
 	mu       sync.Mutex
 	held     map[engine.ID]holding // the runs handed out in this session, or in one before it, as far as is known
+	tasks    arrivals              // of those handed out in this session
 	named    bool                  // a heartbeat has said what it has from before this session
 	lines    map[string]line       // by run: its operations that are under way
 	unseated bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
@@ -46,6 +47,15 @@ type holding struct {
 	grace  time.Time // until when its code may clean up, as the worker was last told; unset: it was not told to stop
 	unsent bool      // the task waits for the network
 	sent   time.Time // when the network took it; unset: in an earlier session
+	number int64     // of the task among those that the network took, from 1; 0: none yet
+}
+
+// arrivals is how many tasks the network has taken in a session, and how many of them the worker has received.
+type arrivals struct {
+	sent     int64
+	received int64
+	counted  bool      // the worker says what it has received
+	moved    time.Time // when it last said that it has received more
 }
 
 // Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a newer one of the same worker.
@@ -168,30 +178,50 @@ func (w *session) deliver(t engine.Task) bool {
 func (w *session) handed(l engine.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.tasks.sent++
 	if h := w.held[l.RunID]; h.token == l.Token {
-		h.unsent, h.sent = false, time.Now()
+		h.unsent, h.sent, h.number = false, time.Now(), w.tasks.sent
 		w.held[l.RunID] = h
 	}
 }
 
 // underWay is the leases whose tasks the worker may not have received when it sent a heartbeat that names others: on a slow line a task can take
-// longer than it has to be named in. Where the network takes nothing for as long as a lease holds, those that wait for it are not among them: the
-// worker takes nothing in, although it speaks.
-func (w *session) underWay(named []*kagziv1.Lease) []engine.Lease {
-	moves := w.out.movedWithin(w.server.options.WorkerLease)
-	tokens := make(map[string]bool, len(named))
-	for _, l := range named {
+// longer than it has to be named in. Where nothing comes through for long they are not among them: the worker takes nothing in, although it speaks.
+// That is for as long as a lease holds or, of a worker that says what it has received, for twice as long, after which it gives its runs up itself.
+func (w *session) underWay(r *kagziv1.HeartbeatRequest) []engine.Lease {
+	limit := w.server.options.WorkerLease
+	if r.TasksReceived != nil {
+		limit *= 2
+	}
+	moves := w.out.movedWithin(limit)
+	tokens := make(map[string]bool, len(r.Held))
+	for _, l := range r.Held {
 		tokens[l.LeaseToken] = true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.tasks.receive(r)
+	comes := time.Since(w.tasks.moved) < limit
 	var all []engine.Lease
 	for id, h := range w.held {
-		if (h.unsent && moves || time.Since(h.sent) < w.server.nameWithin()) && !tokens[h.token.Wire()] {
+		waits := h.unsent && (moves || comes)
+		travels := w.tasks.counted && h.number > w.tasks.received && (comes || time.Since(h.sent) < limit)
+		if (waits || travels || time.Since(h.sent) < w.server.nameWithin()) && !tokens[h.token.Wire()] {
 			all = append(all, engine.Lease{RunID: id, Token: h.token})
 		}
 	}
 	return all
+}
+
+// receive notes what a heartbeat says of the tasks that have come. One that was sent before another and comes after it says nothing new.
+func (t *arrivals) receive(r *kagziv1.HeartbeatRequest) {
+	if r.TasksReceived == nil {
+		return
+	}
+	t.counted = true
+	if n := *r.TasksReceived; n > t.received {
+		t.received, t.moved = n, time.Now()
+	}
 }
 
 // returnUnsent hands back the runs that never left this server. Where the stream broke after that, nobody can know; those the

@@ -652,8 +652,11 @@ type HeartbeatRequest struct {
 	Stats          *WorkerStats           `protobuf:"bytes,103,opt,name=stats,proto3" json:"stats,omitempty"`
 	Held           []*Lease               `protobuf:"bytes,104,rep,name=held,proto3" json:"held,omitempty"`
 	HeldIsWhole    bool                   `protobuf:"varint,105,opt,name=held_is_whole,json=heldIsWhole,proto3" json:"held_is_whole,omitempty"` // `held` names every run that the worker holds; unset by clients that list none
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// In a session: how many tasks have come in it. Those after these are still on their way, however slow the line is, and count as
+	// named; unset by clients that do not count, whose tasks are to be named soon after the network has taken them.
+	TasksReceived *int64 `protobuf:"varint,106,opt,name=tasks_received,json=tasksReceived,proto3,oneof" json:"tasks_received,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatRequest) Reset() {
@@ -733,6 +736,13 @@ func (x *HeartbeatRequest) GetHeldIsWhole() bool {
 		return x.HeldIsWhole
 	}
 	return false
+}
+
+func (x *HeartbeatRequest) GetTasksReceived() int64 {
+	if x != nil && x.TasksReceived != nil {
+		return *x.TasksReceived
+	}
+	return 0
 }
 
 type Lease struct {
@@ -3815,7 +3825,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x126\n" +
 	"\x17heartbeat_interval_secs\x18\x02 \x01(\x05R\x15heartbeatIntervalSecs\x122\n" +
 	"\x15heartbeat_interval_ms\x18d \x01(\x03R\x13heartbeatIntervalMs\x12\x19\n" +
-	"\blease_ms\x18e \x01(\x03R\aleaseMs\"\x94\x02\n" +
+	"\blease_ms\x18e \x01(\x03R\aleaseMs\"\xd3\x02\n" +
 	"\x10HeartbeatRequest\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12!\n" +
 	"\factive_count\x18d \x01(\x05R\vactiveCount\x12'\n" +
@@ -3823,7 +3833,9 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\ffailed_delta\x18f \x01(\x05R\vfailedDelta\x12+\n" +
 	"\x05stats\x18g \x01(\v2\x15.kagzi.v1.WorkerStatsR\x05stats\x12#\n" +
 	"\x04held\x18h \x03(\v2\x0f.kagzi.v1.LeaseR\x04held\x12\"\n" +
-	"\rheld_is_whole\x18i \x01(\bR\vheldIsWhole\"x\n" +
+	"\rheld_is_whole\x18i \x01(\bR\vheldIsWhole\x12*\n" +
+	"\x0etasks_received\x18j \x01(\x03H\x00R\rtasksReceived\x88\x01\x01B\x11\n" +
+	"\x0f_tasks_received\"x\n" +
 	"\x05Lease\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vlease_token\x18\x02 \x01(\tR\n" +
@@ -4329,6 +4341,7 @@ func file_kagzi_v1_worker_proto_init() {
 	file_kagzi_v1_workflow_proto_init()
 	file_kagzi_v1_worker_proto_msgTypes[0].OneofWrappers = []any{}
 	file_kagzi_v1_worker_proto_msgTypes[3].OneofWrappers = []any{}
+	file_kagzi_v1_worker_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kagzi_v1_worker_proto_msgTypes[12].OneofWrappers = []any{}
 	file_kagzi_v1_worker_proto_msgTypes[35].OneofWrappers = []any{
 		(*SessionRequest_Hello)(nil),
