@@ -153,7 +153,7 @@ func (b *bell) ring(rings []engine.Ring) {
 }
 
 // doubt is for a commit whose answer was lost: it may count, and rang nobody. Whoever repeats the call is told that it has counted, and rings
-// nobody either.
+// nobody either. It is for rings that were lost as well.
 func (b *bell) doubt() {
 	select {
 	case b.doubted <- struct{}{}:
@@ -161,7 +161,7 @@ func (b *bell) doubt() {
 	}
 }
 
-// settleDoubts rings everybody for commits in doubt, once the database answers and has had the time to end them.
+// settleDoubts rings everybody for commits in doubt and lost rings, once the database answers and has had the time to end them.
 func (b *bell) settleDoubts(ctx context.Context) {
 	for {
 		select {
@@ -197,7 +197,8 @@ func (b *bell) flushRings(ctx context.Context) {
 	}
 }
 
-// flush sends all pending rings. Those that cannot be sent are lost, as rings may be.
+// flush sends all pending rings. In place of those that cannot be sent, everybody is rung once the database answers again: who waits at another
+// server for something that has happened here would otherwise learn of it when it next looks by itself.
 func (b *bell) flush() {
 	b.mu.Lock()
 	rings := make([]engine.Ring, 0, len(b.pending))
@@ -218,7 +219,8 @@ func (b *bell) flush() {
 		return
 	}
 	if err := b.notify(ctx, encodeRings(b.sender, rings)); err != nil {
-		b.log.Warn("other servers could not be notified", "error", translate("notify", err))
+		b.log.Warn("other servers could not be notified; they will be when the database answers", "error", translate("notify", err))
+		b.doubt()
 	}
 }
 

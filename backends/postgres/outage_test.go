@@ -130,6 +130,14 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 	awaitRing(t, rings, engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders"})
 }
 
+func TestRingsThatCannotBeSentToOtherServersRingEverybodyThereAfterwards(t *testing.T) {
+	url := lentURL(t)
+	s, other := openAt(t, url), openAt(t, url)
+	rings := listenTo(t, other)
+	s.bell.ring([]engine.Ring{{Kind: engine.RingQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)}}) // more than Postgres lets a notification have
+	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+}
+
 func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 	url, name := marked(t)
 	s, admin, watch := openAt(t, url), adminConnection(t, url), adminConnection(t, url)
