@@ -36,7 +36,7 @@ type ChildOptions struct {
 	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
 
 	StartAt  time.Time     // not before (now)
-	Delay    time.Duration // in place of StartAt: so long from now
+	Delay    time.Duration // in place of StartAt: so long from when the server takes the start
 	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
 	Tags             map[string]string // searchable (none)

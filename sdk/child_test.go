@@ -295,8 +295,8 @@ func TestChildren(t *testing.T) {
 			equal(t, c.GetParentClosePolicy(), kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE)
 			got := c.GetChild()
 			equal(t, fmt.Sprint(got.GetExternalId(), got.GetTaskQueue(), got.GetVersion(), got.GetRetryPolicy().GetMaximumAttempts(), got.GetTimeouts().GetExecutionTimeoutMs(),
-				got.GetPriority(), got.GetConcurrencyKey(), got.GetOnFailureWorkflow(), got.GetStartAt().AsTime().Sub(now), got.GetParentRunId()),
-				"xq22 60000 5kcleanup1h0m0sr")
+				got.GetPriority(), got.GetConcurrencyKey(), got.GetOnFailureWorkflow(), got.GetStartAt().AsTime().Sub(now), got.GetStartIn().AsDuration(), got.GetParentRunId()),
+				"xq22 60000 5kcleanup1h0m0s 1h0m0sr")
 			equal(t, f.order[1].Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED)
 		})
 	})

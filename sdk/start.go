@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"go.opentelemetry.io/otel/attribute"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -45,7 +46,7 @@ type StartOptions struct {
 	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
 
 	StartAt  time.Time     // not before (now)
-	Delay    time.Duration // in place of StartAt: so long from now
+	Delay    time.Duration // in place of StartAt: so long from when the server takes the start
 	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
 	Tags             map[string]string // searchable (none)
@@ -197,7 +198,7 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 	}
 	req.Timeouts = timeouts(o.StepTimeout, o.HeartbeatTimeout, o.ExecutionTimeout)
 	if o.Delay > 0 {
-		req.StartAt = timestamppb.New(now.Add(o.Delay))
+		req.StartAt, req.StartIn = timestamppb.New(now.Add(o.Delay)), durationpb.New(o.Delay)
 	}
 	if o.Priority != 0 {
 		priority := narrow(o.Priority)

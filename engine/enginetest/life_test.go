@@ -238,14 +238,25 @@ func TestAStartIsInTheHandsOfAWaitingWorkerAtOnce(t *testing.T) {
 
 func TestADelayedStartIsExact(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		at := engine.Micros(time.Now().Add(700 * time.Millisecond))
 		w := s.session(t)
 		w.grant(5)
-		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.StartAt = timestamppb.New(at) })
-		task := receive(t, "the run", w.tasks)
-		// By the store's clock, which on Postgres is the database's as far as it can be measured from here.
-		if late := s.Store.Now().Sub(at); task.RunId != run || late < 0 || late > promptly {
-			t.Errorf("the run came %s after its moment", late)
+		const delay = 700 * time.Millisecond
+		for name, how := range map[string]func(*kagziv1.StartWorkflowRequest){
+			"at a moment": func(r *kagziv1.StartWorkflowRequest) { r.StartAt = timestamppb.New(time.Now().Add(delay)) },
+			"after a time, by a caller whose clock is behind": func(r *kagziv1.StartWorkflowRequest) {
+				r.StartIn, r.StartAt = durationpb.New(delay), timestamppb.New(time.Now().Add(delay-time.Hour))
+			},
+			"after a time, by a caller whose clock is ahead by more than any delay": func(r *kagziv1.StartWorkflowRequest) {
+				r.StartIn, r.StartAt = durationpb.New(delay), timestamppb.New(time.Now().Add(2*engine.MaxDelay))
+			},
+		} {
+			// By the store's clock, which on Postgres is the database's as far as it can be measured from here.
+			at := engine.Micros(s.Store.Now().Add(delay))
+			run := s.start(t, how)
+			task := receive(t, "the run", w.tasks)
+			if late := s.Store.Now().Sub(at); task.RunId != run || late < 0 || late > promptly {
+				t.Errorf("%s: the run came %s after its moment", name, late)
+			}
 		}
 	})
 }

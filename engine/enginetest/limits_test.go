@@ -75,6 +75,8 @@ func TestEachLimitHoldsAtItsEdge(t *testing.T) {
 		{"start_at", func(r *start, n int) {
 			r.StartAt = timestamppb.New(time.Now().Add(engine.MaxDelay + time.Duration(n)*time.Minute))
 		}, -1, 1},
+		{"start_in", func(r *start, n int) { r.StartIn = durationpb.New(engine.MaxDelay + time.Duration(n)) }, 0, 1},
+		{"start_in", func(r *start, n int) { r.StartIn = durationpb.New(time.Duration(n)) }, 0, -1},
 		{"deadline_at", func(r *start, n int) { r.DeadlineAt = timestamppb.New(time.Now().Add(time.Duration(n) * time.Minute)) }, 1, -1},
 		{"external_id_reuse", func(r *start, n int) { r.ExternalIdReuse = kagziv1.ExternalIdReuse(n) }, 2, 3},
 	}

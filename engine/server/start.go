@@ -156,7 +156,7 @@ func (s *Server) readStart(ctx context.Context, r *kagziv1.StartWorkflowRequest)
 	if err != nil {
 		return engine.StartRun{}, err
 	}
-	startAt, err := timeOf("start_at", r.StartAt)
+	startAt, err := startAtOf(r, now)
 	if err != nil {
 		return engine.StartRun{}, err
 	}
@@ -188,6 +188,18 @@ func (s *Server) readStart(ctx context.Context, r *kagziv1.StartWorkflowRequest)
 		start.AvailableAt = startAt
 	}
 	return start, nil
+}
+
+// startAtOf is when the run is to start at the earliest; zero: at once.
+func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time) (time.Time, error) {
+	if r.StartIn == nil {
+		return timeOf("start_at", r.StartAt)
+	}
+	in, err := durationOf("start_in", r.StartIn)
+	if err == nil && (in < 0 || in > engine.MaxDelay) {
+		err = engine.Invalid("start_in", "must be between 0 and 10 years, got %s", in)
+	}
+	return now.Add(in), err
 }
 
 // settled is a valid start with what follows from it.

@@ -67,8 +67,8 @@ func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*k
 		return nil, usagef("%s: %w", source, err)
 	}
 	r := proto.CloneOf(flags)
-	if own.StartAt != nil { // merged with another moment, one of a whole second would get its fraction
-		r.StartAt = nil
+	if own.StartAt != nil || own.StartIn != nil { // merged with another moment, one of a whole second would get its fraction
+		r.StartAt, r.StartIn = nil, nil
 	}
 	if own.DeadlineAt != nil {
 		r.DeadlineAt = nil

@@ -16,7 +16,7 @@ var spellings = map[string][]string{
 	"workflow_type": {"TYPE", "--type"}, "workflow_types": {"--type"}, "task_queue": {"NAME", "--queue"}, "task_queues": {"--queue"},
 	"on_failure_workflow": {"--on-failure"}, "on_failure_task_queue": {"--on-failure-queue"}, "failure_task_queue": {"--failure-queue"},
 	"version": {"--workflow-version"}, "external_id": {"--external-id", "ID"}, "external_id_reuse": {"--id-reuse"},
-	"start_at": {"--delay", "--start-at"}, "deadline_at": {"--deadline"}, "created_after": {"--since"}, "created_before": {"--until"},
+	"start_at": {"--delay", "--start-at"}, "start_in": {"--delay"}, "deadline_at": {"--deadline"}, "created_after": {"--since"}, "created_before": {"--until"},
 	"input": {"--input-file", "--input"}, "payload": {"--input", "--payload"}, "output": {"--result"}, "data": {"FILE"},
 	"tags": {"--tag"}, "requirements": {"--require"}, "statuses": {"--status"}, "status_filter": {"--status"},
 	"run_id": {"ID"}, "worker_id": {"ID", "--worker"}, "schedule_id": {"ID|NAME", "--schedule"}, "id": {"ID|NAME"}, "parent_run_id": {"--parent"},

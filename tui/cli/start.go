@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -159,7 +160,7 @@ func (o *startOptions) request(changed func(string) bool, in io.Reader, now time
 		r.Priority = &o.priority
 	}
 	if o.delay > 0 {
-		r.StartAt = timestamppb.New(now.Add(o.delay))
+		r.StartAt, r.StartIn = timestamppb.New(now.Add(o.delay)), durationpb.New(o.delay)
 	}
 	if r.StartAt, err = timeFlag("start-at", o.startAt, now, r.StartAt); err != nil {
 		return nil, err

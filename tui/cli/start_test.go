@@ -52,15 +52,21 @@ func TestStart(t *testing.T) {
 		}
 	})
 	t.Run("of a batch takes a line's own moments as they stand", func(t *testing.T) {
-		s := &session{since: 123456789, stdin: `{"start_at":"2026-11-21T00:00:00Z","deadline_at":"2026-11-22T00:00:00Z"}` + "\n{}\n"}
+		s := &session{since: 123456789, stdin: `{"start_at":"2026-11-21T00:00:00Z","deadline_at":"2026-11-22T00:00:00Z"}` + "\n{}\n" + `{"start_in":"90s"}`}
 		s.want(t, ExitOK, "wf", "start", "order", "--batch", "-", "--delay", "1h", "--deadline", "+2h")
 		runs := s.server.requests[0].(*kagziv1.StartWorkflowsRequest).Requests
 		midnight := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-		if own := runs[0]; !own.StartAt.AsTime().Equal(midnight) || !own.DeadlineAt.AsTime().Equal(midnight.Add(24*time.Hour)) {
+		if own := runs[0]; own.StartIn != nil || !own.StartAt.AsTime().Equal(midnight) || !own.DeadlineAt.AsTime().Equal(midnight.Add(24*time.Hour)) {
 			t.Errorf("starts at %v, ends by %v", own.StartAt.AsTime(), own.DeadlineAt.AsTime())
 		}
 		if other := runs[1]; !other.StartAt.AsTime().Equal(noon.Add(s.since+time.Hour)) || !other.DeadlineAt.AsTime().Equal(noon.Add(s.since+2*time.Hour)) {
 			t.Errorf("without its own it starts at %v, ends by %v", other.StartAt.AsTime(), other.DeadlineAt.AsTime())
+		}
+		if other := runs[1]; other.StartIn.AsDuration() != time.Hour {
+			t.Errorf("without its own it starts in %v, want an hour", other.StartIn.AsDuration())
+		}
+		if own := runs[2]; own.StartIn.AsDuration() != 90*time.Second || own.StartAt != nil {
+			t.Errorf("starts in %v, at %v", own.StartIn.AsDuration(), own.StartAt)
 		}
 	})
 	t.Run("of a batch starts nothing when a line is wrong", func(t *testing.T) {

@@ -30,7 +30,11 @@ func startFlags(r *kagziv1.StartWorkflowRequest) []flag {
 	}
 	flags = append(flags, pairFlags("tag", r.GetTags())...)
 	flags = append(flags, pairFlags("require", r.GetRequirements())...)
-	flags = append(flags, timeFlag("start-at", r.GetStartAt())...)
+	if r.GetStartIn() != nil {
+		flags = append(flags, flag{name: "delay", value: r.GetStartIn().AsDuration().String()})
+	} else {
+		flags = append(flags, timeFlag("start-at", r.GetStartAt())...)
+	}
 	flags = append(flags, timeFlag("deadline", r.GetDeadlineAt())...)
 	flags = append(flags, policyFlags(r.GetRetryPolicy(), false)...)
 	flags = append(flags, timeoutFlags(r.GetTimeouts(), false)...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -317,7 +318,8 @@ func (a *App) startForm(types, queues []string) {
 		{Name: "delay", Label: "Delay", Kind: widget.DurationField, Note: whenEmpty("such as 90s, 2h or 7d; empty means now")},
 	}
 	names := map[string]string{
-		"workflow_type": "type", "task_queue": "queue", "input": "input", "external_id": "external", "priority": "priority", "start_at": "delay",
+		"workflow_type": "type", "task_queue": "queue", "input": "input", "external_id": "external", "priority": "priority",
+		"start_at": "delay", "start_in": "delay",
 	}
 	a.fill("Start a run", "Start", fields, filling{names: names, deed: func(values map[string]string) (deed, error) {
 		request := &kagziv1.StartWorkflowRequest{WorkflowType: values["type"], TaskQueue: values["queue"], ExternalId: values["external"]}
@@ -336,7 +338,7 @@ func (a *App) startForm(types, queues []string) {
 			if err != nil {
 				return deed{}, &fieldError{"delay", err}
 			}
-			request.StartAt = timestamppb.New(a.now().Add(d))
+			request.StartAt, request.StartIn = timestamppb.New(a.now().Add(d)), durationpb.New(d)
 		}
 		return deed{action: a.scope().Start(request), what: "a run of " + values["type"]}, nil
 	}})

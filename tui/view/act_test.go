@@ -229,13 +229,15 @@ func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
 		r.enter("orders")
 		r.press("tab", "tab")
 		r.enter("by-hand-1")
+		r.press("tab", "tab")
+		r.enter("90s")
 		r.press("ctrl-s")
 		r.pass(time.Second)
 		r.shows("started as", "by-hand-1")
 		r.press(":")
 		r.enter("messages")
 		r.press("enter")
-		r.shows("$ kagzi workflow start order --queue orders --external-id by-hand-1")
+		r.shows("$ kagzi workflow start order --queue orders --external-id by-hand-1 --delay", "1m30s")
 	})
 }
 

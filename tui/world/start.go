@@ -126,6 +126,9 @@ func (w *World) checkStart(r *kagziv1.StartWorkflowRequest) (namespace string, a
 	if at, err = timeOf("start_at", r.StartAt); err != nil {
 		return
 	}
+	if r.StartIn != nil {
+		at = w.now.Add(r.StartIn.AsDuration())
+	}
 	if deadline, err = timeOf("deadline_at", r.DeadlineAt); err != nil {
 		return
 	}

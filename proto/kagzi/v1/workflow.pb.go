@@ -822,7 +822,10 @@ type StartWorkflowRequest struct {
 	ConcurrencyKey   string `protobuf:"bytes,112,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int32  `protobuf:"varint,113,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // 0 means 1 when a key is set
 	// W3C trace context that this start belongs to; empty means that of the call's metadata.
-	Traceparent   string `protobuf:"bytes,114,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,114,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// In place of start_at: so long from when the server takes the start, whatever time the caller's clock shows. A caller sets start_at as
+	// well, for servers that do not know this.
+	StartIn       *durationpb.Duration `protobuf:"bytes,115,opt,name=start_in,json=startIn,proto3" json:"start_in,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1009,6 +1012,13 @@ func (x *StartWorkflowRequest) GetTraceparent() string {
 		return x.Traceparent
 	}
 	return ""
+}
+
+func (x *StartWorkflowRequest) GetStartIn() *durationpb.Duration {
+	if x != nil {
+		return x.StartIn
+	}
+	return nil
 }
 
 type StartWorkflowResponse struct {
@@ -4081,7 +4091,7 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\r_scheduled_atB\x15\n" +
 	"\x13_cancel_grace_untilB\x18\n" +
 	"\x16_continued_from_run_idB\x14\n" +
-	"\x12_named_deadline_at\"\x8c\t\n" +
+	"\x12_named_deadline_at\"\xc2\t\n" +
 	"\x14StartWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vexternal_id\x18\x02 \x01(\tR\n" +
@@ -4108,7 +4118,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"request_id\x18o \x01(\tR\trequestId\x12'\n" +
 	"\x0fconcurrency_key\x18p \x01(\tR\x0econcurrencyKey\x12+\n" +
 	"\x11concurrency_limit\x18q \x01(\x05R\x10concurrencyLimit\x12 \n" +
-	"\vtraceparent\x18r \x01(\tR\vtraceparent\x1a7\n" +
+	"\vtraceparent\x18r \x01(\tR\vtraceparent\x124\n" +
+	"\bstart_in\x18s \x01(\v2\x19.google.protobuf.DurationR\astartIn\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -4525,9 +4536,9 @@ var file_kagzi_v1_workflow_proto_goTypes = []any{
 	(*RetryPolicy)(nil),                     // 61: kagzi.v1.RetryPolicy
 	(*TimeoutConfig)(nil),                   // 62: kagzi.v1.TimeoutConfig
 	(ParentClosePolicy)(0),                  // 63: kagzi.v1.ParentClosePolicy
-	(*PageRequest)(nil),                     // 64: kagzi.v1.PageRequest
-	(*PageInfo)(nil),                        // 65: kagzi.v1.PageInfo
-	(*durationpb.Duration)(nil),             // 66: google.protobuf.Duration
+	(*durationpb.Duration)(nil),             // 64: google.protobuf.Duration
+	(*PageRequest)(nil),                     // 65: kagzi.v1.PageRequest
+	(*PageInfo)(nil),                        // 66: kagzi.v1.PageInfo
 }
 var file_kagzi_v1_workflow_proto_depIdxs = []int32{
 	0,   // 0: kagzi.v1.Workflow.status:type_name -> kagzi.v1.WorkflowStatus
@@ -4556,112 +4567,113 @@ var file_kagzi_v1_workflow_proto_depIdxs = []int32{
 	52,  // 23: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
 	53,  // 24: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
 	1,   // 25: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
-	7,   // 26: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
-	54,  // 27: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
-	6,   // 28: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,   // 29: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
-	0,   // 30: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
-	64,  // 31: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
-	60,  // 32: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
-	60,  // 33: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
-	0,   // 34: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
-	55,  // 35: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
-	6,   // 36: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
-	65,  // 37: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
-	66,  // 38: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
-	6,   // 39: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	56,  // 40: kagzi.v1.AwaitWorkflowsRequest.waits:type_name -> kagzi.v1.AwaitWorkflowsRequest.Wait
-	57,  // 41: kagzi.v1.AwaitWorkflowsResponse.ended:type_name -> kagzi.v1.AwaitWorkflowsResponse.Ended
-	6,   // 42: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
-	49,  // 43: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
-	66,  // 44: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
-	0,   // 45: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	60,  // 46: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
-	0,   // 47: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	58,  // 48: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	6,   // 49: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,   // 50: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	58,  // 51: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
-	59,  // 52: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	49,  // 53: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
-	5,   // 54: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
-	60,  // 55: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
-	60,  // 56: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
-	58,  // 57: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
-	58,  // 58: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
-	60,  // 59: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
-	64,  // 60: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
-	42,  // 61: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
-	65,  // 62: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
-	6,   // 63: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	2,   // 64: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
-	15,  // 65: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
-	59,  // 66: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
-	3,   // 67: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
-	4,   // 68: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
-	58,  // 69: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
-	58,  // 70: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
-	59,  // 71: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
-	60,  // 72: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
-	60,  // 73: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
-	60,  // 74: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
-	60,  // 75: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
-	60,  // 76: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
-	60,  // 77: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
-	8,   // 78: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
-	59,  // 79: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
-	0,   // 80: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
-	58,  // 81: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
-	59,  // 82: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
-	6,   // 83: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
-	59,  // 84: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
-	7,   // 85: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
-	9,   // 86: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
-	11,  // 87: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
-	13,  // 88: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
-	15,  // 89: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
-	17,  // 90: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
-	19,  // 91: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
-	21,  // 92: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
-	23,  // 93: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
-	25,  // 94: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
-	29,  // 95: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
-	31,  // 96: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
-	27,  // 97: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
-	33,  // 98: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
-	35,  // 99: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
-	37,  // 100: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
-	38,  // 101: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
-	40,  // 102: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
-	43,  // 103: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
-	45,  // 104: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
-	47,  // 105: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
-	8,   // 106: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
-	10,  // 107: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
-	12,  // 108: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
-	14,  // 109: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
-	16,  // 110: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
-	18,  // 111: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
-	20,  // 112: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
-	22,  // 113: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
-	24,  // 114: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
-	26,  // 115: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
-	30,  // 116: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
-	32,  // 117: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
-	28,  // 118: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
-	34,  // 119: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
-	36,  // 120: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
-	38,  // 121: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
-	39,  // 122: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
-	41,  // 123: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
-	44,  // 124: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
-	46,  // 125: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
-	48,  // 126: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
-	106, // [106:127] is the sub-list for method output_type
-	85,  // [85:106] is the sub-list for method input_type
-	85,  // [85:85] is the sub-list for extension type_name
-	85,  // [85:85] is the sub-list for extension extendee
-	0,   // [0:85] is the sub-list for field type_name
+	64,  // 26: kagzi.v1.StartWorkflowRequest.start_in:type_name -> google.protobuf.Duration
+	7,   // 27: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
+	54,  // 28: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
+	6,   // 29: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,   // 30: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
+	0,   // 31: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
+	65,  // 32: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
+	60,  // 33: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
+	60,  // 34: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
+	0,   // 35: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
+	55,  // 36: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
+	6,   // 37: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
+	66,  // 38: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
+	64,  // 39: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
+	6,   // 40: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	56,  // 41: kagzi.v1.AwaitWorkflowsRequest.waits:type_name -> kagzi.v1.AwaitWorkflowsRequest.Wait
+	57,  // 42: kagzi.v1.AwaitWorkflowsResponse.ended:type_name -> kagzi.v1.AwaitWorkflowsResponse.Ended
+	6,   // 43: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
+	49,  // 44: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
+	64,  // 45: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
+	0,   // 46: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	60,  // 47: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
+	0,   // 48: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	58,  // 49: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	6,   // 50: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	6,   // 51: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	58,  // 52: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
+	59,  // 53: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	49,  // 54: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
+	5,   // 55: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
+	60,  // 56: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
+	60,  // 57: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
+	58,  // 58: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
+	58,  // 59: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
+	60,  // 60: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
+	65,  // 61: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
+	42,  // 62: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
+	66,  // 63: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
+	6,   // 64: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	2,   // 65: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
+	15,  // 66: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
+	59,  // 67: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
+	3,   // 68: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
+	4,   // 69: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
+	58,  // 70: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
+	58,  // 71: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
+	59,  // 72: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
+	60,  // 73: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
+	60,  // 74: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
+	60,  // 75: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
+	60,  // 76: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
+	60,  // 77: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
+	60,  // 78: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
+	8,   // 79: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
+	59,  // 80: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
+	0,   // 81: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
+	58,  // 82: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
+	59,  // 83: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
+	6,   // 84: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
+	59,  // 85: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
+	7,   // 86: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
+	9,   // 87: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
+	11,  // 88: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
+	13,  // 89: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
+	15,  // 90: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
+	17,  // 91: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
+	19,  // 92: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
+	21,  // 93: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
+	23,  // 94: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
+	25,  // 95: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
+	29,  // 96: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
+	31,  // 97: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
+	27,  // 98: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
+	33,  // 99: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
+	35,  // 100: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
+	37,  // 101: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
+	38,  // 102: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
+	40,  // 103: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
+	43,  // 104: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
+	45,  // 105: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
+	47,  // 106: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
+	8,   // 107: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
+	10,  // 108: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
+	12,  // 109: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
+	14,  // 110: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
+	16,  // 111: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
+	18,  // 112: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
+	20,  // 113: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
+	22,  // 114: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
+	24,  // 115: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
+	26,  // 116: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
+	30,  // 117: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
+	32,  // 118: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
+	28,  // 119: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
+	34,  // 120: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
+	36,  // 121: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
+	38,  // 122: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
+	39,  // 123: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
+	41,  // 124: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
+	44,  // 125: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
+	46,  // 126: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
+	48,  // 127: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
+	107, // [107:128] is the sub-list for method output_type
+	86,  // [86:107] is the sub-list for method input_type
+	86,  // [86:86] is the sub-list for extension type_name
+	86,  // [86:86] is the sub-list for extension extendee
+	0,   // [0:86] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_proto_init() }
