@@ -248,7 +248,7 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 		return engine.Fired{Stale: true}, nil
 	}
 	for _, tick := range p.Ticks {
-		f.fired = append(f.fired, fire{s.ID, tick.At, f.now()})
+		f.fired = append(f.fired, fire{s.ID, tick.At, p.Now})
 	}
 	s.NextFireAt, s.Broken = p.Next, p.Broken
 	s.Skipped += p.Skipped

@@ -115,6 +115,7 @@ func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Tim
 		c.round.noLaterThan(now.Add(catchupGap))
 		return nil
 	}
+	params.Now = c.store.Now() // it may have been resumed since the look began: what is read of it is newer than that
 	fired, err := c.store.FireSchedule(ctx, *params)
 	if err != nil && (ctx.Err() != nil || engine.KindOf(err) == engine.KindUnavailable && c.store.Health(ctx) != nil) {
 		return err

@@ -236,6 +236,27 @@ func TestAScheduleThatTheStoreCannotCopeWithKeepsNoOther(t *testing.T) {
 	})
 }
 
+func TestAScheduleDoesNotFireAtAMomentBeforeItWasLookedAt(t *testing.T) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		var looked time.Time // it could have been resumed just before
+		f.set(func() {
+			f.slow = 100 * time.Millisecond
+			f.amid = func(call string) {
+				if call == "DueSchedules" {
+					looked = f.now()
+				}
+			}
+		})
+		id := f.plan("* * * * * *", 100, time.Now().UTC().Truncate(time.Second).Add(2*time.Second))
+		pass(2500 * time.Millisecond)
+		f.set(func() {
+			if len(f.fired) != 1 || f.fired[0].schedule != id || f.fired[0].at.Before(looked) {
+				t.Errorf("fired %v, want it once, and not before %s", f.fired, looked)
+			}
+		})
+	})
+}
+
 func TestASchedulesTickComesThoughNothingElseIsDue(t *testing.T) {
 	for name, c := range map[string]struct {
 		options Options
