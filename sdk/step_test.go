@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,35 @@ func TestStep(t *testing.T) {
 			r := f.await(t, "r")
 			equal(t, string(r.Output.GetData()), "12")
 			equal(t, f.operations(), []string{"hello ", "claim r", "complete double", "complete double:2", "complete double:3", "end r"})
+		})
+	})
+
+	t.Run("a number leaves out the names that the code has used in full, whatever kind of step they are of, in replay too", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			ran := 0
+			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
+				results := ""
+				for _, name := range []string{"a:2", "a", "a", "a:2", "nap", "a", "nap", "a:4"} {
+					if name == "nap" {
+						Sleep(ctx, "a", time.Hour)
+						continue
+					}
+					result, err := Step(ctx, name, func(context.Context) (int, error) { ran++; return ran, nil })
+					if err != nil {
+						return "", err
+					}
+					results += fmt.Sprintf("%d ", result)
+				}
+				return results, nil
+			})
+			running(t, w)
+			f.start("r", "w", "{}")
+			equal(t, string(f.await(t, "r").Output.GetData()), `"1 2 3 4 5 6 "`)
+			equal(t, slices.DeleteFunc(f.operations(), func(s string) bool { return s == "claim r" }), []string{
+				"hello ", "complete a:2", "complete a", "complete a:3", "complete a:2:2", "sleep a:4 hold=false",
+				"complete a:5", "sleep a:6 hold=false", "complete a:4:2", "end r",
+			})
 		})
 	})
 
