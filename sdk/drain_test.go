@@ -3,6 +3,7 @@ package kagzi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -55,6 +56,53 @@ func TestDrain(t *testing.T) {
 			equal(t, took, 5*time.Second)
 			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "release park=false", "goodbye drain=false"})
 		})
+	})
+
+	t.Run("a run that waits for something is parked, and the worker does not wait for it", func(t *testing.T) {
+		for parked, waits := range map[string]func(ctx Context) (int, error){
+			"sleep nap hold=false": func(ctx Context) (int, error) { Sleep(ctx, "nap", time.Hour); return 1, nil },
+			"wait go hold=false":   func(ctx Context) (int, error) { return WaitSignal[int](ctx, "go", 0) },
+			"children 1 any=false hold=false": func(ctx Context) (int, error) {
+				return RunChild[int](ctx, "child", "elsewhere", 1, ChildOptions{Queue: "other"})
+			},
+			"failed bad hold=false": func(ctx Context) (int, error) {
+				return Step(ctx, "bad", func(context.Context) (int, error) { return 0, errors.New("no") }, Retry{Initial: time.Hour, Max: time.Hour})
+			},
+			"release park=true": func(ctx Context) (int, error) {
+				nap := Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "nap", time.Hour); return 1, nil })
+				if _, err := Step(ctx, "beside", func(ctx context.Context) (int, error) { return 1, wait(ctx, 10*time.Second) }); err != nil {
+					return 0, err
+				}
+				return nap.Wait(ctx)
+			},
+		} {
+			world(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				began := make(chan struct{})
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					_, err := Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); return 1, wait(ctx, 20*time.Second) })
+					if err != nil {
+						return 0, err
+					}
+					return waits(ctx)
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- w.Run(ctx) }()
+				f.start("r", "w", "")
+				<-began
+				cancel()
+				stopped := time.Now()
+				if err := <-done; err != nil {
+					t.Errorf("%s: %v", parked, err)
+				}
+				if took := time.Since(stopped); took > time.Minute {
+					t.Errorf("%s: the worker ended after %v, want it not to wait for what the run waits for", parked, took)
+				}
+				operations := f.operations()
+				equal(t, operations[len(operations)-2:], []string{parked, "goodbye drain=false"})
+			})
+		}
 	})
 
 	t.Run("a worker that holds nothing ends in good order, also without time for it", func(t *testing.T) {
