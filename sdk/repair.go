@@ -78,7 +78,9 @@ func (v InputValue) payload(c Codec, info PayloadInfo) (*kagziv1.Payload, error)
 }
 
 // RetryOptions say what of a run its retry keeps. By default that is the result of every completed step, also of one that undid
-// another: a run that has compensated is retried from the first step that was undone, or with Restart.
+// another: a run that has compensated is retried from the first step that was undone, or with Restart. A wait for a signal whose limit has passed
+// is a completed step, too: a run that failed for it is retried from that wait. Signals that no wait had taken come along; those that were
+// taken by a wait that runs again have to be sent again.
 type RetryOptions struct {
 	FromStep string     // this step and all begun after it run again
 	Restart  bool       // no step is kept

@@ -31,7 +31,10 @@ func newRetry(e *env, o *retryOptions) *cobra.Command {
 results of all completed steps; with --from-step that step and all begun after it run again, with --restart every step does.
 
 Steps that undid others before the run failed, as in a saga, are completed steps, too: what they undid stays undone, unless --from-step
-names the first step that they undid. A step that runs again has another idempotency key, because the new run has an id of its own.`, "--from-step charge")
+names the first step that they undid. A wait for a signal whose limit has passed is completed, too: the new run finds it passed at once, unless
+--from-step names the wait. Signals that no wait had taken come along; those that were taken by a wait that runs again have to be sent again.
+
+A step that runs again has another idempotency key, because the new run has an id of its own.`, "--from-step charge")
 	work := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(args, cmd.Flags().Changed); err != nil {
