@@ -332,6 +332,25 @@ var repairCases = []testCase{
 		equal(s, "bytes", s.run(answer.RunID).Bytes, int64(len("input")+len("1")+len("2")))
 		equal(s, "repeated", s.signal(answer.RunID, "b", "2", signalID("x")).Repeated, true)
 	}},
+	{"a retry keeps a wait whose limit has passed, and from that wait on waits anew, without the signals that it had taken", func(s *stage) {
+		fromWait := func(p *engine.RetryRunParams) { p.FromStep = "approval" }
+		l := s.held()
+		s.await(l, "approval", "approval", atMost(time.Hour))
+		s.pass(time.Hour)
+		s.failRun(s.claim("w1").Lease, "nobody approved")
+		s.retry(l.RunID)
+		kept := s.claim("w1")
+		s.signal(kept.Run.ID, "approval", "late")
+		equal(s, "timed out", s.await(kept.Lease, "approval", "approval").Step.TimedOut, true)
+		s.failRun(kept.Lease, "nobody approved")
+		s.retry(kept.Run.ID, fromWait)
+		anew := s.claim("w1")
+		equal(s, "steps kept", len(anew.History), 0)
+		s.payload("taken", s.await(anew.Lease, "approval", "approval").Step.Output, text("late"))
+		s.failRun(anew.Lease, "no")
+		s.retry(anew.Run.ID, fromWait)
+		equal(s, "waiting", s.await(s.claim("w1").Lease, "approval", "approval").Waiting, true)
+	}},
 	{"a retry is nobody's child", func(s *stage) {
 		s.childWorker()
 		l := s.held()
