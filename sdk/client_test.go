@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 func testClient(t *testing.T, f *fake) *Client {
@@ -129,6 +133,34 @@ func TestClient(t *testing.T) {
 				t.Errorf("%+v becomes %v", o, r)
 			}
 		}
+	})
+
+	t.Run("every option of a start reaches the server, and of a child's", func(t *testing.T) {
+		at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		options := StartOptions{ExternalID: "x", ExternalIDReuse: ReuseReject, Queue: "q", Version: "v", RequestID: "once", Retry: &Retry{Attempts: 2},
+			StepTimeout: time.Second, HeartbeatTimeout: time.Minute, ExecutionTimeout: time.Hour, Deadline: at.Add(time.Hour), StartAt: at, Priority: -5,
+			Tags: map[string]string{"a": "b"}, Requirements: map[string]string{"gpu": "a100"}, ConcurrencyKey: "k", ConcurrencyLimit: 3,
+			OnFailure: "mourn", OnFailureQueue: "fq"}
+		want := &kagziv1.StartWorkflowRequest{Namespace: "shop", WorkflowType: "w", Input: jsonPayload("1"), ExternalId: "x",
+			ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT, TaskQueue: "q", Version: "v", RequestId: "once",
+			RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2}, DeadlineAt: timestamppb.New(at.Add(time.Hour)), StartAt: timestamppb.New(at),
+			Timeouts: &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1000, HeartbeatTimeoutMs: 60_000, ExecutionTimeoutMs: 3_600_000},
+			Priority: new(int32(-5)), Tags: map[string]string{"a": "b"}, Requirements: map[string]string{"gpu": "a100"},
+			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailureWorkflow: "mourn", OnFailureTaskQueue: "fq"}
+		got, err := newStart("shop", "w", jsonPayload("1"), options, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		child := ChildOptions{ExternalID: "x", Queue: "q", Version: "v", Retry: options.Retry, StepTimeout: time.Second, HeartbeatTimeout: time.Minute,
+			ExecutionTimeout: time.Hour, Deadline: at.Add(time.Hour), StartAt: at, Priority: -5, Tags: options.Tags, Requirements: options.Requirements,
+			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailure: "mourn", OnFailureQueue: "fq"}
+		options.RequestID = "" // what makes the start of a child safe to repeat is its step
+		equal(t, child.start("parent's"), options)
+		later := ChildOptions{Delay: time.Hour}
+		equal(t, later.start("parent's"), StartOptions{Queue: "parent's", ExternalIDReuse: ReuseReject, Delay: time.Hour})
 	})
 
 	t.Run("StartMany starts in order, and one bad start fails alone", func(t *testing.T) {

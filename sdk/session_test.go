@@ -12,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
 )
 
 func TestLimitsThatLimitNothingAreNamed(t *testing.T) {
@@ -74,6 +76,28 @@ func TestAWorkerGoesByItsOptionsAsTheyWereWhenItWasMade(t *testing.T) {
 		hello := f.sessions[0].hello
 		equal(t, fmt.Sprint(hello.GetTaskQueues(), hello.GetLabels(), hello.GetCapabilities(), hello.GetWorkflowTypeConcurrency()[0].GetMaxConcurrent()),
 			"[low] map[shard:1] map[gpu:a] 1")
+	})
+}
+
+func TestEachOptionOfAWorkerReachesTheServer(t *testing.T) {
+	world(t, func(t *testing.T, f *fake) {
+		w := NewWorker(WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
+			HandleSignals: []os.Signal{}, Namespace: "shop", Queue: "high", Queues: []string{"low", "lower"}, MaxConcurrent: 7,
+			TypeLimits: map[string]int{"ship": 1, "bill": 2}, QueueLimit: 5, WorkerID: "w-1", Version: "2.4.1",
+			Labels: map[string]string{"shard": "1"}, Capabilities: map[string]string{"tool:jq": "1.7"}})
+		for _, workflowType := range []string{"ship", "bill"} {
+			Handle(w, workflowType, func(Context, int) (int, error) { return 0, nil })
+		}
+		running(t, w)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		want := &kagziv1.RegisterRequest{Namespace: "shop", TaskQueue: "high", TaskQueues: []string{"low", "lower"}, MaxConcurrent: 7,
+			WorkflowTypes: []string{"bill", "ship"}, QueueConcurrencyLimit: new(int32(5)), WorkerId: "w-1", Version: "2.4.1",
+			WorkflowTypeConcurrency: []*kagziv1.WorkflowTypeConcurrency{{WorkflowType: "bill", MaxConcurrent: 2}, {WorkflowType: "ship", MaxConcurrent: 1}},
+			Labels:                  map[string]string{"shard": "1"}, Capabilities: map[string]string{"tool:jq": "1.7"}, Pid: int32(os.Getpid())}
+		if diff := cmp.Diff(want, f.sessions[0].hello, protocmp.Transform(), protocmp.IgnoreFields(want, "hostname", "platform", "instance_id")); diff != "" {
+			t.Fatalf("-want +got:\n%s", diff)
+		}
 	})
 }
 
