@@ -13,6 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
@@ -119,6 +120,37 @@ func TestClient(t *testing.T) {
 			}
 			equal(t, fmt.Sprint(errs), `[kagzi: option Statuses has "BAD", want StatusPending and its like]`)
 		})
+	})
+
+	t.Run("every option of a list of runs reaches the server, which is asked page by page, and a run is found by its external id", func(t *testing.T) {
+		d := newDoor(t)
+		d.answers["ListWorkflows"] = func(m proto.Message) (proto.Message, error) {
+			if m.(*kagziv1.ListWorkflowsRequest).GetPage().GetPageToken() == "" {
+				return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{{RunId: "2"}}, Page: &kagziv1.PageInfo{NextPageToken: "t"}}, nil
+			}
+			return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{{RunId: "1"}}}, nil
+		}
+		d.on("GetWorkflowByExternalId", &kagziv1.GetWorkflowByExternalIdResponse{Workflow: &kagziv1.Workflow{RunId: "2"}})
+		c, noon := d.client(t), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		var ids []string
+		for run, err := range c.List(t.Context(), ListOptions{Statuses: []Status{StatusFailed, StatusTimedOut}, WorkflowTypes: []string{"w"}, Queues: []string{"q"},
+			Tags: map[string]string{"a": "b"}, CreatedAfter: noon, CreatedBefore: noon.Add(time.Hour), ParentRunID: "p", ScheduleID: "s", WorkerID: "w-1",
+			Search: "order-", PageSize: 7}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, run.RunID)
+		}
+		equal(t, ids, []string{"2", "1"})
+		d.wants(t, &kagziv1.ListWorkflowsRequest{Namespace: "shop", WorkflowTypes: []string{"w"}, TaskQueues: []string{"q"}, Tags: map[string]string{"a": "b"},
+			Statuses:     []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
+			CreatedAfter: timestamppb.New(noon), CreatedBefore: timestamppb.New(noon.Add(time.Hour)), ParentRunId: new("p"), ScheduleId: new("s"),
+			WorkerId: new("w-1"), Search: new("order-"), Page: &kagziv1.PageRequest{PageSize: 7, PageToken: "t"}})
+		run, err := c.GetByExternalID(t.Context(), "order-17")
+		if err != nil || run.RunID != "2" {
+			t.Fatalf("%v, %v", run, err)
+		}
+		d.wants(t, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: "shop", ExternalId: "order-17"})
 	})
 
 	t.Run("a number that does not fit is not taken for another, nor a duration for the default", func(t *testing.T) {
