@@ -297,6 +297,77 @@ func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
 	group.Wait()
 }
 
+// Whoever ends a child has it and then wants its parent; so nobody may wait for the child while he has the parent.
+func TestWhoEndsAParentWaitsForItsChildrenWithoutIt(t *testing.T) {
+	s := openAt(t, lentURL(t))
+	parent, child := newStart(s), newStart(s)
+	child.ParentRunID, child.ParentClose = parent.ID, engine.CloseTerminate
+	if _, err := s.StartRuns(t.Context(), []engine.StartRun{parent, child}); err != nil {
+		t.Fatal(err)
+	}
+	rival, err := adminConnection(t, s.pool.Config().ConnString()).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lock = "select run_id from runs where run_id = $1 for no key update nowait"
+	var locked engine.ID
+	if err := rival.QueryRow(t.Context(), lock, [16]byte(child.ID)).Scan(idOf(&locked)); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		p := engine.EndRunParams{Namespace: "default", RunID: parent.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()}
+		if end, err := s.TerminateRun(t.Context(), p); err != nil || !end.Changed {
+			t.Errorf("TerminateRun: %+v, %v", end, err)
+		}
+	})
+	const waiting = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
+	for waits, deadline := false, time.Now().Add(20*time.Second); !waits; {
+		if err := s.views.QueryRow(t.Context(), waiting).Scan(&waits); err != nil || time.Now().After(deadline) {
+			t.Fatalf("nobody waits for the child: %v", err)
+		}
+	}
+	if err := rival.QueryRow(t.Context(), lock, [16]byte(parent.ID)).Scan(idOf(&locked)); err != nil {
+		t.Errorf("the parent is locked by one who waits for its child: %v", err)
+	}
+	if err := rival.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	group.Wait()
+	for _, id := range []engine.ID{parent.ID, child.ID} {
+		if run, err := s.GetRun(t.Context(), "default", id); err != nil || run.Status != engine.RunTerminated {
+			t.Errorf("run %s is %s (%v), want TERMINATED", id, run.Status, err)
+		}
+	}
+}
+
+// Each end of a child that meets that of its parent would otherwise hold both up until a lock's time is over.
+func TestChildrenThatEndByThemselvesMeetTheEndOfTheirParent(t *testing.T) {
+	a, b := rivals(t)
+	register(t, a, "wa")
+	expectNoDeadlocks(t, a)
+	const n = 200
+	parent, children := family(t, a, n)
+	if _, err := a.pool.Exec(t.Context(), "update runs set parent_close = $1 where parent_run_id = $2", int16(engine.CloseCancel), [16]byte(parent)); err != nil {
+		t.Fatal(err)
+	}
+	atOnce(n, a, b, func(s *Store, i int) {
+		var err error
+		if i == n/4 {
+			_, err = s.CancelRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: parent, AuditID: engine.NewID(s.Now()), Now: s.Now()})
+		} else {
+			_, err = s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: children[i], Now: s.Now()})
+		}
+		if err != nil && !errors.Is(err, engine.ErrLeaseLost) {
+			t.Errorf("an end failed: %v", err)
+		}
+	})
+	var open int
+	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil || open > 0 {
+		t.Fatalf("%d runs are open still (%v), want none", open, err)
+	}
+}
+
 // A run may have more children at gates than a write is tried again, each of a key of its own that somebody has just then.
 func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 	const children = writeAttempts + 3

@@ -54,7 +54,7 @@ func sqlState(err error) string {
 
 // retryable says that the transaction did not happen and may simply be tried again.
 func retryable(err error) bool {
-	if _, ok := errors.AsType[*keysFirst](err); ok {
+	if _, ok := errors.AsType[*locksFirst](err); ok {
 		return true
 	}
 	switch sqlState(err) {
@@ -85,7 +85,7 @@ func translate(doing string, err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateState(doing, e)
 	}
-	if _, ok := errors.AsType[*keysFirst](err); ok {
+	if _, ok := errors.AsType[*locksFirst](err); ok {
 		return busy()
 	}
 	if lostConnection(err) {

@@ -38,10 +38,15 @@ func (t *tx) has(keys []int64) {
 //go:embed sql/try_lock_keys.sql
 var tryLockKeysSQL string
 
-// keysFirst asks for the transaction to be tried again, with the locks of these keys before anything else.
-type keysFirst struct{ keys []int64 }
+// locksFirst asks for the transaction to be tried again, with the locks of these keys, and then of these runs, before anything else.
+type locksFirst struct {
+	keys []int64
+	runs []engine.ID
+}
 
-func (e *keysFirst) Error() string { return "the keys of gated runs are to be locked before the runs" }
+func (e *locksFirst) Error() string {
+	return "the keys of gated runs are to be locked before the runs, and children before their parents"
+}
 
 // lockGates locks the keys of runs that wait at their gates. Whoever opens a gate has the key's lock and wants the run; so a
 // transaction that has the run must not wait for the key.
@@ -58,7 +63,7 @@ func (t *tx) lockGates(runs []*ledger.Run) error {
 	all, got := true, false
 	err := t.read(tryLockKeysSQL, args{"keys": keys}, []any{&got}, func() { all = all && got })
 	if err == nil && !all {
-		err = &keysFirst{keys}
+		err = &locksFirst{keys: keys}
 	}
 	t.has(keys)
 	return err

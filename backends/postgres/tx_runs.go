@@ -2,6 +2,7 @@ package postgres
 
 import (
 	_ "embed"
+	"maps"
 	"slices"
 	"time"
 
@@ -227,9 +228,21 @@ func (t *tx) OpenRetry(run engine.ID) (id engine.ID, err error) {
 //go:embed sql/open_children.sql
 var openChildrenSQL string
 
-// OpenChildren is exact while the run is locked, but that each may end by itself until it is locked.
+//go:embed sql/lock_free_runs.sql
+var lockFreeRunsSQL string
+
+// OpenChildren is exact while the run is locked, and locks the children. Whoever ends one has it and wants its parent; so a transaction that
+// has the parent must not wait for them.
 func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
-	return t.ids(openChildrenSQL, args{"run_id": [16]byte(parent)})
+	open, err := t.ids(openChildrenSQL, args{"run_id": [16]byte(parent)})
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	free, err := t.ids(lockFreeRunsSQL, args{"run_ids": idArray(open)})
+	if err == nil && len(free) < len(open) {
+		err = &locksFirst{runs: slices.AppendSeq(open, maps.Keys(t.stored))} // with what it has already, so that all are locked in one order
+	}
+	return open, err
 }
 
 //go:embed sql/set_parent.sql

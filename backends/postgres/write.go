@@ -40,19 +40,22 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 	var answer, none A
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	var keys []int64
+	var locks locksFirst
 	for attempt := 1; ; attempt++ {
-		err := s.attempt(ctx, keys, func(t *tx) (err error) {
+		err := s.attempt(ctx, &locks, func(t *tx) (err error) {
 			answer, err = do(t)
 			return err
 		})
 		if err == nil {
 			return answer, nil
 		}
-		if first, ok := errors.AsType[*keysFirst](err); ok && ctx.Err() == nil {
-			// It is no rival that was met by chance: these are keys that were not known before, and so it comes to an end, however many children
-			// of a run wait at gates.
-			keys = append(keys, first.keys...)
+		if first, ok := errors.AsType[*locksFirst](err); ok && ctx.Err() == nil {
+			// It is no rival that was met by chance: these are keys and runs that were not known before, and so it comes to an end, however many
+			// children of a run wait at gates or end by themselves.
+			locks.keys = append(locks.keys, first.keys...)
+			if first.runs != nil {
+				locks.runs = first.runs // among which are those of before
+			}
 			attempt--
 			continue
 		}
@@ -65,9 +68,9 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 	}
 }
 
-// attempt carries out do in one transaction, once, as soon as it has a connection, for which it waits until ctx ends. It begins with the locks of
-// these keys.
-func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error) (err error) {
+// attempt carries out do in one transaction, once, as soon as it has a connection, for which it waits until ctx ends. It begins with these locks,
+// nil for none.
+func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) error) (err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -78,7 +81,11 @@ func (s *Store) attempt(ctx context.Context, keys []int64, do func(t *tx) error)
 	t := &tx{store: s, conn: conn, batch: &pgx.Batch{}, calls: 1}
 	t.batch.Queue("begin")
 	s.queueSettings(t.batch)
-	err = t.lockKeys(keys)
+	if first != nil {
+		if err = t.lockKeys(first.keys); err == nil {
+			err = t.prepare(first.runs)
+		}
+	}
 	if err == nil {
 		err = do(t)
 	}
