@@ -41,7 +41,8 @@ const filterHelp = `The filter of -q is made of conditions joined by "and":
   id                             = a run id, or how it begins
   external_id                    = a whole external id
   search                         = how a run id or external id begins
-  schedule, parent, worker       = an id`
+  schedule                       = an id or a name
+  parent, worker                 = an id`
 
 func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
@@ -55,10 +56,10 @@ func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&f.until, "until", "", "runs created before this time")
 	fs.StringVar(&f.externalID, "external-id", "", "runs with this external id")
 	fs.StringVar(&f.search, "search", "", "runs whose id or external id begins with this")
-	fs.StringVar(&f.schedule, "schedule", "", "runs that this schedule fired")
+	fs.StringVar(&f.schedule, "schedule", "", "runs that this schedule fired, by its id or its name")
 	fs.StringVar(&f.parent, "parent", "", "children of this run")
 	fs.StringVar(&f.worker, "worker", "", "runs that this worker holds")
-	for flag, from := range map[string]completer{"type": completeTypes, "queue": completeQueues, "parent": completeRuns, "worker": completeWorkers} {
+	for flag, from := range map[string]completer{"type": completeTypes, "queue": completeQueues, "schedule": completeSchedules, "parent": completeRuns, "worker": completeWorkers} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // fails only for a flag that is not there
 	}
 	_ = cmd.RegisterFlagCompletionFunc("status", words("PENDING", "RUNNING", "SLEEPING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
@@ -126,15 +127,22 @@ func past(text string) string {
 }
 
 // compile makes the filter a query of this client's namespace.
-func (c *client) compile(f filter.Filter) (filter.Query, error) {
-	return c.compileAt(f, c.now())
+func (c *client) compile(ctx context.Context, f filter.Filter) (filter.Query, error) {
+	return c.compileAt(ctx, f, c.now())
 }
 
-// compileAt does so with the moment that relative times count from.
-func (c *client) compileAt(f filter.Filter, now time.Time) (filter.Query, error) {
+// compileAt does so with the moment that relative times count from. Runs know the id of their schedule only, people its name.
+func (c *client) compileAt(ctx context.Context, f filter.Filter, now time.Time) (filter.Query, error) {
 	q, err := f.Compile(c.namespace, now)
 	if err != nil {
 		return filter.Query{}, &usageError{err: err}
+	}
+	if name := q.Request.GetScheduleId(); name != "" {
+		id, err := c.scheduleID(ctx, name)
+		if err != nil {
+			return filter.Query{}, err
+		}
+		q.Request.ScheduleId = &id
 	}
 	return q, nil
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +149,27 @@ func TestSchedule_actions(t *testing.T) {
 		}
 		if r := requestsOf[*kagziv1.PauseWorkflowScheduleRequest](s.server)[1]; r.ScheduleId != scheduleID || r.Reason != "why" {
 			t.Errorf("request %v", r)
+		}
+	})
+	t.Run("choose their runs by either too", func(t *testing.T) {
+		for _, args := range [][]string{
+			{"wf", "list", "--schedule"}, {"wf", "count", "--schedule"}, {"wf", "list", "-q", "schedule = "}, {"wf", "cancel", "-y", "-q", "schedule = "},
+		} {
+			for _, named := range []string{"daily", scheduleID} {
+				s := &session{server: sampleServer()}
+				if last := len(args) - 1; args[last] == "--schedule" {
+					s.want(t, ExitOK, append(slices.Clone(args), named)...)
+				} else {
+					s.want(t, ExitOK, append(slices.Clone(args[:last]), args[last]+strconv.Quote(named))...)
+				}
+				if got := first[*kagziv1.ListWorkflowsRequest](t, s.server).GetScheduleId(); got != scheduleID {
+					t.Errorf("%q %s: runs of schedule %q, want %q", args, named, got, scheduleID)
+				}
+			}
+		}
+		s := &session{server: sampleServer()}
+		if _, msg := s.want(t, ExitNotFound, "wf", "list", "--schedule", "none"); !strings.Contains(msg, "schedule none") {
+			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("delete and resume say why", func(t *testing.T) {
