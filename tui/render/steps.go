@@ -25,7 +25,7 @@ func StepsTable(steps []*kagziv1.Step, v View) Table {
 // StepResult is what a step's attempt came to, in one line of raw text.
 func StepResult(s *kagziv1.Step, v View) string {
 	switch {
-	case s.GetError() != nil && s.GetRetryAt() != nil && s.GetRetryAt().AsTime().After(v.Now):
+	case s.GetError() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING && s.GetRetryAt().AsTime().After(v.Now):
 		return ErrorLine(s.GetError()) + ", again " + v.Time(s.GetRetryAt())
 	case s.GetError() != nil:
 		return ErrorLine(s.GetError())

@@ -54,6 +54,21 @@ func TestStepResult_of_a_wait(t *testing.T) {
 	}
 }
 
+func TestStepResult_of_a_failed_attempt(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	failed := &kagziv1.Step{Status: kagziv1.StepStatus_STEP_STATUS_PENDING, Error: &kagziv1.ErrorDetail{Message: "no card"}, RetryAt: timestamppb.New(now.Add(time.Hour))}
+	if got := StepResult(failed, View{Now: now}); got != "no card, again in 1h" {
+		t.Errorf("while it is to be tried again: %q", got)
+	}
+	if got := StepResult(failed, View{Now: now.Add(2 * time.Hour)}); got != "no card" {
+		t.Errorf("when that is due: %q", got)
+	}
+	failed.Status = kagziv1.StepStatus_STEP_STATUS_FAILED
+	if got := StepResult(failed, View{Now: now}); got != "no card" {
+		t.Errorf("when its run has ended before: %q", got)
+	}
+}
+
 func TestTicksTable_of_a_zone_that_is_not_known_here_is_in_UTC_alone(t *testing.T) {
 	tick := []*timestamppb.Timestamp{timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}
 	for zone, columns := range map[string]int{"": 2, "UTC": 2, "Mars/Base": 2, "../etc": 2} {
