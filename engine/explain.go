@@ -352,7 +352,7 @@ func (e *Explanation) addMissing(c *Circumstances) {
 func unmet(w *Worker, requirements map[string]string) (missing []string) {
 	for _, key := range slices.Sorted(maps.Keys(requirements)) {
 		if !Meets(w.Offers(), map[string]string{key: requirements[key]}) {
-			missing = append(missing, key+"="+requirements[key])
+			missing = append(missing, requirement(key, requirements[key]))
 		}
 	}
 	return missing

@@ -100,6 +100,8 @@ func TestExplain(t *testing.T) {
 			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 serves the queue, but not type order: it serves mail"},
 		{"a requirement", func(c *Circumstances) { c.Run.Requirements = map[string]string{"gpu": "true"} },
 			"due for 1m30s, but no online worker serves type order in queue orders with gpu=true", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 does not offer gpu=true"},
+		{"a requirement that any value meets", func(c *Circumstances) { c.Run.Requirements = map[string]string{"tool:jq": ""} },
+			"due for 1m30s, but no online worker serves type order in queue orders with tool:jq", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 does not offer tool:jq"},
 		{"draining", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Status = WorkerDraining })} },
 			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "draining"},
 		{"busy", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 })} },

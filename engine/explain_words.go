@@ -17,9 +17,17 @@ func withRequirements(r *Run) string {
 	}
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(r.Requirements)) {
-		all = append(all, key+"="+r.Requirements[key])
+		all = append(all, requirement(key, r.Requirements[key]))
 	}
 	return " with " + strings.Join(all, ", ")
+}
+
+// requirement is one that is met by any value of its key, or by one only.
+func requirement(key, value string) string {
+	if value == "" {
+		return key
+	}
+	return key + "=" + value
 }
 
 func listed(names []string) string {
