@@ -130,7 +130,7 @@ func StepTimedOutFailure() Failure {
 	return Failure{Code: FailureTimeout, Type: "timeout", Message: "Step execution timed out (start_to_close_timeout exceeded)"}
 }
 
-// RunEndedFailure closes what was still open in a run when the run ended.
+// RunEndedFailure closes what still ran in a run when the run ended.
 func RunEndedFailure() Failure {
 	return Failure{Code: FailureCancelled, Type: "run_ended", Message: "the run ended before the step had a result", NonRetryable: true}
 }

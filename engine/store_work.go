@@ -16,9 +16,10 @@ import (
 //
 // Whenever a method ends a lease, SLEEPs and SIGNALs of the run that are due become COMPLETED with FinishedAt at their WakeAt
 // (a SIGNAL with TimedOut), and its step attempts that still run as FUNCTION become FAILED with InterruptedFailure (their
-// Failures unchanged), unless the run ends: then all that is still open becomes FAILED with RunEndedFailure. The method rings
-// the run whenever anything about it or its steps changed, the queue when the run became due for others, and the slot of the
-// queue when a lease ended; at the run's end also RingEnd.
+// Failures unchanged), unless the run ends: then all that is still open becomes FAILED, with RunEndedFailure what is RUNNING,
+// and with the failure and the FinishedAt that it has what is PENDING; that it was to be tried again is to be seen by its RetryAt.
+// The method rings the run whenever anything about it or its steps changed, the queue when the run became due for others, and the
+// slot of the queue when a lease ended; at the run's end also RingEnd.
 //
 // Whatever ends a run, here and elsewhere, does in the same transaction all that its end concerns:
 //

@@ -34,12 +34,15 @@ func newRecord(run *kagziv1.Workflow, attempts []*kagziv1.Step) *runRecord {
 	return r
 }
 
-// kindRunEnded is the error type of what was open when its run ended.
+// kindRunEnded is the error type of what ran when its run ended.
 const kindRunEnded = "run_ended"
 
-// stillOpen is a step as the code knows it: what the run's end has cut short, it never saw an end of.
+// stillOpen is a step as the code knows it: what the run's end has cut short, it never saw an end of. That is what ran, and what had
+// failed and was to be tried again.
 func stillOpen(s *kagziv1.Step) *kagziv1.Step {
-	if d := s.GetError(); s.GetStatus() != kagziv1.StepStatus_STEP_STATUS_FAILED || d.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CANCELLED || d.GetType() != kindRunEnded {
+	d := s.GetError()
+	ran := d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED && d.GetType() == kindRunEnded
+	if s.GetStatus() != kagziv1.StepStatus_STEP_STATUS_FAILED || !ran && (!s.GetIsLatest() || s.GetRetryAt() == nil) {
 		return s
 	}
 	s = proto.CloneOf(s)

@@ -140,6 +140,26 @@ func TestReplayOfARecord(t *testing.T) {
 	}
 }
 
+func TestReplayShowsTheCodeNoEndOfWhatItsRunCutShort(t *testing.T) {
+	again := timestamppb.New(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
+	retrying := broken("a", "no card", 0)
+	retrying.IsLatest, retrying.RetryAt = true, again
+	running := broken("a", "the run ended", kagziv1.ErrorCode_ERROR_CODE_CANCELLED)
+	running.IsLatest, running.Error.Type = true, kindRunEnded
+	for name, step := range map[string]*kagziv1.Step{"a step that waited for its next attempt": retrying, "a step that ran": running} {
+		err := replayed(t, recorded(cancelled, "1", step), func(ctx Context, _ int) (int, error) {
+			n, err := Step(ctx, "a", never(t))
+			t.Errorf("%s: the code saw it end with %v", name, err)
+			return n, err
+		})
+		check(t, err, "")
+	}
+	err := replayed(t, recorded(failed, "1", broken("a", "no card", 0)).because("", "step a: no card"), func(ctx Context, _ int) (int, error) {
+		return Step(ctx, "a", never(t))
+	})
+	check(t, err, "")
+}
+
 // The clock of who replays may be behind the server's.
 func TestReplayGoesByTheRecordsClock(t *testing.T) {
 	moment := time.Now().Add(24 * time.Hour)

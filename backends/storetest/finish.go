@@ -176,17 +176,21 @@ var finishCases = []testCase{
 			s.fail(l, "failed", "no", forGood)
 			bad := s.step(l.RunID, "failed")
 			s.begin(l, "running")
-			s.fail(l, "pending", "no", holding)
+			verdict := s.fail(l, "pending", "no", holding)
+			waiting := s.step(l.RunID, "pending")
 			s.sleep(l, "timer", time.Hour, held)
 			s.pass(time.Millisecond)
 			end(l)
-			for _, name := range []string{"running", "pending", "timer"} {
+			for _, name := range []string{"running", "timer"} {
 				step := s.step(l.RunID, name)
 				equal(s, "status of "+name, step.Status, engine.StepFailed)
 				s.failure("error of "+name, step.Error, engine.RunEndedFailure())
 				s.sameTime("finished at of "+name, step.FinishedAt, s.now)
 				s.sameTime("timeout at of "+name, step.TimeoutAt, time.Time{})
 			}
+			waiting.Status = engine.StepFailed // as it is: why it failed, and when, is not lost
+			s.sameStep(s.step(l.RunID, "pending"), waiting)
+			equal(s, "verdict again", s.fail(l, "pending", "no", holding), verdict)
 			s.sameStep(s.step(l.RunID, "done"), done)
 			s.sameStep(s.step(l.RunID, "failed"), bad)
 			if next := s.claimNothing("w1").NextDue; !next.IsZero() {

@@ -118,7 +118,10 @@ func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 	}
 	for _, a := range r.attempts {
 		if a.Open() {
-			a.Status, a.Error = engine.StepFailed, ptr(engine.RunEndedFailure())
+			if a.Status == engine.StepRunning {
+				a.Error = ptr(engine.RunEndedFailure())
+			}
+			a.Status = engine.StepFailed
 		}
 	}
 	r.WorkerID = r.holder

@@ -133,7 +133,10 @@ func (m *memory) InsertAudit(e engine.AuditEvent) error {
 func (m *memory) EndSteps(run engine.ID, f engine.Failure, _ time.Time) error {
 	for i := range m.steps {
 		if s := &m.steps[i]; s.RunID == run && s.Open() {
-			s.Status, s.Error = engine.StepFailed, &f
+			if s.Status == engine.StepRunning {
+				s.Error = &f
+			}
+			s.Status = engine.StepFailed
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func (b *book) failStepAgain(run *Run, p *engine.FailStepParams) (engine.Verdict
 	case step.Error != nil && step.Error.Equal(p.Failure):
 		return verdictOf(step), nil
 	case cutShort(step) && step.Failures > 0 && !step.RetryAt.IsZero() && step.Error.Equal(engine.RunEndedFailure()):
-		return verdictOf(step), nil // it waited for its retry when the run ended
+		return verdictOf(step), nil // it waited for its retry when the run ended, under a version that recorded no more than that
 	case cutShort(step):
 		return engine.Verdict{}, engine.LeaseLost(run.ID, run.Status)
 	}

@@ -70,7 +70,7 @@ type Tx interface {
 	Supersede(step engine.ID) error
 	// SaveStep writes what can change of an attempt: all from Status on but Latest, Attempt, Sequence, Input, CreatedAt, and who has overridden it.
 	SaveStep(s *engine.Step) error
-	// InterruptSteps fails attempts that run as FUNCTION, EndSteps all that is open, with this failure.
+	// InterruptSteps fails attempts that run as FUNCTION, EndSteps all that run, with this failure; it has what is PENDING be FAILED as it is.
 	InterruptSteps(run engine.ID, f engine.Failure, now time.Time) error
 	EndSteps(run engine.ID, f engine.Failure, now time.Time) error
 	// WakeSteps completes SLEEPs and SIGNALs whose WakeAt is not after now, as of their WakeAt.

@@ -184,6 +184,11 @@ func (w *World) end(r *run, status kagziv1.WorkflowStatus, why *kagziv1.ErrorDet
 	holder := r.holder
 	w.free(r)
 	for _, s := range r.openSteps() {
+		if s.Status == stepPending { // why and when it failed stays
+			s.Status = stepFailed
+			w.stepChanged(r, s)
+			continue
+		}
 		w.closeStep(r, s, stepFailed, nil, &kagziv1.ErrorDetail{
 			Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Type: "run_ended", Message: "the run ended before the step had a result", NonRetryable: true,
 		})

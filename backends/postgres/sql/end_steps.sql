@@ -1,4 +1,5 @@
--- When a run ends, so do its steps. No row changed: none was open.
+-- When a run ends, so do its steps. An attempt that has failed keeps why and when. No row changed: none was open.
 update steps
-set status = 4, error = @error, finished_at = @now, timeout_at = null
+set status = 4, error = case status when 2 then @error else error end, finished_at = case status when 2 then @now else finished_at end,
+    timeout_at = null
 where run_id = @run_id and status in (1, 2)

@@ -131,7 +131,14 @@ func (t *tx) InterruptSteps(run engine.ID, f engine.Failure, now time.Time) erro
 }
 
 func (t *tx) EndSteps(run engine.ID, f engine.Failure, now time.Time) error {
-	t.failOpen(run, f, now, func(*engine.Step) bool { return true })
+	t.failOpen(run, f, now, func(s *engine.Step) bool { return s.Status == engine.StepRunning })
+	t.changeSteps(run, func(s *engine.Step) bool {
+		waits := s.Status == engine.StepPending
+		if waits {
+			s.Status = engine.StepFailed
+		}
+		return waits
+	})
 	return nil
 }
 
