@@ -34,8 +34,10 @@ var scenarios = []scenario{
 		mix:    mix{Naps: 0.1, Flaky: 0.1, Longest: 100, Nap: 1000, Poison: 12},
 		settle: 10 * time.Minute, figures: []func(*torture) figure{poisoned}},
 	{id: "F-10", name: "workers stand still and come back", pass: "no late write counts", nemesis: freezeWorkers,
-		// Long steps, so that the run is still at work under the next lease when its last holder comes back.
+		// Long steps, so that the run is still at work under the next lease when its last holder comes back. And slots to spare, or it would be
+		// measured how long the runs of the one that stands still wait for slots of the others.
 		mix: mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Longest: 2500, Nap: 1000}, rate: 0.5,
+		shape:   func(s *shape) { s.Slots = 32 },
 		figures: []func(*torture) figure{takeover, lateWrites}, need: need{faults: 1, takeovers: 3, late: 3}},
 	{id: "F-11", name: "servers stand still and come back", nemesis: freezeServers, figures: []func(*torture) figure{clientErrors}, need: need{faults: 1}},
 	{id: "F-12", name: "Postgres stands still and comes back", on: []string{dbPostgres}, nemesis: freezePostgres, need: need{faults: 1}},
