@@ -89,7 +89,8 @@ func (t *torture) endsBetween(from, to int64) float64 {
 	return float64(n) * 1e9 / float64(max(1, to-from))
 }
 
-// takeovers are how long it took from the fault that took a run's worker until another was handed the run.
+// takeovers are how long it took from the fault that took a run's worker until another was handed the run, without the pause that a run makes
+// when it is lost again and again.
 func (t *torture) takeovers() []time.Duration {
 	taken := map[string]int64{} // worker's life: when a fault struck it
 	for _, e := range t.events {
@@ -99,24 +100,51 @@ func (t *torture) takeovers() []time.Duration {
 	}
 	var delays []time.Duration
 	for _, events := range t.runs() {
+		losses := 0 // one after the other, as far as is known
 		for i, e := range events {
-			at, struck := taken[e.Proc]
-			if !struck || e.Op != history.Claim || e.Returned > at || ended(events[i+1:], e.Token, at) {
+			if e.Op != history.Claim {
 				continue
 			}
-			for _, next := range events[i+1:] {
-				if ends(next, e.Token) && next.Outcome == history.OK {
-					break // the worker was back before its lease was over
-				}
-				if next.Op == history.Claim && next.Returned > at {
-					delays = append(delays, time.Duration(next.Returned-at))
-					break
-				}
+			next, progressed, lost := afterLease(events[i+1:], e.Token)
+			if !lost {
+				losses = 0
+				continue
+			}
+			if progressed {
+				losses = 0
+			}
+			losses++
+			if at, struck := taken[e.Proc]; struck && e.Returned <= at && next.Returned > at && !ended(events[i+1:], e.Token, at) {
+				delays = append(delays, time.Duration(next.Returned-at)-pauseAfter(losses))
 			}
 		}
 	}
 	slices.Sort(delays)
 	return delays
+}
+
+// pauseAfter is how long a run is to wait that was lost so many times, one after the other: the first time not at all, then a second, doubled
+// each time.
+func pauseAfter(losses int) time.Duration {
+	if losses < 2 {
+		return 0
+	}
+	return min(time.Second<<(min(losses, 12)-2), 5*time.Minute)
+}
+
+// afterLease is the claim after a lease, if that was lost: no operation is known to have ended it. progressed says that a step's result was
+// recorded under it.
+func afterLease(events []history.Event, token string) (next history.Event, progressed, lost bool) {
+	for _, e := range events {
+		switch {
+		case ends(e, token) && e.Outcome == history.OK:
+			return history.Event{}, false, false
+		case e.Op == history.Claim:
+			return e, progressed, true
+		}
+		progressed = progressed || e.Op == history.Complete && e.Token == token && e.Outcome == history.OK
+	}
+	return history.Event{}, false, false
 }
 
 // runs are the events of each run by the time of their answers.

@@ -423,6 +423,31 @@ func TestARunThatItsWorkerGaveBackWasNotTakenOver(t *testing.T) {
 	}
 }
 
+func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) {
+	event := func(op history.Op, proc, token string, second int64) history.Event {
+		return history.Event{Op: op, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+	}
+	struck := func(worker string, second int64) history.Event {
+		return history.Event{Op: history.Fault, Step: faultOnWorker + worker, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+	}
+	lost := []history.Event{
+		event(history.Claim, "a", "1", 1), struck("a", 2), event(history.Claim, "b", "2", 5), struck("b", 6), event(history.Claim, "c", "3", 10), struck("c", 11),
+	}
+	for name, test := range map[string]struct {
+		then []history.Event
+		want []time.Duration
+	}{
+		"three times, which costs a pause of 1 s and then of 2 s": {[]history.Event{event(history.Claim, "d", "4", 16)}, []time.Duration{3e9, 3e9, 3e9}},
+		"a result begins the count anew": {[]history.Event{event(history.Complete, "c", "3", 10), event(history.Claim, "d", "4", 16)},
+			[]time.Duration{3e9, 3e9, 5e9}},
+	} {
+		torture := &torture{events: slices.Concat(lost, test.then)}
+		if got := torture.takeovers(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
 	fault := history.Event{Op: history.Fault, Step: faultLeave + "0 MiB", Invoked: 10, Returned: 20}
 	refused := history.Event{Op: history.Start, Outcome: history.Refused, Code: "RESOURCE_EXHAUSTED", Invoked: 12}
