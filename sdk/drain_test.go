@@ -17,14 +17,19 @@ import (
 )
 
 func TestDrain(t *testing.T) {
-	// drained runs a worker with one run of a step of 20 s, stops it, and returns when and how Run ended.
-	drained := func(t *testing.T, f *fake, timeout time.Duration) (time.Duration, error) {
+	// drained runs a worker with one run of a step of 20 s, stops it, and returns when and how Run ended. then is what the run does behind the step;
+	// nil: it ends.
+	drained := func(t *testing.T, f *fake, timeout time.Duration, then func(Context) (int, error)) (time.Duration, error) {
 		t.Helper()
 		w := testWorker(f)
 		w.options.DrainTimeout = timeout
 		began := make(chan struct{})
 		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-			return Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); return 1, wait(ctx, 20*time.Second) })
+			n, err := Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); return 1, wait(ctx, 20*time.Second) })
+			if err != nil || then == nil {
+				return n, err
+			}
+			return then(ctx)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -39,7 +44,7 @@ func TestDrain(t *testing.T) {
 
 	t.Run("a draining worker finishes what it holds, heartbeats meanwhile, and says goodbye twice", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			took, err := drained(t, f, 300*time.Second)
+			took, err := drained(t, f, 300*time.Second, nil)
 			equal(t, fmt.Sprint(err), "<nil>")
 			equal(t, took, 20*time.Second)
 			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "complete s", "end r", "goodbye drain=false"})
@@ -51,7 +56,7 @@ func TestDrain(t *testing.T) {
 
 	t.Run("at the drain timeout the runs are handed back", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			took, err := drained(t, f, 5*time.Second)
+			took, err := drained(t, f, 5*time.Second, nil)
 			equal(t, fmt.Sprint(err), "kagzi: drain timeout: 1 runs handed back unfinished")
 			equal(t, took, 5*time.Second)
 			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "release park=false", "goodbye drain=false"})
@@ -77,27 +82,9 @@ func TestDrain(t *testing.T) {
 			},
 		} {
 			world(t, func(t *testing.T, f *fake) {
-				w := testWorker(f)
-				began := make(chan struct{})
-				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					_, err := Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); return 1, wait(ctx, 20*time.Second) })
-					if err != nil {
-						return 0, err
-					}
-					return waits(ctx)
-				})
-				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan error, 1)
-				go func() { done <- w.Run(ctx) }()
-				f.start("r", "w", "")
-				<-began
-				cancel()
-				stopped := time.Now()
-				if err := <-done; err != nil {
-					t.Errorf("%s: %v", parked, err)
-				}
-				if took := time.Since(stopped); took > time.Minute {
-					t.Errorf("%s: the worker ended after %v, want it not to wait for what the run waits for", parked, took)
+				took, err := drained(t, f, 300*time.Second, waits)
+				if err != nil || took > time.Minute {
+					t.Errorf("%s: the worker ended after %v (%v), want it not to wait for what the run waits for", parked, took, err)
 				}
 				operations := f.operations()
 				equal(t, operations[len(operations)-2:], []string{parked, "goodbye drain=false"})
