@@ -16,13 +16,13 @@ import (
 
 // beside is a store with a disk that is given every write which the database in memory is given, in the same order and the same groups, and
 // has to answer the same and hold the same rows in the end. It rings for the server, which restarts on what the disk has when it is killed.
-// The zero value is none.
+// One whose store is nil is none.
 type beside struct {
 	open   func() engine.Store
 	report *Report
 	memory *memory.Database
 
-	mu    sync.Mutex // a group is carried out by both before the next is by either
+	baton baton // a group is carried out by both before the next is by either
 	store engine.Store
 
 	differs atomic.Bool // what follows from the first difference is not looked at
@@ -30,15 +30,22 @@ type beside struct {
 
 func newBeside(open func() engine.Store, db *memory.Database, r *Report) *beside {
 	if open == nil {
-		return &beside{memory: db}
+		return &beside{memory: db, baton: make(baton, 1)}
 	}
-	return &beside{open: open, report: r, memory: db, store: open()}
+	return &beside{open: open, report: r, memory: db, baton: make(baton, 1), store: open()}
 }
+
+// baton is a lock, of capacity one. Who waits for it lets the time of the bubble pass, which who waits for a mutex does not; and who has it may need
+// time, for the store may have a heartbeat wait for others to share a commit with.
+type baton chan struct{}
+
+func (b baton) take() { b <- struct{}{} }
+func (b baton) pass() { <-b }
 
 // commit carries calls out, which share a commit in memory, and beside it may.
 func (b *beside) commit(calls ...*memory.Call) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.baton.take()
+	defer b.baton.pass()
 	if b.store == nil {
 		b.memory.Commit(calls...)
 		return
@@ -111,8 +118,8 @@ func (b *beside) same(what string, inMemory, onDisk any) {
 
 // restart is what a server finds that was killed: all that was committed, and nothing that the process only remembered.
 func (b *beside) restart() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.baton.take()
+	defer b.baton.pass()
 	if b.store != nil {
 		b.close()
 		b.store = b.open()
@@ -127,8 +134,8 @@ func (b *beside) close() {
 
 // end compares all rows, and closes the store.
 func (b *beside) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.baton.take()
+	defer b.baton.pass()
 	if b.store == nil {
 		return
 	}
@@ -186,9 +193,9 @@ type served struct {
 
 // Listen is that of the store which was opened last.
 func (s *served) Listen(ctx context.Context, ring func(engine.Ring)) error {
-	s.beside.mu.Lock()
+	s.beside.baton.take()
 	store := s.beside.store
-	s.beside.mu.Unlock()
+	s.beside.baton.pass()
 	if store == nil {
 		return s.Store.Listen(ctx, ring)
 	}

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
@@ -49,8 +51,19 @@ func simulate(t *testing.T, plan Plan) (report *Report) {
 			return s
 		}
 	}
+	defer standstill(fmt.Sprintf("seed %d", plan.Seed))()
 	synctest.Test(t, func(*testing.T) { report = Run(plan, *traced, open) })
 	return report
+}
+
+// standstill panics after a minute, which no plan takes, unless the function that it returns is called: the time of a bubble stands still while
+// somebody there waits for a mutex, and that of the test does not tell which it was.
+func standstill(what string) (moves func()) {
+	timer := time.AfterFunc(time.Minute, func() {
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+		panic(what + ": time stands still, or never ends")
+	})
+	return func() { timer.Stop() }
 }
 
 // fastDir is where files are kept in memory, if there is such a place: what the disk does is not the question here.
@@ -226,4 +239,35 @@ func TestAStoreThatForgetsIsFoundOut(t *testing.T) {
 	if !found {
 		t.Error("a store that sets no timers was never found out")
 	}
+}
+
+// slow takes its time for heartbeats, as a store does that has them wait for others.
+type slow struct{ engine.Store }
+
+func (s slow) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
+	time.Sleep(time.Second)
+	return s.Store.Heartbeat(ctx, p)
+}
+
+// TestAStoreThatNeedsTimeIsGivenIt: a server that dies meanwhile waits for the store too, and time has to pass for both.
+func TestAStoreThatNeedsTimeIsGivenIt(t *testing.T) {
+	defer standstill("a server that dies beside a slow store")()
+	synctest.Test(t, func(t *testing.T) {
+		db, disk := memory.New(memory.Options{}), memory.New(memory.Options{})
+		report := &Report{Counts: map[string]int{}}
+		b := newBeside(func() engine.Store { return slow{disk.Open(nil)} }, db, report)
+		front := db.Open(func(_ context.Context, c *memory.Call) error {
+			b.commit(c)
+			return c.Err
+		})
+		var group sync.WaitGroup
+		group.Go(func() { _, _ = front.Heartbeat(t.Context(), engine.HeartbeatParams{WorkerID: "nobody"}) })
+		synctest.Wait()
+		b.restart()
+		group.Wait()
+		b.end()
+		if len(report.Violations) > 0 || report.Counts["compared: Heartbeat's error"] != 1 {
+			t.Errorf("%v, of %v", report.Violations, report.Counts)
+		}
+	})
 }
