@@ -10,7 +10,7 @@ import (
 
 // heartbeats keeps the worker and its leases alive on one stream. reconnect ends the stream.
 func (w *Worker) heartbeats(ctx context.Context, interval time.Duration, reconnect func()) {
-	tick := time.NewTicker(interval)
+	tick := time.NewTimer(untilBeat(time.Now(), interval))
 	defer tick.Stop()
 	for {
 		select {
@@ -20,9 +20,17 @@ func (w *Worker) heartbeats(ctx context.Context, interval time.Duration, reconne
 			reconnect()
 			return
 		case <-tick.C:
+			tick.Reset(untilBeat(time.Now(), interval))
 			w.beat()
 		}
 	}
+}
+
+// untilBeat is how long a worker waits that has spoken just now: up to the last quarter of a second of the clock within the interval. Those of
+// thousands of idle workers then come together, as far as their clocks agree, and wake the server a few times a second. With a short interval
+// it is the last fortieth.
+func untilBeat(now time.Time, interval time.Duration) time.Duration {
+	return now.Add(interval).Truncate(min(250*time.Millisecond, interval/40)).Sub(now)
 }
 
 // beat sends one heartbeat, which names all that is held.
