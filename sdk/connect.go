@@ -64,7 +64,7 @@ func (e *refused) Unwrap() error { return e.err }
 // then on: what it holds and cannot report has to be done again by another.
 func (w *Worker) serve(ctx context.Context) error {
 	defer w.lease.stop()
-	for failures := 0; ; {
+	for failures, refusals := 0, 0; ; { // in a row; a refusal is a failure that was a server's, be it that it did not answer
 		reached, registered, err := w.oneSession(ctx)
 		if ctx.Err() != nil || w.isParting() {
 			return nil
@@ -77,12 +77,17 @@ func (w *Worker) serve(ctx context.Context) error {
 			continue
 		}
 		if registered {
-			failures = 0
+			failures, refusals = 0, 0
 		}
 		failures++
 		leaving, steps := w.leaving, failures
+		if reached {
+			// That it was away before does not make a server ill that has no time for all of its workers yet.
+			refusals++
+			steps = refusals
+		}
 		if w.isDraining() {
-			leaving, steps = nil, min(failures, drainingTries)
+			leaving, steps = nil, min(steps, drainingTries)
 		}
 		delay := backoff(steps)
 		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "attempt", failures,
@@ -93,7 +98,7 @@ func (w *Worker) serve(ctx context.Context) error {
 		case <-wait.C:
 		case <-back:
 		case <-leaving:
-			failures = 0
+			failures, refusals = 0, 0
 		case <-ctx.Done():
 		}
 		wait.Stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,11 +16,29 @@ import (
 )
 
 func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
+	t.Run("of a server that takes them", func(t *testing.T) {
+		backAfterAnOutage(t, 12*time.Second, func(*kagziv1.RegisterRequest) error { return nil })
+	})
+	t.Run("of a server that has no time for them at first", func(t *testing.T) {
+		var mu sync.Mutex
+		asked := map[string]int{}
+		backAfterAnOutage(t, 12*time.Second+3*time.Second, func(r *kagziv1.RegisterRequest) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if asked[r.InstanceId]++; asked[r.InstanceId] <= 2 {
+				return status.Error(codes.Unavailable, "so many")
+			}
+			return nil
+		})
+	})
+}
+
+// backAfterAnOutage has gRPC look for the server every 5 s, half as much more or less, and the workers spread over the 4 s of a third attempt. Each
+// refusal then costs what it would without an outage before it.
+func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.RegisterRequest) error) {
 	const workers = 20 // of which one would draw a long delay, almost certainly
-	// gRPC looks for the server every 5 s, half as much more or less, and the workers spread over the 4 s of a third attempt.
-	const soon = 12 * time.Second
 	world(t, func(t *testing.T, f *fake) {
-		f.away = true
+		f.away, f.onHello = true, onHello
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, workers)
 		var all []*Worker
