@@ -21,8 +21,8 @@ type Upkeep interface {
 	TimeoutSteps(ctx context.Context, p TimeoutStepsParams) (int, time.Time, error)
 	// EndExpired ends runs whose ExpiresAt is not after Now, wherever they stand: as CANCELLED with EndedByFailure when that is
 	// their GraceUntil, else as TIMED_OUT with DeadlineFailure. Their workers are rung. At most p.Limit, earliest first but for
-	// the first p.Skip; it returns how many, and when the next behind those expires (zero: none).
-	EndExpired(ctx context.Context, p EndExpiredParams) (int, time.Time, error)
+	// the first p.Skip.
+	EndExpired(ctx context.Context, p EndExpiredParams) (Expired, error)
 	// DueSchedules is the enabled schedules of enabled namespaces, not Broken, whose NextFireAt is not after now, earliest
 	// first and then by id, at most limit, with their inputs left out; and when the next of the others fires (zero: none).
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, time.Time, error)
@@ -41,6 +41,14 @@ type EndExpiredParams struct {
 	Now   time.Time
 	Limit int
 	Skip  int
+}
+
+// Expired answers EndExpired.
+type Expired struct {
+	Runs      int       // that had expired, those included that ended with another of them
+	Cancelled int       // of them, by the end of their grace
+	TimedOut  int       // and by their deadline
+	Next      time.Time // when the next behind those expires; zero: there is none
 }
 
 // LiveWorker is what the look for lost workers needs.

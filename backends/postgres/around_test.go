@@ -125,7 +125,7 @@ func TestChildrenThatEndByThemselvesMeetASweepOverTheirSiblings(t *testing.T) {
 	atOnce(n, a, b, func(s *Store, i int) {
 		var err error
 		if i%8 == 0 {
-			_, _, err = s.EndExpired(t.Context(), engine.EndExpiredParams{Now: s.Now(), Limit: 20})
+			_, err = s.EndExpired(t.Context(), engine.EndExpiredParams{Now: s.Now(), Limit: 20})
 		} else {
 			_, err = s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: children[i], Now: s.Now()})
 		}
@@ -133,7 +133,7 @@ func TestChildrenThatEndByThemselvesMeetASweepOverTheirSiblings(t *testing.T) {
 			t.Errorf("an end failed: %v", err)
 		}
 	})
-	if _, _, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: n}); err != nil {
+	if _, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: n}); err != nil {
 		t.Fatal(err)
 	}
 	claimed, err := b.Claim(t.Context(), claimParams(b, "wa", 2))

@@ -189,6 +189,6 @@ func (s *Store) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams) (in
 }
 
 // EndExpired is ledger.EndExpired.
-func (s *Store) EndExpired(_ context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
-	return sweep(s, "end expired runs", func(t *tx) (int, time.Time, error) { return ledger.EndExpired(t, p) })
+func (s *Store) EndExpired(_ context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
+	return write(s, "end expired runs", func(t *tx) (engine.Expired, error) { return ledger.EndExpired(t, p) })
 }

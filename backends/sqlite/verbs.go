@@ -188,7 +188,6 @@ func (s *Store) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (
 }
 
 // EndExpired ends runs whose time is over.
-func (s *Store) EndExpired(ctx context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
-	out, err := verb(ctx, s, "EndExpired", 0, sweep(ledger.EndExpired), p)
-	return out.n, out.next, err
+func (s *Store) EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
+	return verb(ctx, s, "EndExpired", 0, ledger.EndExpired, p)
 }

@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -15,6 +14,7 @@ var aroundSabotages = []sabotage{
 	{"a held wait keeps the lease", func(s engine.Store) engine.Store { return holdsNothing{s} }, []string{"signal", "child"}},
 	{"children end as their policy says", func(s engine.Store) engine.Store { return abandonsChildren{s} }, []string{"child"}},
 	{"a wait for all is no wait for any", func(s engine.Store) engine.Store { return wakesAtTheFirst{s} }, []string{"child"}},
+	{"a grace is no deadline", func(s engine.Store) engine.Store { return tellsNoGraceFromADeadline{s} }, []string{"deadline"}},
 	{"a deadline ends a run", func(s engine.Store) engine.Store { return neverExpires{s} }, []string{"deadline"}},
 	{"a grace is given", func(s engine.Store) engine.Store { return givesNoGrace{s} }, []string{"grace"}},
 	{"a failure has its handler", func(s engine.Store) engine.Store { return forgetsHandlers{s} }, []string{"handler"}},
@@ -72,8 +72,16 @@ func (d wakesAtTheFirst) AwaitChildren(ctx context.Context, p engine.AwaitChildr
 
 type neverExpires struct{ engine.Store }
 
-func (d neverExpires) EndExpired(context.Context, engine.EndExpiredParams) (int, time.Time, error) {
-	return 0, time.Time{}, nil
+func (d neverExpires) EndExpired(context.Context, engine.EndExpiredParams) (engine.Expired, error) {
+	return engine.Expired{}, nil
+}
+
+type tellsNoGraceFromADeadline struct{ engine.Store }
+
+func (d tellsNoGraceFromADeadline) EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
+	e, err := d.Store.EndExpired(ctx, p)
+	e.Cancelled, e.TimedOut = 0, e.Cancelled+e.TimedOut
+	return e, err
 }
 
 type givesNoGrace struct{ engine.Store }

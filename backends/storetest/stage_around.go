@@ -150,11 +150,11 @@ func (s *stage) cancelWithin(run engine.ID, grace time.Duration) engine.RunEnd {
 	return end
 }
 
-func (s *stage) expire() (int, time.Time) {
+func (s *stage) expire() engine.Expired {
 	s.Helper()
-	n, next, err := s.store.EndExpired(s.ctx, engine.EndExpiredParams{Now: s.now, Limit: 100})
+	e, err := s.store.EndExpired(s.ctx, engine.EndExpiredParams{Now: s.now, Limit: 100})
 	s.must(err, "EndExpired")
-	return n, next
+	return e
 }
 
 func (s *stage) tryRetry(run engine.ID, changes ...func(*engine.RetryRunParams)) (engine.Started, error) {

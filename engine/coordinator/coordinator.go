@@ -22,7 +22,7 @@ type store interface {
 	OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error)
 	FreeLost(ctx context.Context, now time.Time) (int, time.Time, error)
 	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (int, time.Time, error)
-	EndExpired(ctx context.Context, p engine.EndExpiredParams) (int, time.Time, error)
+	EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error)
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error)
 	FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error)
 	ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error)
@@ -50,8 +50,8 @@ type Options struct {
 
 // Observer hears what the coordinator did that nobody asked for in a call. It is called from the goroutine of Run and must not wait.
 type Observer interface {
-	// RunsExpired tells that n runs have ended by their deadline, or by the end of their grace.
-	RunsExpired(n int)
+	// RunsExpired tells that runs have ended by their deadline, or by the end of their grace.
+	RunsExpired(e engine.Expired)
 	// RunsDeleted tells that n runs are gone because they ended long ago.
 	RunsDeleted(n int)
 	// StepsTimedOut tells that n attempts have run for too long.
@@ -68,7 +68,7 @@ type Observer interface {
 // nobody is the Observer of a coordinator that has none.
 type nobody struct{}
 
-func (nobody) RunsExpired(int)                                                  {}
+func (nobody) RunsExpired(engine.Expired)                                       {}
 func (nobody) RunsDeleted(int)                                                  {}
 func (nobody) StepsTimedOut(int)                                                {}
 func (nobody) WorkerLost()                                                      {}

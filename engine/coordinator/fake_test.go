@@ -206,12 +206,16 @@ func (f *fakeStore) ListNamespaces(_ context.Context, p engine.Page) ([]engine.N
 	return list[:min(len(list), p.Limit)], engine.PageInfo{HasNext: more}, nil
 }
 
-func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
+// EndExpired has every second run have been cancelled.
+func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
 	defer f.mu.Unlock()
 	if err := f.enter("EndExpired"); err != nil {
-		return 0, time.Time{}, err
+		return engine.Expired{}, err
 	}
-	return f.sweep(&f.expire, &f.expired, p.Now, p.Limit, p.Skip)
+	before := len(f.expired)
+	n, next, err := f.sweep(&f.expire, &f.expired, p.Now, p.Limit, p.Skip)
+	cancelled := (before+n)/2 - before/2
+	return engine.Expired{Runs: n, Cancelled: cancelled, TimedOut: n - cancelled, Next: next}, err
 }
 
 func (f *fakeStore) DueSchedules(_ context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time, err error) {

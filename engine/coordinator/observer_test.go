@@ -16,7 +16,7 @@ import (
 // notebook is an Observer that writes down what it hears.
 type notebook struct {
 	mu      sync.Mutex
-	expired []int
+	expired []engine.Expired
 	fired   []hearing
 	others  []string
 }
@@ -29,10 +29,10 @@ type hearing struct {
 	late     time.Duration
 }
 
-func (n *notebook) RunsExpired(runs int) {
+func (n *notebook) RunsExpired(e engine.Expired) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.expired = append(n.expired, runs)
+	n.expired = append(n.expired, e)
 }
 
 func (n *notebook) RunsDeleted(runs int)       { n.note("deleted", runs) }
@@ -93,8 +93,8 @@ func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
 		f.set(func() { f.expire = []time.Time{at, at, at} })
 		f.ring(engine.Ring{Kind: engine.RingTimer})
 		pass(2 * time.Minute)
-		if !slices.Equal(n.expired, []int{2, 1}) {
-			t.Errorf("heard %v, want the sweeps of 2 and of 1", n.expired)
+		if !slices.Equal(n.expired, []engine.Expired{{Runs: 2, Cancelled: 1, TimedOut: 1}, {Runs: 1, TimedOut: 1}}) {
+			t.Errorf("heard %+v, want the sweeps of 2 and of 1", n.expired)
 		}
 	})
 }

@@ -53,12 +53,15 @@ func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Tim
 
 // endExpired ends runs whose deadline or grace is over, a batch at a time.
 func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time, error) {
+	var all engine.Expired
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
-		return c.store.EndExpired(ctx, engine.EndExpiredParams{Now: now, Limit: limit, Skip: skip})
+		e, err := c.store.EndExpired(ctx, engine.EndExpiredParams{Now: now, Limit: limit, Skip: skip})
+		all.Runs, all.Cancelled, all.TimedOut = all.Runs+e.Runs, all.Cancelled+e.Cancelled, all.TimedOut+e.TimedOut
+		return e.Runs, e.Next, err
 	})
 	if n > 0 {
-		c.log.Info("runs expired", "runs", n)
-		c.options.Observer.RunsExpired(n)
+		c.log.Info("runs expired", "runs", n, "cancelled", all.Cancelled, "timed_out", all.TimedOut)
+		c.options.Observer.RunsExpired(all)
 	}
 	return after(n, next, now), err
 }

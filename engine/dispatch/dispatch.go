@@ -24,7 +24,7 @@ type store interface {
 	Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error)
 	Release(ctx context.Context, p engine.ReleaseParams) error
 	HeldBy(ctx context.Context, workerID string) ([]engine.Held, error)
-	EndExpired(ctx context.Context, p engine.EndExpiredParams) (int, time.Time, error)
+	EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error)
 	Now() time.Time
 }
 
@@ -51,18 +51,18 @@ func New(s store, log *slog.Logger) *Dispatcher {
 	return &Dispatcher{store: s, log: log, observer: nobody{}, tables: map[string]*table{}, queues: map[queueKey][]*table{}}
 }
 
-// Observer hears of every claim: how long it took and how many runs it brought; and how many runs ended here because their time was up. It is
+// Observer hears of every claim: how long it took and how many runs it brought; and which runs ended here because their time was up. It is
 // called from many goroutines and must not wait.
 type Observer interface {
 	Claimed(took time.Duration, runs int, err error)
-	RunsExpired(n int)
+	RunsExpired(e engine.Expired)
 }
 
 // nobody is the Observer of a dispatcher that has none.
 type nobody struct{}
 
 func (nobody) Claimed(time.Duration, int, error) {}
-func (nobody) RunsExpired(int)                   {}
+func (nobody) RunsExpired(engine.Expired)        {}
 
 // Observe has o hear of the claims. Call it before Run.
 func (d *Dispatcher) Observe(o Observer) { d.observer = o }

@@ -464,13 +464,13 @@ type notebook struct {
 	runs   []int
 	failed int
 	took   time.Duration
-	ended  []int
+	ended  []engine.Expired
 }
 
-func (n *notebook) RunsExpired(runs int) {
+func (n *notebook) RunsExpired(e engine.Expired) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ended = append(n.ended, runs)
+	n.ended = append(n.ended, e)
 }
 
 func (n *notebook) Claimed(took time.Duration, runs int, err error) {
@@ -505,7 +505,7 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 		r.store.add("late", 2, 0)
 		r.store.add("q", 2, time.Second)
 		r.store.deadline["late"], r.store.deadline["q"] = time.Now(), time.Now().Add(time.Second+time.Microsecond)
-		r.store.ends = []int{maxClaim, 1}
+		r.store.ends = []engine.Expired{{Runs: maxClaim, TimedOut: maxClaim}, {Runs: 1, Cancelled: 1}}
 		d := r.sit("w", []string{"late", "q"})
 		d.Grant(2)
 		time.Sleep(time.Second)

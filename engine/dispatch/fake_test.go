@@ -29,7 +29,7 @@ type fakeStore struct {
 	mute     int                      // so many claims count, but nobody hears the answer
 	deaf     int                      // so many questions who holds what fail
 	deadline map[string]time.Time     // by queue: of its runs; absent: none
-	ends     []int                    // how many each EndExpired ends; after the last one they fail
+	ends     []engine.Expired         // what each EndExpired ends; after the last one they fail
 	ended    int                      // how many EndExpired there were
 }
 
@@ -114,14 +114,14 @@ func (f *fakeStore) Release(ctx context.Context, p engine.ReleaseParams) error {
 	return nil
 }
 
-func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
+func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended++
 	if f.ended > len(f.ends) || p.Now.IsZero() || p.Limit != maxClaim {
-		return 0, time.Time{}, engine.ErrUnavailable
+		return engine.Expired{}, engine.ErrUnavailable
 	}
-	return f.ends[f.ended-1], time.Time{}, nil
+	return f.ends[f.ended-1], nil
 }
 
 // handedBack is the runs that were released.

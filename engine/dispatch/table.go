@@ -419,14 +419,14 @@ func (t *table) deliver(s *Seat, task engine.Task) bool {
 // endExpired ends the runs whose time is up. It is the coordinator's duty, which may be behind: after a downtime, or where very many end at once.
 func (t *table) endExpired(ctx context.Context, now time.Time) {
 	d := t.dispatcher
-	for n := maxClaim; n == maxClaim && ctx.Err() == nil; {
+	for e := (engine.Expired{Runs: maxClaim}); e.Runs == maxClaim && ctx.Err() == nil; {
 		var err error
-		if n, _, err = d.store.EndExpired(context.WithoutCancel(ctx), engine.EndExpiredParams{Now: now, Limit: maxClaim}); err != nil {
+		if e, err = d.store.EndExpired(context.WithoutCancel(ctx), engine.EndExpiredParams{Now: now, Limit: maxClaim}); err != nil {
 			// The coordinator tries again; the next heartbeat of its worker does not name the run, which frees it until then.
 			d.log.Warn("expired runs could not be ended", "error", err)
 			return
 		}
-		d.observer.RunsExpired(n)
+		d.observer.RunsExpired(e)
 	}
 }
 

@@ -336,7 +336,7 @@ func (c *counting) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams
 	return c.store.TimeoutSteps(ctx, p)
 }
 
-func (c *counting) EndExpired(ctx context.Context, p engine.EndExpiredParams) (int, time.Time, error) {
+func (c *counting) EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
 	defer c.call()()
 	return c.store.EndExpired(ctx, p)
 }

@@ -106,9 +106,9 @@ func TestTwoRunsOfAScheduleThatExpireTogetherStartItsBufferedTickOnce(t *testing
 	two.ScheduleID, two.DeadlineAt = schedule.ID.String(), noon
 	m := newMemory(t, one, two)
 	m.schedule = &schedule
-	n, _, err := EndExpired(m, engine.EndExpiredParams{Now: noon, Limit: 10})
-	if err != nil || n != 2 {
-		t.Fatalf("EndExpired = %d, %v, want 2", n, err)
+	e, err := EndExpired(m, engine.EndExpiredParams{Now: noon, Limit: 10})
+	if err != nil || e != (engine.Expired{Runs: 2, TimedOut: 2}) {
+		t.Fatalf("EndExpired = %+v, %v, want 2", e, err)
 	}
 	if s := m.schedule; s.Failed != 2 || s.Fired != 1 || !s.Buffered.IsZero() {
 		t.Errorf("schedule = %d failed, %d fired, buffered %s; want 2, 1 and none", s.Failed, s.Fired, s.Buffered)
@@ -122,17 +122,18 @@ func TestARunThatExpiresWithItsParentEndsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		parent, child byte
 		want          engine.RunStatus // of the child
+		timedOut      int
 	}{
-		"the parent first": {1, 2, engine.RunTerminated},
-		"the child first":  {2, 1, engine.RunTimedOut},
+		"the parent first": {1, 2, engine.RunTerminated, 1},
+		"the child first":  {2, 1, engine.RunTimedOut, 2},
 	} {
 		parent, child := aRun(c.parent), aHeldRun(c.child)
 		parent.DeadlineAt, child.DeadlineAt = noon, noon
 		child.ParentRunID, child.ParentClose = parent.ID, engine.CloseTerminate
 		m := newMemory(t, parent, child)
-		n, _, err := EndExpired(m, engine.EndExpiredParams{Now: noon, Limit: 10})
-		if err != nil || n != 2 {
-			t.Fatalf("%s: EndExpired = %d, %v, want 2", name, n, err)
+		e, err := EndExpired(m, engine.EndExpiredParams{Now: noon, Limit: 10})
+		if err != nil || e != (engine.Expired{Runs: 2, TimedOut: c.timedOut}) {
+			t.Fatalf("%s: EndExpired = %+v, %v, want 2, of which %d timed out", name, e, err, c.timedOut)
 		}
 		if got := m.runs[child.ID].Status; got != c.want {
 			t.Errorf("%s: the child is %s, want %s", name, got, c.want)

@@ -145,32 +145,38 @@ func (b *book) timeout(id engine.ID, late []engine.Step, roll float64) error {
 }
 
 // EndExpired ends the runs whose deadline or grace is over.
-func EndExpired(tx Tx, p engine.EndExpiredParams) (int, time.Time, error) {
+func EndExpired(tx Tx, p engine.EndExpiredParams) (engine.Expired, error) {
 	b := open(tx, p.Now)
 	ids, next, err := tx.Expired(b.now, p.Skip+p.Limit)
 	if err != nil || len(ids) <= p.Skip {
-		return 0, next, err
+		return engine.Expired{Next: next}, err
 	}
 	ids = ids[p.Skip:]
+	expired := engine.Expired{Runs: len(ids)}
 	for _, id := range ids {
 		run, err := b.run("", id)
 		if err != nil {
-			return 0, time.Time{}, err
+			return engine.Expired{}, err
 		}
 		if run.Status.Ended() {
 			continue // with its parent, a moment ago
 		}
 		status, failure := expiry(&run.Run)
+		if status == engine.RunCancelled {
+			expired.Cancelled++
+		} else {
+			expired.TimedOut++
+		}
 		b.ringWorker(run.Holder)
 		if err := b.end(run, status, &failure, engine.Token{}); err != nil {
-			return 0, time.Time{}, err
+			return engine.Expired{}, err
 		}
 	}
 	if err := b.close(); err != nil {
-		return 0, time.Time{}, err
+		return engine.Expired{}, err
 	}
-	_, next, err = tx.Expired(b.now, p.Skip) // anew: an end may have ended others
-	return len(ids), next, err
+	_, expired.Next, err = tx.Expired(b.now, p.Skip) // anew: an end may have ended others
+	return expired, err
 }
 
 // expiry is how a run ends whose time is up.

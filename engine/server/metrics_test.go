@@ -31,7 +31,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.count(runStarted)
 		s.count(runCompleted)
 		s.count(runStopped)
-		s.RunsExpired(3)
+		s.RunsExpired(engine.Expired{Runs: 6, TimedOut: 3, Cancelled: 2})
 		s.RunsDeleted(4)
 		s.StepsTimedOut(5)
 		s.WorkerLost()
@@ -49,7 +49,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 
 		got := s.Metrics()
 		want := Metrics{
-			RunsStarted: 8, RunsCompleted: 1, RunsFailed: 3, RunsStopped: 1, RunsDeleted: 4,
+			RunsStarted: 8, RunsCompleted: 1, RunsFailed: 3, RunsStopped: 3, RunsDeleted: 4,
 			StepsCompleted: 1, StepsRetried: 2, StepsFailed: 1, StepTimeouts: 5,
 			RunsClaimed: 7, ClaimErrors: 1, WorkersLost: 1, LeasesLost: 6,
 			ScheduleRuns: 7, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,

@@ -30,10 +30,10 @@ func (s *Server) noteWorker(ctx context.Context, message, worker string, more ..
 	s.events.note(slog.LevelInfo, message, append(attributes, more...)...)
 }
 
-// RunsExpired hears from the coordinator and the dispatcher of this process that runs have ended by their deadline, or by the end of
-// their grace, which it does not tell apart.
-func (s *Server) RunsExpired(n int) {
-	s.countN(runFailed, n)
+// RunsExpired hears from the coordinator and the dispatcher of this process that runs have ended by their deadline, or by the end of their grace.
+func (s *Server) RunsExpired(e engine.Expired) {
+	s.countN(runFailed, e.TimedOut)
+	s.countN(runStopped, e.Cancelled)
 }
 
 // ScheduleFired hears from the coordinator of this process what became of ticks. missed is how many of those that fired were missed
