@@ -112,16 +112,34 @@ func (p *Place) describe(ctx context.Context) (description string, err error) {
 
 // emptySQL waits for sessions that have been closed and are not gone yet: what they hold under the schema's number would look like another server. It
 // fails when that, or a lock of a table, is held for longer: a place whose last test has left something running is not lent again.
+//
+// To truncate the tables takes two hundred milliseconds, for each of their files is made anew, and to delete a few rows takes two. Where nothing but
+// these was there, the planner thinks of the tables as of new ones.
 const emptySQL = `
 set lock_timeout = '1s';
-do $$ begin
+do $$
+declare
+	tables text;
+	one text;
+	many boolean;
+begin
 	for i in 1..200 loop
 		exit when not exists (select from pg_locks where locktype = 'advisory' and objid = current_schema()::regnamespace::oid);
 		if i = 200 then raise exception 'a session is left'; end if;
 		perform pg_sleep(0.005);
 	end loop;
-	execute (select 'truncate ' || string_agg(quote_ident(tablename), ', ') || ' restart identity'
-		from pg_tables where schemaname = current_schema() and tablename <> 'schema_migrations');
+	select string_agg(quote_ident(relname), ', '), bool_or(relpages > 0 or reltuples >= 0 or pg_table_size(oid) > 64 * 1024) into tables, many
+		from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname <> 'schema_migrations';
+	if many then
+		execute 'truncate ' || tables || ' restart identity';
+		return;
+	end if;
+	execute 'lock table ' || tables || ' in access exclusive mode';
+	perform set_config('session_replication_role', 'replica', true); -- all rows go, so references need no look
+	foreach one in array string_to_array(tables, ', ') loop
+		execute 'delete from ' || one;
+	end loop;
+	perform setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) from pg_sequences where schemaname = current_schema();
 end $$`
 
 // empty makes the place as it was when it was made.
