@@ -33,7 +33,7 @@ func (t *Turn) OnPlace(f func()) { t.onPlace = f }
 func (t *Turn) Placed() <-chan struct{} { return t.placed }
 
 // Place is called by the store when whatever it is handed from now on will be carried out after this write. A store that does not keep an
-// order never calls it: then the line goes on with the write's End. A nil Turn has no place.
+// order, or not that of a write that may wait for others, never calls it: then the line goes on with the write's End. A nil Turn has no place.
 func (t *Turn) Place() {
 	if t != nil {
 		t.place.Do(t.placeOnce)

@@ -226,8 +226,7 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 		return engine.ErrReadOnly
 	}
 	if c.patience > 0 {
-		s.writer.riders.add(c)
-		c.turn.Place()
+		s.writer.riders.add(c) // which gives it no place: those that come later may be carried out before it
 		return nil
 	}
 	select {

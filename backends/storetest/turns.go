@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -163,6 +164,19 @@ var turnCases = []testCase{
 			}).well()
 		s.inSequence(l.RunID, "pay", "pack", "ship")
 		equal(s, "note", s.run(l.RunID).Note, "packed")
+	}},
+	{"a heartbeat that may wait for others keeps its place", func(s *stage) {
+		worker := s.worker("w1")
+		s.line().
+			then("the heartbeat", func(ctx context.Context) error {
+				_, err := s.store.Heartbeat(ctx, engine.HeartbeatParams{WorkerID: worker, Patience: 20 * time.Millisecond, Now: s.now})
+				return err
+			}).
+			then("the goodbye", func(ctx context.Context) error {
+				_, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineDeregistered, Now: s.now})
+				return err
+			}).well()
+		equal(s, "status of the worker", s.workerState(worker).Status, engine.WorkerOffline)
 	}},
 	{"nothing happens behind a write that was refused", func(s *stage) {
 		l := s.held()
