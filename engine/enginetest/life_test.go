@@ -238,11 +238,12 @@ func TestAStartIsInTheHandsOfAWaitingWorkerAtOnce(t *testing.T) {
 
 func TestADelayedStartIsExact(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
+		s.Jump(time.Minute) // what counts is the store's clock, which on Postgres is the database's as far as it can be measured from here
 		w := s.session(t)
 		w.grant(5)
 		const delay = 700 * time.Millisecond
 		for name, how := range map[string]func(*kagziv1.StartWorkflowRequest){
-			"at a moment": func(r *kagziv1.StartWorkflowRequest) { r.StartAt = timestamppb.New(time.Now().Add(delay)) },
+			"at a moment": func(r *kagziv1.StartWorkflowRequest) { r.StartAt = timestamppb.New(s.Store.Now().Add(delay)) },
 			"after a time, by a caller whose clock is behind": func(r *kagziv1.StartWorkflowRequest) {
 				r.StartIn, r.StartAt = durationpb.New(delay), timestamppb.New(time.Now().Add(delay-time.Hour))
 			},
@@ -250,7 +251,6 @@ func TestADelayedStartIsExact(t *testing.T) {
 				r.StartIn, r.StartAt = durationpb.New(delay), timestamppb.New(time.Now().Add(2*engine.MaxDelay))
 			},
 		} {
-			// By the store's clock, which on Postgres is the database's as far as it can be measured from here.
 			at := engine.Micros(s.Store.Now().Add(delay))
 			run := s.start(t, how)
 			task := receive(t, "the run", w.tasks)
