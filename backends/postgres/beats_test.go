@@ -242,12 +242,12 @@ func TestAPatientHeartbeatIsNotedInTheEnd(t *testing.T) {
 	calls[0].Patience, calls[1].Patience, calls[2].Patience = time.Hour, 2*time.Hour, time.Millisecond
 	answers := make(chan error, len(calls))
 	go func() {
-		for _, p := range calls {
+		for i, p := range calls {
 			go func() {
 				_, err := s.Heartbeat(t.Context(), p)
 				answers <- err
 			}()
-			for waiting := 0; p.Patience >= time.Hour && waiting == 0; runtime.Gosched() {
+			for waiting := 0; p.Patience >= time.Hour && waiting <= i; runtime.Gosched() {
 				s.beats.mu.Lock()
 				waiting = len(s.beats.waiting)
 				s.beats.mu.Unlock()
