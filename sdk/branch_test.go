@@ -366,13 +366,17 @@ func TestBranches(t *testing.T) {
 		for _, deadlock := range []func(ctx Context) (int, error){
 			func(ctx Context) (int, error) {
 				var itself *Future[int]
-				itself = Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "s", time.Hour); return itself.Wait(ctx) })
+				made := make(chan struct{}) // a branch may come further than who has just begun it
+				itself = Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "s", time.Hour); <-made; return itself.Wait(ctx) })
+				close(made)
 				return itself.Wait(ctx)
 			},
 			func(ctx Context) (int, error) {
 				var one, other *Future[int]
-				one = Go(ctx, func(ctx Context) (int, error) { _, _ = Step(ctx, "a", constant(1)); return other.Wait(ctx) })
+				made := make(chan struct{})
+				one = Go(ctx, func(ctx Context) (int, error) { _, _ = Step(ctx, "a", constant(1)); <-made; return other.Wait(ctx) })
 				other = Go(ctx, func(ctx Context) (int, error) { _, _ = Step(ctx, "b", constant(1)); return one.Wait(ctx) })
+				close(made)
 				_, _ = Step(ctx, "c", constant(1))
 				return one.Wait(ctx)
 			},
