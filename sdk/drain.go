@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -9,7 +10,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// partingTimeout bounds each of the last two exchanges with the server: handing runs back, and goodbye.
+// partingTimeout bounds each of the last exchanges with the server: handing runs back, the last report, and goodbye.
 const partingTimeout = 5 * time.Second
 
 // drain takes nothing new, lets what is held go on for DrainTimeout, hands the rest back and deregisters. Heartbeats
@@ -65,11 +66,12 @@ func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 	return fmt.Errorf("kagzi: %s: %d runs handed back unfinished", reason, len(ids))
 }
 
-// part deregisters, if the server can be told.
+// part reports what has ended since the last heartbeat, and deregisters, if the server can be told.
 func (w *Worker) part(served <-chan struct{}) {
 	w.mu.Lock()
 	w.parting = true
 	w.mu.Unlock()
+	w.reportRest(served)
 	answers := make(chan *kagziv1.SessionResponse, 1)
 	if !w.goodbye(false, func(r *kagziv1.SessionResponse) { answers <- r }) {
 		if w.ID() != "" {
@@ -91,6 +93,17 @@ func (w *Worker) part(served <-chan struct{}) {
 		return
 	}
 	w.log.Info("worker deregistered", "worker", w.ID())
+}
+
+// reportRest has the server count what the worker has done since the last heartbeat that counted, before a goodbye that may overtake one.
+func (w *Worker) reportRest(served <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), partingTimeout)
+	defer cancel()
+	w.awaitBeat(ctx, served)
+	if w.counters.rest() {
+		w.beat()
+		w.awaitBeat(ctx, served)
+	}
 }
 
 // goodbye tells the server that the worker drains, or that it is gone; false without a session.

@@ -134,6 +134,32 @@ func TestDrain(t *testing.T) {
 		}
 	})
 
+	t.Run("what has ended since the last heartbeat is reported before the goodbye", func(t *testing.T) {
+		for _, silent := range []bool{false, true} {
+			world(t, func(t *testing.T, f *fake) {
+				f.stalled = silent // which is no reason to stay
+				var completed, atGoodbye int32
+				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+					completed += r.GetHeartbeat().GetCompletedDelta()
+					if bye := r.GetGoodbye(); bye != nil && !bye.GetDrain() {
+						atGoodbye = completed
+					}
+					return nil
+				}
+				took, err := drained(t, f, 300*time.Second, nil)
+				equal(t, fmt.Sprint(err), "<nil>")
+				operations := f.operations()
+				equal(t, operations[len(operations)-2:], []string{"end r", "goodbye drain=false"})
+				if !silent {
+					equal(t, took, 20*time.Second)
+					equal(t, atGoodbye, 1)
+				} else if took > 20*time.Second+partingTimeout {
+					t.Errorf("a worker whose heartbeats are not answered left after %v", took)
+				}
+			})
+		}
+	})
+
 	t.Run("a drain by an operator ends Run", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

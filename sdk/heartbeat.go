@@ -35,6 +35,7 @@ func untilBeat(now time.Time, interval time.Duration) time.Duration {
 
 // beat sends one heartbeat, which names all that is held.
 func (w *Worker) beat() {
+	answered := make(chan struct{})
 	received := w.session.tasksReceived() // before it is looked at what is held: what comes meanwhile is named although it is not counted
 	w.mu.Lock()
 	held := make([]*kagziv1.Lease, 0, len(w.executions))
@@ -42,6 +43,7 @@ func (w *Worker) beat() {
 		held = append(held, &kagziv1.Lease{RunId: id, LeaseToken: e.task.GetLeaseToken()})
 	}
 	id := w.id
+	w.lastBeat = answered
 	w.mu.Unlock()
 	completed, failed, stats := w.counters.report()
 	sentAt := time.Now()
@@ -54,10 +56,27 @@ func (w *Worker) beat() {
 			if !w.beaten(r, sentAt) {
 				w.counters.unreported(completed, failed)
 			}
+			close(answered)
 		},
 	})
 	if !sent {
 		w.counters.unreported(completed, failed)
+		close(answered)
+	}
+}
+
+// awaitBeat waits until the last heartbeat is answered, or can no longer be.
+func (w *Worker) awaitBeat(ctx context.Context, served <-chan struct{}) {
+	w.mu.Lock()
+	answered := w.lastBeat
+	w.mu.Unlock()
+	if answered == nil {
+		return
+	}
+	select {
+	case <-answered:
+	case <-served:
+	case <-ctx.Done():
 	}
 }
 
@@ -151,6 +170,13 @@ func (c *counters) report() (completed, failed int32, s *kagziv1.WorkerStats) {
 	completed, failed = c.completed, c.failed
 	c.completed, c.failed = 0, 0
 	return completed, failed, s
+}
+
+// rest says that there is something that no report counts yet.
+func (c *counters) rest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.completed > 0 || c.failed > 0
 }
 
 // unreported takes back what the server has not counted.

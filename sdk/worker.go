@@ -110,6 +110,7 @@ type Worker struct {
 	started    bool
 	id         string
 	executions map[string]*execution // by run id
+	lastBeat   chan struct{}         // closed when the last heartbeat is answered, or can no longer be; nil: there was none
 	draining   bool
 	parting    bool          // goodbye is said: the end of the stream is no loss
 	leaving    chan struct{} // closed when draining begins
