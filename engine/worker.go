@@ -21,7 +21,7 @@ func (s WorkerStatus) String() string {
 	return "OFFLINE"
 }
 
-// OfflineReason says why a worker is OFFLINE.
+// OfflineReason says why a worker is OFFLINE. The numbers are those of the wire.
 type OfflineReason uint8
 
 const (

@@ -180,6 +180,10 @@ func TestAWorkerThatIsForcedOfflineLosesItsRunsAndItsSession(t *testing.T) {
 		if got := s.get(t, run); got.Status != pending || got.LeaseLosses != 0 {
 			t.Errorf("the run is %v, want it due", got)
 		}
+		worker, err := s.admin().GetWorker(within(t, 20*time.Second), &kagziv1.GetWorkerRequest{WorkerId: w.id})
+		if err != nil || worker.Worker.GetOfflineReason() != kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED {
+			t.Errorf("the worker is %v, %v, want it to say that it was taken off", worker, err)
+		}
 	})
 }
 

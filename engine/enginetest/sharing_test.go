@@ -282,7 +282,8 @@ func TestALostWorkersRunIsFinishedElsewhere(t *testing.T) {
 			t.Errorf("the dead worker's late end is answered with %v", a)
 		}
 		worker, err := s.admin().GetWorker(within(t, 20*time.Second), &kagziv1.GetWorkerRequest{WorkerId: dead.id})
-		if err != nil || worker.Worker.Status != kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE {
+		if err != nil || worker.Worker.Status != kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE ||
+			worker.Worker.GetOfflineReason() != kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST {
 			t.Errorf("the dead worker is %v, %v", worker, err)
 		}
 		if a := alive.do(alive.runDone(again, "by the living")); a.GetCompletedWorkflow() == nil {

@@ -178,8 +178,9 @@ func TestHeartbeatsAddUpTheTotals(t *testing.T) {
 			t.Errorf("after two heartbeats it is %v, want their sums and the newest figures", got)
 		}
 		fine(s.workers().Deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: w.id}))(t)
-		if got := get(); got.TotalCompleted != 7 || got.ActiveWorkflowCount != 0 || got.DeregisteredAt == nil {
-			t.Errorf("gone it is %v, want its totals kept", got)
+		if got := get(); got.TotalCompleted != 7 || got.ActiveWorkflowCount != 0 || got.DeregisteredAt == nil ||
+			got.GetOfflineReason() != kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED {
+			t.Errorf("gone it is %v, want its totals kept, and that it said goodbye", got)
 		}
 	})
 }

@@ -163,6 +163,9 @@ func workerTo(w *engine.Worker) *kagziv1.Worker {
 	if len(w.Queues) > 0 {
 		worker.TaskQueue = w.Queues[0]
 	}
+	if w.Reason != 0 {
+		worker.OfflineReason = kagziv1.WorkerOfflineReason(w.Reason).Enum()
+	}
 	if w.QueueLimit > 0 {
 		worker.QueueConcurrencyLimit = proto.Int32(int32(w.QueueLimit))
 	}

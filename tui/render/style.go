@@ -51,6 +51,19 @@ func Blocker(b kagziv1.ExplainWorkflowResponse_Blocker) string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(b.String(), "BLOCKER_")), "_", " ")
 }
 
+// Gone says in a word how a worker went.
+func Gone(w *kagziv1.Worker) string {
+	switch w.GetOfflineReason() {
+	case kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED:
+		return "Deregistered"
+	case kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST:
+		return "Lost"
+	case kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED:
+		return "Taken off"
+	}
+	return "Gone" // the server is older than the reasons
+}
+
 // WorkerStatus is a worker's status as a short word.
 func WorkerStatus(s kagziv1.WorkerStatus) string {
 	return strings.TrimPrefix(s.String(), "WORKER_STATUS_")

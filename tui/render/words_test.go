@@ -28,6 +28,21 @@ func TestScheduleState_of_one_that_cannot_fire_is_broken_whatever_it_is_set_to(t
 	}
 }
 
+func TestWorkerPairs_say_how_the_worker_went(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for want, reason := range map[string]kagziv1.WorkerOfflineReason{
+		"Gone":         kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_UNSPECIFIED,
+		"Deregistered": kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED,
+		"Lost":         kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST,
+		"Taken off":    kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED,
+	} {
+		pairs := WorkerPairs(&kagziv1.Worker{DeregisteredAt: timestamppb.New(now), OfflineReason: &reason}, View{Now: now})
+		if got := pairs[len(pairs)-1].Label; got != want {
+			t.Errorf("reason %s: it says %q, want %q", reason, got, want)
+		}
+	}
+}
+
 func TestRetryLine_says_what_is_set(t *testing.T) {
 	for want, p := range map[string]*kagziv1.RetryPolicy{
 		"":                      nil,

@@ -57,7 +57,7 @@ func WorkerPairs(w *kagziv1.Worker, v View) []Pair {
 	}
 	p.time("Registered", w.GetRegisteredAt(), v)
 	p.time("Heartbeat", w.GetLastHeartbeatAt(), v)
-	p.time("Deregistered", w.GetDeregisteredAt(), v)
+	p.time(Gone(w), w.GetDeregisteredAt(), v)
 	return p
 }
 

@@ -130,7 +130,7 @@ func (p *workerPage) workerFacts() []fact {
 			text("disk free", render.Bytes(s.GetDiskAvailableBytes())), text("mean run", render.Duration(time.Duration(s.GetAverageRunMs()*float64(time.Millisecond)))))
 	}
 	if w.GetDeregisteredAt() != nil {
-		facts = append(facts, text("gone", a.clock.show(w.GetDeregisteredAt())))
+		facts = append(facts, text(strings.ToLower(render.Gone(w)), a.clock.show(w.GetDeregisteredAt())))
 	}
 	return plainFacts(append(facts,
 		wide("queues", strings.Join(queuesOf(w), ", ")), wide("types", strings.Join(w.GetWorkflowTypes(), ", ")), wide("limits", limits(w)),

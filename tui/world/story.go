@@ -120,7 +120,7 @@ func (w *World) deploy(id string, d time.Duration) {
 		return
 	}
 	held := append([]*run(nil), h.held...)
-	w.offline(h)
+	w.offline(h, kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED)
 	w.note("INFO", "worker deregistered", "worker", h.WorkerId, "namespace", h.Namespace)
 	for _, r := range held {
 		w.interrupt(r, w.now)

@@ -65,7 +65,7 @@ func (h *worker) ended(status kagziv1.WorkflowStatus) {
 
 // register has a worker come online.
 func (w *World) register(h *worker) {
-	h.Status, h.RegisteredAt, h.DeregisteredAt, h.silent = online, stamp(w.now), nil, false
+	h.Status, h.RegisteredAt, h.DeregisteredAt, h.OfflineReason, h.silent = online, stamp(w.now), nil, nil, false
 	w.workersChanged()
 	w.note("INFO", "worker registered", "worker", h.WorkerId, "namespace", h.Namespace, "version", h.Version)
 	w.lookForWork()
@@ -83,7 +83,7 @@ func (w *World) loses(h *worker) {
 		}
 		held := slices.Clone(h.held)
 		w.note("WARN", "worker lost", "worker", h.WorkerId, "namespace", h.Namespace, "runs", len(held))
-		w.offline(h)
+		w.offline(h, kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST)
 		for _, r := range held {
 			if !r.progressed {
 				r.LeaseLosses++
@@ -104,11 +104,11 @@ func lossDelay(losses int) time.Duration {
 }
 
 // offline takes a worker off; what it holds is its caller's to free.
-func (w *World) offline(h *worker) {
+func (w *World) offline(h *worker, why kagziv1.WorkerOfflineReason) {
 	if !h.silent {
 		h.heard = h.lastBeat(w.now)
 	}
-	h.Status, h.DeregisteredAt, h.silent = offline, stamp(w.now), false
+	h.Status, h.OfflineReason, h.DeregisteredAt, h.silent = offline, &why, stamp(w.now), false
 	w.workersChanged()
 }
 
@@ -129,7 +129,7 @@ func (w *World) leaves(h *worker) {
 		switch {
 		case h.Status != draining:
 		case len(h.held) == 0:
-			w.offline(h)
+			w.offline(h, kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED)
 			w.note("INFO", "worker deregistered", "worker", h.WorkerId, "namespace", h.Namespace)
 			w.restarts(h, restart)
 		default:

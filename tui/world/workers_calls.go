@@ -100,7 +100,7 @@ func (w *World) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceOf
 			return &kagziv1.ForceOfflineWorkerResponse{}, nil
 		}
 		held := slices.Clone(h.held)
-		w.offline(h)
+		w.offline(h, kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED)
 		w.note("WARN", "worker taken offline", "worker", h.WorkerId, "namespace", h.Namespace, "runs", len(held))
 		w.restarts(h, restart)
 		for _, r := range held {

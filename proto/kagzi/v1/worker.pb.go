@@ -75,6 +75,59 @@ func (WorkerStatus) EnumDescriptor() ([]byte, []int) {
 	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{0}
 }
 
+// WorkerOfflineReason says why a worker is OFFLINE.
+type WorkerOfflineReason int32
+
+const (
+	WorkerOfflineReason_WORKER_OFFLINE_REASON_UNSPECIFIED  WorkerOfflineReason = 0
+	WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED WorkerOfflineReason = 1 // it said goodbye
+	WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST         WorkerOfflineReason = 2 // it was not heard from
+	WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED       WorkerOfflineReason = 3 // a person took it off, or a backup was restored
+)
+
+// Enum value maps for WorkerOfflineReason.
+var (
+	WorkerOfflineReason_name = map[int32]string{
+		0: "WORKER_OFFLINE_REASON_UNSPECIFIED",
+		1: "WORKER_OFFLINE_REASON_DEREGISTERED",
+		2: "WORKER_OFFLINE_REASON_LOST",
+		3: "WORKER_OFFLINE_REASON_FORCED",
+	}
+	WorkerOfflineReason_value = map[string]int32{
+		"WORKER_OFFLINE_REASON_UNSPECIFIED":  0,
+		"WORKER_OFFLINE_REASON_DEREGISTERED": 1,
+		"WORKER_OFFLINE_REASON_LOST":         2,
+		"WORKER_OFFLINE_REASON_FORCED":       3,
+	}
+)
+
+func (x WorkerOfflineReason) Enum() *WorkerOfflineReason {
+	p := new(WorkerOfflineReason)
+	*p = x
+	return p
+}
+
+func (x WorkerOfflineReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkerOfflineReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_kagzi_v1_worker_proto_enumTypes[1].Descriptor()
+}
+
+func (WorkerOfflineReason) Type() protoreflect.EnumType {
+	return &file_kagzi_v1_worker_proto_enumTypes[1]
+}
+
+func (x WorkerOfflineReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkerOfflineReason.Descriptor instead.
+func (WorkerOfflineReason) EnumDescriptor() ([]byte, []int) {
+	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{1}
+}
+
 type Worker struct {
 	state                   protoimpl.MessageState     `protogen:"open.v1"`
 	WorkerId                string                     `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
@@ -98,7 +151,8 @@ type Worker struct {
 	TotalFailed             int64                      `protobuf:"varint,104,opt,name=total_failed,json=totalFailed,proto3" json:"total_failed,omitempty"`
 	Stats                   *WorkerStats               `protobuf:"bytes,105,opt,name=stats,proto3" json:"stats,omitempty"`
 	DeregisteredAt          *timestamppb.Timestamp     `protobuf:"bytes,106,opt,name=deregistered_at,json=deregisteredAt,proto3,oneof" json:"deregistered_at,omitempty"`
-	TaskQueues              []string                   `protobuf:"bytes,107,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"` // all of them, task_queue being the first
+	TaskQueues              []string                   `protobuf:"bytes,107,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`                                                   // all of them, task_queue being the first
+	OfflineReason           *WorkerOfflineReason       `protobuf:"varint,108,opt,name=offline_reason,json=offlineReason,proto3,enum=kagzi.v1.WorkerOfflineReason,oneof" json:"offline_reason,omitempty"` // why it went at deregistered_at
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
 }
@@ -285,6 +339,13 @@ func (x *Worker) GetTaskQueues() []string {
 		return x.TaskQueues
 	}
 	return nil
+}
+
+func (x *Worker) GetOfflineReason() WorkerOfflineReason {
+	if x != nil && x.OfflineReason != nil {
+		return *x.OfflineReason
+	}
+	return WorkerOfflineReason_WORKER_OFFLINE_REASON_UNSPECIFIED
 }
 
 type WorkflowTypeConcurrency struct {
@@ -3750,7 +3811,8 @@ var File_kagzi_v1_worker_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\n" +
-	"\x15kagzi/v1/worker.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x17kagzi/v1/workflow.proto\"\xab\t\n" +
+	"\x15kagzi/v1/worker.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x17kagzi/v1/workflow.proto\"\x89\n" +
+	"\n" +
 	"\x06Worker\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x1d\n" +
 	"\n" +
@@ -3776,7 +3838,8 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x05stats\x18i \x01(\v2\x15.kagzi.v1.WorkerStatsR\x05stats\x12H\n" +
 	"\x0fderegistered_at\x18j \x01(\v2\x1a.google.protobuf.TimestampH\x01R\x0ederegisteredAt\x88\x01\x01\x12\x1f\n" +
 	"\vtask_queues\x18k \x03(\tR\n" +
-	"taskQueues\x1a9\n" +
+	"taskQueues\x12I\n" +
+	"\x0eoffline_reason\x18l \x01(\x0e2\x1d.kagzi.v1.WorkerOfflineReasonH\x02R\rofflineReason\x88\x01\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -3784,7 +3847,8 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x1a\n" +
 	"\x18_queue_concurrency_limitB\x12\n" +
-	"\x10_deregistered_at\"e\n" +
+	"\x10_deregistered_atB\x11\n" +
+	"\x0f_offline_reason\"e\n" +
 	"\x17WorkflowTypeConcurrency\x12#\n" +
 	"\rworkflow_type\x18\x01 \x01(\tR\fworkflowType\x12%\n" +
 	"\x0emax_concurrent\x18\x02 \x01(\x05R\rmaxConcurrent\"\xd0\x01\n" +
@@ -4096,7 +4160,12 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x19WORKER_STATUS_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14WORKER_STATUS_ONLINE\x10\x01\x12\x1a\n" +
 	"\x16WORKER_STATUS_DRAINING\x10\x02\x12\x19\n" +
-	"\x15WORKER_STATUS_OFFLINE\x10\x032\xd0\t\n" +
+	"\x15WORKER_STATUS_OFFLINE\x10\x03*\xa6\x01\n" +
+	"\x13WorkerOfflineReason\x12%\n" +
+	"!WORKER_OFFLINE_REASON_UNSPECIFIED\x10\x00\x12&\n" +
+	"\"WORKER_OFFLINE_REASON_DEREGISTERED\x10\x01\x12\x1e\n" +
+	"\x1aWORKER_OFFLINE_REASON_LOST\x10\x02\x12 \n" +
+	"\x1cWORKER_OFFLINE_REASON_FORCED\x10\x032\xd0\t\n" +
 	"\rWorkerService\x12A\n" +
 	"\bRegister\x12\x19.kagzi.v1.RegisterRequest\x1a\x1a.kagzi.v1.RegisterResponse\x12D\n" +
 	"\tHeartbeat\x12\x1a.kagzi.v1.HeartbeatRequest\x1a\x1b.kagzi.v1.HeartbeatResponse\x12G\n" +
@@ -4132,204 +4201,206 @@ func file_kagzi_v1_worker_proto_rawDescGZIP() []byte {
 	return file_kagzi_v1_worker_proto_rawDescData
 }
 
-var file_kagzi_v1_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_kagzi_v1_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_kagzi_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_kagzi_v1_worker_proto_goTypes = []any{
 	(WorkerStatus)(0),                // 0: kagzi.v1.WorkerStatus
-	(*Worker)(nil),                   // 1: kagzi.v1.Worker
-	(*WorkflowTypeConcurrency)(nil),  // 2: kagzi.v1.WorkflowTypeConcurrency
-	(*WorkerStats)(nil),              // 3: kagzi.v1.WorkerStats
-	(*RegisterRequest)(nil),          // 4: kagzi.v1.RegisterRequest
-	(*RegisterResponse)(nil),         // 5: kagzi.v1.RegisterResponse
-	(*HeartbeatRequest)(nil),         // 6: kagzi.v1.HeartbeatRequest
-	(*Lease)(nil),                    // 7: kagzi.v1.Lease
-	(*HeartbeatResponse)(nil),        // 8: kagzi.v1.HeartbeatResponse
-	(*DeregisterRequest)(nil),        // 9: kagzi.v1.DeregisterRequest
-	(*DeregisterResponse)(nil),       // 10: kagzi.v1.DeregisterResponse
-	(*PollTaskRequest)(nil),          // 11: kagzi.v1.PollTaskRequest
-	(*PollTaskResponse)(nil),         // 12: kagzi.v1.PollTaskResponse
-	(*Task)(nil),                     // 13: kagzi.v1.Task
-	(*GetHistoryRequest)(nil),        // 14: kagzi.v1.GetHistoryRequest
-	(*GetHistoryResponse)(nil),       // 15: kagzi.v1.GetHistoryResponse
-	(*BeginStepRequest)(nil),         // 16: kagzi.v1.BeginStepRequest
-	(*BeginStepResponse)(nil),        // 17: kagzi.v1.BeginStepResponse
-	(*CompleteStepRequest)(nil),      // 18: kagzi.v1.CompleteStepRequest
-	(*CompleteStepResponse)(nil),     // 19: kagzi.v1.CompleteStepResponse
-	(*FailStepRequest)(nil),          // 20: kagzi.v1.FailStepRequest
-	(*FailStepResponse)(nil),         // 21: kagzi.v1.FailStepResponse
-	(*SleepRequest)(nil),             // 22: kagzi.v1.SleepRequest
-	(*SleepResponse)(nil),            // 23: kagzi.v1.SleepResponse
-	(*AwaitSignalRequest)(nil),       // 24: kagzi.v1.AwaitSignalRequest
-	(*AwaitSignalResponse)(nil),      // 25: kagzi.v1.AwaitSignalResponse
-	(*StartChildRequest)(nil),        // 26: kagzi.v1.StartChildRequest
-	(*StartChildResponse)(nil),       // 27: kagzi.v1.StartChildResponse
-	(*AwaitChildrenRequest)(nil),     // 28: kagzi.v1.AwaitChildrenRequest
-	(*AwaitChildrenResponse)(nil),    // 29: kagzi.v1.AwaitChildrenResponse
-	(*CompleteWorkflowRequest)(nil),  // 30: kagzi.v1.CompleteWorkflowRequest
-	(*CompleteWorkflowResponse)(nil), // 31: kagzi.v1.CompleteWorkflowResponse
-	(*FailWorkflowRequest)(nil),      // 32: kagzi.v1.FailWorkflowRequest
-	(*FailWorkflowResponse)(nil),     // 33: kagzi.v1.FailWorkflowResponse
-	(*ReleaseTaskRequest)(nil),       // 34: kagzi.v1.ReleaseTaskRequest
-	(*ReleaseTaskResponse)(nil),      // 35: kagzi.v1.ReleaseTaskResponse
-	(*SessionRequest)(nil),           // 36: kagzi.v1.SessionRequest
-	(*Credit)(nil),                   // 37: kagzi.v1.Credit
-	(*SetNote)(nil),                  // 38: kagzi.v1.SetNote
-	(*SessionResponse)(nil),          // 39: kagzi.v1.SessionResponse
-	(*Ack)(nil),                      // 40: kagzi.v1.Ack
-	(*CancelTask)(nil),               // 41: kagzi.v1.CancelTask
-	(*DrainRequest)(nil),             // 42: kagzi.v1.DrainRequest
-	nil,                              // 43: kagzi.v1.Worker.LabelsEntry
-	nil,                              // 44: kagzi.v1.Worker.CapabilitiesEntry
-	nil,                              // 45: kagzi.v1.RegisterRequest.LabelsEntry
-	nil,                              // 46: kagzi.v1.RegisterRequest.CapabilitiesEntry
-	nil,                              // 47: kagzi.v1.Task.TagsEntry
-	(*timestamppb.Timestamp)(nil),    // 48: google.protobuf.Timestamp
-	(WorkflowStatus)(0),              // 49: kagzi.v1.WorkflowStatus
-	(*durationpb.Duration)(nil),      // 50: google.protobuf.Duration
-	(*Payload)(nil),                  // 51: kagzi.v1.Payload
-	(*RetryPolicy)(nil),              // 52: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),            // 53: kagzi.v1.TimeoutConfig
-	(*Step)(nil),                     // 54: kagzi.v1.Step
-	(*ErrorDetail)(nil),              // 55: kagzi.v1.ErrorDetail
-	(StepKind)(0),                    // 56: kagzi.v1.StepKind
-	(*StartWorkflowRequest)(nil),     // 57: kagzi.v1.StartWorkflowRequest
-	(ParentClosePolicy)(0),           // 58: kagzi.v1.ParentClosePolicy
-	(*Workflow)(nil),                 // 59: kagzi.v1.Workflow
+	(WorkerOfflineReason)(0),         // 1: kagzi.v1.WorkerOfflineReason
+	(*Worker)(nil),                   // 2: kagzi.v1.Worker
+	(*WorkflowTypeConcurrency)(nil),  // 3: kagzi.v1.WorkflowTypeConcurrency
+	(*WorkerStats)(nil),              // 4: kagzi.v1.WorkerStats
+	(*RegisterRequest)(nil),          // 5: kagzi.v1.RegisterRequest
+	(*RegisterResponse)(nil),         // 6: kagzi.v1.RegisterResponse
+	(*HeartbeatRequest)(nil),         // 7: kagzi.v1.HeartbeatRequest
+	(*Lease)(nil),                    // 8: kagzi.v1.Lease
+	(*HeartbeatResponse)(nil),        // 9: kagzi.v1.HeartbeatResponse
+	(*DeregisterRequest)(nil),        // 10: kagzi.v1.DeregisterRequest
+	(*DeregisterResponse)(nil),       // 11: kagzi.v1.DeregisterResponse
+	(*PollTaskRequest)(nil),          // 12: kagzi.v1.PollTaskRequest
+	(*PollTaskResponse)(nil),         // 13: kagzi.v1.PollTaskResponse
+	(*Task)(nil),                     // 14: kagzi.v1.Task
+	(*GetHistoryRequest)(nil),        // 15: kagzi.v1.GetHistoryRequest
+	(*GetHistoryResponse)(nil),       // 16: kagzi.v1.GetHistoryResponse
+	(*BeginStepRequest)(nil),         // 17: kagzi.v1.BeginStepRequest
+	(*BeginStepResponse)(nil),        // 18: kagzi.v1.BeginStepResponse
+	(*CompleteStepRequest)(nil),      // 19: kagzi.v1.CompleteStepRequest
+	(*CompleteStepResponse)(nil),     // 20: kagzi.v1.CompleteStepResponse
+	(*FailStepRequest)(nil),          // 21: kagzi.v1.FailStepRequest
+	(*FailStepResponse)(nil),         // 22: kagzi.v1.FailStepResponse
+	(*SleepRequest)(nil),             // 23: kagzi.v1.SleepRequest
+	(*SleepResponse)(nil),            // 24: kagzi.v1.SleepResponse
+	(*AwaitSignalRequest)(nil),       // 25: kagzi.v1.AwaitSignalRequest
+	(*AwaitSignalResponse)(nil),      // 26: kagzi.v1.AwaitSignalResponse
+	(*StartChildRequest)(nil),        // 27: kagzi.v1.StartChildRequest
+	(*StartChildResponse)(nil),       // 28: kagzi.v1.StartChildResponse
+	(*AwaitChildrenRequest)(nil),     // 29: kagzi.v1.AwaitChildrenRequest
+	(*AwaitChildrenResponse)(nil),    // 30: kagzi.v1.AwaitChildrenResponse
+	(*CompleteWorkflowRequest)(nil),  // 31: kagzi.v1.CompleteWorkflowRequest
+	(*CompleteWorkflowResponse)(nil), // 32: kagzi.v1.CompleteWorkflowResponse
+	(*FailWorkflowRequest)(nil),      // 33: kagzi.v1.FailWorkflowRequest
+	(*FailWorkflowResponse)(nil),     // 34: kagzi.v1.FailWorkflowResponse
+	(*ReleaseTaskRequest)(nil),       // 35: kagzi.v1.ReleaseTaskRequest
+	(*ReleaseTaskResponse)(nil),      // 36: kagzi.v1.ReleaseTaskResponse
+	(*SessionRequest)(nil),           // 37: kagzi.v1.SessionRequest
+	(*Credit)(nil),                   // 38: kagzi.v1.Credit
+	(*SetNote)(nil),                  // 39: kagzi.v1.SetNote
+	(*SessionResponse)(nil),          // 40: kagzi.v1.SessionResponse
+	(*Ack)(nil),                      // 41: kagzi.v1.Ack
+	(*CancelTask)(nil),               // 42: kagzi.v1.CancelTask
+	(*DrainRequest)(nil),             // 43: kagzi.v1.DrainRequest
+	nil,                              // 44: kagzi.v1.Worker.LabelsEntry
+	nil,                              // 45: kagzi.v1.Worker.CapabilitiesEntry
+	nil,                              // 46: kagzi.v1.RegisterRequest.LabelsEntry
+	nil,                              // 47: kagzi.v1.RegisterRequest.CapabilitiesEntry
+	nil,                              // 48: kagzi.v1.Task.TagsEntry
+	(*timestamppb.Timestamp)(nil),    // 49: google.protobuf.Timestamp
+	(WorkflowStatus)(0),              // 50: kagzi.v1.WorkflowStatus
+	(*durationpb.Duration)(nil),      // 51: google.protobuf.Duration
+	(*Payload)(nil),                  // 52: kagzi.v1.Payload
+	(*RetryPolicy)(nil),              // 53: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),            // 54: kagzi.v1.TimeoutConfig
+	(*Step)(nil),                     // 55: kagzi.v1.Step
+	(*ErrorDetail)(nil),              // 56: kagzi.v1.ErrorDetail
+	(StepKind)(0),                    // 57: kagzi.v1.StepKind
+	(*StartWorkflowRequest)(nil),     // 58: kagzi.v1.StartWorkflowRequest
+	(ParentClosePolicy)(0),           // 59: kagzi.v1.ParentClosePolicy
+	(*Workflow)(nil),                 // 60: kagzi.v1.Workflow
 }
 var file_kagzi_v1_worker_proto_depIdxs = []int32{
 	0,   // 0: kagzi.v1.Worker.status:type_name -> kagzi.v1.WorkerStatus
-	2,   // 1: kagzi.v1.Worker.workflow_type_concurrency:type_name -> kagzi.v1.WorkflowTypeConcurrency
-	48,  // 2: kagzi.v1.Worker.registered_at:type_name -> google.protobuf.Timestamp
-	48,  // 3: kagzi.v1.Worker.last_heartbeat_at:type_name -> google.protobuf.Timestamp
-	43,  // 4: kagzi.v1.Worker.labels:type_name -> kagzi.v1.Worker.LabelsEntry
-	44,  // 5: kagzi.v1.Worker.capabilities:type_name -> kagzi.v1.Worker.CapabilitiesEntry
-	3,   // 6: kagzi.v1.Worker.stats:type_name -> kagzi.v1.WorkerStats
-	48,  // 7: kagzi.v1.Worker.deregistered_at:type_name -> google.protobuf.Timestamp
-	45,  // 8: kagzi.v1.RegisterRequest.labels:type_name -> kagzi.v1.RegisterRequest.LabelsEntry
-	2,   // 9: kagzi.v1.RegisterRequest.workflow_type_concurrency:type_name -> kagzi.v1.WorkflowTypeConcurrency
-	46,  // 10: kagzi.v1.RegisterRequest.capabilities:type_name -> kagzi.v1.RegisterRequest.CapabilitiesEntry
-	3,   // 11: kagzi.v1.HeartbeatRequest.stats:type_name -> kagzi.v1.WorkerStats
-	7,   // 12: kagzi.v1.HeartbeatRequest.held:type_name -> kagzi.v1.Lease
-	49,  // 13: kagzi.v1.Lease.run_status:type_name -> kagzi.v1.WorkflowStatus
-	7,   // 14: kagzi.v1.HeartbeatResponse.lost:type_name -> kagzi.v1.Lease
-	41,  // 15: kagzi.v1.HeartbeatResponse.cancelling:type_name -> kagzi.v1.CancelTask
-	50,  // 16: kagzi.v1.PollTaskRequest.wait:type_name -> google.protobuf.Duration
-	51,  // 17: kagzi.v1.PollTaskResponse.input:type_name -> kagzi.v1.Payload
-	13,  // 18: kagzi.v1.PollTaskResponse.task:type_name -> kagzi.v1.Task
-	13,  // 19: kagzi.v1.PollTaskResponse.more:type_name -> kagzi.v1.Task
-	51,  // 20: kagzi.v1.Task.input:type_name -> kagzi.v1.Payload
-	48,  // 21: kagzi.v1.Task.lease_expires_at:type_name -> google.protobuf.Timestamp
-	48,  // 22: kagzi.v1.Task.deadline_at:type_name -> google.protobuf.Timestamp
-	52,  // 23: kagzi.v1.Task.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	53,  // 24: kagzi.v1.Task.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	54,  // 25: kagzi.v1.Task.history:type_name -> kagzi.v1.Step
-	47,  // 26: kagzi.v1.Task.tags:type_name -> kagzi.v1.Task.TagsEntry
-	48,  // 27: kagzi.v1.Task.scheduled_at:type_name -> google.protobuf.Timestamp
-	48,  // 28: kagzi.v1.Task.cancel_grace_until:type_name -> google.protobuf.Timestamp
-	55,  // 29: kagzi.v1.Task.cancel_reason:type_name -> kagzi.v1.ErrorDetail
-	54,  // 30: kagzi.v1.GetHistoryResponse.history:type_name -> kagzi.v1.Step
-	56,  // 31: kagzi.v1.BeginStepRequest.kind:type_name -> kagzi.v1.StepKind
-	51,  // 32: kagzi.v1.BeginStepRequest.input:type_name -> kagzi.v1.Payload
-	52,  // 33: kagzi.v1.BeginStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	48,  // 34: kagzi.v1.BeginStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	51,  // 35: kagzi.v1.BeginStepResponse.cached_output:type_name -> kagzi.v1.Payload
-	55,  // 36: kagzi.v1.BeginStepResponse.error:type_name -> kagzi.v1.ErrorDetail
-	51,  // 37: kagzi.v1.CompleteStepRequest.output:type_name -> kagzi.v1.Payload
-	48,  // 38: kagzi.v1.CompleteStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	54,  // 39: kagzi.v1.CompleteStepResponse.step:type_name -> kagzi.v1.Step
-	55,  // 40: kagzi.v1.FailStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	52,  // 41: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	48,  // 42: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	48,  // 43: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
-	50,  // 44: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
-	48,  // 45: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
-	50,  // 46: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
-	51,  // 47: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
-	57,  // 48: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
-	58,  // 49: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
-	54,  // 50: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
-	59,  // 51: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
-	54,  // 52: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
-	51,  // 53: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
-	57,  // 54: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
-	49,  // 55: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	55,  // 56: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
-	49,  // 57: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	48,  // 58: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
-	4,   // 59: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
-	37,  // 60: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
-	6,   // 61: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
-	16,  // 62: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
-	18,  // 63: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
-	20,  // 64: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
-	22,  // 65: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
-	24,  // 66: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
-	26,  // 67: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
-	28,  // 68: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
-	30,  // 69: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
-	32,  // 70: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
-	34,  // 71: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
-	9,   // 72: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
-	38,  // 73: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
-	5,   // 74: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
-	13,  // 75: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
-	8,   // 76: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
-	17,  // 77: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
-	19,  // 78: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
-	21,  // 79: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
-	23,  // 80: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
-	25,  // 81: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
-	27,  // 82: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
-	29,  // 83: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
-	31,  // 84: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
-	33,  // 85: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
-	35,  // 86: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
-	10,  // 87: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
-	55,  // 88: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
-	41,  // 89: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
-	42,  // 90: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
-	40,  // 91: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
-	55,  // 92: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
-	48,  // 93: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
-	4,   // 94: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
-	6,   // 95: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
-	9,   // 96: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
-	11,  // 97: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
-	14,  // 98: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
-	16,  // 99: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
-	18,  // 100: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
-	20,  // 101: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
-	22,  // 102: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
-	24,  // 103: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
-	26,  // 104: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
-	28,  // 105: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
-	30,  // 106: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
-	32,  // 107: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
-	34,  // 108: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
-	38,  // 109: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
-	36,  // 110: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
-	5,   // 111: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
-	8,   // 112: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
-	10,  // 113: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
-	12,  // 114: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
-	15,  // 115: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
-	17,  // 116: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
-	19,  // 117: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
-	21,  // 118: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
-	23,  // 119: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
-	25,  // 120: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
-	27,  // 121: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
-	29,  // 122: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
-	31,  // 123: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
-	33,  // 124: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
-	35,  // 125: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
-	40,  // 126: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
-	39,  // 127: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
-	111, // [111:128] is the sub-list for method output_type
-	94,  // [94:111] is the sub-list for method input_type
-	94,  // [94:94] is the sub-list for extension type_name
-	94,  // [94:94] is the sub-list for extension extendee
-	0,   // [0:94] is the sub-list for field type_name
+	3,   // 1: kagzi.v1.Worker.workflow_type_concurrency:type_name -> kagzi.v1.WorkflowTypeConcurrency
+	49,  // 2: kagzi.v1.Worker.registered_at:type_name -> google.protobuf.Timestamp
+	49,  // 3: kagzi.v1.Worker.last_heartbeat_at:type_name -> google.protobuf.Timestamp
+	44,  // 4: kagzi.v1.Worker.labels:type_name -> kagzi.v1.Worker.LabelsEntry
+	45,  // 5: kagzi.v1.Worker.capabilities:type_name -> kagzi.v1.Worker.CapabilitiesEntry
+	4,   // 6: kagzi.v1.Worker.stats:type_name -> kagzi.v1.WorkerStats
+	49,  // 7: kagzi.v1.Worker.deregistered_at:type_name -> google.protobuf.Timestamp
+	1,   // 8: kagzi.v1.Worker.offline_reason:type_name -> kagzi.v1.WorkerOfflineReason
+	46,  // 9: kagzi.v1.RegisterRequest.labels:type_name -> kagzi.v1.RegisterRequest.LabelsEntry
+	3,   // 10: kagzi.v1.RegisterRequest.workflow_type_concurrency:type_name -> kagzi.v1.WorkflowTypeConcurrency
+	47,  // 11: kagzi.v1.RegisterRequest.capabilities:type_name -> kagzi.v1.RegisterRequest.CapabilitiesEntry
+	4,   // 12: kagzi.v1.HeartbeatRequest.stats:type_name -> kagzi.v1.WorkerStats
+	8,   // 13: kagzi.v1.HeartbeatRequest.held:type_name -> kagzi.v1.Lease
+	50,  // 14: kagzi.v1.Lease.run_status:type_name -> kagzi.v1.WorkflowStatus
+	8,   // 15: kagzi.v1.HeartbeatResponse.lost:type_name -> kagzi.v1.Lease
+	42,  // 16: kagzi.v1.HeartbeatResponse.cancelling:type_name -> kagzi.v1.CancelTask
+	51,  // 17: kagzi.v1.PollTaskRequest.wait:type_name -> google.protobuf.Duration
+	52,  // 18: kagzi.v1.PollTaskResponse.input:type_name -> kagzi.v1.Payload
+	14,  // 19: kagzi.v1.PollTaskResponse.task:type_name -> kagzi.v1.Task
+	14,  // 20: kagzi.v1.PollTaskResponse.more:type_name -> kagzi.v1.Task
+	52,  // 21: kagzi.v1.Task.input:type_name -> kagzi.v1.Payload
+	49,  // 22: kagzi.v1.Task.lease_expires_at:type_name -> google.protobuf.Timestamp
+	49,  // 23: kagzi.v1.Task.deadline_at:type_name -> google.protobuf.Timestamp
+	53,  // 24: kagzi.v1.Task.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	54,  // 25: kagzi.v1.Task.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	55,  // 26: kagzi.v1.Task.history:type_name -> kagzi.v1.Step
+	48,  // 27: kagzi.v1.Task.tags:type_name -> kagzi.v1.Task.TagsEntry
+	49,  // 28: kagzi.v1.Task.scheduled_at:type_name -> google.protobuf.Timestamp
+	49,  // 29: kagzi.v1.Task.cancel_grace_until:type_name -> google.protobuf.Timestamp
+	56,  // 30: kagzi.v1.Task.cancel_reason:type_name -> kagzi.v1.ErrorDetail
+	55,  // 31: kagzi.v1.GetHistoryResponse.history:type_name -> kagzi.v1.Step
+	57,  // 32: kagzi.v1.BeginStepRequest.kind:type_name -> kagzi.v1.StepKind
+	52,  // 33: kagzi.v1.BeginStepRequest.input:type_name -> kagzi.v1.Payload
+	53,  // 34: kagzi.v1.BeginStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	49,  // 35: kagzi.v1.BeginStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	52,  // 36: kagzi.v1.BeginStepResponse.cached_output:type_name -> kagzi.v1.Payload
+	56,  // 37: kagzi.v1.BeginStepResponse.error:type_name -> kagzi.v1.ErrorDetail
+	52,  // 38: kagzi.v1.CompleteStepRequest.output:type_name -> kagzi.v1.Payload
+	49,  // 39: kagzi.v1.CompleteStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	55,  // 40: kagzi.v1.CompleteStepResponse.step:type_name -> kagzi.v1.Step
+	56,  // 41: kagzi.v1.FailStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	53,  // 42: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	49,  // 43: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	49,  // 44: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
+	51,  // 45: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
+	49,  // 46: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
+	51,  // 47: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
+	52,  // 48: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
+	58,  // 49: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
+	59,  // 50: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
+	55,  // 51: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
+	60,  // 52: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
+	55,  // 53: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
+	52,  // 54: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
+	58,  // 55: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
+	50,  // 56: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	56,  // 57: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
+	50,  // 58: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	49,  // 59: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
+	5,   // 60: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
+	38,  // 61: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
+	7,   // 62: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
+	17,  // 63: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
+	19,  // 64: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
+	21,  // 65: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
+	23,  // 66: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
+	25,  // 67: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
+	27,  // 68: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
+	29,  // 69: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
+	31,  // 70: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 71: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
+	35,  // 72: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
+	10,  // 73: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
+	39,  // 74: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
+	6,   // 75: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
+	14,  // 76: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
+	9,   // 77: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
+	18,  // 78: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
+	20,  // 79: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
+	22,  // 80: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
+	24,  // 81: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
+	26,  // 82: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
+	28,  // 83: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
+	30,  // 84: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
+	32,  // 85: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 86: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
+	36,  // 87: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
+	11,  // 88: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
+	56,  // 89: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
+	42,  // 90: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
+	43,  // 91: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
+	41,  // 92: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
+	56,  // 93: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
+	49,  // 94: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
+	5,   // 95: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
+	7,   // 96: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
+	10,  // 97: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
+	12,  // 98: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
+	15,  // 99: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
+	17,  // 100: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
+	19,  // 101: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
+	21,  // 102: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
+	23,  // 103: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
+	25,  // 104: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
+	27,  // 105: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
+	29,  // 106: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
+	31,  // 107: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 108: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
+	35,  // 109: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
+	39,  // 110: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
+	37,  // 111: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
+	6,   // 112: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
+	9,   // 113: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
+	11,  // 114: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
+	13,  // 115: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
+	16,  // 116: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
+	18,  // 117: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
+	20,  // 118: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
+	22,  // 119: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
+	24,  // 120: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
+	26,  // 121: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
+	28,  // 122: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
+	30,  // 123: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
+	32,  // 124: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 125: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
+	36,  // 126: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
+	41,  // 127: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
+	40,  // 128: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
+	112, // [112:129] is the sub-list for method output_type
+	95,  // [95:112] is the sub-list for method input_type
+	95,  // [95:95] is the sub-list for extension type_name
+	95,  // [95:95] is the sub-list for extension extendee
+	0,   // [0:95] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_worker_proto_init() }
@@ -4385,7 +4456,7 @@ func file_kagzi_v1_worker_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_worker_proto_rawDesc), len(file_kagzi_v1_worker_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
