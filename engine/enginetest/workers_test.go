@@ -162,7 +162,8 @@ func TestHeartbeatsAddUpTheTotals(t *testing.T) {
 		}
 		first := get()
 		if first.Hostname != "box" || first.Pid != 42 || first.Platform != "linux-arm64" || first.MaxConcurrent != 7 || first.Labels["zone"] != "a" ||
-			first.Capabilities["tool:jq"] != "1.7" || len(first.TaskQueues) != 2 || first.Version != "1.2.3" || first.TotalCompleted != 0 || first.ActiveWorkflowCount != 0 {
+			first.Capabilities["tool:jq"] != "1.7" || len(first.TaskQueues) != 2 || first.Version != "1.2.3" || first.TotalCompleted != 0 || first.ActiveWorkflowCount != 0 ||
+			first.Stats != nil {
 			t.Errorf("registered as %v", first)
 		}
 		for _, beat := range []*kagziv1.HeartbeatRequest{

@@ -152,10 +152,12 @@ func workerTo(w *engine.Worker) *kagziv1.Worker {
 		RegisteredAt: timeTo(w.RegisteredAt), LastHeartbeatAt: timeTo(w.LastHeartbeatAt), DeregisteredAt: timeTo(w.DeregisteredAt),
 		Labels: w.Labels, Capabilities: w.Capabilities, Platform: w.Platform, MaxConcurrent: int32(w.MaxConcurrent),
 		TotalCompleted: w.Completed, TotalFailed: w.Failed, TaskQueues: w.Queues,
-		Stats: &kagziv1.WorkerStats{
+	}
+	if w.Stats != (engine.WorkerStats{}) {
+		worker.Stats = &kagziv1.WorkerStats{
 			CpuPercent: w.Stats.CPUPercent, MemoryBytes: w.Stats.MemoryBytes, DiskAvailableBytes: w.Stats.DiskAvailableBytes,
 			UptimeSeconds: w.Stats.UptimeSeconds, AverageRunMs: w.Stats.AverageRunMS,
-		},
+		}
 	}
 	if w.Status != engine.WorkerOffline { // then what it last reported is no longer so: it holds nothing
 		worker.ActiveWorkflowCount = int32(w.Active)

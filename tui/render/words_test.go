@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,32 @@ func TestWorkerPairs_say_how_the_worker_went(t *testing.T) {
 		pairs := WorkerPairs(&kagziv1.Worker{DeregisteredAt: timestamppb.New(now), OfflineReason: &reason}, View{Now: now})
 		if got := pairs[len(pairs)-1].Label; got != want {
 			t.Errorf("reason %s: it says %q, want %q", reason, got, want)
+		}
+	}
+}
+
+func TestWorkerPairs_show_no_figure_that_nobody_measured(t *testing.T) {
+	known := map[string]string{"CPU": "0%", "Memory": "1.0 KiB", "Disk free": "2.0 KiB", "Uptime": "1m30s", "Average run": "20ms"}
+	for name, c := range map[string]struct {
+		stats *kagziv1.WorkerStats
+		want  []string
+	}{
+		"nothing yet":                  {nil, nil},
+		"what its platform cannot say": {&kagziv1.WorkerStats{MemoryBytes: 1024, UptimeSeconds: 90}, []string{"CPU", "Memory", "Uptime"}},
+		"all": {&kagziv1.WorkerStats{MemoryBytes: 1024, DiskAvailableBytes: 2048, UptimeSeconds: 90, AverageRunMs: 20},
+			[]string{"CPU", "Memory", "Disk free", "Uptime", "Average run"}},
+	} {
+		var got []string
+		for _, p := range WorkerPairs(&kagziv1.Worker{Stats: c.stats}, View{}) {
+			if text, ok := known[p.Label]; ok {
+				got = append(got, p.Label)
+				if p.Lines[0] != text {
+					t.Errorf("%s: %s = %q, want %q", name, p.Label, p.Lines[0], text)
+				}
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: it shows %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -51,14 +51,31 @@ func WorkerPairs(w *kagziv1.Worker, v View) []Pair {
 	p.text("Capabilities", KeyValues(w.GetCapabilities()))
 	if s := w.GetStats(); s != nil {
 		p.text("CPU", fmt.Sprintf("%.0f%%", s.GetCpuPercent()))
-		p.text("Memory", Bytes(s.GetMemoryBytes()))
-		p.text("Disk free", Bytes(s.GetDiskAvailableBytes()))
-		p.text("Average run", Duration(time.Duration(s.GetAverageRunMs()*float64(time.Millisecond))))
+		p.text("Memory", MeasuredBytes(s.GetMemoryBytes()))
+		p.text("Disk free", MeasuredBytes(s.GetDiskAvailableBytes()))
+		p.text("Uptime", MeasuredTime(time.Duration(s.GetUptimeSeconds())*time.Second))
+		p.text("Average run", MeasuredTime(time.Duration(s.GetAverageRunMs()*float64(time.Millisecond))))
 	}
 	p.time("Registered", w.GetRegisteredAt(), v)
 	p.time("Heartbeat", w.GetLastHeartbeatAt(), v)
 	p.time(Gone(w), w.GetDeregisteredAt(), v)
 	return p
+}
+
+// MeasuredBytes is a size that a worker has measured; empty for 0, which it reports where it cannot tell.
+func MeasuredBytes(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return Bytes(n)
+}
+
+// MeasuredTime is likewise a length of time.
+func MeasuredTime(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return Duration(d)
 }
 
 func queuesOf(w *kagziv1.Worker) []string {

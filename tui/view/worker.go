@@ -126,8 +126,9 @@ func (p *workerPage) workerFacts() []fact {
 		text("version", w.GetVersion()), text("host", w.GetHostname()), text("process", strconv.Itoa(int(w.GetPid()))), text("platform", w.GetPlatform()),
 	}
 	if s := w.GetStats(); s != nil {
-		facts = append(facts, text("cpu", fmt.Sprintf("%.0f%%", s.GetCpuPercent())), text("memory", render.Bytes(s.GetMemoryBytes())),
-			text("disk free", render.Bytes(s.GetDiskAvailableBytes())), text("mean run", render.Duration(time.Duration(s.GetAverageRunMs()*float64(time.Millisecond)))))
+		facts = append(facts, text("cpu", fmt.Sprintf("%.0f%%", s.GetCpuPercent())), text("memory", render.MeasuredBytes(s.GetMemoryBytes())),
+			text("disk free", render.MeasuredBytes(s.GetDiskAvailableBytes())),
+			text("mean run", render.MeasuredTime(time.Duration(s.GetAverageRunMs()*float64(time.Millisecond)))))
 	}
 	if w.GetDeregisteredAt() != nil {
 		facts = append(facts, text(strings.ToLower(render.Gone(w)), a.clock.show(w.GetDeregisteredAt())))
