@@ -193,7 +193,8 @@ func TestATestThatFailsSaysWhy(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestATestThatFailsSaysWhy$", "-test.timeout=8m")
-			cmd.Env = append(os.Environ(), variable+"="+name)
+			own := t.TempDir() // a test that panics leaves its directories
+			cmd.Env = append(os.Environ(), variable+"="+name, "TMPDIR="+own, "TMP="+own)
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "deadlock") {
 				t.Fatalf("it ended with %v and said %.3000s\nwant %q, and no deadlock", err, out, c.want)
