@@ -37,6 +37,9 @@ type Ring struct {
 	ID        ID
 	// Taken may come with RingQueue: all runs that it is rung for were claimed in the commit that made them, so that whoever claims finds none.
 	Taken bool
+	// Registered comes with RingWorker where the ring says no more than that the worker is in the register now, under an id that no other had:
+	// whoever it registered with knows that. The rings of other processes come without.
+	Registered bool
 	// Ending comes with RingEnd where the store that committed knows it without a look and the listener is in its process; otherwise nil:
 	// whoever wants to know how the run ended looks. It is shared: nobody changes it.
 	Ending *Ending

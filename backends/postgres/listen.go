@@ -138,7 +138,8 @@ func (b *bell) ring(rings []engine.Ring) {
 	}
 	b.mu.Lock()
 	for _, r := range rings {
-		if r.Ending = nil; r.Taken {
+		r.Ending, r.Registered = nil, false
+		if r.Taken {
 			r.Name, r.Taken = "", false // no queue: nobody there need claim, only hear of the namespace
 		}
 		if len(b.pending) <= maxKeys {

@@ -253,6 +253,14 @@ func awaitRing(t *testing.T, rings <-chan engine.Ring, want engine.Ring) {
 	}
 }
 
+func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
+	a, b := rivals(t)
+	here, elsewhere := listenTo(t, a), listenTo(t, b)
+	register(t, a, "w1")
+	awaitRing(t, here, engine.Ring{Kind: engine.RingWorker, Name: "w1", Registered: true})
+	awaitRing(t, elsewhere, engine.Ring{Kind: engine.RingWorker, Name: "w1"})
+}
+
 func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	a, b := rivals(t)
 	for _, s := range []*Store{a, b} {

@@ -51,6 +51,10 @@ func (t *tx) ringQueue(namespace, queue string) {
 
 func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
 
+func (t *tx) ringRegistered(id string) {
+	t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true})
+}
+
 // queue has a statement carried out some time before whatever is read next.
 func (t *tx) queue(sql string, a args) error {
 	t.batch.Queue(sql, a)

@@ -62,9 +62,11 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 		if buried, err := t.bury(taken, p.Now); err != nil || !buried {
 			return nil, err
 		}
+		t.ringWorker(p.Worker.ID)
+	default:
+		t.ringRegistered(p.Worker.ID)
 	}
 	w := p.New()
-	t.ringWorker(w.ID)
 	a := profile(&w)
 	a["namespace"], a["instance_id"], a["now"] = w.Namespace, w.InstanceID, micros(p.Now)
 	return &w, t.queue(insertWorkerSQL, a)
@@ -73,7 +75,7 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 // renewWorker gives an instance its id back.
 func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	w := p.Again(known)
-	t.ringWorker(w.ID)
+	t.ringRegistered(w.ID)
 	a := profile(&w)
 	a["status"], a["now"] = int16(w.Status), micros(p.Now)
 	return &w, t.queue(renewWorkerSQL, a)

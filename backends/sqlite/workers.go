@@ -45,7 +45,7 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 		return nil, err
 	}
 	if known != nil {
-		t.ringWorker(known.ID)
+		t.ringRegistered(known.ID)
 		return t.renewWorker(known, p)
 	}
 	taken, err := t.Worker(p.Worker.ID)
@@ -58,9 +58,11 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 		if buried, err := t.bury(taken, p.Now); err != nil || !buried {
 			return nil, err
 		}
+		t.ringWorker(p.Worker.ID)
+	default:
+		t.ringRegistered(p.Worker.ID)
 	}
 	w := p.New()
-	t.ringWorker(w.ID)
 	_, err = t.exec(&insertWorkerSQL, append(profile(&w), text("namespace", w.Namespace), text("instance_id", w.InstanceID), instant("now", p.Now))...)
 	return &w, err
 }

@@ -165,6 +165,10 @@ func (t *tx) ringSlot(namespace, queue string) {
 
 func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
 
+func (t *tx) ringRegistered(id string) {
+	t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true})
+}
+
 // write hands do to the writer and waits for the commit. do may be called more than once; a caller that gives up
 // does not stop it.
 func write[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error)) (V, error) {

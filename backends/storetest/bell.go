@@ -139,6 +139,9 @@ func ringSlot(name string) engine.Ring {
 func ringRun(id engine.ID) engine.Ring { return engine.Ring{Kind: engine.RingRun, ID: id} }
 func ringEnd(id engine.ID) engine.Ring { return engine.Ring{Kind: engine.RingEnd, ID: id} }
 func ringWorker(id string) engine.Ring { return engine.Ring{Kind: engine.RingWorker, Name: id} }
+func ringRegistered(id string) engine.Ring {
+	return engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true}
+}
 
 // deed is something done to a run that is held.
 type deed struct {
@@ -304,7 +307,7 @@ var bellCases = []testCase{
 		for range 2 {
 			e.forget()
 			s.register(w, true)
-			e.hears("registration", ringWorker("w1"))
+			e.hears("registration", ringRegistered("w1"))
 		}
 	}},
 	{"ending a run that waits rings the run and its end", func(s *stage) {

@@ -29,7 +29,7 @@ var bellAroundCases = []testCase{
 			e.hears(c.what, ringWorker("w1"))
 			e.forget()
 			s.worker("w1")
-			e.hears("return after "+c.what, ringWorker("w1"))
+			e.hears("return after "+c.what, ringRegistered("w1"))
 			s.offline("w1", engine.OfflineForced)
 		}
 		s.offline("w1", engine.OfflineForced)

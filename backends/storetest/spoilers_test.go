@@ -25,6 +25,7 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"a start rings its queue", func(s engine.Store) engine.Store { return mute{s, engine.RingQueue} }, []string{"bell"}},
 	{"a lease's end rings the slot", func(s engine.Store) engine.Store { return mute{s, engine.RingSlot} }, []string{"bell"}},
 	{"a cancel rings the worker", func(s engine.Store) engine.Store { return mute{s, engine.RingWorker} }, []string{"bell"}},
+	{"what happens to a worker is not rung as its registration", func(s engine.Store) engine.Store { return ringsAsRegistered{s} }, []string{"bell"}},
 	{"a ring comes after the commit", func(s engine.Store) engine.Store { return &ringsEarly{Store: s} }, []string{"bell"}},
 	{"a sleep is no attempt", func(s engine.Store) engine.Store { return countsSleeps{s} }, []string{"sleep"}},
 	{"a sleep lasts as long as it was asked for", func(s engine.Store) engine.Store { return wakesEarly{s} }, []string{"sleep"}},
@@ -208,6 +209,16 @@ func (d mute) Listen(ctx context.Context, ring func(engine.Ring)) error {
 		if r.Kind != d.kind || r.Namespace == "probe" {
 			ring(r)
 		}
+	})
+}
+
+// ringsAsRegistered says of each ring of a worker that it has registered and nothing else.
+type ringsAsRegistered struct{ engine.Store }
+
+func (d ringsAsRegistered) Listen(ctx context.Context, ring func(engine.Ring)) error {
+	return d.Store.Listen(ctx, func(r engine.Ring) {
+		r.Registered = r.Registered || r.Kind == engine.RingWorker
+		ring(r)
 	})
 }
 

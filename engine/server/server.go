@@ -238,7 +238,9 @@ func (s *Server) Ring(r engine.Ring) {
 		s.fresh.drop(r.ID)
 		s.waiters.ring(r.ID, r.Ending)
 	case engine.RingWorker:
-		s.sessions.ring(r.Name)
+		if !r.Registered { // its session was told with the welcome
+			s.sessions.ring(r.Name)
+		}
 	case engine.RingKeys:
 		s.keysChanged()
 	case engine.RingAll:

@@ -242,6 +242,20 @@ func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
 	}
 }
 
+func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
+	w := desk(&books{})
+	w.server.sessions.add(w)
+	for _, c := range []struct {
+		registered bool
+		rung       int
+	}{{registered: true}, {rung: 1}} {
+		w.server.Ring(engine.Ring{Kind: engine.RingWorker, Name: w.worker.ID, Registered: c.registered})
+		if got := len(w.bell); got != c.rung {
+			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.rung)
+		}
+	}
+}
+
 func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 	waiting := engine.AwaitedSignal{Waiting: true}
 	came := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted, Output: engine.Payload{Data: []byte("1")}}}

@@ -153,6 +153,10 @@ func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID
 
 func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
 
+func (t *tx) ringRegistered(id string) {
+	t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true})
+}
+
 // tellEndings puts what runs have come to with the rings of their ends.
 func (t *tx) tellEndings() {
 	for i := range t.rings {

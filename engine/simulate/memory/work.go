@@ -220,6 +220,7 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, mor
 		return k.Namespace == w.Namespace && k.InstanceID == w.InstanceID && w.InstanceID != ""
 	})
 	if len(instance) > 0 {
+		t.ringRegistered(instance[0].ID)
 		return t.keepWorker(p.Again(&instance[0])), false, nil
 	}
 	if taken := t.db.workers[w.ID]; taken != nil {
@@ -231,13 +232,15 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, mor
 		if _, err := ledger.LoseRuns(t, first, time.Time{}, p.Now); err != nil || len(first) == ledger.FreedAtOnce {
 			return engine.Worker{}, true, err
 		}
+		t.ringWorker(w.ID)
+	} else {
+		t.ringRegistered(w.ID)
 	}
 	return t.keepWorker(w), false, nil
 }
 
 func (t *tx) keepWorker(w engine.Worker) engine.Worker {
 	put(t, t.db.workers, w.ID, &w)
-	t.ringWorker(w.ID)
 	return w
 }
 
@@ -334,6 +337,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 		w := *known
 		w.Status = engine.WorkerDraining
 		t.keepWorker(w)
+		t.ringWorker(w.ID)
 		return none, ledger.AuditDrain(t, known, &p)
 	})
 	return err
@@ -365,6 +369,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (int, error) {
 	}
 	w := p.Off(known)
 	t.keepWorker(w)
+	t.ringWorker(w.ID)
 	if err := ledger.AuditOffline(t, known, p); err != nil {
 		return 0, err
 	}
