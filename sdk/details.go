@@ -179,7 +179,7 @@ type ListOptions struct {
 	CreatedAfter  time.Time         // not at this time itself
 	CreatedBefore time.Time         // likewise
 	ParentRunID   string
-	ScheduleID    string
+	ScheduleID    string // or its name
 	WorkerID      string
 	Search        string // prefix of the run id or of the external id
 	PageSize      int    // how many the server is asked for at a time, at most 1000 (50)

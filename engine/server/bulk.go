@@ -76,7 +76,7 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 		return nil, err
 	}
 	var err error
-	if b.filter, err = runFilterOf(r.Filter); err != nil {
+	if b.filter, err = s.runFilter(ctx, r.Filter); err != nil {
 		return nil, within("filter", err)
 	}
 	if now := s.now(); b.filter.CreatedBefore.IsZero() || b.filter.CreatedBefore.After(now) {

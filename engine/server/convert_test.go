@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -358,6 +359,26 @@ func TestEachFilterOfAListIsRead(t *testing.T) {
 		return []any{f, r.Page}, err // the page is read by itself
 	}
 	wantEachFieldRead(t, &kagziv1.ListWorkflowsRequest{}, nil, read)
+}
+
+func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
+	id := engine.NewID(time.Now())
+	s := door(&books{schedules: map[string]engine.Schedule{"nightly": {ID: id, Name: "nightly"}}})
+	for given, want := range map[string]string{"nightly": id.String(), id.String(): id.String(), strings.ToUpper(id.String()): id.String()} {
+		f, err := s.runFilter(t.Context(), &kagziv1.ListWorkflowsRequest{ScheduleId: &given})
+		if err != nil || f.ScheduleID != want {
+			t.Errorf("%s: selects those of %q, %v, want of %s", given, f.ScheduleID, err, want)
+		}
+	}
+	// A name that nobody has is a mistake, for which a bulk change is not to say that there was nothing to do.
+	odd := &kagziv1.ListWorkflowsRequest{ScheduleId: new("nightyl")}
+	_, listed := s.ListWorkflows(t.Context(), odd)
+	_, ended := s.bulkOf(t.Context(), &kagziv1.BulkWorkflowsRequest{Filter: odd, Action: kagziv1.BulkAction_BULK_ACTION_CANCEL})
+	for what, err := range map[string]error{"a list": listed, "a bulk change": ended} {
+		if want := engine.ScheduleNotFound("nightyl").Error(); err == nil || err.Error() != want {
+			t.Errorf("%s of a name that no schedule has: %v, want %s", what, err, want)
+		}
+	}
 }
 
 // An id that was lost on the way to a filter is not to have a bulk change end every run of the namespace.

@@ -12,7 +12,7 @@ import (
 
 // ListWorkflows is the runs that a filter selects, newest first, without their payloads.
 func (s *Server) ListWorkflows(ctx context.Context, request *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
-	filter, err := runFilterOf(request)
+	filter, err := s.runFilter(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +37,25 @@ func (s *Server) listRuns(
 	}
 	list, around := pageOfItems(request, page, info, runs, runTo, func(r *engine.Run) engine.Cursor { return engine.Cursor{ID: r.ID} })
 	return list, around, nil
+}
+
+// runFilter is what a request selects. Runs know the id of their schedule only, people its name, so one that is named is looked up; an id may be
+// that of one that was deleted.
+func (s *Server) runFilter(ctx context.Context, r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
+	f, err := runFilterOf(r)
+	if err != nil || f.ScheduleID == "" {
+		return f, err
+	}
+	id, err := engine.ParseID(f.ScheduleID)
+	if err != nil {
+		schedule, err := s.store.GetSchedule(ctx, f.Namespace, f.ScheduleID)
+		if err != nil {
+			return f, err
+		}
+		id = schedule.ID
+	}
+	f.ScheduleID = id.String()
+	return f, nil
 }
 
 func runFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {

@@ -127,22 +127,13 @@ func past(text string) string {
 }
 
 // compile makes the filter a query of this client's namespace.
-func (c *client) compile(ctx context.Context, f filter.Filter) (filter.Query, error) {
-	return c.compileAt(ctx, f, c.now())
-}
+func (c *client) compile(f filter.Filter) (filter.Query, error) { return c.compileAt(f, c.now()) }
 
-// compileAt does so with the moment that relative times count from. Runs know the id of their schedule only, people its name.
-func (c *client) compileAt(ctx context.Context, f filter.Filter, now time.Time) (filter.Query, error) {
+// compileAt does so with the moment that relative times count from.
+func (c *client) compileAt(f filter.Filter, now time.Time) (filter.Query, error) {
 	q, err := f.Compile(c.namespace, now)
 	if err != nil {
 		return filter.Query{}, &usageError{err: err}
-	}
-	if name := q.Request.GetScheduleId(); name != "" {
-		id, err := c.scheduleID(ctx, name)
-		if err != nil {
-			return filter.Query{}, err
-		}
-		q.Request.ScheduleId = &id
 	}
 	return q, nil
 }

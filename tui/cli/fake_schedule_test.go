@@ -22,8 +22,12 @@ func (f *fake) findSchedule(method, id string, request proto.Message) (*kagziv1.
 	if err := f.note(method, proto.Clone(request)); err != nil {
 		return nil, err
 	}
+	return f.scheduleOf(id, method == "GetWorkflowSchedule") // only Get takes a name
+}
+
+func (f *fake) scheduleOf(id string, orName bool) (*kagziv1.WorkflowSchedule, error) {
 	for _, s := range f.schedules {
-		if s.ScheduleId == id || method == "GetWorkflowSchedule" && s.Name == id { // only Get takes a name
+		if s.ScheduleId == id || orName && s.Name == id {
 			return s, nil
 		}
 	}

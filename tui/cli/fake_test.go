@@ -124,6 +124,11 @@ func (f *fake) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest,
 	if err := f.note("ListWorkflows", proto.CloneOf(r)); err != nil {
 		return nil, err
 	}
+	if r.ScheduleId != nil {
+		if _, err := f.scheduleOf(*r.ScheduleId, true); err != nil {
+			return nil, err
+		}
+	}
 	var chosen []*kagziv1.Workflow
 	for _, run := range f.runs {
 		if chooses(r, run) {

@@ -47,7 +47,7 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 	if f.Relative() {
 		now, token = begunAt(token, now)
 	}
-	q, err := c.compileAt(ctx, f, now)
+	q, err := c.compileAt(f, now)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func newCount(e *env, o *countOptions) *cobra.Command {
 }
 
 func runCount(ctx context.Context, c *client, f filter.Filter) error {
-	q, err := c.compile(ctx, f)
+	q, err := c.compile(f)
 	if err != nil {
 		return err
 	}

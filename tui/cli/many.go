@@ -108,7 +108,7 @@ func (o *manyOptions) parse(args []string, changed func(string) bool) error {
 
 // runMany acts on all runs that the filter chooses.
 func runMany(ctx context.Context, c *client, o *manyOptions) error {
-	q, err := c.compile(ctx, o.choose)
+	q, err := c.compile(o.choose)
 	if err != nil {
 		return err
 	}

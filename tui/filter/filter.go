@@ -9,7 +9,8 @@
 //	tag.KEY                           =
 //	id                                = a run id or the beginning of one
 //	external_id                       = the whole external id
-//	schedule, parent, worker          = an id
+//	schedule                          = an id or a name
+//	parent, worker                    = an id
 //	search                            = the beginning of a run id or external id
 //
 // A filter becomes one ListWorkflowsRequest, and for the two fields that the server matches more widely a check of
