@@ -75,6 +75,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			"wf show a":                                   {"GetWorkflow", "run_id", "run_id: must be a UUID", "ID: must be a UUID"},
 			"wf signal a b":                               {"SignalWorkflow", "name", "name: is odd", "NAME: is odd"},
 			"wf list --parent a":                          {"ListWorkflows", "parent_run_id", "parent_run_id: must be a UUID", "--parent: must be a UUID"},
+			"worker show a":                               {"GetWorker", "worker_id", "worker_id: Invalid worker_id: is odd", "ID: is odd"},
 			"namespace show a":                            {"GetNamespace", "namespace", "namespace: is odd", "NAME: is odd"},
 			"wf list -n a":                                {"ListWorkflows", "namespace", "namespace: is odd", "--namespace: is odd"},
 			"schedule create a --cron @daily --name b":    {"CreateWorkflowSchedule", "name", "name: is odd", "--name: is odd"},

@@ -89,6 +89,7 @@ var fieldName = regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\b`)
 // retyped is a server's message about a field in the words of the command line. What it quotes stays.
 func retyped(message, field string, typed func(string) string) string {
 	message, begins := strings.CutPrefix(message, field+":")
+	message = strings.TrimPrefix(message, " Invalid "+field+":") // which says the name once more
 	parts := strings.Split(message, `"`)
 	for i := 0; i < len(parts); i += 2 {
 		parts[i] = fieldName.ReplaceAllStringFunc(parts[i], typed)
