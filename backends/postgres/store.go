@@ -33,9 +33,8 @@ import (
 
 // Store is engine.Store on PostgreSQL. Make it with Open.
 type Store struct {
+	sessions
 	log        *slog.Logger
-	pool       *pgxpool.Pool // writes; its plans do not depend on statistics
-	views      *pgxpool.Pool // reading, apart, so that lists cannot starve heartbeats
 	clock      clock
 	bell       *bell
 	writer     *writer
@@ -65,6 +64,12 @@ type Store struct {
 	fatal chan struct{} // never closed: a database of its own judges its own disk
 }
 
+// sessions are all of a store but the one that listens.
+type sessions struct {
+	pool  *pgxpool.Pool // writes; its plans do not depend on statistics
+	views *pgxpool.Pool // reading, apart, so that lists cannot starve heartbeats
+}
+
 var (
 	_ engine.Store   = (*Store)(nil)
 	_ engine.Commits = (*Store)(nil)
@@ -76,6 +81,10 @@ var (
 // A pooler in transaction mode is noticed, unless the URL's pool_mode says what there is: "transaction", or "session" for one that leaves
 // sessions whole. Behind the former other servers' writes are seen within a second, for notifications do not come through.
 func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error) {
+	return openOn(ctx, url, o, newSessions)
+}
+
+func openOn(ctx context.Context, url string, o engine.OpenOptions, connected func(context.Context, *address) (sessions, error)) (*Store, error) {
 	if o.ReadOnly {
 		return nil, engine.Invalid("db", "a Postgres database cannot be opened for looking only; look at its running server with `kagzi tui --address HOST:PORT`")
 	}
@@ -91,31 +100,33 @@ func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error)
 		return nil, err
 	}
 	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
-	if err := s.begin(ctx, config, conn); err != nil {
-		conn.Close(context.WithoutCancel(ctx))
-		return nil, err
+	if s.sessions, err = connected(ctx, config); err == nil {
+		if err = s.start(ctx, config, conn); err == nil {
+			return s, nil
+		}
+		s.sessions.close()
+	}
+	conn.Close(context.WithoutCancel(ctx))
+	return nil, err
+}
+
+func newSessions(ctx context.Context, config *address) (s sessions, err error) {
+	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
+		return sessions{}, translate("open the database", err)
+	}
+	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
+		s.pool.Close()
+		return sessions{}, translate("open the database", err)
 	}
 	return s, nil
 }
 
-// begin makes the pools and starts on them; conn is for the bell. After an error no pool is left.
-func (s *Store) begin(ctx context.Context, config *address, conn *pgx.Conn) (err error) {
-	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
-		return translate("open the database", err)
-	}
-	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
-		s.pool.Close()
-		return translate("open the database", err)
-	}
-	if err := s.start(ctx, config, conn); err != nil {
-		s.views.Close()
-		s.pool.Close()
-		return err
-	}
-	return nil
+func (s sessions) close() {
+	s.views.Close()
+	s.pool.Close()
 }
 
-// start reads the clock and starts what runs in the background.
+// start reads the clock and starts what runs in the background; conn is for the bell.
 func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) error {
 	s.clock.measure = func(ctx context.Context) (now time.Time, err error) {
 		err = s.pool.QueryRow(ctx, readClockSQL).Scan(timeOf(&now))
@@ -152,10 +163,18 @@ func (s *Store) leave() { s.mu.RUnlock() }
 
 // Close waits for the calls that have begun and ends the store.
 func (s *Store) Close() error {
+	if s.stop() {
+		s.sessions.close()
+	}
+	return nil
+}
+
+// stop is Close, but leaves the sessions as they are. It says whether the store was open until now.
+func (s *Store) stop() bool {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return nil
+		return false
 	}
 	s.closed = true
 	s.mu.Unlock()
@@ -164,9 +183,7 @@ func (s *Store) Close() error {
 	s.background.Wait()
 	s.clock.wait()
 	s.bell.close()
-	s.views.Close()
-	s.pool.Close()
-	return nil
+	return true
 }
 
 // Now is the database's time, at no cost.

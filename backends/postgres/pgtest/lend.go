@@ -15,7 +15,9 @@ type Place struct {
 	URL     string
 	Direct  string    // URL, but where a pooler is in between
 	Session *pgx.Conn // for looking at the place; who is lent it next goes on with it
-	made    string    // what describeSQL says of it as it was made
+	// Kept is what who is lent it next goes on with besides. It is nil at first; who puts something here must not use it once its test is over.
+	Kept interface{ Close() }
+	made string // what describeSQL says of it as it was made
 }
 
 // Migrate brings the database of an address up to date. It is the same in all calls of a process.
@@ -60,6 +62,9 @@ func (s *shelf) lend(t T, migrate Migrate, keep bool, make func() (url, direct s
 		failed, ok := t.(interface{ Failed() bool })
 		if !keep || ok && failed.Failed() || place.empty() != nil {
 			place.Session.Close(context.Background())
+			if place.Kept != nil {
+				place.Kept.Close()
+			}
 			return
 		}
 		s.Lock()
