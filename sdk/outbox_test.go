@@ -3,6 +3,7 @@ package kagzi
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -28,6 +29,11 @@ func post(e *execution, names ...string) {
 
 func refuse(e *execution, i int, code kagziv1.ErrorCode) {
 	e.answered(e.ops[i], &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code}}})
+}
+
+// bubble is a test that has a time of its own: on a slow machine what is to be repeated would go by itself.
+func bubble(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
 // answer has the session hear that the operation, which was sent, is refused.
@@ -64,7 +70,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b", "c"})
 	})
 
-	t.Run("an operation that is to be repeated keeps its place before later ones", func(t *testing.T) {
+	t.Run("an operation that is to be repeated keeps its place before later ones", bubble(func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.open()
 		post(e, "a", "b")
@@ -75,9 +81,9 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), nil)
 		e.repeat()
 		equal(t, queued(), []string{"a", "b", "c"})
-	})
+	}))
 
-	t.Run("one that is refused after the first was repeated is repeated too", func(t *testing.T) {
+	t.Run("one that is refused after the first was repeated is repeated too", bubble(func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.open()
 		post(e, "a", "b")
@@ -88,9 +94,9 @@ func TestOutbox(t *testing.T) {
 		equal(t, e.repeating, true)
 		e.repeat()
 		equal(t, queued(), []string{"a", "b"})
-	})
+	}))
 
-	t.Run("an operation that waits to be sent while the one before it is refused does not count before it", func(t *testing.T) {
+	t.Run("an operation that waits to be sent while the one before it is refused does not count before it", bubble(func(t *testing.T) {
 		for name, refusal := range map[string]kagziv1.ErrorCode{"open": open, "for good": kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED} {
 			e, _ := boxed()
 			e.w.session.open()
@@ -102,7 +108,7 @@ func TestOutbox(t *testing.T) {
 				t.Errorf("refused %s: b is sent after %d, want after %d", name, second.msg.After, first.msg.Seq)
 			}
 		}
-	})
+	}))
 
 	t.Run("operations that are answered are not kept by those that came behind them", func(t *testing.T) {
 		e, queued := boxed()
