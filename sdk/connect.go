@@ -229,11 +229,15 @@ func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.D
 		lease = max(defaultLease, 3*interval)
 	}
 	w.lease.start(lease, w.expired)
-	w.lease.confirm(helloAt)
 	w.mu.Lock()
-	first := w.id == ""
+	first, holds := w.id == "", len(w.executions) > 0
 	w.id = r.GetWorkerId()
 	w.mu.Unlock()
+	if holds {
+		w.lease.heard(helloAt) // others may have what is held: the first heartbeat of this stream names it, and is told so
+	} else {
+		w.lease.confirm(helloAt)
+	}
 	w.log.Info("worker registered", "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue", w.options.Queue,
 		"address", w.options.Address, "again", !first)
 	return interval

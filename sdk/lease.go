@@ -17,7 +17,7 @@ type leaseClock struct {
 	expiry    *time.Timer   // fires after twice the lease without contact
 }
 
-// confirm takes note of contact whose message was made at sentAt.
+// confirm takes note that the server has renewed the leases that a message of sentAt names.
 func (l *leaseClock) confirm(sentAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,6 +29,18 @@ func (l *leaseClock) confirm(sentAt time.Time) {
 		close(l.renewed)
 		l.renewed = nil
 	}
+	l.putOff(sentAt)
+}
+
+// heard takes note of contact that says nothing of the leases.
+func (l *leaseClock) heard(sentAt time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.putOff(sentAt)
+}
+
+// putOff needs l.mu.
+func (l *leaseClock) putOff(sentAt time.Time) {
 	if l.expiry != nil {
 		l.expiry.Reset(2*l.length - elapsed(sentAt))
 	}

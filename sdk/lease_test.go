@@ -100,6 +100,34 @@ func TestLease(t *testing.T) {
 		})
 	})
 
+	t.Run("nor with a new session, until a heartbeat of that is confirmed: the runs may have been handed to others meanwhile", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			stall := func(stalled bool) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.stalled = stalled
+			}
+			w := testWorker(f)
+			first, second := 0, 0
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, _ = Step(ctx, "first", func(ctx context.Context) (int, error) {
+					if first++; first > 1 {
+						return 0, nil
+					}
+					stall(true)
+					return 0, wait(ctx, 29*time.Second)
+				})
+				return Step(ctx, "second", func(context.Context) (int, error) { second++; return second, nil })
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			time.AfterFunc(40*time.Second, func() { f.take("r", false); f.cut() })
+			time.AfterFunc(50*time.Second, func() { stall(false) })
+			equal(t, string(f.await(t, "r").Output.GetData()), "1")
+			equal(t, f.operations(), []string{"hello ", "claim r", "begin first", "complete first", "hello worker-1", "claim r", "complete second", "end r"})
+		})
+	})
+
 	t.Run("after twice the lease without contact running steps are cancelled and the run is given back", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
@@ -115,6 +143,23 @@ func TestLease(t *testing.T) {
 				t.Fatalf("cancelled after %v, want about 60 s", took)
 			}
 			f.until(t, func() bool { return count(f.log, "release park=false") == 1 })
+		})
+	})
+
+	t.Run("a new session is contact: what runs goes on for twice the lease from its beginning", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w, began, ended := oneLongStep(f)
+			running(t, w)
+			f.start("r", "w", "")
+			at := <-began
+			f.mu.Lock()
+			f.stalled = true
+			f.runs["r"].WorkflowType = "other" // so that nobody takes it again
+			f.mu.Unlock()
+			time.AfterFunc(50*time.Second, f.cut)
+			if took := (<-ended).Sub(at); took < 110*time.Second || took > 112*time.Second {
+				t.Fatalf("cancelled after %v, want about 60 s after the session that began after 50", took)
+			}
 		})
 	})
 
@@ -135,5 +180,52 @@ func TestLease(t *testing.T) {
 			_, err = Result[int](t.Context(), run)
 			equal(t, err, error(&RunError{RunID: "run-1", Status: StatusCancelled, Message: "no longer wanted", Code: CodeCancelled}))
 		})
+	})
+}
+
+func TestLeaseClock(t *testing.T) {
+	t.Run("a confirmation that was overtaken by a later one changes nothing", func(t *testing.T) {
+		var l leaseClock
+		now := time.Now()
+		l.confirm(now)
+		l.confirm(now.Add(-time.Minute))
+		equal(t, l.confirmed.Equal(now), true)
+	})
+
+	t.Run("twice the lease is measured from when the message was sent, and not past the end of the worker", bubble(func(t *testing.T) {
+		var l leaseClock
+		expired := make(chan time.Time, 2)
+		began := time.Now()
+		l.start(30*time.Second, func() { expired <- time.Now() })
+		time.AfterFunc(50*time.Second, func() { l.confirm(time.Now().Add(-20 * time.Second)) })
+		equal(t, (<-expired).Sub(began), 90*time.Second)
+		l.confirm(time.Now())
+		l.stop()
+		time.Sleep(time.Hour)
+		equal(t, len(expired), 0)
+	}))
+
+	t.Run("a server that comes back with another lease is gone by", func(t *testing.T) {
+		var l leaseClock
+		l.start(30*time.Second, func() {})
+		l.start(6*time.Second, func() {})
+		l.stop()
+		equal(t, l.duration(), 6*time.Second)
+	})
+
+	t.Run("time in which the machine was suspended counts, which only the wall clock shows", func(t *testing.T) {
+		sent := time.Now()
+		setBack(&sent, time.Hour)
+		if passed := elapsed(sent); passed < time.Hour {
+			t.Errorf("%v have passed, want the hour", passed)
+		}
+	})
+
+	t.Run("a clock that was set back hides no time that has passed", func(t *testing.T) {
+		sent := time.Now().Add(-time.Minute)
+		setBack(&sent, -time.Hour)
+		if passed := elapsed(sent); passed < time.Minute {
+			t.Errorf("%v have passed, want the minute", passed)
+		}
 	})
 }
