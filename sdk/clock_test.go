@@ -59,6 +59,19 @@ func TestTheTimeOfARunGoesOnAsItDidWhenTheClockIsSet(t *testing.T) {
 	}
 }
 
+// Times that it takes for the server's would be off by the difference of the leases else.
+func TestTheServersClockIsToldByTheLeaseOfTheRun(t *testing.T) {
+	w := NewWorker(WorkerOptions{})
+	w.lease.length = 30 * time.Second
+	for own, lease := range map[time.Duration]time.Duration{0: 30 * time.Second, 10 * time.Second: 30 * time.Second, 10 * time.Minute: 10 * time.Minute} {
+		e := newExecution(w, &kagziv1.Task{RunId: "r", Timeouts: &kagziv1.TimeoutConfig{HeartbeatTimeoutMs: own.Milliseconds()},
+			LeaseExpiresAt: timestamppb.New(time.Now().Add(time.Hour + lease))})
+		if ahead := e.ahead.Round(time.Minute); ahead != time.Hour {
+			t.Errorf("with a lease of %v of its own the server's clock is %v ahead, want 1h0m0s", own, ahead)
+		}
+	}
+}
+
 // setBack makes a reading of the clocks one with another wall clock.
 func setBack(t *time.Time, by time.Duration) {
 	wall := (*uint64)(unsafe.Pointer(t)) // its seconds stand above 30 bits of nanoseconds

@@ -2,6 +2,7 @@ package kagzi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"sync"
@@ -114,4 +115,60 @@ func TestAServerThatAnswersAndRefusesIsAskedLessAndLess(t *testing.T) {
 			t.Errorf("it was asked %d times in %d hours, want about %d", got, hours, hours*120)
 		}
 	})
+}
+
+func TestAWelcomeSaysHowOftenAWorkerSpeaksAndHowLongItsLeasesHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		welcome         *kagziv1.RegisterResponse
+		interval, lease time.Duration
+	}{
+		"to the millisecond":                  {&kagziv1.RegisterResponse{HeartbeatIntervalMs: 2500, HeartbeatIntervalSecs: 3, LeaseMs: 6500}, 2500 * time.Millisecond, 6500 * time.Millisecond},
+		"by an older server, in seconds":      {&kagziv1.RegisterResponse{HeartbeatIntervalSecs: 5}, 5 * time.Second, 30 * time.Second},
+		"by an older server, which is slower": {&kagziv1.RegisterResponse{HeartbeatIntervalSecs: 20}, 20 * time.Second, 60 * time.Second},
+		"not at all":                          {&kagziv1.RegisterResponse{}, 10 * time.Second, 30 * time.Second},
+	} {
+		w, hello := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)}), time.Now().Add(-time.Second)
+		interval := w.welcomed(c.welcome, hello)
+		w.lease.stop()
+		if lease := w.lease.duration(); interval != c.interval || lease != c.lease {
+			t.Errorf("%s: a heartbeat each %v and a lease of %v, want %v and %v", name, interval, lease, c.interval, c.lease)
+		}
+		if confirmed := w.lease.confirmed; !confirmed.Equal(hello) {
+			t.Errorf("%s: the leases are measured from %v, want from when hello was said, %v", name, confirmed, hello)
+		}
+	}
+}
+
+func TestAWorkerWhoseSessionsBreakOftenIsBackSoonEachTime(t *testing.T) {
+	world(t, func(t *testing.T, f *fake) {
+		w := testWorker(f)
+		Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
+		running(t, w)
+		for n := range 12 {
+			f.cut()
+			broke := time.Now()
+			f.until(t, func() bool {
+				return count(f.log, "hello worker-1") == n+1 && len(f.sessions) == 1 && f.sessions[0].credit > 0
+			})
+			if took := time.Since(broke); took > 2*time.Second {
+				t.Fatalf("after break %d it was back in %v, want at most the second of a first attempt", n+1, took)
+			}
+		}
+	})
+}
+
+func TestWhichRefusalsOfAHelloEndTheWorker(t *testing.T) {
+	for code, ends := range map[kagziv1.ErrorCode]bool{
+		kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE:         false,
+		kagziv1.ErrorCode_ERROR_CODE_INTERNAL:            false,
+		kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED: false, // such as of a namespace that is disabled for now
+		kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT:    true,
+		kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:        true,
+		kagziv1.ErrorCode_ERROR_CODE_CONFLICT:            true,
+	} {
+		var fatal fatalError
+		if err := refusal(&kagziv1.ErrorDetail{Code: code, Message: "no"}); errors.As(err, &fatal) != ends {
+			t.Errorf("%v ends the worker: %v, want %v", code, !ends, ends)
+		}
+	}
 }

@@ -54,6 +54,16 @@ func TestDrain(t *testing.T) {
 		})
 	})
 
+	t.Run("a draining worker whose session broke says so again, and takes nothing new", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			time.AfterFunc(10*time.Second, func() { f.cut(); f.start("late", "w", "") })
+			_, err := drained(t, f, 300*time.Second, nil)
+			equal(t, fmt.Sprint(err), "<nil>")
+			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "hello worker-1", "goodbye drain=true",
+				"complete s", "end r", "goodbye drain=false"})
+		})
+	})
+
 	t.Run("at the drain timeout the runs are handed back", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			took, err := drained(t, f, 5*time.Second, nil)

@@ -1,8 +1,13 @@
 package kagzi
 
 import (
+	"fmt"
+	"io"
+	"log/slog"
 	"testing"
 	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestAReportCountsNothingThatAnEarlierOneDoes(t *testing.T) {
@@ -49,4 +54,47 @@ func TestHeartbeatsComeTogetherByTheClock(t *testing.T) {
 			t.Errorf("at %s, each %s: the next comes after %s", c.now, c.interval, got)
 		}
 	}
+}
+
+func TestTheAnswerToAHeartbeatCountsFromWhenThatWasMade(t *testing.T) {
+	w, sent := NewWorker(WorkerOptions{}), time.Now().Add(-10*time.Second)
+	w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: &kagziv1.HeartbeatResponse{ShouldDrain: true}}}, sent)
+	equal(t, w.lease.confirmed.Equal(sent), true)
+	equal(t, len(w.drainReq), 1)
+}
+
+// taskStream is a stream on which one task comes.
+type taskStream struct {
+	sessionStream
+	task *kagziv1.Task
+}
+
+func (s *taskStream) Recv() (*kagziv1.SessionResponse, error) {
+	task := s.task
+	if task == nil {
+		return nil, io.EOF
+	}
+	s.task = nil
+	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Task{Task: task}}, nil
+}
+
+// A heartbeat between the two would count a task that it does not name, and the server free its run.
+func TestATaskIsHeldBeforeItCountsAsReceived(t *testing.T) {
+	w := NewWorker(WorkerOptions{})
+	looked := false
+	w.log = slog.New(slog.NewTextHandler(writerFunc(func() { // of a run whose type it does not know it says so as soon as it holds it
+		looked = true
+		equal(t, fmt.Sprintln(len(w.all()), w.session.tasksReceived()), fmt.Sprintln(1, 0))
+	}), nil))
+	_ = w.read(&taskStream{task: &kagziv1.Task{RunId: "r", WorkflowType: "unknown"}})
+	equal(t, looked, true)
+	equal(t, w.session.tasksReceived(), int64(1))
+}
+
+// writerFunc is called for what is written.
+type writerFunc func()
+
+func (f writerFunc) Write(data []byte) (int, error) {
+	f()
+	return len(data), nil
 }

@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,14 @@ func boxed() (e *execution, queued func() []string) {
 		}
 		return names
 	}
+}
+
+// taken is what is to be sent next: heartbeats, and steps by their names.
+func taken(e *execution) (names []string) {
+	for _, op := range e.w.session.take() {
+		names = append(names, cmp.Or(op.msg.GetCompleteStep().GetStepId(), "beat"))
+	}
+	return names
 }
 
 func post(e *execution, names ...string) {
@@ -83,6 +92,20 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b", "c"})
 	}))
 
+	t.Run("one that a new stream takes along is not repeated as well", bubble(func(t *testing.T) {
+		e, queued := boxed()
+		e.w.session.open()
+		post(e, "a")
+		queued()
+		refuse(e, 0, open)
+		e.w.session.close()
+		e.w.session.open()
+		e.resend()
+		time.Sleep(time.Minute) // in which the repetition is due
+		equal(t, queued(), []string{"a"})
+		equal(t, e.repeating, false)
+	}))
+
 	t.Run("one that is refused after the first was repeated is repeated too", bubble(func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.open()
@@ -140,6 +163,58 @@ func TestOutbox(t *testing.T) {
 		equal(t, e.w.session.take()[0].msg.After, 0)
 	})
 
+	t.Run("a heartbeat goes before results that wait, and what is too much for one look is taken with the next", func(t *testing.T) {
+		e, _ := boxed()
+		e.w.session.open()
+		large := &kagziv1.Payload{Data: make([]byte, maxTaken)}
+		for _, name := range []string{"a", "b"} {
+			e.post(completeStep(e, name, large, e.since))
+		}
+		e.w.beat()
+		rung := func() bool { return len(e.w.session.bell) == 1 && <-e.w.session.bell == struct{}{} }
+		equal(t, rung(), true)
+		equal(t, taken(e), []string{"beat", "a"})
+		equal(t, rung(), true) // or b would wait for whatever is said next
+		equal(t, taken(e), []string{"b"})
+		equal(t, rung(), false)
+	})
+
+	t.Run("a heartbeat is over without its stream, sent or not, and the next one reports what it did", func(t *testing.T) {
+		for name, broken := range map[string]func(e *execution){
+			"none":           func(e *execution) { e.w.beat() },
+			"before it went": func(e *execution) { e.w.session.open(); e.w.beat(); e.w.session.close() },
+			"before it came": func(e *execution) {
+				e.w.session.open()
+				e.w.beat()
+				equal(t, taken(e), []string{"beat"})
+				e.w.session.close()
+			},
+		} {
+			e, _ := boxed()
+			e.w.counters.finished(true, time.Second)
+			broken(e)
+			select {
+			case <-e.w.lastBeat:
+			default:
+				t.Errorf("%s: who waits for the heartbeat goes on waiting", name)
+			}
+			equal(t, e.w.counters.rest(), true)
+		}
+	})
+
+	t.Run("room that a stream was not told of is not told twice to the next", func(t *testing.T) {
+		e, _ := boxed()
+		e.w.session.open()
+		e.w.session.grant(1)
+		e.w.session.close()
+		e.w.session.grant(1) // nobody to tell
+		e.w.executions["r"] = e
+		e.w.session.open()
+		e.w.resume() // counts all that is free
+		ops := e.w.session.take()
+		equal(t, ops[len(ops)-1].msg.GetCredit().GetTasks(), 99)
+	})
+
 	t.Run("results are durable when all up to them are answered", func(t *testing.T) {
 		e, _ := boxed()
 		e.w.session.open()
@@ -150,4 +225,37 @@ func TestOutbox(t *testing.T) {
 			equal(t, fmt.Sprint(i, e.durable(int64(i+1)), e.durable(3)), fmt.Sprint(i, true, i == 2))
 		}
 	})
+}
+
+func TestWhatARefusalOfAnOperationMeans(t *testing.T) {
+	const again, gone, never = "it is sent again", "the run is dropped", "it is never taken"
+	for _, c := range []struct {
+		code  kagziv1.ErrorCode
+		final bool
+		want  string
+	}{
+		{kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, false, again},
+		{kagziv1.ErrorCode_ERROR_CODE_INTERNAL, false, again},
+		{kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, false, again},
+		{kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, false, again}, // the disk is full
+		{kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, true, never},  // a limit
+		{kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, false, gone},
+		{kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, false, gone},
+		{kagziv1.ErrorCode_ERROR_CODE_CANCELLED, false, gone},
+		{kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED, false, gone}, // the key was revoked
+		{kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, false, never},
+		{kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED, false, never},
+		{kagziv1.ErrorCode_ERROR_CODE_CONFLICT, false, never},
+	} {
+		d, got := &kagziv1.ErrorDetail{Code: c.code, NonRetryable: c.final}, never
+		switch {
+		case repeatable(d):
+			got = again
+		case leaseGone(d):
+			got = gone
+		}
+		if got != c.want {
+			t.Errorf("%v, for good %v: %s, want %s", c.code, c.final, got, c.want)
+		}
+	}
 }

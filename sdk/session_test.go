@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -113,6 +114,12 @@ func (latin1) Encode(p Payload, info PayloadInfo) (Payload, error) {
 
 func (latin1) Decode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
 
+// refusedStream is one that the server has ended by the time that something is to be sent on it.
+type refusedStream struct{ grpc.ClientStream }
+
+func (refusedStream) SendMsg(any) error { return io.EOF }
+func (refusedStream) RecvMsg(any) error { return status.Error(codes.PermissionDenied, "not you") }
+
 // slowLine is a connection that takes a second for each 256 KiB that are sent.
 type slowLine struct{ net.Conn }
 
@@ -211,6 +218,9 @@ func TestSession(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			forgotten := false
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if r.GetHeartbeat() != nil && !r.GetHeartbeat().GetHeldIsWhole() {
+					t.Error("a heartbeat does not say that it names all that is held: what it leaves out is not freed")
+				}
 				if r.GetHeartbeat() != nil && len(r.GetHeartbeat().GetHeld()) == 1 && !forgotten {
 					forgotten = true
 					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND}
@@ -323,6 +333,23 @@ func TestSession(t *testing.T) {
 		})
 	}
 
+	t.Run("a refusal that comes before hello could be sent is heard", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			w.options.DialOptions = append(w.options.DialOptions, grpc.WithStreamInterceptor(
+				func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+					return refusedStream{}, nil
+				}))
+			square(w)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			var refusal *Error
+			if err := w.Run(ctx); !errors.As(err, &refusal) || status.Code(refusal) != codes.PermissionDenied {
+				t.Fatalf("Run = %v", err)
+			}
+		})
+	})
+
 	t.Run("a worker whose id another has is told when it will be free, and how to free it", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.AlreadyExists, "it is taken") }
@@ -338,6 +365,26 @@ func TestSession(t *testing.T) {
 			}
 		})
 	})
+
+	for _, code := range []codes.Code{codes.AlreadyExists, codes.NotFound} {
+		t.Run("an id that the server chose, and no longer grants, is given up for another: "+code.String(), func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				f.onHello = func(r *kagziv1.RegisterRequest) error {
+					if r.GetWorkerId() != "" {
+						return status.Error(code, "not yours")
+					}
+					return nil
+				}
+				w := testWorker(f)
+				square(w)
+				running(t, w)
+				f.cut()
+				f.start("r", "square", "3")
+				f.await(t, "r")
+				equal(t, f.operations()[:3], []string{"hello ", "hello ", "claim r"})
+			})
+		})
+	}
 
 	t.Run("what cannot be sent is refused, and leaves the worker's other runs alone", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
