@@ -196,9 +196,6 @@ func (s *session) refuse(op *operation, err error) {
 	if op.e == nil {
 		return
 	}
-	s.mu.Lock()
-	delete(s.sent, op.msg.Seq)
-	s.mu.Unlock()
 	op.e.answered(op, &kagziv1.SessionResponse{Seq: op.msg.Seq, Event: &kagziv1.SessionResponse_Error{Error: d}})
 }
 
