@@ -189,6 +189,32 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
+	t.Run("a run that is woken for one branch makes the retry of another no sooner", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var tried []time.Time
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				nap := Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "nap", time.Minute); return 1, nil })
+				n, err := Step(ctx, "flaky", func(ctx context.Context) (int, error) {
+					if tried = append(tried, time.Now()); len(tried) == 1 {
+						return 0, RetryAfter(errors.New("again"), time.Hour)
+					}
+					return 2, nil
+				})
+				if err != nil {
+					return 0, err
+				}
+				m, err := nap.Wait(ctx)
+				return n + m, err
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, string(f.await(t, "r").Output.GetData()), "3")
+			equal(t, count(f.operations(), "claim r"), 3)
+			equal(t, tried[1].Sub(tried[0]).Round(time.Minute), time.Hour)
+		})
+	})
+
 	t.Run("a retry beside a sibling at work keeps the lease, and goes on when it is due", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

@@ -177,12 +177,13 @@ func TestStep(t *testing.T) {
 				}
 				w := testWorker(f)
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					return Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Second) }, Timeout(timeout))
+					return Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Second) }, Timeout(timeout), Retry{Attempts: 7})
 				})
 				running(t, w)
 				f.start("r", "w", "")
 				f.await(t, "r")
 				equal(t, time.Duration(begun.GetStartToCloseTimeoutMs())*time.Millisecond, maxDelay)
+				equal(t, begun.GetRetryPolicy().GetMaximumAttempts(), 7) // by which the server goes that ends it
 			})
 		}
 	})
