@@ -189,6 +189,27 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
+	t.Run("a name that its parent has used since it began is not a branch's to use: another time it may come first", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				used := make(chan struct{})
+				other := Go(ctx, func(ctx Context) (int, error) {
+					<-used
+					return Step(ctx, "same", constant(1))
+				})
+				if _, err := Step(ctx, "same", constant(2)); err != nil {
+					return 0, err
+				}
+				close(used)
+				return other.Wait(ctx)
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, f.await(t, "r").Error.GetType(), "step_name_clash")
+		})
+	})
+
 	t.Run("a run that is woken for one branch makes the retry of another no sooner", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -365,3 +366,20 @@ func TestFailures(t *testing.T) {
 }
 
 func explode() (int, error) { panic("boom") }
+
+func TestADelayThatIsTooShortForTheWireIsNotThePolicys(t *testing.T) {
+	for delay, want := range map[time.Duration]int64{0: 0, time.Microsecond: 1, 1500 * time.Microsecond: 1, time.Second: 1000} {
+		if got := errorDetail(RetryAfter(errors.New("busy"), delay)).GetRetryAfterMs(); got != want {
+			t.Errorf("RetryAfter %v is recorded as %d ms, want %d", delay, got, want)
+		}
+	}
+}
+
+func TestTextIsCutBetweenLetters(t *testing.T) {
+	for limit := 50; limit < 54; limit++ {
+		cut := cleanText(strings.Repeat("€", 100), limit)
+		if !utf8.ValidString(cut) || len(cut) > limit || !strings.HasSuffix(cut, cutMark) {
+			t.Errorf("cut at %d it is %q of %d bytes", limit, cut, len(cut))
+		}
+	}
+}
