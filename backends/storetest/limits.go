@@ -100,6 +100,32 @@ var limitsCases = []testCase{
 		s.start(ofType("a"))
 		equal(s, "tasks of a", len(s.claimLimited(1, typeLimit("a", 1)).Tasks), 1)
 	}},
+	{"nor does it count that type in another namespace", func(s *stage) {
+		s.worker("w1")
+		s.start(ofType("a"), inSpace("other"))
+		other := func(p *engine.ClaimParams) { p.Namespace = "other" }
+		equal(s, "tasks of the other namespace", len(s.claimLimited(1, typeLimit("a", 1), other).Tasks), 1)
+		s.start(ofType("a"))
+		equal(s, "tasks of a", len(s.claimLimited(1, typeLimit("a", 1)).Tasks), 1)
+		s.start(ofType("a"))
+		equal(s, "tasks of a at the limit", len(s.claimLimited(1, typeLimit("a", 1)).Tasks), 0)
+	}},
+	{"of a type that is limited goes what would go first without the limit", func(s *stage) {
+		s.worker("w1")
+		low := s.start(ofType("a"))
+		s.pass(time.Second)
+		high := s.start(ofType("a"), withPriority(5))
+		first := func(want engine.ID) {
+			s.Helper()
+			tasks := s.claimLimited(2, typeLimit("a", 1)).Tasks
+			equal(s, "tasks", len(tasks), 1)
+			equal(s, "the first", tasks[0].Run.ID, want)
+			s.release(tasks[0].Lease, false)
+		}
+		first(high)
+		s.pass(engine.StarvationAfter - time.Second)
+		first(low)
+	}},
 	{"both limits hold together", func(s *stage) {
 		s.worker("w1")
 		for range 4 {
