@@ -144,6 +144,85 @@ var keyCases = []testCase{
 		c := s.start(keyed("k", 1), inSpace("elsewhere"))
 		s.sameIDs("claimed elsewhere", s.claimedIDs("w2", 4, func(p *engine.ClaimParams) { p.Namespace = "elsewhere" }), []engine.ID{c})
 	}},
+	{"a claim makes of a run with a key and of its steps what it makes of others", func(s *stage) {
+		for _, key := range []func(*engine.StartRun){func(*engine.StartRun) {}, keyed("k", 1)} {
+			began := s.now
+			first := s.held(key, withTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
+			s.complete(first, "pay", "paid")
+			s.await(first, "approval", "approved", atMost(time.Minute), holdingOn)
+			s.sleep(first, "nap", time.Minute)
+			s.pass(time.Minute)
+			over := s.now
+			s.pass(time.Second)
+			s.heartbeat("w1")
+			task := s.claim("w1")
+			equal(s, "status", task.Run.Status, engine.RunRunning)
+			equal(s, "waiting for", task.Run.WaitingFor, "")
+			s.sameTime("started at", task.Run.StartedAt, began)
+			equal(s, "steps in the history", len(task.History), 3)
+			for _, step := range task.History {
+				equal(s, "status of "+step.Name, step.Status, engine.StepCompleted)
+				equal(s, step.Name+" timed out", step.TimedOut, step.Name == "approval")
+				equal(s, step.Name+" is awaited", step.Awaited, 0)
+				if step.Name != "pay" {
+					s.sameTime("end of "+step.Name, step.FinishedAt, over)
+				}
+			}
+			equal(s, "place of the next step", s.complete(task.Lease, "ship", "shipped").Sequence, 4)
+			run := s.run(task.Run.ID)
+			equal(s, "steps", run.Steps, 4)
+			equal(s, "bytes", run.Bytes, int64(len("input")+len("paid")+len("shipped")))
+			s.pass(42 * time.Second)
+			equal(s, "freed with its worker", s.offline("w1", engine.OfflineLost), 0)
+			n, next, err := s.store.FreeLost(s.ctx, s.now)
+			s.must(err, "FreeLost")
+			equal(s, "freed later", n, 0)
+			s.sameTime("next", next, over.Add(time.Second+time.Hour))
+			s.worker("w1")
+			s.finish(task.Lease, "done")
+		}
+	}},
+	{"runs with keys are taken in the order of all", func(s *stage) {
+		s.worker("w1")
+		low := s.start(keyed("a", 1))
+		s.pass(time.Second)
+		high := s.start(keyed("b", 1), withPriority(5))
+		next := s.start(withPriority(5))
+		last := s.start(keyed("c", 1), withPriority(5))
+		s.sameIDs("claimed by priority", s.claimedIDs("w1", 1), []engine.ID{high})
+		s.pass(engine.StarvationAfter - time.Second)
+		s.sameIDs("claimed when one has waited long", s.claimedIDs("w1", 9), []engine.ID{low, next, last})
+	}},
+	{"a run with a key goes only to offers that meet its requirements", func(s *stage) {
+		s.worker("w1")
+		s.start(keyed("a", 1), requiring("gpu", ""))
+		eu := s.start(keyed("b", 1), requiring("zone", "eu"))
+		plain := s.start(keyed("c", 1))
+		in := func(zone string) func(*engine.ClaimParams) {
+			return func(p *engine.ClaimParams) { p.Offers = []engine.Offer{{Key: "zone", Value: zone}} }
+		}
+		s.sameIDs("claimed in another zone", s.claimedIDs("w1", 9, in("us")), []engine.ID{plain})
+		next := s.start(keyed("d", 1))
+		s.sameIDs("claimed in the zone", s.claimedIDs("w1", 9, in("eu")), []engine.ID{eu, next})
+	}},
+	{"limits count for a run with a key what they count for others", func(s *stage) {
+		s.worker("w1")
+		for _, other := range []struct{ space, queue string }{{space, "second"}, {"other", queue}} {
+			s.start(inSpace(other.space), inQueue(other.queue), keyed("k", 1))
+			away := func(p *engine.ClaimParams) { p.Namespace, p.Queue = other.space, other.queue }
+			equal(s, "tasks of "+other.space+"/"+other.queue, len(s.claimLimited(1, away).Tasks), 1)
+		}
+		for range 3 {
+			s.start(keyed("several", 9))
+		}
+		for name, limit := range map[string]func(*engine.ClaimParams){"the queue": queueLimit(1), "the type": typeLimit(kind, 1)} {
+			claimed := s.claimLimited(3, limit)
+			equal(s, "tasks under the limit of "+name, len(claimed.Tasks), 1)
+			equal(s, "limited", claimed.Limited, true)
+			equal(s, "tasks at the limit of "+name, len(s.claimLimited(3, limit).Tasks), 0)
+			s.finish(claimed.Tasks[0].Lease, "done")
+		}
+	}},
 	{"a slot is free again whatever ends the lease", func(s *stage) {
 		for name, end := range map[string]func(l engine.Lease){
 			"complete":  func(l engine.Lease) { s.finish(l, "") },
