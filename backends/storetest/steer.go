@@ -620,6 +620,45 @@ var repairCases = []testCase{
 			s.refused(err, engine.ErrNotFound, fmt.Sprint("GetRun of ", id))
 		}
 	}},
+	{"a run stays as long as what handles its failure, or goes on for it, is open", func(s *stage) {
+		l := s.held(onFailure)
+		s.failRun(l, "no")
+		handler := s.handler(l.RunID).ID
+		going := s.held(withPriority(9))
+		next := s.newRun()
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: going, ContinueAs: &next, Now: s.now}), "CompleteRun")
+		s.pass(time.Hour)
+		equal(s, "pruned", s.prune(s.now, 10), 0)
+		s.cancel(handler)
+		s.pass(time.Hour)
+		equal(s, "pruned when the handler has ended", s.prune(s.now, 10), 2)
+		s.cancel(next.ID)
+		s.pass(time.Hour)
+		equal(s, "pruned when the next has ended", s.prune(s.now, 10), 2)
+		for _, id := range []engine.ID{l.RunID, handler, going.RunID, next.ID} {
+			_, err := s.store.GetRun(s.ctx, space, id)
+			s.refused(err, engine.ErrNotFound, fmt.Sprint("GetRun of ", id))
+		}
+	}},
+	{"a run that stays keeps none that ended after it", func(s *stage) {
+		old := s.failed()
+		s.pass(time.Minute)
+		next := s.failed()
+		open := s.retry(old).RunID
+		s.pass(time.Hour)
+		prune := func(what string, want int) {
+			s.Helper()
+			n, err := s.store.Prune(s.ctx, engine.PruneParams{Namespace: space, Status: engine.RunFailed, Before: s.now, Limit: 1})
+			s.must(err, "Prune")
+			equal(s, what, n, want)
+		}
+		prune("pruned behind the one that stays", 1)
+		_, err := s.store.GetRun(s.ctx, space, next)
+		s.refused(err, engine.ErrNotFound, "GetRun")
+		prune("pruned while only that one is left", 0)
+		s.cancel(open)
+		prune("pruned when it need not stay", 1)
+	}},
 	{"retention is by namespace and outcome", func(s *stage) {
 		s.failed()
 		l := s.held()
