@@ -165,8 +165,8 @@ var lostCases = []testCase{
 		equal(s, "losses", s.run(l.RunID).LeaseLosses, 2)
 	}},
 	{"a run's own heartbeat timeout lengthens its lease beyond its worker's", func(s *stage) {
-		long := s.held(withTimeouts(engine.Timeouts{Heartbeat: 5 * time.Minute}))
-		longer := s.heldNext(withTimeouts(engine.Timeouts{Heartbeat: 10 * time.Minute}))
+		longer := s.held(withTimeouts(engine.Timeouts{Heartbeat: 10 * time.Minute}))
+		long := s.heldNext(withTimeouts(engine.Timeouts{Heartbeat: 5 * time.Minute}))
 		short := s.heldNext(withTimeouts(engine.Timeouts{Heartbeat: time.Second}))
 		plain := s.heldNext()
 		heard := s.now
@@ -279,6 +279,21 @@ var lostCases = []testCase{
 			}
 		}
 		equal(s, "leases", len(s.heldBy("w1")), 0)
+	}},
+	{"a lost worker is not forgotten while a run outlives it", func(s *stage) {
+		l := s.held(withTimeouts(engine.Timeouts{Heartbeat: 48 * time.Hour}))
+		equal(s, "freed", s.offline("w1", engine.OfflineLost), 0)
+		s.pass(24 * time.Hour)
+		s.pruneRecords(engine.PruneRecordsParams{Workers: s.now, Limit: 10})
+		equal(s, "status", s.workerState("w1").Status, engine.WorkerOffline)
+		s.pass(24 * time.Hour)
+		n, _, err := s.store.FreeLost(s.ctx, s.now)
+		s.must(err, "FreeLost")
+		equal(s, "freed when its time is over", n, 1)
+		s.status(l.RunID, engine.RunPending)
+		s.pruneRecords(engine.PruneRecordsParams{Workers: s.now, Limit: 10})
+		_, err = s.store.GetWorker(s.ctx, "w1")
+		s.refused(err, engine.ErrNotFound, "GetWorker")
 	}},
 	{"losing one worker leaves the others alone", func(s *stage) {
 		s.held()
