@@ -32,6 +32,9 @@ var workerCases = []testCase{
 		l := s.held()
 		again := s.newWorker("another-id")
 		again.InstanceID, again.Hostname, again.Queues = "instance-w1", "moved", []string{queue, "more"}
+		again.Types, again.PID, again.Version, again.Platform = []string{kind, "other"}, 8, "2", "linux/arm64"
+		again.Labels, again.Capabilities = map[string]string{"zone": "eu"}, map[string]string{"gpu": "a100"}
+		again.MaxConcurrent, again.QueueLimit, again.TypeLimits = 5, 3, map[string]int{"other": 2}
 		s.pass(time.Second)
 		for _, chosen := range []bool{false, true} {
 			got := s.register(again, chosen)
@@ -40,6 +43,7 @@ var workerCases = []testCase{
 			equal(s, "host", got.Hostname, "moved")
 			equal(s, "queues", len(got.Queues), 2)
 			s.sameTime("heard from", got.LastHeartbeatAt, s.now)
+			s.sameText("worker", workerText(s.workerState("w1")), workerText(got))
 		}
 		_, err := s.store.GetWorker(s.ctx, "another-id")
 		s.refused(err, engine.ErrNotFound, "GetWorker")
@@ -56,6 +60,7 @@ var workerCases = []testCase{
 			equal(s, "status", got.Status, engine.WorkerOnline)
 			equal(s, "reason", got.Reason, 0)
 			s.sameTime("deregistered at", got.DeregisteredAt, time.Time{})
+			s.sameText("worker", workerText(s.workerState("w1")), workerText(got))
 		}
 		s.start()
 		s.claim("w1")
