@@ -533,6 +533,12 @@ var handlerCases = []testCase{
 		w := s.newWorker("undertaker")
 		w.Types, w.Queues = []string{engine.GlobalHandler}, []string{"graves", "more"}
 		s.register(w, true)
+		for _, other := range []struct{ id, space string }{{"away", "elsewhere"}, {"busy", space}, {"vicar", space}} {
+			w := s.newWorker(other.id)
+			w.Namespace, w.Types, w.Queues = other.space, []string{engine.GlobalHandler}, []string{"yards"}
+			s.register(w, true)
+		}
+		s.must(s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "busy", Now: s.now}), "DrainWorker")
 		l := s.held()
 		s.failRun(l, "no")
 		handler := s.handler(l.RunID)
@@ -540,6 +546,7 @@ var handlerCases = []testCase{
 		equal(s, "queue", handler.Queue, "graves")
 		equal(s, "external id", handler.ExternalID, "system-failure-"+l.RunID.String())
 		s.offline("undertaker", engine.OfflineDeregistered)
+		s.offline("vicar", engine.OfflineDeregistered)
 		l = s.held()
 		s.failRun(l, "no")
 		equal(s, "handlers, nobody serving it", len(s.handlers(l.RunID)), 0)
