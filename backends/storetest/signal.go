@@ -202,6 +202,23 @@ var signalCases = []testCase{
 		s.refused(err, engine.ErrTooLarge, "SignalRun past the run's limit")
 		equal(s, "signals", len(s.signals(l.RunID)), 33)
 	}},
+	{"a run has room for MaxSignals that nothing has consumed and no more", func(s *stage) {
+		s.worker("w1")
+		full := engine.ImportedRun{Run: s.newRun().Run}
+		full.Run.Status, full.Run.Attempts = engine.RunPending, 1
+		for i := range engine.MaxSignals {
+			full.Signals = append(full.Signals, engine.Signal{RunID: full.Run.ID, Sequence: int64(i + 1), Name: "a", ReceivedAt: s.now})
+		}
+		_, err := s.store.ImportRuns(s.ctx, engine.ImportRunsParams{Namespace: space, By: somebody, AuditID: s.id(), Now: s.now, Runs: []engine.ImportedRun{full}})
+		s.must(err, "ImportRuns")
+		_, err = s.trySignal(full.Run.ID, "a", "")
+		s.refused(err, engine.ErrTooLarge, "SignalRun of a run that is full")
+		s.resume(full.Run.ID)
+		s.await(s.claim("w1").Lease, "took", "a")
+		s.signal(full.Run.ID, "a", "in the place of what was consumed")
+		_, err = s.trySignal(full.Run.ID, "a", "")
+		s.refused(err, engine.ErrTooLarge, "SignalRun of a run that is full again")
+	}},
 	{"a signal to a paused run makes it due when it is resumed", func(s *stage) {
 		l := s.held()
 		s.await(l, "approval", "approval")
