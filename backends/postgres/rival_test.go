@@ -221,6 +221,38 @@ func TestRacingStartsOfOneExternalIDAcrossServersMakeOneRun(t *testing.T) {
 	}
 }
 
+// meanwhile has s change something, and a rival begin with late when that is done but not committed, so that he either waits for the commit or does
+// not notice. It returns his answer.
+func meanwhile[A any](t *testing.T, s *Store, change func(*tx) error, late func() (A, error)) (answer A, err error) {
+	t.Helper()
+	watch := adminConnection(t, s.pool.Config().ConnString())
+	done, begun := make(chan error, 1), false
+	_, slow := write(s, "change something, slowly", func(x *tx) (none struct{}, err error) {
+		if err := change(x); err != nil || begun {
+			return none, err
+		}
+		begun = true
+		go func() {
+			var err error
+			answer, err = late()
+			done <- err
+		}()
+		for waits := false; !waits && len(done) == 0; {
+			err := watch.QueryRow(t.Context(), "select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
+				int32(x.conn.Conn().PgConn().PID())).Scan(&waits)
+			if err != nil {
+				return none, err
+			}
+		}
+		return none, nil
+	})
+	if slow != nil {
+		t.Fatal(slow)
+	}
+	err = <-done
+	return answer, err
+}
+
 // listenTo collects rings until the test ends.
 func listenTo(t *testing.T, s *Store) <-chan engine.Ring {
 	t.Helper()
