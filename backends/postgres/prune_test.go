@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 func TestAStartThatMeetsARunWhileItIsDeletedMakesAnother(t *testing.T) {
@@ -89,5 +91,32 @@ func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
 		if err != nil || deleted != want {
 			t.Errorf("deleted %d runs, %v, want %d", deleted, err, want)
 		}
+	}
+}
+
+func TestARunThatIsPinnedMeanwhileIsKept(t *testing.T) {
+	a, b := rivals(t)
+	run := newStart(a)
+	if _, err := a.StartRuns(t.Context(), []engine.StartRun{run}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: run.ID, AuditID: engine.NewID(a.Now()), Now: a.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	n, err := meanwhile(t, b, func(x *tx) error {
+		p := engine.PinRunParams{Pinned: true}
+		p.Namespace, p.RunID, p.AuditID, p.Now = "default", run.ID, engine.NewID(b.Now()), b.Now()
+		if _, err := ledger.PinRun(x, p); err != nil {
+			return err
+		}
+		return x.send()
+	}, func() (int, error) {
+		return a.Prune(t.Context(), engine.PruneParams{Namespace: "default", Status: engine.RunTerminated, Before: a.Now().Add(time.Hour), Limit: 10})
+	})
+	if err != nil || n != 0 {
+		t.Errorf("deleted %d runs, %v, want none", n, err)
+	}
+	if got, err := a.GetRun(t.Context(), "default", run.ID); err != nil || !got.Pinned {
+		t.Errorf("the run is pinned: %t, %v, want it to be", got.Pinned, err)
 	}
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -122,5 +123,61 @@ func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t
 	}
 	if n := firedRuns(t, s, plan.ID); n != 2 {
 		t.Errorf("%d runs of the schedule, want 2", n)
+	}
+}
+
+func TestATriggerByNameThatMeetsAnotherServersChangeIsCountedBesideIt(t *testing.T) {
+	a, b := rivals(t)
+	now := engine.Micros(a.Now())
+	plan, err := a.CreateSchedule(t.Context(), engine.ScheduleParams{AuditID: engine.NewID(now), Now: now, Schedule: engine.Schedule{
+		ID: engine.NewID(now), Namespace: "default", Name: "nightly", CronExpr: "@daily", Enabled: true, Queue: "orders", Type: "order", NextFireAt: now.Add(time.Hour),
+	}})
+	if err != nil {
+		t.Fatalf("CreateSchedule: %v", err)
+	}
+	trigger := func(ref string) engine.TriggerScheduleParams {
+		return engine.TriggerScheduleParams{Namespace: "default", Ref: ref, RunID: engine.NewID(now), AuditID: engine.NewID(now), Now: now}
+	}
+	_, err = meanwhile(t, b, func(x *tx) error {
+		if _, err := ledger.TriggerSchedule(x, trigger(plan.ID.String())); err != nil {
+			return err
+		}
+		return x.send()
+	}, func() (engine.Started, error) { return a.TriggerSchedule(t.Context(), trigger("nightly")) })
+	if err != nil {
+		t.Fatalf("TriggerSchedule: %v", err)
+	}
+	if got, err := a.GetSchedule(t.Context(), "default", "nightly"); err != nil || got.Fired != 2 {
+		t.Errorf("the schedule has fired %d runs, %v, want 2", got.Fired, err)
+	}
+}
+
+func TestAChangeOfANamespaceThatMeetsAnotherServersIsRefused(t *testing.T) {
+	a, b := rivals(t)
+	start(t, a, 1) // makes the namespace
+	n, err := a.GetNamespace(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(description string, now time.Time) engine.NamespaceParams {
+		p := engine.NamespaceParams{Namespace: n, AuditID: engine.NewID(now), Now: now}
+		p.Namespace.Description = description
+		return p
+	}
+	now := n.UpdatedAt.Add(time.Minute)
+	_, err = meanwhile(t, b, func(x *tx) error {
+		if err := x.queue(lockNamespaceSQL, args{"namespace": "default"}); err != nil {
+			return err
+		}
+		if _, err := ledger.UpdateNamespace(x, change("first", now)); err != nil {
+			return err
+		}
+		return x.send()
+	}, func() (engine.Namespace, error) { return a.UpdateNamespace(t.Context(), change("second", now)) })
+	if !errors.Is(err, engine.ErrConflict) {
+		t.Errorf("UpdateNamespace of what another has changed: %v, want ErrConflict", err)
+	}
+	if got, err := a.GetNamespace(t.Context(), "default"); err != nil || got.Description != "first" {
+		t.Errorf("the description is %q, %v, want what was written first", got.Description, err)
 	}
 }
