@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -15,7 +16,12 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := startedRun(t, s, "default", "in")
+	id := engine.NewID(s.Now())
+	_, err = s.StartRuns(t.Context(), []engine.StartRun{{Run: engine.Run{ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
+		Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}) // which is for lost workers
+	if err != nil {
+		t.Fatal(err)
+	}
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"w"}, HistoryBytes: engine.HistoryBytes,
 		Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
 	if err != nil || len(claimed.Tasks) != 1 {
