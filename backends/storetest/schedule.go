@@ -576,6 +576,15 @@ var scheduleCases = []testCase{
 		s.status(squatter, engine.RunPending)
 		equal(s, "runs of the schedule", len(s.firedRuns(plan.ID)), 1)
 	}},
+	{"the external id of a tick's run is free for a user, who finds his own run by it", func(s *stage) {
+		plan := s.plan()
+		equal(s, "runs", s.fire(s.fireParams(plan.ID, 1)).Runs, 1)
+		id := withExternal(engine.TickID(plan.ID, plan.NextFireAt))
+		first, second := s.newRun(id), s.newRun(id)
+		answers := s.startAll(first, second)
+		equal(s, "the first", answers[0], engine.Started{RunID: first.ID})
+		equal(s, "the second", answers[1], engine.Started{RunID: first.ID, Existed: true})
+	}},
 	{"a trigger fires beside the ticks, whatever the overlap, and is listed and counted with them", func(s *stage) {
 		plan := s.plan(overlapping(engine.OverlapSkip), func(p *engine.Schedule) { p.Name, p.Enabled = "nightly", false })
 		p := engine.TriggerScheduleParams{Namespace: space, Ref: "nightly", RunID: s.id(), RequestID: "r", By: somebody, AuditID: s.id(), Now: s.now}

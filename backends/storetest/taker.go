@@ -151,6 +151,19 @@ var takerCases = []testCase{
 		s.startFor(w, s.newRun())
 		equal(s, "given", len(w.given()), 0)
 	}},
+	{"what is due elsewhere, or for none of the worker's types, does not come first", func(s *stage) {
+		s.worker("w1")
+		given := func() int {
+			w := s.takers("w1")
+			s.startFor(w, s.newRun())
+			return len(w.given())
+		}
+		before := given()
+		s.start(inSpace("elsewhere"))
+		s.start(inQueue("second"))
+		s.start(ofType("other"))
+		equal(s, "given although others are due", given(), before)
+	}},
 	{"the first of many is taken by who waits alone", func(s *stage) {
 		s.worker("w1")
 		later, low, high := s.newRun(dueAt(s.now.Add(time.Hour)), withPriority(9)), s.newRun(), s.newRun(withPriority(5))

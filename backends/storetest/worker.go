@@ -47,6 +47,9 @@ var workerCases = []testCase{
 		}
 		_, err := s.store.GetWorker(s.ctx, "another-id")
 		s.refused(err, engine.ErrNotFound, "GetWorker")
+		elsewhere := again
+		elsewhere.Namespace = "elsewhere"
+		equal(s, "id of an instance of that name in another namespace", s.register(elsewhere, true).ID, "another-id")
 		s.complete(l, "pay", "paid")
 		equal(s, "leases", len(s.heldBy("w1")), 1)
 	}},
