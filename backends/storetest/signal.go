@@ -202,6 +202,19 @@ var signalCases = []testCase{
 		s.refused(err, engine.ErrTooLarge, "SignalRun past the run's limit")
 		equal(s, "signals", len(s.signals(l.RunID)), 33)
 	}},
+	{"a wait whose limit is over at the moment when the lease ends has timed out, and a timer has not", func(s *stage) {
+		l := s.held()
+		s.await(l, "approval", "approved", atMost(time.Minute), holdingOn)
+		s.sleep(l, "nap", time.Minute, held)
+		s.pass(time.Minute)
+		s.release(l, false)
+		for name, timedOut := range map[string]bool{"approval": true, "nap": false} {
+			step := s.step(l.RunID, name)
+			equal(s, "status of "+name, step.Status, engine.StepCompleted)
+			equal(s, name+" timed out", step.TimedOut, timedOut)
+			s.sameTime("end of "+name, step.FinishedAt, s.now)
+		}
+	}},
 	{"a run has room for MaxSignals that nothing has consumed and no more", func(s *stage) {
 		s.worker("w1")
 		full := engine.ImportedRun{Run: s.newRun().Run}
