@@ -115,6 +115,18 @@ var finishCases = []testCase{
 		equal(s, "execute", begun.Execute, false)
 		equal(s, "steps", s.run(l.RunID).Steps, 4)
 	}},
+	{"of the attempts of a step that failed the latest alone runs again with its run", func(s *stage) {
+		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
+		equal(s, "retry of the step", s.fail(l, "pay", "no").Retry, true)
+		s.pass(time.Hour)
+		l = s.claim("w1").Lease
+		equal(s, "retry of the step", s.fail(l, "pay", "no").Retry, false)
+		equal(s, "retry of the run", s.failRun(l, "no").Retry, true)
+		attempts := s.attempts(l.RunID, "pay")
+		equal(s, "attempts", len(attempts), 2)
+		equal(s, "status of the first", attempts[0].Status, engine.StepFailed)
+		equal(s, "status of the latest", attempts[1].Status, engine.StepPending)
+	}},
 	{"failures of steps do not use up the run's own budget", func(s *stage) {
 		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2, Jitter: -1}))
 		for range 3 {
