@@ -22,7 +22,8 @@ import (
 
 // door is a server over the books, for calls that need no connection.
 func door(b *books) *Server {
-	return &Server{store: b, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{}, stopping: make(chan struct{})}
+	return &Server{store: b, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{},
+		registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{})}
 }
 
 func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {

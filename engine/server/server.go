@@ -115,9 +115,10 @@ type Server struct {
 	meters   meters
 	reading  cached[Reading]
 	// namespaces is held while one is read, changed and written back.
-	namespaces sync.Mutex
-	imports    chan struct{} // has room for one: a capsule is unpacked in memory
-	stopping   chan struct{} // closed when long polls and streams are to end
+	namespaces  sync.Mutex
+	imports     chan struct{} // has room for one: a capsule is unpacked in memory
+	registering chan struct{} // has room for registeredAtOnce
+	stopping    chan struct{} // closed when long polls and streams are to end
 
 	keys      keyring
 	visits    visits
@@ -135,7 +136,7 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 	options = options.withDefaults()
 	s := &Server{
 		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), events: options.Events,
-		imports: make(chan struct{}, 1), stopping: make(chan struct{}),
+		imports: make(chan struct{}, 1), registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
 	}
 	s.hub.store, s.hub.log = store, options.Log
 	s.stats.places = make(chan struct{}, statsAtOnce)

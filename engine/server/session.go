@@ -65,20 +65,23 @@ type arrivals struct {
 func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
-	var worker engine.Worker
-	var seq int64
-	if err := carry(ctx, func() (err error) { worker, seq, err = s.greet(ctx, stream); return err }); err != nil {
+	var hello *kagziv1.SessionRequest
+	if err := carry(ctx, func() (err error) { hello, err = helloOf(stream); return err }); err != nil {
+		return err
+	}
+	worker, err := s.registerInTurn(ctx, hello.GetHello())
+	if err != nil {
 		return err
 	}
 	var w *session
-	if err := carry(context.WithoutCancel(ctx), func() error { w = s.welcome(worker, seq, stream, end); return nil }); err != nil {
+	if err := carry(context.WithoutCancel(ctx), func() error { w = s.welcome(worker, hello.Seq, stream, end); return nil }); err != nil {
 		return err
 	}
 	s.sessions.add(w)
 	defer s.sessions.remove(w)
 	go w.receive(ctx, operationsOf(ctx), stream)
 
-	err := w.serve(ctx)
+	err = w.serve(ctx)
 	w.close()
 	if over := carry(ctx, w.finish); over != nil {
 		return over
@@ -96,21 +99,36 @@ func (w *session) finish() error {
 	return nil
 }
 
-// greet reads the hello, makes the worker known, and returns it with the number that the answer is to have.
-func (s *Server) greet(ctx context.Context, stream kagziv1.WorkerService_SessionServer) (engine.Worker, int64, error) {
+// helloOf reads the hello.
+func helloOf(stream kagziv1.WorkerService_SessionServer) (*kagziv1.SessionRequest, error) {
 	hello, err := stream.Recv()
-	if err != nil {
-		return engine.Worker{}, 0, err
+	switch {
+	case err != nil:
+		return nil, err
+	case hello.GetHello() == nil:
+		return nil, engine.Invalid("hello", "must be the first operation of a session")
+	case hello.Seq < 0:
+		return nil, engine.Invalid("seq", "must not be negative, got %d", hello.Seq)
 	}
-	request := hello.GetHello()
-	if request == nil {
-		return engine.Worker{}, 0, engine.Invalid("hello", "must be the first operation of a session")
+	return hello, nil
+}
+
+// registeredAtOnce bounds the workers that are being made known. When thousands come at once, as after a restart, the store has work enough with these,
+// and the others wait here, where they need next to no memory.
+const registeredAtOnce = 64
+
+// registerInTurn makes the worker of a session known.
+func (s *Server) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest) (worker engine.Worker, err error) {
+	select {
+	case s.registering <- struct{}{}:
+		defer func() { <-s.registering }()
+	case <-ctx.Done():
+		return engine.Worker{}, context.Cause(ctx)
+	case <-s.stopping:
+		return engine.Worker{}, errStopping
 	}
-	if hello.Seq < 0 {
-		return engine.Worker{}, 0, engine.Invalid("seq", "must not be negative, got %d", hello.Seq)
-	}
-	worker, err := s.register(ctx, request)
-	return worker, hello.Seq, err
+	err = carry(ctx, func() (err error) { worker, err = s.register(ctx, r); return err })
+	return worker, err
 }
 
 // welcome makes the session of a worker that is known, and answers its hello.

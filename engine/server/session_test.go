@@ -2,10 +2,12 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,6 +242,67 @@ func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
 			}
 		})
 	}
+}
+
+// registrar takes a second to register a worker.
+type registrar struct {
+	*books
+	begun atomic.Int32
+}
+
+func (r *registrar) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
+	r.begun.Add(1)
+	time.Sleep(time.Second)
+	return p.Worker, ctx.Err()
+}
+
+func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &registrar{books: &books{}}
+		s := door(store.books)
+		s.store = store
+		answers := make(chan error, 3*registeredAtOnce)
+		come := func(ctx context.Context, n int) {
+			for range n {
+				go func() {
+					_, err := s.registerInTurn(ctx, &kagziv1.RegisterRequest{TaskQueue: "q", WorkflowTypes: []string{"t"}})
+					answers <- err
+				}()
+			}
+			synctest.Wait()
+		}
+		come(t.Context(), registeredAtOnce)
+		hungUp, hangUp := context.WithCancel(t.Context())
+		come(hungUp, 2)
+		come(t.Context(), 3)
+		if n := store.begun.Load(); n != registeredAtOnce {
+			t.Errorf("%d are being registered at once, want %d", n, registeredAtOnce)
+		}
+		hangUp()
+		for range 2 {
+			if err := <-answers; !errors.Is(err, context.Canceled) {
+				t.Errorf("who hung up while it waited: %v, want that", err)
+			}
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := store.begun.Load(); n != registeredAtOnce+3 {
+			t.Errorf("%d were registered in their turn, want the %d who waited and have not hung up", n-registeredAtOnce, 3)
+		}
+		time.Sleep(time.Second)
+		for range registeredAtOnce + 3 {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+		come(t.Context(), registeredAtOnce)
+		close(s.stopping)
+		come(t.Context(), 1)
+		if err := <-answers; !errors.Is(err, errStopping) {
+			t.Errorf("who comes while the server stops: %v, want that it is", err)
+		}
+		time.Sleep(time.Second)
+	})
 }
 
 func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
