@@ -81,3 +81,27 @@ func setBack(t *time.Time, by time.Duration) {
 		panic("time.Time is made otherwise")
 	}
 }
+
+func TestAGraceEndsByTheServersClockAndIsToldByOurs(t *testing.T) {
+	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
+		bubble(func(t *testing.T) {
+			w := NewWorker(WorkerOptions{})
+			w.lease.length = 30 * time.Second
+			server := time.Now().Add(skew)
+			e := newExecution(w, &kagziv1.Task{RunId: "r", LeaseExpiresAt: timestamppb.New(server.Add(30 * time.Second)),
+				CancelRequested: true, CancelGraceUntil: timestamppb.New(server.Add(10 * time.Second))})
+			e.mu.Lock()
+			e.armGrace()
+			e.mu.Unlock()
+			began := time.Now()
+			if deadline, ok := e.grace.Deadline(); !ok || !deadline.Equal(began.Add(10*time.Second)) {
+				t.Errorf("with a server %v ahead the code may clean up until %v from now, want 10s", skew, deadline.Sub(began))
+			}
+			equal(t, e.graceIsOver(), false)
+			<-e.grace.Done()
+			if took := time.Since(began); took != 10*time.Second || !e.graceIsOver() {
+				t.Errorf("with a server %v ahead the grace was over after %v, want 10s", skew, took)
+			}
+		})(t)
+	}
+}
