@@ -44,6 +44,7 @@ type fake struct {
 	fault            func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail // refuses an operation before it is applied
 	mute             func(r *kagziv1.SessionRequest) bool                 // applies an operation and breaks the stream instead of answering
 	onHello          func(r *kagziv1.RegisterRequest) error
+	onHistory        func() error      // before a page of one is given
 	stalled          bool              // heartbeats get no answer
 	away             bool              // no connection can be made
 	traceparents     map[string]string // by run id
@@ -184,6 +185,11 @@ func (f *fake) page(r *fakeRun, from int) ([]*kagziv1.Step, string) {
 func (f *fake) GetHistory(_ context.Context, req *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.onHistory != nil {
+		if err := f.onHistory(); err != nil {
+			return nil, err
+		}
+	}
 	from := 0
 	if _, err := fmt.Sscan(req.GetToken(), &from); err != nil {
 		return nil, status.Error(codes.InvalidArgument, "token")

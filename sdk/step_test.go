@@ -13,6 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -451,6 +454,46 @@ func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) 
 			running(t, w)
 			f.start("r", "w", "")
 			equal(t, f.await(t, "r").Error.GetMessage(), want)
+		})
+	}
+}
+
+func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		code     codes.Code
+		refusals int
+		asked    int // in all, of the one page that is left
+		released int
+	}{
+		"a server that is not well for a moment":              {codes.Internal, 5, 6, 0},
+		"a server that is not well for longer has the run":    {codes.Internal, 6, 7, 1},
+		"what is wrong for good is not asked for again":       {codes.NotFound, 1, 2, 1},
+		"nor is what this worker may not see, by this worker": {codes.PermissionDenied, 1, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				asked := 0
+				f.pageSize = 1
+				f.onHistory = func() error {
+					if asked++; asked <= c.refusals {
+						return status.Error(c.code, "no")
+					}
+					return nil
+				}
+				w := testWorker(f)
+				runs := 0
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					n, err := Step(ctx, "first", func(context.Context) (int, error) { runs++; return runs, nil })
+					Sleep(ctx, "nap", time.Hour)
+					return n, err
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				equal(t, string(f.await(t, "r").Output.GetData()), "1")
+				equal(t, asked, c.asked)
+				equal(t, count(f.operations(), "release park=false"), c.released)
+				equal(t, count(f.operations(), "claim r"), 2+c.released)
+			})
 		})
 	}
 }
