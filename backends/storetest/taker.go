@@ -189,6 +189,28 @@ var takerCases = []testCase{
 		s.claim("w2")
 		s.nobodyGets("the worker is OFFLINE", s.newRun())
 	}},
+	{"nobody takes what comes after a run that its worker could not take", func(s *stage) {
+		for _, worker := range []string{"w1", "w2"} {
+			s.worker(worker)
+			s.start()
+			s.finish(s.claim(worker).Lease, "done")
+		}
+		s.offline("w1", engine.OfflineDeregistered)
+		first, second := s.newRun(), s.newRun()
+		w := s.takers("w1", "w2")
+		s.startFor(w, first, second)
+		var given, want []engine.ID
+		for _, start := range []engine.StartRun{first, second} {
+			if t := w.taken[start.ID]; t != nil && !t.returned {
+				given = append(given, start.ID)
+			}
+		}
+		if len(given) > 0 {
+			want = []engine.ID{first.ID, second.ID}[:len(given)]
+		}
+		s.sameIDs("given", given, want)
+		s.sameIDs("left to a claim", s.claimedIDs("w2", 2), []engine.ID{first.ID, second.ID}[len(given):])
+	}},
 	{"a start that makes no run gives its taker back", func(s *stage) {
 		s.worker("w1")
 		first := s.start(withExternal("ext"), withRequest("req"))

@@ -5,7 +5,8 @@
 -- moment makes it a unique violation. A lane that is not there, as after a failover that lost it, makes it a null where none may be.
 --
 -- A run with a meeting is claimed at once for the grant that comes with it, if its worker is ONLINE and nothing else is due in the lanes of the
--- meeting, of any requirements. A worker whose row somebody locks is about to go, and is not waited for.
+-- meeting, of any requirements. A worker whose row somebody locks is about to go, and is not waited for. Where one is gone or about to, nobody
+-- takes any: what another takes might come after what that one leaves.
 with starts as (
     select * from unnest(
         @calls::int[], @run_ids::uuid[], @namespaces::text[], @external_ids::text[], @request_ids::text[], @never::bool[], @lane_ids::bigint[],
@@ -54,7 +55,7 @@ with starts as (
            where r.lane_id = l.lane_id and r.available_at <= @claimed_at
            order by r.available_at limit 1) is not null
 ), fresh as materialized (
-    select s.*, s.meeting > 0 and exists (select from taking t where t.worker_id = s.worker_id)
+    select s.*, s.meeting > 0 and (select count(*) from taking) = cardinality(@takers::text[])
                 and not exists (select from passed p where p.meeting = s.meeting) as taken
     from starts s where not exists (select from hindered h where h.call = s.call)
 ), leased as (
