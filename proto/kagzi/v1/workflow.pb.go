@@ -1365,7 +1365,7 @@ type ListWorkflowsRequest struct {
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_before,json=createdBefore,proto3,oneof" json:"created_before,omitempty"`                                // likewise
 	Statuses      []WorkflowStatus       `protobuf:"varint,100,rep,packed,name=statuses,proto3,enum=kagzi.v1.WorkflowStatus" json:"statuses,omitempty"`                              // any of these
 	Tags          map[string]string      `protobuf:"bytes,101,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // all of these
-	ScheduleId    *string                `protobuf:"bytes,102,opt,name=schedule_id,json=scheduleId,proto3,oneof" json:"schedule_id,omitempty"`                                       // or its name, which must be one's
+	ScheduleId    *string                `protobuf:"bytes,102,opt,name=schedule_id,json=scheduleId,proto3,oneof" json:"schedule_id,omitempty"`                                       // or its name; NOT_FOUND where none has that name
 	ParentRunId   *string                `protobuf:"bytes,103,opt,name=parent_run_id,json=parentRunId,proto3,oneof" json:"parent_run_id,omitempty"`
 	WorkerId      *string                `protobuf:"bytes,104,opt,name=worker_id,json=workerId,proto3,oneof" json:"worker_id,omitempty"`
 	Search        *string                `protobuf:"bytes,105,opt,name=search,proto3,oneof" json:"search,omitempty"`                              // prefix of the run id or of the external id
