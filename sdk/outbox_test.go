@@ -102,6 +102,7 @@ func TestOutbox(t *testing.T) {
 		e.w.session.open()
 		e.resend()
 		time.Sleep(time.Minute) // in which the repetition is due
+		synctest.Wait()
 		equal(t, queued(), []string{"a"})
 		equal(t, e.repeating, false)
 	}))
