@@ -182,6 +182,13 @@ func (f *fake) page(r *fakeRun, from int) ([]*kagziv1.Step, string) {
 	return r.steps[from : from+f.pageSize], fmt.Sprint(from + f.pageSize)
 }
 
+// stall has heartbeats get no answer, or one again.
+func (f *fake) stall(stalled bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stalled = stalled
+}
+
 func (f *fake) GetHistory(_ context.Context, req *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

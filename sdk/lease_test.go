@@ -78,9 +78,7 @@ func TestLease(t *testing.T) {
 			var second time.Time
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, _ = Step(ctx, "first", func(ctx context.Context) (int, error) {
-					f.mu.Lock()
-					f.stalled = true
-					f.mu.Unlock()
+					f.stall(true)
 					return 0, wait(ctx, 29*time.Second)
 				})
 				return Step(ctx, "second", func(context.Context) (int, error) { second = time.Now(); return 1, nil })
@@ -88,11 +86,7 @@ func TestLease(t *testing.T) {
 			running(t, w)
 			began := time.Now()
 			f.start("r", "w", "")
-			time.AfterFunc(45*time.Second, func() {
-				f.mu.Lock()
-				f.stalled = false
-				f.mu.Unlock()
-			})
+			time.AfterFunc(45*time.Second, func() { f.stall(false) })
 			equal(t, string(f.await(t, "r").Output.GetData()), "1")
 			if gap := second.Sub(began); gap < 45*time.Second || gap > 51*time.Second {
 				t.Fatalf("the second step began %v after the start, want with the heartbeat after 45 s", gap)
@@ -102,11 +96,6 @@ func TestLease(t *testing.T) {
 
 	t.Run("nor with a new session, until a heartbeat of that is confirmed: the runs may have been handed to others meanwhile", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			stall := func(stalled bool) {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				f.stalled = stalled
-			}
 			w := testWorker(f)
 			first, second := 0, 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -114,7 +103,7 @@ func TestLease(t *testing.T) {
 					if first++; first > 1 {
 						return 0, nil
 					}
-					stall(true)
+					f.stall(true)
 					return 0, wait(ctx, 29*time.Second)
 				})
 				return Step(ctx, "second", func(context.Context) (int, error) { second++; return second, nil })
@@ -122,7 +111,7 @@ func TestLease(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			time.AfterFunc(40*time.Second, func() { f.take("r", false); f.cut() })
-			time.AfterFunc(50*time.Second, func() { stall(false) })
+			time.AfterFunc(50*time.Second, func() { f.stall(false) })
 			equal(t, string(f.await(t, "r").Output.GetData()), "1")
 			equal(t, f.operations(), []string{"hello ", "claim r", "begin first", "complete first", "hello worker-1", "claim r", "complete second", "end r"})
 		})
@@ -130,14 +119,7 @@ func TestLease(t *testing.T) {
 
 	t.Run("after twice the lease without contact running steps are cancelled and the run is given back", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			w, began, ended := oneLongStep(f)
-			running(t, w)
-			f.start("r", "w", "")
-			at := <-began
-			f.mu.Lock()
-			f.stalled = true
-			f.runs["r"].WorkflowType = "other" // so that nobody takes it again
-			f.mu.Unlock()
+			at, ended := stalledStep(t, f)
 			took := (<-ended).Sub(at)
 			if took < 50*time.Second || took > 61*time.Second {
 				t.Fatalf("cancelled after %v, want about 60 s", took)
@@ -148,14 +130,7 @@ func TestLease(t *testing.T) {
 
 	t.Run("a new session is contact: what runs goes on for twice the lease from its beginning", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			w, began, ended := oneLongStep(f)
-			running(t, w)
-			f.start("r", "w", "")
-			at := <-began
-			f.mu.Lock()
-			f.stalled = true
-			f.runs["r"].WorkflowType = "other" // so that nobody takes it again
-			f.mu.Unlock()
+			at, ended := stalledStep(t, f)
 			time.AfterFunc(50*time.Second, f.cut)
 			if took := (<-ended).Sub(at); took < 110*time.Second || took > 112*time.Second {
 				t.Fatalf("cancelled after %v, want about 60 s after the session that began after 50", took)
@@ -181,6 +156,19 @@ func TestLease(t *testing.T) {
 			equal(t, err, error(&RunError{RunID: "run-1", Status: StatusCancelled, Message: "no longer wanted", Code: CodeCancelled}))
 		})
 	})
+}
+
+// stalledStep runs a step that goes on for long, and has the server answer no heartbeats from when it began.
+func stalledStep(t *testing.T, f *fake) (at time.Time, ended <-chan time.Time) {
+	w, began, ended := oneLongStep(f)
+	running(t, w)
+	f.start("r", "w", "")
+	at = <-began
+	f.stall(true)
+	f.mu.Lock()
+	f.runs["r"].WorkflowType = "other" // so that nobody takes it again
+	f.mu.Unlock()
+	return at, ended
 }
 
 func TestLeaseClock(t *testing.T) {
