@@ -31,7 +31,7 @@ func (ls *Listeners) Ring(rings []Ring) {
 	defer ls.mu.Unlock()
 	for _, l := range ls.list {
 		if len(l.rings)+len(rings) > maxRings {
-			l.rings = append(l.rings[:0], Ring{Kind: RingAll})
+			l.rings = merged(l.rings, rings)
 		} else {
 			l.rings = append(l.rings, rings...)
 		}
@@ -40,6 +40,22 @@ func (ls *Listeners) Ring(rings []Ring) {
 		default:
 		}
 	}
+}
+
+// merged takes the place of rings that are too many: anything may have changed. What they count it adds up.
+func merged(lists ...[]Ring) []Ring {
+	var sum Aside
+	for _, rings := range lists {
+		for _, r := range rings {
+			if r.Aside != nil {
+				sum.Add(r.Aside)
+			}
+		}
+	}
+	if sum == (Aside{}) {
+		return []Ring{{Kind: RingAll}}
+	}
+	return []Ring{{Kind: RingAll}, {Kind: RingAside, Aside: &sum}}
 }
 
 // Listen is Bell.Listen until closed is closed, which is when it returns nil. It rings RingAll first, because whoever begins to listen has

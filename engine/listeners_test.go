@@ -31,3 +31,30 @@ func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
 		t.Fatalf("%d listeners stayed after the end, want none", len(ls.list))
 	}
 }
+
+func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
+	var ls Listeners
+	closed := make(chan struct{})
+	var all int
+	var counted Aside
+	const rounds = 10_000
+	err := ls.Listen(t.Context(), closed, func(r Ring) {
+		switch r.Kind {
+		case RingAll:
+			if all++; all > 1 {
+				return
+			}
+			for range rounds { // which wait until this returns
+				ls.Ring([]Ring{{Kind: RingTimer}, {Kind: RingAside, Aside: &Aside{Handlers: 1, Ticks: 2, Failed: 3, Stopped: 4}}})
+			}
+			ls.Ring([]Ring{{Kind: RingKeys}})
+		case RingAside:
+			counted.Add(r.Aside)
+		case RingKeys:
+			close(closed)
+		}
+	})
+	if want := (Aside{rounds, 2 * rounds, 3 * rounds, 4 * rounds}); err != nil || counted != want || all != 2 {
+		t.Errorf("counted %+v, with %d hints that anything may have changed and the end %v; want %+v, 2 and none", counted, all, err, want)
+	}
+}

@@ -27,6 +27,7 @@ const (
 	RingNamespace                 // Name: a person made the namespace or changed it
 	RingTimer                     // upkeep has something new to wait for: an attempt with a timeout, a deadline, a schedule
 	RingKeys                      // a key was made or revoked
+	RingAside                     // Aside: a call began or ended runs that it was not asked for; rung in the process that committed alone
 )
 
 // Ring is one hint.
@@ -43,6 +44,25 @@ type Ring struct {
 	// Ending comes with RingEnd where the store that committed knows it without a look and the listener is in its process; otherwise nil:
 	// whoever wants to know how the run ended looks. It is shared: nobody changes it.
 	Ending *Ending
+	// Aside comes with RingAside. It is shared: nobody changes it.
+	Aside *Aside
+}
+
+// Aside is what a call has begun and ended besides what its answer tells, for whoever counts runs. Where rings are merged into
+// RingAll, it is added up and rung besides.
+type Aside struct {
+	Handlers int // of failures, that were started
+	Ticks    int // that had waited until their schedule had no open run, or was not paused any more, and were started
+	Failed   int // whose worker was lost once too often
+	Stopped  int // that ended with their parent
+}
+
+// Add adds what another call has done aside.
+func (a *Aside) Add(b *Aside) {
+	a.Handlers += b.Handlers
+	a.Ticks += b.Ticks
+	a.Failed += b.Failed
+	a.Stopped += b.Stopped
 }
 
 // Ending is what a run has come to, as far as those who wait for its result want to know.

@@ -138,6 +138,9 @@ func (b *bell) ring(rings []engine.Ring) {
 	}
 	b.mu.Lock()
 	for _, r := range rings {
+		if r.Kind == engine.RingAside {
+			continue // each server counts what it did itself
+		}
 		r.Ending, r.Registered = nil, false
 		if r.Taken {
 			r.Name, r.Taken = "", false // no queue: nobody there need claim, only hear of the namespace

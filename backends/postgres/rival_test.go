@@ -318,6 +318,40 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	}
 }
 
+func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
+	a, b := rivals(t)
+	here, there := listenTo(t, a), listenTo(t, b)
+	late := newStart(a)
+	late.DeadlineAt, late.OnFailureWorkflow = a.Now(), "mourn"
+	if _, err := a.StartRuns(t.Context(), []engine.StartRun{late}); err != nil {
+		t.Fatal(err)
+	}
+	if expired, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: 1}); err != nil || expired.TimedOut != 1 {
+		t.Fatalf("EndExpired = %+v, %v, want one that timed out", expired, err)
+	}
+	marker := engine.Ring{Kind: engine.RingRun, ID: engine.NewID(time.Now())}
+	a.bell.ring([]engine.Ring{marker})
+	asides := func(rings <-chan engine.Ring) (handlers, hints int) {
+		for got := range rings {
+			switch {
+			case got == marker:
+				return handlers, hints
+			case got.Kind == engine.RingAll:
+				hints++
+			case got.Aside != nil:
+				handlers += got.Aside.Handlers
+			}
+		}
+		return handlers, hints
+	}
+	if n, _ := asides(here); n != 1 {
+		t.Errorf("the server counted %d handlers, want 1", n)
+	}
+	if n, hints := asides(there); n+hints > 0 {
+		t.Errorf("another counted %d handlers, and had %d hints that anything may have changed; want none", n, hints)
+	}
+}
+
 func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 	url := lentURL(t)
 	a := openAt(t, url)

@@ -112,6 +112,35 @@ func (e *ear) holds(r engine.Ring) {
 	}
 }
 
+// told is all that was told aside since the rings were forgotten.
+func (e *ear) told() engine.Aside {
+	e.s.Helper()
+	var sum engine.Aside
+	for range 2 { // rings that come together come in any order, and those of the second come after all from before
+		mark := ringQueueOf("probe", e.s.id().String())
+		e.s.start(inSpace("probe"), inQueue(mark.Name))
+		for over, enough := soon(); ; {
+			var r engine.Ring
+			select {
+			case r = <-e.rings:
+			case <-over:
+				e.s.Fatalf("no ring of a start within %s", patience)
+			}
+			if r == mark {
+				enough()
+				break
+			}
+			if a := r.Aside; a != nil {
+				sum.Add(a)
+			}
+			if (r.Kind == engine.RingAside) != (r.Aside != nil) {
+				e.s.Fatalf("ring %+v tells aside %+v", r, r.Aside)
+			}
+		}
+	}
+	return sum
+}
+
 // forget drops the rings heard so far.
 func (e *ear) forget() {
 	e.s.Helper()
@@ -129,8 +158,10 @@ func (e *ear) forget() {
 	}
 }
 
-func ringQueue(name string) engine.Ring {
-	return engine.Ring{Kind: engine.RingQueue, Namespace: space, Name: name}
+func ringQueue(name string) engine.Ring { return ringQueueOf(space, name) }
+
+func ringQueueOf(namespace, name string) engine.Ring {
+	return engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: name}
 }
 
 func ringSlot(name string) engine.Ring {

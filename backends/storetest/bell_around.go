@@ -139,6 +139,95 @@ var bellAroundCases = []testCase{
 			}
 		}
 	}},
+	{"what a call begins and ends unasked is told for counting, once and where it was done", func(s *stage) {
+		e := s.listen()
+		s.worker("w1")
+		s.childWorker()
+		family := func() engine.Lease {
+			l := s.held()
+			grown := s.claimChild(s.child(l, "a", closing(engine.CloseCancel)))
+			s.child(grown, "grandchild", closing(engine.CloseTerminate))
+			s.child(l, "b", closing(engine.CloseTerminate))
+			s.cancel(s.child(l, "ended", closing(engine.CloseCancel)))
+			s.child(l, "orphan", closing(engine.CloseAbandon))
+			return l
+		}
+		waiting := func() engine.Schedule {
+			plan := s.plan(overlapping(engine.OverlapBufferOne), func(p *engine.Schedule) { p.Queue = "ticks" })
+			s.fire(s.fireParams(plan.ID, 2))
+			return plan
+		}
+		first := func(plan engine.Schedule) engine.ID { return s.firedRuns(plan.ID)[0].ID }
+		named := func(r *engine.StartRun) { r.OnFailureWorkflow = "mourn" }
+		global := s.newWorker("undertaker")
+		global.Types = []string{engine.GlobalHandler}
+		for _, c := range []struct {
+			what    string
+			prepare func() (do func())
+			want    engine.Aside
+		}{
+			{"a result", func() func() { l := s.held(); return func() { s.finish(l, "done") } }, engine.Aside{}},
+			{"a failure for which nobody cares", func() func() { l := s.held(); return func() { s.failRun(l, "no") } }, engine.Aside{}},
+			{"a child's own end", func() func() {
+				l := s.held()
+				child := s.claimChild(s.child(l, "c", closing(engine.CloseCancel)))
+				return func() { s.finish(child, "done") }
+			}, engine.Aside{}},
+			{"a parent's end", func() func() { l := family(); return func() { s.finish(l, "done") } }, engine.Aside{Stopped: 3}},
+			{"a parent's end, repeated", func() func() {
+				l := family()
+				s.finish(l, "done")
+				return func() { s.finish(l, "done") }
+			}, engine.Aside{}},
+			{"a parent's end by a lease that is over", func() func() {
+				l := family()
+				s.lose("w1")
+				return func() { s.lost(s.tryFinish(l, "done"), engine.RunPending, "CompleteRun") }
+			}, engine.Aside{}},
+			{"a parent's end by a person", func() func() { l := family(); return func() { s.cancel(l.RunID) } }, engine.Aside{Stopped: 3}},
+			{"a parent's deadline", func() func() {
+				l := s.held(func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) })
+				s.child(l, "c", closing(engine.CloseCancel))
+				s.pass(time.Minute)
+				return func() { equal(s, "timed out", s.expire().TimedOut, 1) }
+			}, engine.Aside{Stopped: 1}},
+			{"a failure with a handler", func() func() { l := s.held(named); return func() { s.failRun(l, "no") } }, engine.Aside{Handlers: 1}},
+			{"a lost worker", func() func() { s.held(); return func() { s.lose("w1") } }, engine.Aside{}},
+			{"one lost worker too many", func() func() {
+				s.heldAfterLosses(engine.MaxLeaseLosses - 1)
+				return func() { s.lose("w1") }
+			}, engine.Aside{Failed: 1}},
+			{"the end of a run for which a tick waits", func() func() {
+				run := first(waiting())
+				return func() { s.cancel(run) }
+			}, engine.Aside{Ticks: 1}},
+			{"a resumed schedule", func() func() {
+				plan := waiting()
+				s.switchSchedule(plan.ID, false)
+				s.cancel(first(plan))
+				return func() { s.switchSchedule(plan.ID, true) }
+			}, engine.Aside{Ticks: 1}},
+			{"an enabled namespace", func() func() {
+				plan := waiting()
+				s.enable(false)
+				s.cancel(first(plan))
+				return func() { s.enable(true) }
+			}, engine.Aside{Ticks: 1}},
+			{"a failure with a handler of its own and one of the namespace", func() func() {
+				s.register(global, true)
+				l := s.held(named)
+				return func() { s.failRun(l, "no") }
+			}, engine.Aside{Handlers: 2}},
+		} {
+			do := c.prepare()
+			e.forget()
+			do()
+			equal(s, "told aside of "+c.what, e.told(), c.want)
+			for _, run := range s.listed(engine.RunFilter{Namespace: space, Statuses: []engine.RunStatus{engine.RunPending, engine.RunRunning, engine.RunSleeping}}) {
+				s.cancelAnyway(run)
+			}
+		}
+	}},
 }
 
 // ringNamespace is the ring of a namespace that a person made or changed.

@@ -29,6 +29,7 @@ var aroundSabotages = []sabotage{
 	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
 	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingSchedule} }, []string{"bell"}},
 	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingNamespace} }, []string{"bell"}},
+	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return mute{s, engine.RingAside} }, []string{"bell"}},
 	{"an update rings the schedule", func(s engine.Store) engine.Store { return &ringsAtBirth{Store: s} }, []string{"bell"}},
 	{"runs got by ids are those of the namespace", func(s engine.Store) engine.Store { return knowsNoBorders{s} }, []string{"list"}},
 	{"a run got by its id comes once", func(s engine.Store) engine.Store { return gotTwice{s} }, []string{"list"}},

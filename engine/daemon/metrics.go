@@ -60,9 +60,9 @@ func count(of func(*server.Metrics) int64) func(*scrape, put) {
 
 // counted is what a server counts. Of several on one database each tells its own part.
 var counted = []metric{
-	counter("runs_started_total", "Runs that this server started for whoever asked, for schedules and for parents; handlers of failures are not among them.",
+	counter("runs_started_total", "Runs that this server started: for whoever asked, for schedules, for parents, and as handlers of failures.",
 		count(func(m *server.Metrics) int64 { return m.RunsStarted })),
-	counter("runs_ended_total", "Runs that this server ended, by outcome: completed, failed (or timed out), stopped (cancelled or terminated); those that ended with their parent, or for ten lost workers, are not among them.",
+	counter("runs_ended_total", "Runs that this server ended, by outcome: completed, failed (or timed out), stopped (cancelled, terminated, or ended with their parent).",
 		func(s *scrape, put put) {
 			put(float64(s.counted.RunsCompleted), "completed")
 			put(float64(s.counted.RunsFailed), "failed")

@@ -18,6 +18,7 @@ type book struct {
 	slots  []*Run             // whose concurrency key has a slot more, once for each slot
 	next   []engine.StartRun  // to be started when the others are written: they may take over external ids
 	passed []engine.Signal    // of these
+	beside *engine.Aside      // what the verb does and does not answer; nil: nothing yet
 }
 
 func open(tx Tx, now time.Time) *book {
@@ -66,6 +67,15 @@ func (b *book) change(run *Run) {
 	b.noted[run] = true
 	b.dirty = append(b.dirty, run)
 	b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: run.ID})
+}
+
+// aside is for counting what nobody asked of the verb.
+func (b *book) aside() *engine.Aside {
+	if b.beside == nil {
+		b.beside = &engine.Aside{}
+		b.tx.Ring(engine.Ring{Kind: engine.RingAside, Aside: b.beside})
+	}
+	return b.beside
 }
 
 // start has a run made when the book is closed.

@@ -141,6 +141,7 @@ func (b *book) closeChildren(parent *Run) error {
 		}
 		failure := engine.EndedByFailure(status, reason)
 		b.ringWorker(child.Holder)
+		b.aside().Stopped++
 		if err := b.end(child, status, &failure, engine.Token{}); err != nil {
 			return err
 		}
@@ -162,9 +163,11 @@ func (b *book) handle(run *Run) error {
 		return err
 	}
 	if run.OnFailureWorkflow != "" {
+		b.aside().Handlers++
 		b.start(engine.HandlerOf(&failed, run.OnFailureWorkflow, cmp.Or(run.OnFailureQueue, run.Queue), false, b.now))
 	}
 	if queue != "" {
+		b.aside().Handlers++
 		b.start(engine.HandlerOf(&failed, engine.GlobalHandler, queue, true, b.now))
 	}
 	return nil

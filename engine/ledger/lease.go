@@ -127,6 +127,7 @@ func (b *book) lose(run *Run) error {
 	run.LeaseLosses, run.Progressed = v.Losses, false
 	if v.Failed {
 		failure := engine.CrashedFailure()
+		b.aside().Failed++
 		return b.end(run, engine.RunFailed, &failure, engine.Token{})
 	}
 	return b.delay(run, v.AvailableAt)

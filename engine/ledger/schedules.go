@@ -84,7 +84,7 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 		return engine.Schedule{}, err
 	}
 	wanted.Revision, wanted.UpdatedAt = s.Revision+1, b.now
-	if _, err := b.fireBuffered(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
+	if _, err := b.fireAside(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
 		return engine.Schedule{}, err
 	}
 	if err := b.saveSchedule(&wanted); err != nil {

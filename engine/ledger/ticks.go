@@ -117,7 +117,7 @@ func (b *book) settleSchedule(run *Run) error {
 		return err
 	}
 	counted := countEnd(s, run.Status)
-	fired, err := b.fireBuffered(s)
+	fired, err := b.fireAside(s)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (b *book) fireWaiting(namespace string) error {
 		if s == nil {
 			continue
 		}
-		fired, err := b.fireBuffered(s)
+		fired, err := b.fireAside(s)
 		if err == nil && fired {
 			err = b.saveSchedule(s)
 		}
@@ -163,6 +163,15 @@ func countEnd(s *engine.Schedule, status engine.RunStatus) bool {
 		return false
 	}
 	return true
+}
+
+// fireAside is fireBuffered for a verb that does not answer how many ticks have fired.
+func (b *book) fireAside(s *engine.Schedule) (bool, error) {
+	fired, err := b.fireBuffered(s)
+	if fired {
+		b.aside().Ticks++
+	}
+	return fired, err
 }
 
 // fireBuffered starts the tick that waits, once no run of the schedule is open, and says whether it did. While the schedule is paused, or its namespace

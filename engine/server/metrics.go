@@ -74,8 +74,8 @@ func (s *Server) LeasesLost(n int) { s.meters.leasesLost.Add(int64(n)) }
 // Metrics is what a server has counted since it started, and what is under way in it. Several servers on one database each count
 // what they themselves acknowledged and did.
 type Metrics struct {
-	RunsStarted   int64 // those of schedules and children included, handlers of failures not
-	RunsCompleted int64 // of the ends, those with the parent and for lost workers are left out
+	RunsStarted   int64 // those of schedules, children and handlers of failures included
+	RunsCompleted int64
 	RunsFailed    int64 // timed out ones included
 	RunsStopped   int64 // cancelled or terminated
 	RunsDeleted   int64 // for their age

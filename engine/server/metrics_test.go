@@ -41,6 +41,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 2}, 0, 40*time.Millisecond)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 5, Skipped: 1}, 5, -1)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Skipped: 2}, 0, -1)
+		s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Handlers: 20, Ticks: 3, Failed: 40, Stopped: 50}})
 		s.Ring(engine.Ring{Kind: engine.RingAll})
 		s.Ring(engine.Ring{Kind: engine.RingTimer})
 		s.Ring(engine.Ring{Kind: engine.RingTimer})
@@ -49,10 +50,10 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 
 		got := s.Metrics()
 		want := Metrics{
-			RunsStarted: 8, RunsCompleted: 1, RunsFailed: 3, RunsStopped: 3, RunsDeleted: 4,
+			RunsStarted: 31, RunsCompleted: 1, RunsFailed: 43, RunsStopped: 53, RunsDeleted: 4,
 			StepsCompleted: 1, StepsRetried: 2, StepsFailed: 1, StepTimeouts: 5,
 			RunsClaimed: 7, ClaimErrors: 1, WorkersLost: 1, LeasesLost: 6,
-			ScheduleRuns: 7, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,
+			ScheduleRuns: 10, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Metrics{}, "Commits", "Claims", "ScheduleLag", "Notifications", "Methods")); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)

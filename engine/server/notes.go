@@ -36,6 +36,14 @@ func (s *Server) RunsExpired(e engine.Expired) {
 	s.countN(runStopped, e.Cancelled)
 }
 
+// countAside counts what calls of the store by this process have begun and ended besides what they answered.
+func (s *Server) countAside(a *engine.Aside) {
+	s.countN(runStarted, a.Handlers+a.Ticks)
+	s.countN(runFailed, a.Failed)
+	s.countN(runStopped, a.Stopped)
+	s.meters.scheduleRuns.Add(int64(a.Ticks))
+}
+
 // ScheduleFired hears from the coordinator of this process what became of ticks. missed is how many of those that fired were missed
 // ones, and late how late the newest of the others was, negative when there was none.
 func (s *Server) ScheduleFired(schedule *engine.Schedule, fired engine.Fired, missed int, late time.Duration) {

@@ -230,6 +230,10 @@ func (s *Server) watchKeys() (stop func()) {
 
 // Ring passes a hint of the store on to who waits for it. It does not block.
 func (s *Server) Ring(r engine.Ring) {
+	if r.Kind == engine.RingAside { // no hint that anything may have changed
+		s.countAside(r.Aside)
+		return
+	}
 	s.meters.rings[r.Kind].Add(1)
 	s.hub.ring(r)
 	switch r.Kind {

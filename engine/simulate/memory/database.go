@@ -102,13 +102,14 @@ type Call struct {
 	Answer any          // once it was carried out without an error
 	Err    error
 
-	do func(*tx) error
+	do   func(*tx) error
+	from *Store
 }
 
 // Commit carries calls out, in their order, in one transaction. One that is refused changes nothing and has its Err; the others happen.
 func (d *Database) Commit(calls ...*Call) {
 	d.mu.Lock()
-	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}}
+	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, asides: map[*engine.Aside]*Store{}}
 	for _, c := range calls {
 		undo, rings := len(t.undo), len(t.rings)
 		t.call = c
@@ -137,7 +138,7 @@ func (d *Database) Commit(calls ...*Call) {
 	d.mu.Unlock()
 	if len(t.rings) > 0 {
 		for _, s := range stores {
-			s.ring(t.rings)
+			s.ring(t.ringsFor(s))
 		}
 	}
 }
@@ -254,7 +255,7 @@ func call[V any](ctx context.Context, s *Store, verb string, write bool, params 
 	if err := ctx.Err(); err != nil {
 		return none, &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting: " + err.Error()}
 	}
-	c := &Call{Verb: verb, Params: params, Write: write, Turn: engine.TurnOf(ctx)}
+	c := &Call{Verb: verb, Params: params, Write: write, Turn: engine.TurnOf(ctx), from: s}
 	c.do = func(t *tx) (err error) {
 		if out, err = do(t); err == nil {
 			c.Answer = out
