@@ -23,6 +23,7 @@ const (
 	maxReconnectBackoff = 60 * time.Second
 	drainingTries       = 2 // that the backoff counts while the worker drains: it has DrainTimeout to report what it holds
 	returnTries         = 3 // and once a server is back that could not be reached
+	unreadTries         = 3 // and before a run goes back whose history cannot be read
 )
 
 // backoff is the delay after the n-th failure in a row: anything up to 1, 2, 4 .. 60 s. This is full jitter ("Exponential Backoff And Jitter", AWS

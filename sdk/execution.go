@@ -298,7 +298,9 @@ func (e *execution) loadHistory() bool {
 		}
 		if fatalStatus(err) || n == 5 {
 			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error", statusError(status.Convert(err)))
-			e.giveBack()
+			if sleep(e.life, backoff(unreadTries)) { // it may be this worker that gets it next
+				e.giveBack()
+			}
 			return false
 		}
 		n++

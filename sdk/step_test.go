@@ -469,6 +469,7 @@ func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
 		"a server that is not well for longer has the run":    {codes.Internal, 6, 7, 1},
 		"what is wrong for good is not asked for again":       {codes.NotFound, 1, 2, 1},
 		"nor is what this worker may not see, by this worker": {codes.PermissionDenied, 1, 2, 1},
+		"and it does not claim the run again and again":       {codes.PermissionDenied, 30, 31, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world(t, func(t *testing.T, f *fake) {
@@ -489,7 +490,11 @@ func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
 				})
 				running(t, w)
 				f.start("r", "w", "")
+				began := time.Now()
 				equal(t, string(f.await(t, "r").Output.GetData()), "1")
+				if took := time.Since(began) - time.Hour; took < time.Duration(c.refusals/30)*time.Second { // a minute on average
+					t.Errorf("%d claims took no more than %s", c.released, took)
+				}
 				equal(t, asked, c.asked)
 				equal(t, count(f.operations(), "release park=false"), c.released)
 				equal(t, count(f.operations(), "claim r"), 2+c.released)
