@@ -304,6 +304,7 @@ func TestQueueList_says_what_it_left_out(t *testing.T) {
 		t.Fatalf("stdout %q, stderr %q", out, msg)
 	}
 	s.want(t, ExitNotFound, "queue", "show", "none")
+	s.want(t, ExitUsage, "queue", "show", "")
 }
 
 func TestVersion(t *testing.T) {

@@ -100,6 +100,9 @@ func newQueueShow(e *env, o *queueShowOptions) *cobra.Command {
 }
 
 func runQueueShow(ctx context.Context, c *client, o *queueShowOptions) error {
+	if o.name == "" { // which asks the server for all
+		return usagef("NAME: must not be empty")
+	}
 	answer, err := c.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: c.namespace, TaskQueue: &o.name})
 	if err != nil {
 		return err

@@ -31,6 +31,16 @@ func Complete(text string, known Known) []string {
 	return within(head, key+":"+earlier, value, offeredValues(key, known))
 }
 
+// KeyOf is the key whose value is typed at the end of the text; empty when none is.
+func KeyOf(text string) string {
+	word := strings.TrimPrefix(text[strings.LastIndexAny(text, " \t")+1:], "!")
+	key, _, found := strings.Cut(word, ":")
+	if !found {
+		return ""
+	}
+	return key
+}
+
 // within is the candidates that begin with what is typed of them, in their place.
 func within(head, before, typed string, candidates []string) []string {
 	var texts []string

@@ -211,6 +211,16 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+func TestKeyOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "worker": "", "worker:": "worker", "!worker:a": "worker", "status:failed,r": "status", "status:failed sched": "", "a:b schedule:n": "schedule",
+	} {
+		if got := KeyOf(text); got != want {
+			t.Errorf("KeyOf(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func FuzzParseShort(f *testing.F) {
 	for _, s := range []string{
 		`status:failed,open type:order* !queue:"a b" id:018f ext:o-1 since:24h until:2026-11-20T10:00 tag.team=pay label."odd key":x,y free "te\"xt"`,

@@ -1,7 +1,10 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/gdamore/tcell/v2"
@@ -19,10 +22,14 @@ import (
 type runsPage struct {
 	list
 	runs    *model.Runs
-	types   *model.Collection[*kagziv1.WorkflowTypeInfo] // for the completion of filters
-	visible [2]int                                       // rows on the screen, the last excluded
-	before  string                                       // the filter before only failures were wanted
-	jump    jump                                         // where the cursor goes once the runs there have been read
+	visible [2]int // rows on the screen, the last excluded
+	before  string // the filter before only failures were wanted
+	jump    jump   // where the cursor goes once the runs there have been read
+
+	// for the completion of filters
+	types     *model.Collection[*kagziv1.WorkflowTypeInfo]
+	schedules *model.Collection[*kagziv1.WorkflowSchedule]
+	workers   *model.Collection[*kagziv1.Worker]
 }
 
 // jump is where the cursor is on its way to.
@@ -75,7 +82,8 @@ func openRuns(a *App, args []string) (page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &runsPage{list: newList(a, "runs", runColumns), runs: runs, types: model.NewTypes(a.link)}
+	p := &runsPage{list: newList(a, "runs", runColumns), runs: runs, types: model.NewTypes(a.link),
+		schedules: model.NewSchedules(a.link), workers: model.NewWorkers(a.link)}
 	p.tab.SetRows(runRows{p})
 	p.tab.SetSort("created", true)
 	p.tab.Opened = func(id string) { a.done(a.pushView("run", id)) }
@@ -105,11 +113,10 @@ func openRuns(a *App, args []string) (page, error) {
 
 // completeRuns completes a filter that is typed behind the command.
 func completeRuns(a *App, text string) []string {
-	var types, queues []string
 	if p, ok := a.trails.top().(*runsPage); ok {
-		types, queues = p.names()
+		return p.CompleteFilter(text)
 	}
-	return filter.Complete(text, filter.Known{Types: types, Queues: queues})
+	return filter.Complete(text, filter.Known{})
 }
 
 func (p *runsPage) Show() {
@@ -120,11 +127,20 @@ func (p *runsPage) Show() {
 func (p *runsPage) Hide() {
 	p.runs.Hide()
 	p.types.Hide()
+	p.typed()
+}
+
+// typed has nothing more read that only a filter needs while it is typed.
+func (p *runsPage) typed() {
+	p.schedules.Hide()
+	p.workers.Hide()
 }
 
 func (p *runsPage) Close() {
 	p.runs.Close()
 	p.types.Close()
+	p.schedules.Close()
+	p.workers.Close()
 }
 
 func (p *runsPage) Refresh()       { p.runs.Refresh() }
@@ -232,29 +248,48 @@ func (p *runsPage) SortBy(column string, descending bool) error {
 	return nil
 }
 
-func (p *runsPage) Filter() string              { return p.runs.Filter() }
-func (p *runsPage) SetFilter(text string) error { return p.runs.SetFilter(text) }
-func (p *runsPage) TryFilter(string)            {} // the server is asked when the filter is whole
+func (p *runsPage) Filter() string   { return p.runs.Filter() }
+func (p *runsPage) TryFilter(string) {} // the server is asked when the filter is whole
 
-// CompleteFilter knows the keys, the statuses, and the types and queues that there are.
-func (p *runsPage) CompleteFilter(text string) []string {
-	types, queues := p.names()
-	return filter.Complete(text, filter.Known{Types: types, Queues: queues})
+func (p *runsPage) SetFilter(text string) error {
+	p.typed()
+	return p.runs.SetFilter(text)
 }
 
-// names are the types and the queues that there are.
-func (p *runsPage) names() (types, queues []string) {
-	seen := map[string]bool{}
+// CompleteFilter knows the keys, the statuses, the types, queues, workers and schedules that there are, and the tags of the runs that are loaded.
+// Workers and schedules are asked for when one is to be named.
+func (p *runsPage) CompleteFilter(text string) []string {
+	switch filter.KeyOf(text) {
+	case "schedule":
+		p.schedules.Show()
+	case "worker":
+		p.workers.Show()
+	}
+	return filter.Complete(text, p.known())
+}
+
+func (p *runsPage) known() filter.Known {
+	var known filter.Known
+	queues, tags := map[string]bool{}, map[string]bool{}
 	for _, t := range p.types.All() {
-		types = append(types, t.GetWorkflowType())
+		known.Types = append(known.Types, t.GetWorkflowType())
 		for _, q := range t.GetTaskQueues() {
-			if !seen[q] {
-				seen[q] = true
-				queues = append(queues, q)
-			}
+			queues[q] = true
 		}
 	}
-	return types, queues
+	for _, w := range p.workers.All() {
+		known.Workers = append(known.Workers, w.GetWorkerId())
+	}
+	for _, s := range p.schedules.All() {
+		known.Schedules = append(known.Schedules, cmp.Or(s.GetName(), s.GetScheduleId()))
+	}
+	for _, r := range p.runs.All() {
+		for tag := range r.GetTags() {
+			tags[tag] = true
+		}
+	}
+	known.Queues, known.Tags = slices.Sorted(maps.Keys(queues)), slices.Sorted(maps.Keys(tags))
+	return known
 }
 
 // Escape clears the filter.
@@ -343,7 +378,8 @@ func (p *runsPage) Actions() []*Action {
 			Run: func([]string) error { p.runs.LoadMore(); return nil }},
 	}
 	list = append(list, &Action{Name: "start", Aliases: []string{"new"}, Keys: []string{"n"}, Help: "start a run", Group: GroupAct, Changes: true, Least: clients, Hint: 2, Run: func([]string) error {
-		p.app.startForm(p.names())
+		known := p.known()
+		p.app.startForm(known.Types, known.Queues)
 		return nil
 	}})
 	return append(list, p.app.runActions(p.targets, func() string { return "" })...)

@@ -178,3 +178,47 @@ func TestRunsAreSortedByAColumnAmongThoseThatAreLoaded(t *testing.T) {
 		r.shows("sort: type")
 	})
 }
+
+func TestAFilterIsCompletedWithWhatThereIs(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 140, 32, func(r *rig) {
+		p := r.app.trails.top().(*runsPage)
+		schedules, err := w.ListWorkflowSchedules(t.Context(), &kagziv1.ListWorkflowSchedulesRequest{Namespace: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		workers, err := w.ListWorkers(t.Context(), &kagziv1.ListWorkersRequest{Namespace: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := func() (n int64) {
+			info, err := w.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range info.GetMethods() {
+				if m.GetMethod() == "WorkflowScheduleService/ListWorkflowSchedules" || m.GetMethod() == "AdminService/ListWorkers" {
+					n += m.GetCalls()
+				}
+			}
+			return n
+		}
+		schedule, worker := schedules.GetSchedules()[0].GetName(), workers.GetWorkers()[0].GetWorkerId()
+		for key, value := range map[string]string{"schedule:": schedule, "worker:": worker} {
+			r.press("/")
+			r.enter(key)
+			r.pass(time.Second) // in which they come
+			r.enter(value[:len(value)-1])
+			r.press("tab", "enter")
+			if got := p.Filter(); got != key+value {
+				t.Errorf("the filter is %q, want %q", got, key+value)
+			}
+			r.press("esc")
+		}
+		before := asked()
+		r.pass(time.Minute)
+		if after := asked(); after != before {
+			t.Errorf("after the filter was typed its names were asked for %d times within a minute", after-before)
+		}
+	})
+}
