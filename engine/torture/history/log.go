@@ -99,17 +99,17 @@ func Read(path string) ([]Event, error) {
 	var events []Event
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
-	broken := 0
-	for lines.Scan() {
+	var broken error
+	for n := 1; lines.Scan(); n++ {
+		if broken != nil {
+			return nil, broken
+		}
 		var e Event
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			broken++
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			broken = fmt.Errorf("%s: line %d, which is not the last, cannot be read: %w", path, n, err)
 			continue
 		}
 		events = append(events, e)
-	}
-	if broken > 1 {
-		return nil, fmt.Errorf("%s: %d lines that cannot be read, want at most the last", path, broken)
 	}
 	return merge(events), lines.Err()
 }

@@ -3,6 +3,7 @@ package history
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -51,12 +52,22 @@ func TestLog(t *testing.T) {
 			t.Errorf("read again = %v (%v), want %v", again, err, events)
 		}
 	})
-	t.Run("more than one broken line is refused", func(t *testing.T) {
-		if err := os.WriteFile(path, []byte("x\ny\n"), 0o600); err != nil {
+	t.Run("a broken line that is not the last is refused", func(t *testing.T) {
+		for _, text := range []string{"x\ny\n", `{"proc":"w","seq":3,"op":"cla` + "\n" + `{"proc":"w","seq":4,"op":"end"}` + "\n"} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if events, err := Read(path); err == nil {
+				t.Errorf("read = %v of %q, which has lost an event", events, text)
+			}
+		}
+	})
+	t.Run("a line that is too long is refused", func(t *testing.T) {
+		if err := os.WriteFile(path, []byte(`{"proc":"w","seq":1,"step":"`+strings.Repeat("x", 2<<20)+"\"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(path); err == nil {
-			t.Error("a file that is no history was read")
+		if events, err := Read(path); err == nil {
+			t.Errorf("read = %d events, want an error", len(events))
 		}
 	})
 	t.Run("a process that did nothing has no file", func(t *testing.T) {
