@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -25,6 +26,9 @@ func corrupt(ctx context.Context, o options) (*report, error) {
 	sound, known, err := soundFile(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if len(known) == 0 {
+		return nil, errors.New("the sound file has no runs to ask for")
 	}
 	luck := rand.New(rand.NewPCG(o.seed, 48))
 	counts := map[fate]int{}
@@ -182,11 +186,19 @@ func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string
 			break
 		}
 	}
-	if s.current().ended() {
+	return afterAnswers(r, came, detail)
+}
+
+// afterAnswers is what came of a server that has been asked: a wrong answer stays one, whatever the server has noticed since.
+func afterAnswers(r *rig, came fate, detail string) (fate, string, error) {
+	life := r.servers[0].current()
+	switch {
+	case came == wrong:
+		return came, detail, nil
+	case life.ended():
 		return notServed(r, nil)
-	}
-	if strings.Contains(s.current().out.tail(), "panic") {
-		return broken, s.current().out.tail(), nil
+	case strings.Contains(life.out.tail(), "panic"):
+		return broken, life.out.tail(), nil
 	}
 	return came, detail, nil
 }

@@ -158,12 +158,12 @@ func (d *dumping) leases() {
 
 // schedules reads those that are known by their expressions, and what they fired.
 func (d *dumping) schedules(periods map[string]int64) {
-	const query = `select schedule_id, cron_expr, created_at, coalesce(last_fired_at, 0), fired, skipped, coalesce(next_fire_at, 0) from schedules`
+	const query = `select schedule_id, cron_expr, created_at, fired, skipped, coalesce(next_fire_at, 0) from schedules`
 	d.each(query, func(scan func(...any) error) error {
 		var s check.Schedule
 		var schedule id
 		var cron string
-		err := scan(&schedule, &cron, &s.CreatedAt, &s.LastFired, &s.Fired, &s.Skipped, &s.NextFire)
+		err := scan(&schedule, &cron, &s.CreatedAt, &s.Fired, &s.Skipped, &s.NextFire)
 		s.ID, s.Every = string(schedule), periods[cron]
 		d.dump.Schedules = append(d.dump.Schedules, s)
 		return err

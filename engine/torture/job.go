@@ -100,6 +100,14 @@ func (m mix) errand(seed uint64, n int) errand {
 	return e
 }
 
+// handler is the type of the run that is to follow when the errand's fails.
+func (e errand) handler() string {
+	if e.Kind == doomed {
+		return handlerType
+	}
+	return ""
+}
+
 func filler(r *rand.Rand, size int) string {
 	text := make([]byte, size)
 	for i := range text {

@@ -102,7 +102,7 @@ func (l *load) serve(ctx context.Context, c *client, e errand) {
 	if err != nil {
 		panic(err) // a struct of texts and numbers
 	}
-	l.expected.Store(e.Name, check.Wanted{Type: jobType, Queue: "default", Input: history.Digest(input)})
+	l.expected.Store(e.Name, check.Wanted{Type: jobType, Queue: "default", Input: history.Digest(input), OnFailure: e.handler()})
 	l.started.Add(1)
 	twins := 1
 	if e.Twice {
@@ -136,10 +136,7 @@ func (l *load) serve(ctx context.Context, c *client, e errand) {
 
 // start starts the errand's run, again and again until it is acknowledged.
 func (c *client) start(ctx context.Context, e errand) *kagzi.Run {
-	o := kagzi.StartOptions{RequestID: e.Name, Retry: nil}
-	if e.Kind == doomed {
-		o.OnFailure = handlerType
-	}
+	o := kagzi.StartOptions{RequestID: e.Name, OnFailure: e.handler()}
 	for ctx.Err() == nil {
 		event := c.log.Begin(history.Event{Op: history.Start, Request: e.Name})
 		call, cancel := context.WithTimeout(ctx, callLimit)

@@ -75,6 +75,10 @@ func command(ctx context.Context, args []string) int {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
+	if wrong := unknown(*ids); len(wrong) > 0 {
+		fmt.Fprintf(os.Stderr, "torture: no scenario is called %s; see --list\n", strings.Join(wrong, ", "))
+		return exitVacuous
+	}
 	chosen := choose(*ids, *db, *short, *all)
 	if len(chosen) == 0 {
 		fmt.Fprintln(os.Stderr, "torture: nothing to do; name scenarios with --scenario (see --list), or say --short or --all")
@@ -108,9 +112,21 @@ type attempt struct {
 	db       string
 }
 
+// split is the ids of a list with commas between.
+func split(ids string) []string {
+	return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
+}
+
+// unknown is those ids with which no scenario's begins. What is not there must not pass for what held.
+func unknown(ids string) []string {
+	return slices.DeleteFunc(split(ids), func(prefix string) bool {
+		return slices.ContainsFunc(scenarios, func(s scenario) bool { return strings.HasPrefix(s.id, prefix) })
+	})
+}
+
 // choose is what is to be tried, in the order of the list.
 func choose(ids, db string, short, all bool) []attempt {
-	wanted := strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
+	wanted := split(ids)
 	var chosen []attempt
 	for _, s := range scenarios {
 		named := slices.ContainsFunc(wanted, func(prefix string) bool { return strings.HasPrefix(s.id, prefix) })

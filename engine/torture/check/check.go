@@ -24,6 +24,7 @@ type Case struct {
 type Wanted struct {
 	Type, Queue string
 	Input       string // a history.Digest
+	OnFailure   string // the type of its handler; "" none
 }
 
 // Line is what came of one invariant.
@@ -132,8 +133,8 @@ func (i *indexed) startsExist() Line {
 		case r == nil && i.Lossy:
 		case r == nil:
 			l.violate("run %s was acknowledged for request %s and is not there", e.Run, e.Request)
-		case r.Input != want.Input || r.Type != want.Type || r.Queue != want.Queue:
-			l.violate("run %s is of type %s in queue %s with input %s, want %+v", e.Run, r.Type, r.Queue, r.Input, want)
+		case Wanted{r.Type, r.Queue, r.Input, r.OnFailure} != want:
+			l.violate("run %s is of type %s in queue %s with input %s and handler %q, want %+v", e.Run, r.Type, r.Queue, r.Input, r.OnFailure, want)
 		}
 	})
 	for _, r := range i.Dump.Runs {

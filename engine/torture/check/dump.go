@@ -52,9 +52,8 @@ type Schedule struct {
 	ID             string
 	Every          int64 // seconds
 	CreatedAt      int64 // microseconds since 1970
-	LastFired      int64 // a tick
 	Fired, Skipped int64
-	NextFire       int64 // 0: none
+	NextFire       int64 // the next tick that nothing has been decided about; 0: none
 }
 
 // mostLosses is how many workers in a row a run may lose.

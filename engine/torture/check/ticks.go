@@ -2,11 +2,16 @@ package check
 
 import "fmt"
 
-// ticksFireOnce is I6. The ticks that a schedule owes are told by division: there is no cron here.
+// ticksFireOnce is I6. The ticks that a schedule owes are told by division: there is no cron here. They are owed up to the next one that it has
+// not decided about yet; that it has come far enough is for who waits for it.
 func (i *indexed) ticksFireOnce() Line {
 	l := Line{ID: "I6", Of: "ticks"}
-	fires := map[string]map[int64]Fire{}
+	fires, ofRun := map[string]map[int64]Fire{}, map[string]Fire{}
 	for _, f := range i.Dump.Fires {
+		if other, twice := ofRun[f.Run]; twice {
+			l.violate("the ticks %d of schedule %s and %d of %s have the same run %s", other.Tick, other.Schedule, f.Tick, f.Schedule, f.Run)
+		}
+		ofRun[f.Run] = f
 		if fires[f.Schedule] == nil {
 			fires[f.Schedule] = map[int64]Fire{}
 		}
@@ -27,12 +32,15 @@ func (i *indexed) ticksFireOnce() Line {
 		if s.Every == 0 { // whose ticks nobody knows
 			continue
 		}
-		if runs[s.ID] != len(fired) {
-			l.violate("schedule %s has %d runs of %d fires", s.ID, runs[s.ID], len(fired))
+		if runs[s.ID] != len(fired) || s.Fired != int64(len(fired)) {
+			l.violate("schedule %s has %d runs of %d fires, and counts %d", s.ID, runs[s.ID], len(fired), s.Fired)
 		}
 		missed := int64(0)
 		period := s.Every * 1e6
-		for tick := (s.CreatedAt/period + 1) * period; tick <= s.LastFired; tick += period {
+		if s.NextFire == 0 {
+			l.violate("schedule %s (every %d s) has no next tick", s.ID, s.Every)
+		}
+		for tick := (s.CreatedAt/period + 1) * period; tick < s.NextFire; tick += period {
 			l.Checked++
 			f, ok := fired[tick]
 			if !ok {

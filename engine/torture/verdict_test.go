@@ -1,0 +1,285 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/kagzi/kagzi/engine/torture/check"
+	"github.com/kagzi/kagzi/engine/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+func TestWhatAReportComesTo(t *testing.T) {
+	violated := []check.Line{{ID: "I1"}, {ID: "I2", Violations: []string{"x"}}}
+	slow, broken := []figure{{name: "speed"}}, []figure{{name: "promise", hard: true}}
+	for name, test := range map[string]struct {
+		report       report
+		want, strict int
+	}{
+		"nothing is wrong":              {report{lines: violated[:1], figures: []figure{{ok: true, hard: true}}}, exitHeld, exitHeld},
+		"a violation":                   {report{lines: violated}, exitViolated, exitViolated},
+		"a violation that proves less":  {report{lines: violated, vacuous: []string{"x"}}, exitViolated, exitViolated},
+		"trouble":                       {report{trouble: []string{"x"}}, exitViolated, exitViolated},
+		"a promise that was not kept":   {report{figures: broken}, exitViolated, exitViolated},
+		"a speed that was not met":      {report{figures: slow}, exitHeld, exitViolated},
+		"too little happened":           {report{lines: violated[:1], vacuous: []string{"x"}}, exitVacuous, exitVacuous},
+		"one of two figures was missed": {report{figures: append(slices.Clone(broken), figure{ok: true})}, exitViolated, exitViolated},
+	} {
+		for strict, want := range map[bool]int{false: test.want, true: test.strict} {
+			if got := test.report.print(scenario{}, options{strict: strict}, 0); got != want {
+				t.Errorf("%s, strict %t: exit code %d, want %d", name, strict, got, want)
+			}
+		}
+	}
+}
+
+func TestAControlHasToLoseAcknowledgedWrites(t *testing.T) {
+	line := func(id string) check.Line { return check.Line{ID: id, Violations: []string{"x"}} }
+	for name, test := range map[string]struct {
+		lines []check.Line
+		want  int
+	}{
+		"a start was lost":    {[]check.Line{line("I1")}, exitHeld},
+		"a result was lost":   {[]check.Line{line("I2")}, exitHeld},
+		"an end was lost":     {[]check.Line{line("I4")}, exitHeld},
+		"an order of it all":  {[]check.Line{line("LIN")}, exitHeld},
+		"a tick was lost":     {[]check.Line{line("I6"), line("I12"), line("I13"), {ID: "I1"}}, exitVacuous},
+		"nothing was lost":    {[]check.Line{{ID: "I1"}}, exitVacuous},
+		"nothing was checked": {nil, exitVacuous},
+	} {
+		r := &report{lines: test.lines, trouble: []string{"a run is not there"}}
+		r.turnOver()
+		if got := r.print(scenario{}, options{}, 0); got != test.want {
+			t.Errorf("%s: exit code %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+func TestTheWorstOfAllTellsTheExitCode(t *testing.T) {
+	comes := func(r *report, err error) attempt {
+		return attempt{scenario{id: "X", alone: func(context.Context, options) (*report, error) { return r, err }}, dbSQLite}
+	}
+	held, vacuous := comes(&report{}, nil), comes(&report{vacuous: []string{"x"}}, nil)
+	violated, failed, notHere := comes(&report{trouble: []string{"x"}}, nil), comes(nil, errors.New("x")), comes(nil, notHere("x"))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, test := range map[string]struct {
+		ctx      context.Context
+		attempts []attempt
+		want     int
+	}{
+		"all held":                          {t.Context(), []attempt{held, held}, exitHeld},
+		"some cannot be tried":              {t.Context(), []attempt{notHere, held}, exitHeld},
+		"none can be tried":                 {t.Context(), []attempt{notHere, notHere}, exitNotHere},
+		"one proves nothing":                {t.Context(), []attempt{held, vacuous, held}, exitVacuous},
+		"one was not carried out":           {t.Context(), []attempt{failed, held}, exitVacuous},
+		"one is violated":                   {t.Context(), []attempt{vacuous, violated, held, notHere}, exitViolated},
+		"somebody ended it before it began": {over, []attempt{held}, exitVacuous},
+	} {
+		if got := tortureAll(test.ctx, t.TempDir(), test.attempts, options{}); got != test.want {
+			t.Errorf("%s: exit code %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+func TestAScenarioThatIsNotThereDoesNotPass(t *testing.T) {
+	for _, ids := range []string{"F-01,F-99", "F-99", "f-01", "F-00, F-01"} {
+		kept := filepath.Join(t.TempDir(), "kept")
+		code := command(t.Context(), []string{"--scenario", ids, "--db", "sqlite", "--server", "/nowhere", "--keep", kept})
+		if _, err := os.Stat(kept); code != exitVacuous || err == nil || len(unknown(ids)) != 1 {
+			t.Errorf("%q: exit code %d, begun %t, unknown %q; want %d, nothing begun, and one", ids, code, err == nil, unknown(ids), exitVacuous)
+		}
+	}
+	for _, ids := range []string{"", "F-01,", "F", "F-40,H,L-01"} {
+		if wrong := unknown(ids); len(wrong) > 0 {
+			t.Errorf("%q: unknown %q, want none", ids, wrong)
+		}
+	}
+}
+
+func TestALineThatHeldNothingProvesNothing(t *testing.T) {
+	lines := func(without string) (lines []check.Line) {
+		for _, l := range check.Invariants(&check.Case{}) {
+			if l.Checked = 1; l.ID == without {
+				l.Checked = 0
+			}
+			lines = append(lines, l)
+		}
+		return lines
+	}
+	for _, l := range lines("") {
+		for _, lossy := range []bool{false, true} {
+			want := 1 // the others are of what a load may do without: replays, sleeps, failures
+			if slices.Contains([]string{"I3", "I10", "I11"}, l.ID) || lossy && l.ID == "LIN" {
+				want = 0
+			}
+			if got := blind(lines(l.ID), lossy); len(got) != want {
+				t.Errorf("nothing was held to %s, lossy %t: %q, want %d", l.ID, lossy, got, want)
+			}
+		}
+	}
+	if got := blind(lines(""), false); len(got) > 0 {
+		t.Errorf("all was held to something: %q", got)
+	}
+}
+
+func TestAClientThatHearsOfNoEndIsTrouble(t *testing.T) {
+	for name, test := range map[string]struct {
+		ended    int64
+		scenario scenario
+		want     int
+	}{
+		"all have heard":                   {3, scenario{}, 0},
+		"one has not":                      {2, scenario{}, 1},
+		"one has not, where runs are lost": {2, scenario{lossy: true}, 0},
+		"one has not, in a control":        {2, scenario{control: true}, 0},
+	} {
+		tortured := &torture{scenario: test.scenario, load: &load{}, rig: &rig{}}
+		tortured.load.started.Store(3)
+		tortured.load.ended.Store(test.ended)
+		tortured.countUnheard()
+		if got := tortured.rig.trouble; len(got) != test.want {
+			t.Errorf("%s: trouble %q, want %d", name, got, test.want)
+		}
+	}
+}
+
+// planner is a server with one schedule.
+type planner struct {
+	kagziv1.UnimplementedWorkflowScheduleServiceServer
+	next   time.Time
+	paused bool
+}
+
+func (p *planner) schedule() *kagziv1.WorkflowSchedule {
+	return &kagziv1.WorkflowSchedule{ScheduleId: "s", NextFireAt: timestamppb.New(p.next)}
+}
+
+func (p *planner) GetWorkflowSchedule(context.Context, *kagziv1.GetWorkflowScheduleRequest) (*kagziv1.GetWorkflowScheduleResponse, error) {
+	return &kagziv1.GetWorkflowScheduleResponse{Schedule: p.schedule()}, nil
+}
+
+func (p *planner) PauseWorkflowSchedule(context.Context, *kagziv1.PauseWorkflowScheduleRequest) (*kagziv1.PauseWorkflowScheduleResponse, error) {
+	p.paused = true
+	return &kagziv1.PauseWorkflowScheduleResponse{Schedule: p.schedule()}, nil
+}
+
+func TestAScheduleThatDoesNotCatchUpIsTrouble(t *testing.T) {
+	for next, want := range map[time.Duration]int{time.Hour: 0, -time.Hour: 1} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, server := &planner{next: time.Now().Add(next)}, grpc.NewServer()
+		kagziv1.RegisterWorkflowScheduleServiceServer(server, p)
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(server.Stop)
+		sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { sdk.Close() })
+		tortured := &torture{rig: &rig{}}
+		if err := tortured.retire(t.Context(), sdk.Schedule("s"), 0); err != nil || !p.paused {
+			t.Errorf("next tick in %s: %v, paused %t, want it paused", next, err, p.paused)
+		}
+		if got := tortured.rig.trouble; len(got) != want {
+			t.Errorf("next tick in %s: trouble %q, want %d", next, got, want)
+		}
+	}
+}
+
+func TestAWrongAnswerOfADamagedFileStaysOne(t *testing.T) {
+	for name, test := range map[string]struct {
+		does string
+		came fate
+		want fate
+	}{
+		"right answers, and it goes on":            {"sleep 60", harmless, harmless},
+		"an error, and it goes on":                 {"sleep 60", noticed, noticed},
+		"an error, and it ends as it should":       {"echo kagzi db restore; exit 71", noticed, noticed},
+		"right answers, and it ends as it should":  {"echo kagzi db restore; exit 71", harmless, noticed},
+		"it ends with another code":                {"echo kagzi db restore; exit 1", harmless, broken},
+		"it ends and does not say what to do":      {"exit 71", harmless, broken},
+		"a wrong answer, and it goes on":           {"sleep 60", wrong, wrong},
+		"a wrong answer, and it ends as it should": {"echo kagzi db restore; exit 71", wrong, wrong},
+		"it tells of a panic, and goes on":         {"echo panic; exec sleep 60", harmless, broken},
+	} {
+		life, err := spawn(exec.Command("sh", "-c", test.does), filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case strings.Contains(test.does, "exit"):
+			life.exit()
+		case strings.Contains(test.does, "panic"):
+			<-life.out.bell
+		}
+		if got, detail, err := afterAnswers(&rig{servers: []*server{{life: life}}}, test.came, "detail"); got != test.want || err != nil {
+			t.Errorf("%s: %s (%s, %v), want %s", name, got, detail, err, test.want)
+		}
+		life.kill()
+	}
+}
+
+func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
+	start := func(request string, asked int64, o history.Outcome) history.Event {
+		return history.Event{Op: history.Start, Request: request, Outcome: o, Invoked: asked * sec, Returned: (asked + 1) * sec}
+	}
+	fault := func(what string, at int64, o history.Outcome) history.Event {
+		return history.Event{Op: history.Fault, Step: what, Outcome: o, Invoked: at * sec, Returned: at * sec}
+	}
+	claim := func(proc, token string, at int64) history.Event {
+		return history.Event{Op: history.Claim, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: at * sec, Returned: at * sec}
+	}
+	sound := []history.Event{
+		start("a", 1, history.OK), start("b", 21, history.OK), start("b", 22, history.OK), claim("w", "1", 11), fault(faultOnWorker+"w", 12, history.OK), claim("x", "2", 15),
+		{Op: history.Complete, Run: "r", Token: "1", Outcome: history.Refused, Code: "LEASE_LOST", Status: "RUNNING", Invoked: 16 * sec, Returned: 16 * sec},
+	}
+	n := need{faults: 1, takeovers: 1, late: 1, repeated: 1, cutShort: 1}
+	without := func(i int) []history.Event { return slices.Delete(slices.Clone(sound), i, i+1) }
+	cancelled := slices.Clone(sound)
+	cancelled[6].Status = "CANCELLED"
+	for name, test := range map[string]struct {
+		events   []history.Event
+		need     need
+		nemesis  func(context.Context, *torture) error
+		cutShort int
+		want     []string
+	}{
+		"all is met":                     {sound, n, powerCuts, 1, nil},
+		"nothing is needed":              {[]history.Event{start("a", 1, history.OK)}, need{}, nil, 0, nil},
+		"no start at all":                {nil, need{}, nil, 0, []string{"starts outside"}},
+		"starts within the faults alone": {[]history.Event{start("a", 15, history.OK)}, need{}, nil, 0, []string{"starts outside"}},
+		"a fifth of the starts are not acknowledged": {[]history.Event{start("a", 1, history.OK), start("b", 2, history.OK), start("c", 3, history.OK), start("d", 4, history.OK),
+			start("e", 5, history.Unknown)}, need{}, nil, 0, nil},
+		"a fourth of them":     {[]history.Event{start("a", 1, history.OK), start("b", 2, history.OK), start("c", 3, history.OK), start("d", 4, history.Refused)}, need{}, nil, 0, []string{"starts outside"}},
+		"no fault":             {[]history.Event{start("a", 1, history.OK)}, need{}, powerCuts, 0, []string{"of 0 faults"}},
+		"a fault that missed":  {[]history.Event{start("a", 1, history.OK), fault("x", 11, history.OK), fault("x", 12, history.Refused)}, need{}, powerCuts, 0, []string{"1 of 2 faults"}},
+		"no takeover":          {without(5), n, powerCuts, 1, []string{"0 runs were taken over"}},
+		"no late write":        {without(6), n, powerCuts, 1, []string{"0 late writes"}},
+		"one of an ended run":  {cancelled, n, powerCuts, 1, []string{"0 late writes"}},
+		"no start is repeated": {without(2), n, powerCuts, 1, []string{"0 starts were repeated"}},
+		"no upgrade is killed": {sound, n, powerCuts, 0, []string{"0 upgrades were killed"}},
+	} {
+		tortured := &torture{scenario: scenario{need: test.need, nemesis: test.nemesis}, events: test.events, faulty: 10 * sec, healed: 20 * sec, cutShort: test.cutShort}
+		got := tortured.vacuous()
+		if len(got) != len(test.want) || len(got) == 1 && !strings.Contains(got[0], test.want[0]) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
