@@ -254,10 +254,35 @@ func (w *world) schedule(t *Template) {
 	w.acks.created = append(w.acks.created, s)
 }
 
-// stopSchedules has no more ticks fire.
+// stopSchedules has no more ticks fire, once those have that are due.
 func (w *world) stopSchedules() {
 	for _, s := range w.acks.created {
+		w.catchUp(s.ID())
 		err := w.persist(func(ctx context.Context) error { return s.Pause(ctx, "the simulation ends") })
 		w.report.check(7, err == nil, "schedule %s cannot be paused after everything has healed: %v", s.ID(), err)
 	}
+}
+
+// catchUp waits until a schedule has no tick that is due, but not for ever: one that stands still has no ticks either that could be missed.
+func (w *world) catchUp(schedule string) {
+	for limit := time.Now().Add(healing); ; time.Sleep(time.Second) {
+		next := w.nextTick(schedule)
+		if next.After(time.Now()) {
+			return
+		}
+		if time.Now().After(limit) {
+			w.report.check(6, false, "schedule %s is still at its tick of %s %s after everything has healed", schedule, next, healing)
+			return
+		}
+	}
+}
+
+// nextTick is the next tick of a schedule that nothing has been decided about.
+func (w *world) nextTick(schedule string) (next time.Time) {
+	for _, s := range w.db.Schedules() {
+		if s.ID.String() == schedule {
+			next = s.NextFireAt
+		}
+	}
+	return next
 }
