@@ -200,7 +200,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestWhatWasRefusedIsNotLookedAt(t *testing.T) {
+func TestWhatWasRefusedIsCountedAndNotLookedAt(t *testing.T) {
 	report := &Report{Counts: map[string]int{}}
 	w := newWatch(report, true)
 	refused := sleeps(9)
@@ -208,6 +208,11 @@ func TestWhatWasRefusedIsNotLookedAt(t *testing.T) {
 	w.heed(refused, nil)
 	if len(report.Violations) > 0 || report.Counts["refused: Sleep"] != 1 || report.Counts["done: Sleep"] != 0 || len(report.Log) != 1 {
 		t.Errorf("violations %v, counts %v, log %q; want it counted as refused", report.Violations, report.Counts, report.Log)
+	}
+	w.heed(call("PauseRun", nil), nil)
+	w.heed(&memory.Call{Verb: "GetRun"}, nil)
+	if report.Counts["done: PauseRun"] != 1 || report.Counts["done: GetRun"] != 0 || len(report.Log) != 2 {
+		t.Errorf("counts %v, log %q; want the write counted, and the read not", report.Counts, report.Log)
 	}
 }
 

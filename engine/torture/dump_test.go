@@ -13,29 +13,41 @@ import (
 	"github.com/kagzi/kagzi/engine/torture/check"
 )
 
-// TestTheDumpIsWhatTheDatabaseHolds reads a database with the landed schema that holds one row of each kind, and one that is bare.
-func TestTheDumpIsWhatTheDatabaseHolds(t *testing.T) {
-	dir := t.TempDir()
-	url := "sqlite:" + filepath.Join(dir, "kagzi.db")
+// landed is a database of SQLite with the landed schema, and what the statements put into it.
+func landed(t *testing.T, statements ...string) (dir, url string) {
+	t.Helper()
+	dir = t.TempDir()
+	url = "sqlite:" + filepath.Join(dir, "kagzi.db")
 	db, err := openSQL(url, "rwc")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
 	files, err := filepath.Glob("../../migrations/sqlite/*.sql")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("migrations = %v (%v)", files, err)
 	}
-	db.SetMaxOpenConns(1)
-	statements := []string{"pragma synchronous = off"}
+	all := []string{"pragma synchronous = off"}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		statements = append(statements, string(text))
+		all = append(all, string(text))
 	}
+	for _, s := range append(all, statements...) {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%.80s: %v", s, err)
+		}
+	}
+	return dir, url
+}
+
+// TestTheDumpIsWhatTheDatabaseHolds reads one row of each kind, and one that is bare.
+func TestTheDumpIsWhatTheDatabaseHolds(t *testing.T) {
 	one, two := strings.Repeat("11", 16), strings.Repeat("22", 16)
-	statements = append(statements,
+	dir, url := landed(t,
 		`insert into runs (run_id, namespace, request_id, lane_id, task_queue, workflow_type, status, attempts, lease_losses, error, created_at,
 			on_failure_workflow, failed_run_id, schedule_id) values (x'`+one+`', 'default', 'request', 1, 'queue', 'type', 5, 2, 3, '{"code":"crashed"}', 1, 'handler', x'`+two+`', 's')`,
 		`insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at) values (x'`+two+`', 'default', 1, 'queue', 'type', 100, 1)`,
@@ -49,14 +61,6 @@ func TestTheDumpIsWhatTheDatabaseHolds(t *testing.T) {
 			values (x'`+one+`', 'default', 'queue', 'type', '*/5 * * * * *', 3, 3, 1, 1, 1, 4, 5, 6)`,
 		`insert into schedules (schedule_id, namespace, task_queue, workflow_type, cron_expr, created_at, updated_at, enabled, overlap, max_catchup) values (x'`+two+`', 'default', 'queue', 'type', 'else', 3, 3, 1, 1, 1)`,
 		`insert into fires (schedule_id, tick, run_id, fired_at) values (x'`+one+`', 7, x'`+two+`', 8)`)
-	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatalf("%.80s: %v", s, err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
 	got, err := dump(t.Context(), "true", dir, url, periods)
 	if err != nil {
 		t.Fatal(err)

@@ -5,16 +5,20 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine/torture/check"
@@ -281,5 +285,122 @@ func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
 		if len(got) != len(test.want) || len(got) == 1 && !strings.Contains(got[0], test.want[0]) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// TestWhatIsJudged has a run that is still open, and a client that was told of it and of another, which is not there.
+func TestWhatIsJudged(t *testing.T) {
+	id := strings.Repeat("11", 16)
+	dir, _ := landed(t, `insert into runs (run_id, namespace, request_id, lane_id, task_queue, workflow_type, status, created_at)
+		values (x'`+id+`', 'default', 'a', 1, 'queue', 'type', 3, 1)`)
+	run := strings.Join([]string{id[:8], id[:4], id[:4], id[:4], id[:12]}, "-")
+	for name, test := range map[string]struct {
+		scenario scenario
+		broken   string
+	}{
+		"a scenario":                        {scenario{}, "I1 I7"},
+		"one in which runs are lost":        {scenario{lossy: true}, "I7"},
+		"one in which they have to be lost": {scenario{control: true}, ""},
+	} {
+		test.scenario.figures = []func(*torture) figure{noInternal}
+		tortured := &torture{
+			scenario: test.scenario, options: options{program: "true", dir: dir}, rig: &rig{log: history.NewLog("nemesis"), shape: shape{DataDir: dir}, trouble: []string{"x"}},
+			load: &load{clients: []*client{{log: history.NewLog("client")}}}, replays: history.NewLog("replayer"),
+		}
+		tortured.load.expected.Store("a", check.Wanted{Type: "type", Queue: "queue"})
+		tortured.load.expected.Store("b", check.Wanted{Type: "type", Queue: "queue"})
+		start := func(log *history.Log, request, run string) {
+			e := log.Begin(history.Event{Op: history.Start, Request: request})
+			e.Outcome, e.Run = history.OK, run
+			log.Finish(e)
+		}
+		start(tortured.load.clients[0].log, "a", run)
+		start(tortured.replays, "b", "gone")
+		tortured.rig.fault("x", func() bool { return true })
+		r, err := tortured.judge(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var broken []string
+		for _, l := range r.lines {
+			if len(l.Violations) > 0 {
+				broken = append(broken, l.ID)
+			}
+		}
+		if got := strings.Join(broken, " "); got != test.broken {
+			t.Errorf("%s: broken = %q, want %q", name, got, test.broken)
+		}
+		if control := test.scenario.control; (len(r.trouble) == 0) != control || control && (len(r.figures) != 1 || r.figures[0].got != "1") || !control && len(r.figures) != 4 {
+			t.Errorf("%s: trouble %q, figures %v", name, r.trouble, r.figures)
+		}
+		if !strings.HasPrefix(strings.Join(r.vacuous, "; "), "I2 was held against nothing") || !strings.HasPrefix(r.scope, "1 faults, 1 runs, 2 operations") {
+			t.Errorf("%s: vacuous %q, scope %q", name, r.vacuous, r.scope)
+		}
+		if events, err := history.Read(filepath.Join(dir, "history.jsonl")); err != nil || len(events) != 3 {
+			t.Errorf("%s: the history has %v (%v), want the fault and two starts", name, events, err)
+		}
+	}
+}
+
+func TestAllLivesOfAllWorkersTell(t *testing.T) {
+	r := &rig{log: history.NewLog("nemesis"), dir: t.TempDir()}
+	for i, lives := range []int{2, 1, 0} {
+		w := &worker{rig: r, name: fmt.Sprint("w", i), lives: lives}
+		r.workers = append(r.workers, w)
+		for life := 1; life <= lives; life++ {
+			if err := history.Write(w.history(life), []history.Event{{Proc: w.alias(), Seq: int64(life), Op: history.Claim}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.fault("x", func() bool { return false })
+	events, err := r.events()
+	if err != nil || len(events) != 4 || events[0].Outcome != history.Refused {
+		t.Errorf("events = %v (%v), want a fault that missed, and one of each life", events, err)
+	}
+	if err := os.WriteFile(r.workers[0].history(1), []byte("x\ny\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if events, err := r.events(); err == nil {
+		t.Errorf("events = %v, want an error: one life cannot be read", events)
+	}
+}
+
+// lists is a server that has no runs, and whose third answer is an error.
+type lists struct {
+	kagziv1.UnimplementedWorkflowServiceServer
+	calls atomic.Int64
+}
+
+func (l *lists) ListWorkflows(context.Context, *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
+	if l.calls.Add(1) == 3 {
+		return nil, status.Error(codes.ResourceExhausted, "not now")
+	}
+	return &kagziv1.ListWorkflowsResponse{}, nil
+}
+
+func TestWhatIsAskedOfAHealedSystem(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	kagziv1.RegisterWorkflowServiceServer(server, &lists{})
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sdk.Close() })
+	tortured := &torture{rig: &rig{}, load: &load{clients: []*client{{sdk: sdk}}}}
+	tortured.load.started.Store(1)
+	rest, gaveUp := context.WithCancel(t.Context())
+	if err := tortured.settle(t.Context(), gaveUp); err != nil || rest.Err() == nil {
+		t.Fatalf("settle: %v; clients that wait on: %t", err, rest.Err() == nil)
+	}
+	got := tortured.rig.trouble
+	if len(got) != 2 || !strings.HasPrefix(got[0], "1 of 1 clients have not heard") || !strings.HasPrefix(got[1], "call 3 of 20 after the faults") {
+		t.Errorf("trouble %q, want the client that has heard nothing, and the call that failed", got)
 	}
 }

@@ -58,6 +58,9 @@ func TestOnlyMistakesThatAreThereAreTried(t *testing.T) {
 
 // TestVerdict has a mistake put into a module of its own, which has one test.
 func TestVerdict(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a module anew for each verdict")
+	}
 	root := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module m\n\ngo 1.24\n", "m.go": "package m\n\nfunc two() int { return 2 }\n",

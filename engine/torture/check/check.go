@@ -66,7 +66,7 @@ func Invariants(c *Case) []Line {
 	lines := []Line{
 		i.startsExist(), i.resultsAreRecorded(), i.resultsNeverChange(), i.endsAreFinal(), i.tokensNeverOverlap(), i.ticksFireOnce(),
 		i.nothingIsStuck(), i.attemptsCountFailures(), i.recordedStepsRunNoMore(), i.sleepsEndInTime(), i.failuresHaveOneHandler(),
-		i.requestsHaveOneRun(), i.rowsBelongTogether(), i.linearizable(),
+		i.requestsHaveOneRun(), i.rowsBelongTogether(), i.linearizable(linearLimit),
 	}
 	return lines
 }

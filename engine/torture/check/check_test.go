@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/engine/torture/history"
 )
@@ -218,6 +219,7 @@ func TestInvariants(t *testing.T) {
 		{"more runs are counted than fired", func(s *story) { s.Dump.Schedules[0].Fired++ }, "I6"},
 		{"a tick fired that is yet to come", func(s *story) { s.Dump.Schedules[0].NextFire, s.Dump.Schedules[0].Skipped = 15*second, 1 }, "I6"},
 		{"a schedule has come to its end", func(s *story) { s.Dump.Schedules[0].NextFire = 0 }, "I6"},
+		{"a schedule has no tick at all", func(s *story) { s.Dump.Schedules = append(s.Dump.Schedules, Schedule{ID: "x", Every: 5}) }, "I6"},
 		{"a tick has no run", func(s *story) { s.Dump.Fires[0].Run = "x" }, "I6"},
 		{"a tick has another schedule's run", func(s *story) {
 			s.Dump.Fires[0].Run = "run-h"
@@ -338,7 +340,7 @@ func TestAnOperationWithoutAnAnswer(t *testing.T) {
 			next.Steps = map[string]string{"s0": "v"}
 		}
 		s.tell(next)
-		if l := index(&s.Case).linearizable(); len(l.Violations) > 0 {
+		if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) > 0 {
 			t.Errorf("counted %t: %v, want both to be possible", counted, l.Violations)
 		}
 	}
@@ -348,7 +350,7 @@ func TestAnOperationWithoutAnAnswer(t *testing.T) {
 	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "8"})
 	unanswered(s, "s0", "v") // under a lease that was over
 	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "9", Steps: map[string]string{"s0": "v"}})
-	if l := index(&s.Case).linearizable(); len(l.Violations) != 1 {
+	if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) != 1 {
 		t.Errorf("violations = %v, want one: the write of a lost lease counted", l.Violations)
 	}
 }
@@ -383,7 +385,7 @@ func TestAClaimMayTellAPartOfTheSteps(t *testing.T) {
 		s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "s0", Token: "7", Value: "v0"})
 		s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "s1", Token: "7", Value: "v1"})
 		s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "8", Steps: test.steps, Part: test.part})
-		if l := index(&s.Case).linearizable(); len(l.Violations) != test.want {
+		if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) != test.want {
 			t.Errorf("%s: violations = %v, want %d", test.name, l.Violations, test.want)
 		}
 	}
@@ -402,8 +404,23 @@ func TestManyUnansweredRepetitionsAreDecided(t *testing.T) {
 		told.Outcome, told.Returned = history.Unknown, 0
 	}
 	s.tell(history.Event{Op: history.Observe, Run: "run-d", Status: "CANCELLED"})
-	if l := index(&s.Case).linearizable(); len(l.Violations) > 0 {
+	if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) > 0 {
 		t.Errorf("violations = %.300v, want none", l.Violations)
+	}
+}
+
+func TestWhatCannotBeDecidedInTimeDoesNotHold(t *testing.T) {
+	s := &story{}
+	s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+	for n := range 40 { // each of which may have counted or not
+		told := s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: fmt.Sprint("s", n), Token: "7", Value: "v"})
+		told.Outcome, told.Returned = history.Unknown, 0
+	}
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "8", Steps: map[string]string{"else": "v"}})
+	l := index(&s.Case).linearizable(10 * time.Millisecond)
+	if len(l.Violations) != 1 || !strings.Contains(l.Violations[0], "undecided") || l.Note != "; 1 runs, 1 undecided" {
+		t.Errorf("violations = %.300v, %s; want that it is undecided", l.Violations, l.Note)
 	}
 }
 
@@ -470,7 +487,8 @@ func TestWhatIsForgivenWhereAcknowledgedWritesMayBeLost(t *testing.T) {
 
 func TestRunsMayBeOpenWhereNotEverythingWasToEnd(t *testing.T) {
 	s := sound()
-	s.Ended, s.Dump.Runs[5].Status = false, "SLEEPING"
+	s.Ended, s.Dump.Runs[5].Status, s.Dump.Runs[4].Status = false, "SLEEPING", "RUNNING"
+	s.Dump.Leases = []Lease{{Run: "run-1", Token: "1"}}
 	if got := violated(s); len(got) > 0 {
 		t.Errorf("violated = %v, want none", got)
 	}

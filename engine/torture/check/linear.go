@@ -19,7 +19,7 @@ const linearLimit = 20 * time.Second
 
 // linearizable asks for each run whether there is an order of its operations, each at some moment between when it was begun and when it was
 // answered, that a server which does one thing at a time could have gone through.
-func (i *indexed) linearizable() Line {
+func (i *indexed) linearizable(limit time.Duration) Line {
 	l := Line{ID: "LIN", Of: "operations"}
 	runs, undecided := 0, 0
 	for _, run := range slices.Sorted(maps.Keys(i.byRun)) {
@@ -29,12 +29,12 @@ func (i *indexed) linearizable() Line {
 		}
 		runs++
 		l.Checked += len(operations)
-		switch porcupine.CheckOperationsTimeout(model, operations, linearLimit) {
+		switch porcupine.CheckOperationsTimeout(model, operations, limit) {
 		case porcupine.Illegal:
 			l.violate("run %s: no order of its %d operations explains their answers: %s", run, len(operations), describe(operations))
 		case porcupine.Unknown:
 			undecided++
-			l.violate("run %s: undecided within %s (%d operations)", run, linearLimit, len(operations))
+			l.violate("run %s: undecided within %s (%d operations)", run, limit, len(operations))
 		}
 	}
 	l.Note = fmt.Sprintf("; %d runs, %d undecided", runs, undecided)
