@@ -128,6 +128,9 @@ func TestWatch(t *testing.T) {
 		{"somebody changes a run that nobody holds", []change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)},
 			{sleeps(1), row(watchedRun, engine.RunSleeping), row(watchedRun, engine.RunSleeping)}}, 5},
 
+		{"the holder changes another run", []change{claim, {sleeps(1), row(watchedOther, engine.RunSleeping), row(watchedOther, engine.RunPending)}}, 0},
+		{"the holder starts another run", []change{claim, {sleeps(1), nil, row(watchedOther, engine.RunPending)}}, 0},
+
 		{"an ended run is spared", []change{{call("PinRun", nil), ended(), spared}}, 0},
 		{"an ended run goes on", []change{{call("RetryRun", nil), ended(), row(watchedRun, engine.RunPending)}}, 4},
 		{"an ended run has another result", []change{{call("X", nil), ended(), ended(func(r *memory.Run) { r.Output.Data = []byte("else") })}}, 4},
