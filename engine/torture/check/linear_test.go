@@ -37,7 +37,7 @@ func TestOneRun(t *testing.T) {
 	}{
 		{"a run that nobody started", nil, events{refused(history.Cancel, "", "NOT_FOUND", ""), start}, events{cancel, start}},
 		{"and that nobody finds", events{start}, events{cancel}, events{refused(history.Observe, "", "NOT_FOUND", "")}},
-		{"a start that is answered again", events{start, claim("1")}, events{start, end, start}, events{start, end, refused(history.Observe, "", "NOT_FOUND", "")}},
+		{"a start that is answered when its run is at work", events{claim("1")}, events{start, end, start}, events{start, end, refused(history.Observe, "", "NOT_FOUND", "")}},
 		{"is written to by its holder", events{start, claim("1")}, events{done("1", "a")}, events{done("2", "a")}},
 		{"a failed attempt", events{start, claim("1"), write(history.Fail, "1", "a", "PENDING")}, events{claim("2")}, events{done("1", "a")}},
 		{"a failed attempt that is the last", events{start, claim("1"), write(history.Fail, "1", "a", "")}, events{done("1", "b")}, events{done("2", "b")}},
