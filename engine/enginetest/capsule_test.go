@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -235,6 +236,38 @@ func TestAnEndedRunIsExportedReplayedAndImportedAsItEnded(t *testing.T) {
 		}
 		if n := len(s.find(t, &kagziv1.ListWorkflowsRequest{WorkflowType: ptr("voyage")})); n != 2 {
 			t.Errorf("there are %d voyages, want the one that was made and the one that was imported", n)
+		}
+	})
+}
+
+func TestARunThatIsToTryItsChildAgainDoesSoAlsoAsAnImport(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		var mended atomic.Bool
+		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "parent", func(ctx kagzi.Context, _ string) (string, error) {
+				return kagzi.RunChild[string](ctx, "child", "child", "", kagzi.ChildOptions{})
+			})
+			kagzi.Handle(w, "child", func(kagzi.Context, string) (string, error) {
+				if !mended.Load() {
+					return "", kagzi.NonRetryable(errors.New("not yet"))
+				}
+				return "done", nil
+			})
+		})
+		ctx, c := within(t, time.Minute), s.client(t)
+		run := fine(kagzi.Start(ctx, c, "parent", "", kagzi.StartOptions{Retry: &kagzi.Retry{Attempts: 2, Initial: time.Hour}}))(t)
+		s.until(t, run.ID(), "about to be tried again", func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
+			return w.Attempts == 2 && steps["child"].GetRetryAt() != nil
+		})
+		_, capsule := export(t, run, kagzi.ExportOptions{})
+		imported := fine(c.Import(ctx, bytes.NewReader(capsule), kagzi.ImportOptions{}))(t)
+		mended.Store(true)
+		s.Jump(2 * time.Hour)
+		if err := imported.Resume(ctx, "moved"); err != nil {
+			t.Fatal(err)
+		}
+		if got := fine(kagzi.Result[string](ctx, imported))(t); got != "done" {
+			t.Errorf("it returns %q", got)
 		}
 	})
 }

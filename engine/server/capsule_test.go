@@ -385,8 +385,8 @@ func TestAStepWhoseChildEndedMeanwhileIsImportedAsEnded(t *testing.T) {
 		}
 		p := last[engine.ImportRunsParams](b)
 		steps := p.Runs[0].Steps
-		if len(steps) != 2 || steps[0].Status != c.want || steps[1].Name != "after" || steps[1].Sequence != 2 {
-			t.Fatalf("child %s: steps %+v, want the child's %s, then without a gap the last", c.child, steps, c.want)
+		if len(steps) != 3 || steps[0].Status != c.want || !steps[1].Interrupted() || !steps[1].ChildRunID.IsZero() || steps[2].Name != "after" {
+			t.Fatalf("child %s: steps %+v, want the child's %s, then one whose child is to be started anew, then the last", c.child, steps, c.want)
 		}
 		switch c.want {
 		case engine.StepCompleted:

@@ -59,7 +59,6 @@ func (m *move) numberSteps(r *capsuleOf) error {
 	slices.SortStableFunc(r.Steps, func(a, b engine.Step) int {
 		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Attempt, b.Attempt))
 	})
-	r.Steps = slices.DeleteFunc(r.Steps, func(s engine.Step) bool { return m.childless(&r.Run, &s) })
 	latest := map[string]*engine.Step{}
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -97,12 +96,6 @@ func supersede(s *engine.Step) {
 	}
 }
 
-// childless says that the step waits for a child that the capsule does not hold, because it was started while the capsule was made. Without
-// the step the code starts it.
-func (m *move) childless(run *engine.Run, s *engine.Step) bool {
-	return !run.Status.Ended() && s.Kind == engine.StepChild && s.Open() && m.byID[s.ChildRunID] == nil
-}
-
 // steerSteps gives the attempts their ids and ends what cannot go on: code that ran, a wait for a child that has ended, and everything that
 // an ended run left open.
 func (m *move) steerSteps(r *capsuleOf) error {
@@ -111,15 +104,14 @@ func (m *move) steerSteps(r *capsuleOf) error {
 		if s.WakeAt.Sub(m.now) > engine.MaxDelay || s.RetryAt.Sub(m.now) > engine.MaxDelay {
 			return engine.Invalid("wake_up_at", "or retry_at of step %s lies more than 10 years ahead", s.Name)
 		}
-		child := m.byID[s.ChildRunID]
 		switch {
 		case !s.Open():
 		case r.Run.Status.Ended():
 			fail(s, engine.RunEndedFailure(), r.Run.FinishedAt)
 		case s.Kind == engine.StepFunction && s.Status == engine.StepRunning:
 			fail(s, engine.InterruptedFailure(), m.now)
-		case s.Kind == engine.StepChild:
-			m.endChildStep(s, child)
+		case s.Kind == engine.StepChild && s.Status == engine.StepRunning: // one that is PENDING starts another child
+			m.endChildStep(s)
 		case s.Kind == engine.StepSleep:
 			s.Duration = askedFor(s)
 		}
@@ -138,16 +130,20 @@ func askedFor(s *engine.Step) time.Duration {
 	return length
 }
 
-// endChildStep ends a step whose child, or the last run that this continued as, has ended since the step was read.
-func (m *move) endChildStep(s *engine.Step, child *engine.Run) {
+// endChildStep ends a step whose child, or the last run that this continued as, has ended since the step was read. One whose child, or what this
+// continued as, the capsule does not hold, because it was started while the capsule was made, is run again: the code starts another.
+func (m *move) endChildStep(s *engine.Step) {
+	child := m.byID[s.ChildRunID]
 	for range len(m.byID) { // the runs may name each other in a circle
-		next := m.byID[child.ContinuedAs]
-		if next == nil {
+		if child == nil || child.ContinuedAs.IsZero() {
 			break
 		}
-		child = next
+		child = m.byID[child.ContinuedAs]
 	}
 	switch {
+	case child == nil:
+		s.ChildRunID = engine.ID{}
+		fail(s, engine.InterruptedFailure(), m.now)
 	case child.Status == engine.RunCompleted:
 		s.Status, s.Output, s.FinishedAt = engine.StepCompleted, child.Output, child.FinishedAt
 	case child.Status.Ended():
