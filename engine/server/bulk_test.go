@@ -1,12 +1,16 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
@@ -61,7 +65,7 @@ func TestABulkChangeReachesEachRunOnceAndCountsThoseThatRefuse(t *testing.T) {
 	seen := map[engine.ID]bool{}
 	for _, p := range b.asked {
 		end := p.(engine.EndRunParams)
-		if seen[end.RunID] || end.Reason != "why" || end.By.Name != "local" || end.AuditID.IsZero() || end.Grace != 0 {
+		if seen[end.RunID] || end.Namespace != "default" || end.Reason != "why" || end.By.Name != "local" || end.AuditID.IsZero() || end.Grace != 0 {
 			t.Fatalf("asked with %+v, again: %v", end, seen[end.RunID])
 		}
 		seen[end.RunID] = true
@@ -112,7 +116,7 @@ func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
 }
 
 func TestProgressIsSentWhileARunTakesLong(t *testing.T) {
-	b := &books{runs: manyRuns(1)}
+	b := &books{runs: manyRuns(2)}
 	release := make(chan struct{})
 	b.refuse = func(engine.ID) error {
 		<-release
@@ -120,7 +124,7 @@ func TestProgressIsSentWhileARunTakesLong(t *testing.T) {
 	}
 	_, conn := serve(t, b)
 	stream, err := kagziv1.NewWorkflowServiceClient(conn).BulkWorkflows(t.Context(), &kagziv1.BulkWorkflowsRequest{
-		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{},
+		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{}, Limit: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -140,5 +144,115 @@ func TestProgressIsSentWhileARunTakesLong(t *testing.T) {
 	}
 	if !slices.Contains(done, 1) {
 		t.Errorf("afterwards: %v done", done)
+	}
+}
+
+// bulkStream is the server's end of a bulk change.
+type bulkStream struct {
+	grpc.ServerStream
+	ctx  context.Context
+	send func(*kagziv1.BulkWorkflowsProgress) error
+}
+
+func (b *bulkStream) Context() context.Context                           { return b.ctx }
+func (b *bulkStream) Send(progress *kagziv1.BulkWorkflowsProgress) error { return b.send(progress) }
+
+func TestABulkChangeStopsWithTheServerAndWithItsCaller(t *testing.T) {
+	gone := errors.New("the caller is gone")
+	for _, c := range []struct {
+		what string
+		end  func(s *Server, hangUp func())
+		want error
+	}{
+		{"the server stops", func(s *Server, _ func()) { close(s.stopping) }, errStopping},
+		{"nobody takes the progress", func(*Server, func()) { time.Sleep(bulkReport) }, gone},
+		{"the call is given up", func(_ *Server, hangUp func()) { hangUp() }, context.Canceled},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, release := &books{runs: manyRuns(10 * bulkAtOnce)}, make(chan struct{})
+			for i := range b.runs {
+				b.runs[i].CreatedAt = time.Now().Add(-time.Hour)
+			}
+			b.refuse = func(engine.ID) error { <-release; return nil }
+			s := New(b, nil, Options{Trusted: true})
+			ctx, hangUp := context.WithCancel(t.Context())
+			defer hangUp()
+			stream := &bulkStream{ctx: ctx, send: func(*kagziv1.BulkWorkflowsProgress) error { return gone }}
+			over := make(chan error, 1)
+			go func() {
+				over <- s.BulkWorkflows(&kagziv1.BulkWorkflowsRequest{
+					Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{},
+				}, stream)
+			}()
+			synctest.Wait()
+			c.end(s, hangUp)
+			synctest.Wait()
+			close(release)
+			if err := <-over; !errors.Is(err, c.want) || b.changes() != bulkAtOnce {
+				t.Errorf("%s: %v after %d changes, want %v after the %d that were under way", c.what, err, b.changes(), c.want, bulkAtOnce)
+			}
+		})
+	}
+}
+
+// restless is a store whose lists say that there is more than they hold, and one of whose runs brings a defect to light.
+type restless struct {
+	*books
+	defect engine.ID
+	broken bool // every list does
+}
+
+func (r restless) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+	if r.broken {
+		panic("of the list")
+	}
+	runs, info, err := r.books.ListRuns(ctx, f, p)
+	info.Total += 5
+	return runs, info, err
+}
+
+func (r restless) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
+	if p.RunID == r.defect {
+		panic("of a run")
+	}
+	return r.books.CancelRun(ctx, p)
+}
+
+func TestABulkChangeCountsWhatItDidAndOutlivesADefect(t *testing.T) {
+	const n = 7
+	b := &books{runs: manyRuns(n), end: engine.RunEnd{Changed: true, Status: engine.RunCancelled}}
+	store := &restless{books: b, defect: b.runs[3].ID}
+	s := New(store, nil, Options{Trusted: true})
+	var last *kagziv1.BulkWorkflowsProgress
+	change := func(action kagziv1.BulkAction) error {
+		return s.BulkWorkflows(&kagziv1.BulkWorkflowsRequest{Action: action, Filter: &kagziv1.ListWorkflowsRequest{}},
+			&bulkStream{ctx: t.Context(), send: func(p *kagziv1.BulkWorkflowsProgress) error { last = p; return nil }})
+	}
+	if err := change(kagziv1.BulkAction_BULK_ACTION_CANCEL); err != nil {
+		t.Fatal(err)
+	}
+	if last.Matched != n || last.Done != n-1 || last.Failed != 1 || last.LastRunId != store.defect.String() || last.LastError.GetMessage() == "" ||
+		strings.Contains(last.LastError.GetMessage(), "of a run") {
+		t.Errorf("at the end %v, want %d done and one failed", last, n-1)
+	}
+	store.defect = engine.ID{}
+	b.refuse = func(id engine.ID) error {
+		if id == b.runs[0].ID {
+			return engine.RunEnded(&engine.Run{ID: id, Status: engine.RunCompleted})
+		}
+		return nil
+	}
+	if err := change(kagziv1.BulkAction_BULK_ACTION_CANCEL); err != nil || last.Failed != 1 {
+		t.Fatal(err, last)
+	}
+	if err := change(kagziv1.BulkAction_BULK_ACTION_RETRY); err != nil || last.Failed != 1 {
+		t.Fatal(err, last)
+	}
+	if m := s.Metrics(); m.RunsStopped != 2*(n-1) || m.RunsStarted != n-1 {
+		t.Errorf("%d runs stopped and %d started, want %d and %d", m.RunsStopped, m.RunsStarted, 2*(n-1), n-1)
+	}
+	store.broken = true
+	if err := change(kagziv1.BulkAction_BULK_ACTION_CANCEL); err == nil || engine.KindOf(err) != engine.KindInternal {
+		t.Errorf("of a list that brings a defect to light: %v", err)
 	}
 }

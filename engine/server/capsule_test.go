@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -41,6 +43,8 @@ func family() *books {
 			ID: id, Namespace: "default", Queue: "q", Type: "t", Status: status, Attempts: 2, CreatedAt: began, StartedAt: began.Add(time.Second),
 			Input: data("in of " + id.String()), Tags: map[string]string{"k": "v"}, Note: "n", ScheduleID: "elsewhere", WorkerID: "w-1",
 			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 7}, Timeouts: engine.Timeouts{StartToClose: time.Minute}, DeadlineAt: began.Add(time.Hour),
+			ExternalID: "x-" + id.String(), Version: "v3", Priority: -7, Requirements: map[string]string{"gpu": "yes"}, Pinned: true, LeaseLosses: 3,
+			OnFailureWorkflow: "tidy", OnFailureQueue: "tidiers", ConcurrencyKey: "c", ConcurrencyLimit: 4, ScheduledAt: began.Add(-time.Minute),
 		}
 		if status.Ended() {
 			r.FinishedAt, r.Output = began.Add(time.Minute), data("out")
@@ -49,8 +53,14 @@ func family() *books {
 	}
 	b := &books{
 		steps: map[engine.ID][]engine.Step{}, signals: map[engine.ID][]engine.Signal{},
-		audit: map[string][]engine.AuditEvent{root.String(): {{ID: someID(6), At: began, Method: "PinWorkflow", Reason: "why"}}},
+		audit: map[string][]engine.AuditEvent{},
 	}
+	pins := make([]engine.AuditEvent, engine.MaxPage+1)
+	for i := range pins {
+		pins[i] = engine.AuditEvent{ID: someID(10_000 + i), At: began, Method: "PinWorkflow", Reason: "why"}
+	}
+	slices.Reverse(pins)
+	b.audit[root.String()] = pins
 	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted), run(second, engine.RunRunning), run(stranger, engine.RunFailed)}
 	runs[1].ParentRunID, runs[1].ParentStepID, runs[1].ContinuedAs = root, start, second
 	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, stranger
@@ -60,9 +70,15 @@ func family() *books {
 	for i := range 250 { // several pages
 		b.steps[root] = append(b.steps[root], engine.Step{
 			ID: someID(10 + i), RunID: root, Name: fmt.Sprintf("s%d", i), Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
-			Sequence: int64(i + 1), Output: data("x"), CreatedAt: began, StartedAt: began, FinishedAt: began,
+			Sequence: int64(i + 1), Input: data("in of a step"), Output: data("in of the next"), CreatedAt: began, StartedAt: began.Add(time.Second), FinishedAt: began.Add(time.Minute),
+			WorkerID: "w-2",
 		})
 	}
+	failed := &b.steps[root][248]
+	failed.Status, failed.Error, failed.Output, failed.Failures = engine.StepFailed, &engine.Failure{Code: engine.FailureCrashed, Message: "no"}, engine.Payload{}, 0
+	failed.RetryAt, failed.OverriddenBy, failed.OverrideReason = began.Add(time.Hour), "somebody", "because"
+	waited := &b.steps[root][249]
+	waited.Kind, waited.SignalName, waited.TimedOut, waited.WakeAt = engine.StepSignal, "stop", true, began.Add(time.Minute)
 	b.steps[root] = append(b.steps[root], engine.Step{
 		ID: start, RunID: root, Name: "child", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1, Latest: true, Sequence: 251,
 		ChildRunID: first, Output: data("out"), CreatedAt: began, StartedAt: began, FinishedAt: began,
@@ -73,7 +89,11 @@ func family() *books {
 		{ID: someID(8), Name: "work", Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 2, Sequence: 1, Latest: true, CreatedAt: began, StartedAt: began},
 		{ID: someID(9), Name: "nap", Kind: engine.StepSleep, Status: engine.StepRunning, Attempt: 1, Sequence: 2, Latest: true, CreatedAt: began, StartedAt: began, WakeAt: began.Add(time.Hour)},
 	}
-	b.signals[root] = []engine.Signal{{RunID: root, Sequence: 1, Name: "go", SignalID: "id", Payload: data("signal"), ReceivedAt: began, StepName: "s1"}}
+	for i := range 250 {
+		b.signals[root] = append(b.signals[root], engine.Signal{
+			RunID: root, Sequence: int64(i + 1), Name: "go", SignalID: fmt.Sprintf("id-%d", i), Payload: data("signal"), ReceivedAt: began, StepName: "s1",
+		})
+	}
 	b.signals[second] = []engine.Signal{{RunID: second, Sequence: 1, Name: "go", Payload: data("signal"), ReceivedAt: began, StepName: "not-there"}}
 	return b
 }
@@ -188,8 +208,8 @@ func TestACapsuleHoldsARunWithAllThatItLedTo(t *testing.T) {
 		t.Errorf("steps are written as %v … %v, want the names of the contract", steps[0], steps[250])
 	}
 	var audit, none []map[string]any
-	if err := json.Unmarshal(content["runs/"+root+"/audit.json"], &audit); err != nil || len(audit) != 1 || audit[0]["reason"] != "why" {
-		t.Errorf("audit = %v, %v", audit, err)
+	if err := json.Unmarshal(content["runs/"+root+"/audit.json"], &audit); err != nil || len(audit) != engine.MaxPage+1 || audit[0]["reason"] != "why" {
+		t.Errorf("%d entries of the audit log, %v, want all", len(audit), err)
 	}
 	if err := json.Unmarshal(content["runs/"+first+"/steps.json"], &none); err != nil || none == nil || len(none) != 0 {
 		t.Errorf("no steps are written as %v, %v, want an empty array", none, err)
@@ -257,8 +277,14 @@ func TestAnImportMakesTheRunsAnewUnderTheirOwnIDs(t *testing.T) {
 	if diff := cmp.Diff(was, root.Run, cmpopts.IgnoreFields(engine.Run{}, "ID", "Namespace", "Origin", "Steps", "Bytes", "ScheduleID")); diff != "" {
 		t.Errorf("the run that has ended changed:\n%s", diff)
 	}
-	if root.Run.Steps != 251 || root.Run.Bytes == 0 || root.Signals[0].StepName != "s1" || root.Signals[0].RunID != root.Run.ID {
-		t.Errorf("%d steps of %d bytes, signal %+v", root.Run.Steps, root.Run.Bytes, root.Signals[0])
+	if root.Run.Steps != 251 || root.Run.Bytes == 0 {
+		t.Errorf("%d steps of %d bytes", root.Run.Steps, root.Run.Bytes)
+	}
+	if diff := cmp.Diff(source.steps[was.ID], root.Steps, cmpopts.IgnoreFields(engine.Step{}, "ID", "RunID", "ChildRunID", "Token")); diff != "" {
+		t.Errorf("its steps changed:\n%s", diff)
+	}
+	if diff := cmp.Diff(source.signals[was.ID], root.Signals, cmpopts.IgnoreFields(engine.Signal{}, "RunID")); diff != "" || root.Signals[0].RunID != root.Run.ID {
+		t.Errorf("its signals, of %s, changed:\n%s", root.Signals[0].RunID, diff)
 	}
 }
 
@@ -420,6 +446,11 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 	}{
 		{"no manifest", func(c map[string][]byte) { delete(c, capsuleManifest) }, "manifest.json: is missing"},
 		{"another format", edit(capsuleManifest, "kagzi-capsule", "zip-of-cats"), "manifest.json: format"},
+		{"a manifest that is no JSON", func(c map[string][]byte) { c[capsuleManifest] = []byte("[") }, "manifest.json: is not the manifest"},
+		{"no runs", edit(capsuleManifest, `"runs": [`, `"runs": [], "others": [`), "manifest.json: runs: must be"},
+		{"a run's id in another spelling", func(c map[string][]byte) {
+			c[capsuleManifest] = bytes.ReplaceAll(c[capsuleManifest], []byte(source.runs[3].ID.String()), []byte(strings.ToUpper(source.runs[3].ID.String())))
+		}, "manifest.json: runs[0].run_id"},
 		{"a newer version", edit(capsuleManifest, `"version": 1`, `"version": 2`), "manifest.json: version"},
 		{"a directory elsewhere", edit(capsuleManifest, `"directory": "runs/`, `"directory": "../`), "manifest.json: runs[0].directory"},
 		{"another root", edit(capsuleManifest, `"root_run_id": "`, `"root_run_id": "x`), "manifest.json: root_run_id"},
@@ -427,6 +458,10 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		{"steps that are missing", func(c map[string][]byte) { delete(c, root+"/steps.json") }, root + "/steps.json: is missing"},
 		{"a bad name", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "a b"`), root + "/run.json: task_queue"},
 		{"a schedule's status", edit(root+"/run.json", "WORKFLOW_STATUS_COMPLETED", "WORKFLOW_STATUS_PAUSED"), root + "/run.json: status"},
+		{"a time that is none", edit(root+"/run.json", `"finished_at": "2026`, `"finished_at": "1926`), root + "/run.json: finished_at"},
+		{"no end of a run that has ended", edit(root+"/run.json", `"finished_at"`, `"no_end_at"`), root + "/run.json: finished_at"},
+		{"a reference to nothing", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "q", "parent_run_id": "x"`), root + "/run.json: parent_run_id"},
+		{"a failure that is none", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "q", "error": {"retry_after_ms": -1}`), root + "/run.json: error.retry_after_ms"},
 		{"a status out of range", edit(root+"/run.json", `"WORKFLOW_STATUS_COMPLETED"`, "260"), root + "/run.json: status"},
 		{"a policy that is none", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "q", "parent_close_policy": 4`), root + "/run.json: parent_close_policy"},
 		{"a run of another id", edit(root+"/run.json", `"run_id": "`, `"run_id": "x`), root + "/run.json: run_id"},
@@ -436,6 +471,7 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		{"a bad step", edit(root+"/steps.json", `"name": "s7"`, `"name": ""`), root + "/steps.json[7]: name"},
 		{"a step twice", edit(root+"/steps.json", `"name": "s7"`, `"name": "s8"`), root + "/steps.json: attempt_number"},
 		{"an id twice", edit(root+"/steps.json", source.steps[source.runs[3].ID][7].ID.String(), source.steps[source.runs[3].ID][8].ID.String()), root + "/steps.json: step_id"},
+		{"a step of no kind", edit(root+"/steps.json", `"STEP_KIND_CHILD_WORKFLOW"`, "0"), root + "/steps.json[250]: kind"},
 		{"a bad signal", edit(root+"/signals.json", `"name": "go"`, `"name": "a b"`), root + "/signals.json[0]: name"},
 		{"a child before its parent", func(c map[string][]byte) {
 			var m manifest
@@ -595,5 +631,53 @@ func TestAnExportThatIsTooWideIsRefusedBeforeItBegins(t *testing.T) {
 	b.runs = b.runs[1:]
 	if n, err := gather(); err != nil || n != most {
 		t.Errorf("a run with %d children: %d runs, %v", most-1, n, err)
+	}
+}
+
+// capsuleStream is the server's end of an import: it brings these parts and then breaks.
+type capsuleStream struct {
+	grpc.ServerStream
+	ctx   context.Context
+	parts [][]byte
+	fails error
+}
+
+func (c *capsuleStream) Context() context.Context { return c.ctx }
+
+func (c *capsuleStream) SendAndClose(*kagziv1.ImportWorkflowResponse) error { return nil }
+
+func (c *capsuleStream) Recv() (*kagziv1.Capsule, error) {
+	if len(c.parts) == 0 {
+		return nil, c.fails
+	}
+	part := &kagziv1.Capsule{Data: c.parts[0]}
+	c.parts = c.parts[1:]
+	return part, nil
+}
+
+func TestAnImportLeavesNoFileBehindHoweverItEnds(t *testing.T) {
+	file := exported(t, family(), false)
+	for _, c := range []struct {
+		what  string
+		parts [][]byte
+		fails error
+		want  engine.Kind
+	}{
+		{"all is well", [][]byte{file[:1000], file[1000:]}, io.EOF, 0},
+		{"it is no capsule", [][]byte{[]byte("hello")}, io.EOF, engine.KindInvalid},
+		{"the caller hangs up", [][]byte{file}, context.Canceled, 0},
+		{"it is too large", [][]byte{file, make([]byte, engine.MaxCapsule-len(file)+1)}, io.EOF, engine.KindTooLarge},
+	} {
+		home := t.TempDir()
+		t.Setenv("TMPDIR", home)
+		t.Setenv("TMP", home) // on Windows
+		b := &books{}
+		err := New(b, nil, Options{Trusted: true}).ImportWorkflow(&capsuleStream{ctx: t.Context(), parts: c.parts, fails: c.fails})
+		if made := b.changes() > 0; made != (c.what == "all is well") || made != (err == nil) || c.want != 0 && engine.KindOf(err) != c.want {
+			t.Errorf("%s: %v, made: %t", c.what, err, made)
+		}
+		if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v are left, %v", c.what, left, err)
+		}
 	}
 }
