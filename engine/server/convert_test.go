@@ -139,6 +139,15 @@ func TestEachFieldOfAWorkerIsSent(t *testing.T) {
 	wantEachFieldSent(t, map[string]string{
 		"InstanceID": "the worker's own; it takes ids over",
 	}, func(w *engine.Worker) proto.Message { return workerTo(w) })
+	wantEachFieldSent(t, nil, func(s *engine.WorkerStats) proto.Message { return workerTo(&engine.Worker{Stats: *s}) })
+}
+
+func TestEachFieldOfAKeyIsSentButForTheHash(t *testing.T) {
+	wantEachFieldSent(t, map[string]string{"Hash": "of no use to anybody but the server"}, func(k *engine.APIKey) proto.Message { return keyTo(k) })
+}
+
+func TestEachFieldOfATypeIsSent(t *testing.T) {
+	wantEachFieldSent(t, nil, func(i *engine.TypeInfo) proto.Message { return typeTo(i) })
 }
 
 func TestATaskCarriesWhatAWorkerNeeds(t *testing.T) {
@@ -155,6 +164,17 @@ func TestATaskCarriesWhatAWorkerNeeds(t *testing.T) {
 		task.GetScheduleId() != run.ScheduleID || !task.ScheduledAt.AsTime().Equal(run.ScheduledAt) || task.GetFailedRunId() != run.FailedRunID.String() ||
 		!task.CancelRequested || !task.CancelGraceUntil.AsTime().Equal(run.GraceUntil) || task.CancelReason.Message != run.CancelReason {
 		t.Errorf("task = %v", task)
+	}
+	for fields, i := task.ProtoReflect().Descriptor().Fields(), 0; i < fields.Len(); i++ {
+		if !task.ProtoReflect().Has(fields.Get(i)) {
+			t.Errorf("the task does not say its %s", fields.Get(i).Name())
+		}
+	}
+	if limit := runTo(&run).GetTimeoutMs(); limit != run.Timeouts.Execution.Milliseconds() {
+		t.Errorf("a run with a limit of %s says %d ms", run.Timeouts.Execution, limit)
+	}
+	if runTo(&engine.Run{}).TimeoutMs != nil {
+		t.Error("a run without a limit names one")
 	}
 	run.CancelRequestedAt = time.Time{}
 	if task := s.taskTo(&engine.Task{Run: run}); task.CancelRequested || task.CancelReason != nil {

@@ -260,3 +260,34 @@ func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
 		})
 	}
 }
+
+func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
+	id := engine.NewID(time.Now())
+	l := &locksmith{notifications: "in-process", runs: map[engine.ID]engine.Run{id: {ID: id, Namespace: "team", Queue: "mail", Type: "send"}}}
+	l.make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
+	s, conn := serve(t, l)
+	worker := kagziv1.NewWorkerServiceClient(conn)
+	for name, c := range map[string]struct {
+		key  engine.APIKey
+		want codes.Code // INTERNAL: it was let in
+	}{
+		"for all of its namespace":           {engine.APIKey{}, codes.Internal},
+		"for the queue":                      {engine.APIKey{Queues: []string{"mail"}}, codes.Internal},
+		"for another queue":                  {engine.APIKey{Queues: []string{"print"}}, codes.NotFound},
+		"for the type":                       {engine.APIKey{Types: []string{"send"}}, codes.Internal},
+		"for another type":                   {engine.APIKey{Types: []string{"print"}}, codes.NotFound},
+		"for the queue and another type":     {engine.APIKey{Queues: []string{"mail"}, Types: []string{"print"}}, codes.NotFound},
+		"for the type and another queue":     {engine.APIKey{Queues: []string{"print"}, Types: []string{"send"}}, codes.NotFound},
+		"for the queue, of other namespaces": {engine.APIKey{Queues: []string{"mail"}, Namespaces: []string{"elsewhere"}}, codes.PermissionDenied},
+	} {
+		if c.key.Name, c.key.Role = name, engine.RoleWorker; c.key.Namespaces == nil {
+			c.key.Namespaces = []string{"team"}
+		}
+		secret := l.make(c.key)
+		s.keysChanged()
+		_, err := worker.GetHistory(with(soon(t), secret), &kagziv1.GetHistoryRequest{Namespace: "team", RunId: id.String()})
+		if status.Code(err) != c.want {
+			t.Errorf("a key %s: %v, want %s", name, err, c.want)
+		}
+	}
+}

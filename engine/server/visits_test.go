@@ -130,6 +130,75 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			})
 		}
 	})
+	t.Run("when the key expires, also of the first one after all others have gone", func(t *testing.T) {
+		hall(t, "in-process", func(t *testing.T, s *Server, l *locksmith) {
+			secrets := []string{
+				l.make(engine.APIKey{Name: "first", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Minute)}),
+				l.make(engine.APIKey{Name: "second", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Hour + time.Minute)}),
+			}
+			if first := openVisit(t, s, secrets[0]); first.ended(t) {
+				t.Fatal("it ended early")
+			}
+			time.Sleep(time.Hour)
+			if open, keyed := s.visits.count(); open != 0 || keyed != 0 {
+				t.Errorf("%d calls are open, %d with a key, after the only one has ended", open, keyed)
+			}
+			second := openVisit(t, s, secrets[1])
+			time.Sleep(time.Minute + time.Millisecond)
+			if !second.ended(t) {
+				t.Error("it stays open although its key has expired")
+			}
+		})
+	})
+	t.Run("when the key expires before the next look that was planned", func(t *testing.T) {
+		hall(t, "in-process", func(t *testing.T, s *Server, l *locksmith) {
+			secrets := []string{
+				l.make(engine.APIKey{Name: "late", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Hour)}),
+				l.make(engine.APIKey{Name: "early", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Second)}),
+			}
+			late := openVisit(t, s, secrets[0])
+			synctest.Wait() // the next look is planned
+			early := openVisit(t, s, secrets[1])
+			time.Sleep(time.Second + time.Millisecond)
+			if !early.ended(t) || late.ended(t) {
+				t.Error("a moment after its end the call stays whose key has expired, or the other one ended")
+			}
+		})
+	})
+	t.Run("when the key ends between the look at it and the call", func(t *testing.T) {
+		hall(t, "in-process", func(t *testing.T, s *Server, l *locksmith) {
+			key, err := s.identify(t.Context(), []string{"Bearer " + l.make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.revoke("one")
+			s.Ring(engine.Ring{Kind: engine.RingKeys})
+			if _, err := s.keys.get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, leave := s.visit(withCaller(t.Context(), key))
+			if !errors.Is(context.Cause(ctx), errVisitOver) {
+				t.Errorf("a call whose key was revoked as it began goes on: %v", context.Cause(ctx))
+			}
+			leave()
+		})
+	})
+	t.Run("and leaves nothing behind", func(t *testing.T) {
+		hall(t, "in-process", func(t *testing.T, s *Server, l *locksmith) {
+			key, err := s.identify(t.Context(), []string{"Bearer " + l.make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, leave := s.visit(withCaller(t.Context(), key))
+			if open, keyed := s.visits.count(); open != 1 || keyed != 1 || ctx.Err() != nil {
+				t.Errorf("%d calls are open, %d with a key (%v)", open, keyed, ctx.Err())
+			}
+			leave()
+			if open, keyed := s.visits.count(); open != 0 || keyed != 0 || ctx.Err() == nil {
+				t.Errorf("%d calls are open, %d with a key, after it has ended (%v)", open, keyed, ctx.Err())
+			}
+		})
+	})
 	t.Run("when the clock is set past its expiry, or the machine has slept until then", func(t *testing.T) {
 		for _, notifications := range []string{"in-process", "listen"} {
 			hall(t, notifications, func(t *testing.T, s *Server, l *locksmith) {
