@@ -316,7 +316,79 @@ func TestAnUpdateOfANamespaceChangesOnlyWhatItNames(t *testing.T) {
 	}
 }
 
+func TestAWaitIsRefusedBeyondItsLimits(t *testing.T) {
+	now := time.Now()
+	moment := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(d)) }
+	const most = engine.MaxDelay
+	for what, c := range map[string]struct {
+		request *kagziv1.SleepRequest
+		field   string // the answer names it; empty: it counts
+	}{
+		"an hour":                {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour)}, ""},
+		"the longest":            {&kagziv1.SleepRequest{Duration: durationpb.New(most)}, ""},
+		"longer":                 {&kagziv1.SleepRequest{Duration: durationpb.New(most + time.Millisecond)}, "duration"},
+		"nothing":                {&kagziv1.SleepRequest{}, "duration"},
+		"until long ago":         {&kagziv1.SleepRequest{Until: moment(-most)}, ""},
+		"until the farthest":     {&kagziv1.SleepRequest{Until: moment(most)}, ""},
+		"until later":            {&kagziv1.SleepRequest{Until: moment(most + time.Hour)}, "until"},
+		"an hour, and until one": {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour), Until: moment(time.Hour)}, "until"},
+	} {
+		b := &books{}
+		c.request.RunId, c.request.LeaseToken, c.request.StepId = anID, aToken, "nap"
+		_, err := door(b).sleep(t.Context(), c.request)
+		if field := fieldOf(err); field != c.field || b.changes() != 1 && c.field == "" || b.changes() != 0 && c.field != "" {
+			t.Errorf("%s: %v after %d changes, want it to name %q", what, err, b.changes(), c.field)
+		}
+	}
+	for n, field := range map[int]string{0: "child_run_ids", 1: "", maxAwaited: "", maxAwaited + 1: "child_run_ids"} {
+		b, ids := &books{}, make([]string, n)
+		for i := range ids {
+			ids[i] = someID(i).String()
+		}
+		_, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: ids})
+		if fieldOf(err) != field {
+			t.Errorf("a wait for %d children: %v, want it to name %q", n, err, field)
+		}
+	}
+}
+
+func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
+	globs := make([]string, engine.MaxKeyGlobs+1)
+	for i := range globs {
+		globs[i] = fmt.Sprint("q", i)
+	}
+	for what, c := range map[string]struct {
+		key   *kagziv1.Key
+		field string
+	}{
+		"with an id":         {&kagziv1.Key{KeyId: anID}, "key.key_id"},
+		"made before":        {&kagziv1.Key{CreatedAt: timestamppb.Now()}, "key.created_at"},
+		"used before":        {&kagziv1.Key{LastUsedAt: timestamppb.Now()}, "key.last_used_at"},
+		"revoked":            {&kagziv1.Key{RevokedAt: timestamppb.Now()}, "key.revoked_at"},
+		"for many queues":    {&kagziv1.Key{TaskQueues: globs}, "key.task_queues"},
+		"for many types":     {&kagziv1.Key{WorkflowTypes: globs}, "key.workflow_types"},
+		"without a real end": {&kagziv1.Key{ExpiresAt: &timestamppb.Timestamp{Seconds: -1}}, "key.expires_at"},
+	} {
+		if _, err := keyOf(c.key); fieldOf(err) != c.field {
+			t.Errorf("a key %s: %v, want it to name %s", what, err, c.field)
+		}
+	}
+	got, err := keyOf(&kagziv1.Key{
+		Name: "n", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"b", "a", "b"}, TaskQueues: globs[1:], WorkflowTypes: []string{"t", "t"},
+		ExpiresAt: timestamppb.New(began),
+	})
+	want := engine.APIKey{Name: "n", Role: engine.RoleWorker, Namespaces: []string{"a", "b"}, Queues: globs[1:], Types: []string{"t"}, ExpiresAt: began}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("it is read otherwise, %v:\n%s", err, diff)
+	}
+}
+
 func TestAPreviewShowsTheNextTicks(t *testing.T) {
+	now := time.Now()
+	soon, err := door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
+	if err != nil || len(soon.Ticks) != 5 || !soon.Ticks[0].AsTime().After(now) || soon.Ticks[0].AsTime().Sub(now) > 2*time.Minute {
+		t.Errorf("of every minute, from now on: %v, %v", soon, err)
+	}
 	after := timestamppb.New(began)
 	answer, err := door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
 	if err != nil || len(answer.Ticks) != 5 || !answer.Ticks[0].AsTime().Equal(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)) {

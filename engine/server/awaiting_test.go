@@ -316,6 +316,21 @@ func TestAwaitWorkflows(t *testing.T) {
 			want(t, "reads in an hour of no wait", a.asked(), "")
 		})
 	})
+	t.Run("a run of whose end nobody tells is found within a minute also while others come and go", func(t *testing.T) {
+		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			w.wait(a.has(runWith(1, open, "")))
+			a.has(runWith(1, engine.RunCompleted, "lost"))
+			for range 4 {
+				time.Sleep(lookEvery / 2)
+				w.seq++
+				w.in <- &kagziv1.AwaitWorkflowsRequest{
+					Namespace: "default", Forget: []uint64{w.seq - 1}[:min(1, w.seq-2)],
+					Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: a.has(runWith(2, open, "")).String()}},
+				}
+			}
+			want(t, "answer", w.told(), "1 COMPLETED lost")
+		})
+	})
 	t.Run("results that their caller does not take are not kept", func(t *testing.T) {
 		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
 			w.out = nil // takes nothing

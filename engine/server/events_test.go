@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -63,6 +64,34 @@ func TestTheLogBecomesEventsWithTheirAttributesInOrder(t *testing.T) {
 			t.Errorf("event %d has the sequence %d and the time %s", i, event.Sequence, event.At.AsTime())
 		}
 	}
+}
+
+func TestEventsOfOneLogAreNotMixedUpWithThoseOfAnother(t *testing.T) {
+	var e Events
+	handler := e.Handler(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	base := slog.New(handler).With("x", 1, "y", 2, "z", 3)
+	b, c := base.With("b", 4), base.With("c", 5)
+	b.Info("of b", "own", 6)
+	c.Info("of c")
+	b.Info("again")
+	b.Debug("more than a log of facts")
+	if err := handler.Handle(t.Context(), slog.NewRecord(time.Time{}, slog.LevelInfo, "of no time", 0)); err != nil {
+		t.Error(err)
+	}
+	want := []string{"INFO of b x=1 y=2 z=3 b=4 own=6", "INFO of c x=1 y=2 z=3 c=5", "INFO again x=1 y=2 z=3 b=4", "INFO of no time"}
+	events := e.past(0, keptEvents)
+	if diff := cmp.Diff(want, saidOf(events)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if at := events[len(events)-1].At.AsTime(); time.Since(at) > time.Minute {
+		t.Errorf("what has no time of its own is told as of %s", at)
+	}
+	_, leave := e.follow()
+	_, stay := e.follow()
+	if leave(); len(e.followers) != 1 {
+		t.Errorf("%d follow after one of two has left", len(e.followers))
+	}
+	stay()
 }
 
 func TestTheLogItselfStaysAsItIs(t *testing.T) {
