@@ -458,7 +458,7 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		{"steps that are missing", func(c map[string][]byte) { delete(c, root+"/steps.json") }, root + "/steps.json: is missing"},
 		{"a bad name", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "a b"`), root + "/run.json: task_queue"},
 		{"a schedule's status", edit(root+"/run.json", "WORKFLOW_STATUS_COMPLETED", "WORKFLOW_STATUS_PAUSED"), root + "/run.json: status"},
-		{"a time that is none", edit(root+"/run.json", `"finished_at": "2026`, `"finished_at": "1926`), root + "/run.json: finished_at"},
+		{"a time that is none", edit(root+"/run.json", `"scheduled_at": "2026`, `"scheduled_at": "1926`), root + "/run.json: scheduled_at"},
 		{"no end of a run that has ended", edit(root+"/run.json", `"finished_at"`, `"no_end_at"`), root + "/run.json: finished_at"},
 		{"a reference to nothing", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "q", "parent_run_id": "x"`), root + "/run.json: parent_run_id"},
 		{"a failure that is none", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "q", "error": {"retry_after_ms": -1}`), root + "/run.json: error.retry_after_ms"},

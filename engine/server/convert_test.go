@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -139,7 +140,9 @@ func TestEachFieldOfAWorkerIsSent(t *testing.T) {
 	wantEachFieldSent(t, map[string]string{
 		"InstanceID": "the worker's own; it takes ids over",
 	}, func(w *engine.Worker) proto.Message { return workerTo(w) })
-	wantEachFieldSent(t, nil, func(s *engine.WorkerStats) proto.Message { return workerTo(&engine.Worker{Stats: *s}) })
+	wantEachFieldSent(t, nil, func(s *engine.WorkerStats) proto.Message {
+		return cmp.Or(workerTo(&engine.Worker{Stats: *s}).Stats, &kagziv1.WorkerStats{})
+	})
 }
 
 func TestEachFieldOfAKeyIsSentButForTheHash(t *testing.T) {
