@@ -81,6 +81,17 @@ var upkeepCases = []testCase{
 		s.sameTime("available at", run.AvailableAt, wake)
 		equal(s, "waiting for", run.WaitingFor, "timer:nap")
 	}},
+	{"a timeout for good has the run due at once, whatever else it waits for", func(s *stage) {
+		l := s.held()
+		s.begin(l, "slow", startToClose(time.Second), stepPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
+		s.begin(l, "other", startToClose(time.Second+time.Millisecond), stepPolicy(engine.RetryPolicy{MaximumAttempts: 9, InitialIntervalMS: 60_000}))
+		s.sleep(l, "nap", time.Hour, held)
+		s.pass(time.Minute)
+		s.timeOut(s.now)
+		equal(s, "status of the one step", s.step(l.RunID, "slow").Status, engine.StepFailed)
+		equal(s, "status of the other", s.step(l.RunID, "other").Status, engine.StepPending)
+		s.sameTime("available at", s.status(l.RunID, engine.RunPending).AvailableAt, s.now)
+	}},
 	{"timeouts are swept oldest first, so many at a time, and the next is known", func(s *stage) {
 		a, b, c := s.held(), s.heldNext(), s.heldNext()
 		s.begin(b, "pay", startToClose(2*time.Second))
