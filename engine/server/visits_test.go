@@ -10,9 +10,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // caller is one long call at a server: what the interceptor does, without a network.
@@ -333,11 +335,44 @@ func TestNothingPassesAStreamWhoseKeyHasEnded(t *testing.T) {
 	})
 }
 
+func TestACallThatIsOverIsOnTheBooksNoMore(t *testing.T) {
+	hall(t, "in-process", func(t *testing.T, s *Server, l *locksmith) {
+		secret := l.make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})
+		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+secret))
+		visitors := func() int {
+			open, _ := s.visits.count()
+			return open
+		}
+		for _, end := range []error{nil, errors.New("it went wrong")} {
+			inside := -1
+			_ = s.stream(nil, &letterbox{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: "/kagzi.v1.AdminService/Watch"}, func(any, grpc.ServerStream) error {
+				inside = visitors()
+				return end
+			})
+			if inside != 1 || visitors() != 0 {
+				t.Errorf("%d visits during a stream that ends with %v, and %d after it; want 1 and none", inside, end, visitors())
+			}
+			inside = -1
+			request := &kagziv1.WaitWorkflowRequest{Namespace: "default", RunId: anID}
+			_, _ = s.unary(ctx, request, &grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/WaitWorkflow"}, func(context.Context, any) (any, error) {
+				inside = visitors()
+				return &kagziv1.WaitWorkflowResponse{}, end
+			})
+			if inside != 1 || visitors() != 0 {
+				t.Errorf("%d visits during a wait that ends with %v, and %d after it; want 1 and none", inside, end, visitors())
+			}
+		}
+	})
+}
+
 // letterbox is a stream that takes everything.
 type letterbox struct {
 	grpc.ServerStream
+	ctx  context.Context
 	sent int
 }
+
+func (l *letterbox) Context() context.Context { return l.ctx }
 
 func (l *letterbox) SendMsg(any) error { l.sent++; return nil }
 func (l *letterbox) RecvMsg(any) error { return nil }
