@@ -272,13 +272,30 @@ var scheduleCases = []testCase{
 		last := s.fireParams(plan.ID, 1)
 		last.Next = time.Time{}
 		equal(s, "skipped, for a run is open", s.fire(last).Skipped, 1)
-		for _, now := range []time.Time{early, s.now} {
+		for _, c := range []struct{ read, now time.Time }{{read.NextFireAt, early}, {read.NextFireAt, s.now}, {time.Time{}, s.now}} {
 			read.Revision, read.MaxCatchup = s.schedule(plan.ID).Revision, read.MaxCatchup+1
 			_, err := s.store.UpdateSchedule(s.ctx, engine.ScheduleParams{
-				Schedule: read, Read: read.NextFireAt, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: now,
+				Schedule: read, Read: c.read, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: c.now,
 			})
 			s.must(err, "UpdateSchedule")
 			s.sameTime("next fire at", s.schedule(plan.ID).NextFireAt, time.Time{})
+		}
+	}},
+	{"a change of when it fires decides about the next tick, also where that is the one which was read", func(s *stage) {
+		for what, change := range map[string]func(*engine.Schedule){
+			"expression": func(p *engine.Schedule) { p.CronExpr = "*/5 * * * *" },
+			"zone":       func(p *engine.Schedule) { p.TimeZone = "Asia/Tokyo" },
+		} {
+			plan := s.plan()
+			changed := s.schedule(plan.ID)
+			s.now = plan.NextFireAt
+			s.fire(s.fireParams(plan.ID, 1))
+			change(&changed)
+			_, err := s.store.UpdateSchedule(s.ctx, engine.ScheduleParams{
+				Schedule: changed, Read: changed.NextFireAt, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: s.now,
+			})
+			s.must(err, "UpdateSchedule of its "+what)
+			s.sameTime("next fire at after a change of its "+what, s.schedule(plan.ID).NextFireAt, changed.NextFireAt)
 		}
 	}},
 	{"a change by a person makes an older decision stale", func(s *stage) {
@@ -700,6 +717,9 @@ var scheduleCases = []testCase{
 		s.refused(trigger(one.ID, "start"), engine.ErrConflict, "TriggerSchedule with the request of a start")
 		equal(s, "fired", s.schedule(one.ID).Fired, int64(1))
 		equal(s, "fired of the other", s.schedule(other.ID).Fired, int64(0))
+		s.unplan(one.ID)
+		s.refused(trigger(one.ID, "start"), engine.ErrConflict, "TriggerSchedule, once the schedule is gone, with the request of a start")
+		s.must(trigger(one.ID, "r"), "TriggerSchedule, once the schedule is gone, repeated")
 	}},
 }
 
