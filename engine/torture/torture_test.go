@@ -340,13 +340,15 @@ func (lossy) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv1
 	return nil, status.Error(codes.NotFound, "no such run")
 }
 
-func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
+// clientOf is a client of a server that has these services, until the test ends.
+func clientOf(t *testing.T, register func(*grpc.Server)) *kagzi.Client {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	kagziv1.RegisterWorkflowServiceServer(server, lossy{})
+	register(server)
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
 	sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet})
@@ -354,6 +356,11 @@ func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sdk.Close() })
+	return sdk
+}
+
+func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
+	sdk := clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, lossy{}) })
 	c := &client{sdk, history.NewLog("client")}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +23,6 @@ import (
 	"github.com/kagzi/kagzi/engine/torture/check"
 	"github.com/kagzi/kagzi/engine/torture/history"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
 func TestWhatAReportComesTo(t *testing.T) {
@@ -184,19 +182,8 @@ func (p *planner) PauseWorkflowSchedule(context.Context, *kagziv1.PauseWorkflowS
 
 func TestAScheduleThatDoesNotCatchUpIsTrouble(t *testing.T) {
 	for next, want := range map[time.Duration]int{time.Hour: 0, -time.Hour: 1} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, server := &planner{next: time.Now().Add(next)}, grpc.NewServer()
-		kagziv1.RegisterWorkflowScheduleServiceServer(server, p)
-		go func() { _ = server.Serve(l) }()
-		t.Cleanup(server.Stop)
-		sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { sdk.Close() })
+		p := &planner{next: time.Now().Add(next)}
+		sdk := clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowScheduleServiceServer(s, p) })
 		tortured := &torture{rig: &rig{}}
 		if err := tortured.retire(t.Context(), sdk.Schedule("s"), 0); err != nil || !p.paused {
 			t.Errorf("next tick in %s: %v, paused %t, want it paused", next, err, p.paused)
@@ -380,19 +367,7 @@ func (l *lists) ListWorkflows(context.Context, *kagziv1.ListWorkflowsRequest) (*
 }
 
 func TestWhatIsAskedOfAHealedSystem(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	kagziv1.RegisterWorkflowServiceServer(server, &lists{})
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(server.Stop)
-	sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sdk.Close() })
+	sdk := clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, &lists{}) })
 	tortured := &torture{rig: &rig{}, load: &load{clients: []*client{{sdk: sdk}}}}
 	tortured.load.started.Store(1)
 	rest, gaveUp := context.WithCancel(t.Context())
