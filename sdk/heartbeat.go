@@ -97,7 +97,6 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 		return false
 	}
 	h := r.GetHeartbeat()
-	w.lease.confirm(sentAt)
 	for _, l := range h.GetLost() {
 		if e := w.held(l.GetRunId(), l.GetLeaseToken()); e != nil && !e.leaving() {
 			e.lose(notRenewed(l))
@@ -106,6 +105,7 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	for _, c := range h.GetCancelling() {
 		w.cancelTask(c)
 	}
+	w.lease.confirm(sentAt) // not before: a step that waits for it begins at once, also that of a run which the answer calls lost
 	if h.GetShouldDrain() {
 		w.askDrain()
 	}

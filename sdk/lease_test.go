@@ -2,8 +2,10 @@ package kagzi
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -21,6 +23,12 @@ func oneLongStep(f *fake) (w *Worker, began, ended chan time.Time) {
 	})
 	return w, began, ended
 }
+
+// slowLog is written so slowly that whatever else can go on in the bubble has done so before a line is out.
+type slowLog struct{ slog.Handler }
+
+func (slowLog) Enabled(context.Context, slog.Level) bool  { return true }
+func (slowLog) Handle(context.Context, slog.Record) error { synctest.Wait(); return nil }
 
 func TestLease(t *testing.T) {
 	t.Run("a run whose lease the server says is lost is dropped within 500 ms", func(t *testing.T) {
@@ -97,6 +105,7 @@ func TestLease(t *testing.T) {
 	t.Run("nor with a new session, until a heartbeat of that is confirmed: the runs may have been handed to others meanwhile", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
+			w.log = slog.New(slowLog{slog.DiscardHandler})
 			first, second := 0, 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, _ = Step(ctx, "first", func(ctx context.Context) (int, error) {
