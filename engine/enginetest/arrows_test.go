@@ -53,6 +53,8 @@ var arrows = []arrow{
 	{"engine/simulate/overlay", nil, "how code is changed for one build"},
 	{"engine/simulate/bugs", []string{"engine/simulate/overlay"}, "a tool that puts mistakes into the code and runs its tests"},
 	{"engine/simulate/replay", []string{"engine/simulate/overlay"}, "a tool that runs the simulation on a runtime without luck"},
+	{"engine/simulate/pause", []string{"engine/simulate/overlay"}, "a tool that runs tests with goroutines held up"},
+	{"engine/simulate/pause/point", nil, "where they are, in the code of such tests"},
 	{"engine/enginetest", []string{"engine", "engine/...", "proto/..."}, "the whole server, for tests"},
 }
 

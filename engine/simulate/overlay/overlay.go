@@ -59,14 +59,23 @@ func Write(dir, root string, edits []Edit) (string, error) {
 		}
 		changed[e.File] = strings.Replace(text, e.Old, e.New, 1)
 	}
+	whole := map[string]string{}
+	for file, text := range changed {
+		whole[filepath.Join(root, file)] = text
+	}
+	return Files(dir, whole)
+}
+
+// Files puts whole files into dir that take the place of those they are named by, and returns the file to be given to -overlay.
+func Files(dir string, files map[string]string) (string, error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = map[string]string{}
-	for file, text := range changed {
-		path := filepath.Join(dir, strings.ReplaceAll(file, "/", "-"))
+	for file, text := range files {
+		path := filepath.Join(dir, fmt.Sprintf("%d-%s", len(overlay.Replace), filepath.Base(file)))
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return "", err
 		}
-		overlay.Replace[filepath.Join(root, file)] = path
+		overlay.Replace[file] = path
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
