@@ -75,8 +75,8 @@ func command(ctx context.Context, args []string) int {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
-	if wrong := unknown(*ids); len(wrong) > 0 {
-		fmt.Fprintf(os.Stderr, "torture: no scenario is called %s; see --list\n", strings.Join(wrong, ", "))
+	if wrong := unknown(*ids, *db); len(wrong) > 0 {
+		fmt.Fprintf(os.Stderr, "torture: no scenario%s is called %s; see --list\n", prefixed(" for ", *db), strings.Join(wrong, ", "))
 		return exitVacuous
 	}
 	chosen := choose(*ids, *db, *short, *all)
@@ -117,10 +117,10 @@ func split(ids string) []string {
 	return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
 }
 
-// unknown is those ids with which no scenario's begins. What is not there must not pass for what held.
-func unknown(ids string) []string {
+// unknown is those ids with which that of no scenario for db begins. What is not there must not pass for what held.
+func unknown(ids, db string) []string {
 	return slices.DeleteFunc(split(ids), func(prefix string) bool {
-		return slices.ContainsFunc(scenarios, func(s scenario) bool { return strings.HasPrefix(s.id, prefix) })
+		return slices.ContainsFunc(scenarios, func(s scenario) bool { return strings.HasPrefix(s.id, prefix) && len(s.databases(db)) > 0 })
 	})
 }
 
