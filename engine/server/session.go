@@ -118,23 +118,30 @@ func helloOf(stream kagziv1.WorkerService_SessionServer) (*kagziv1.SessionReques
 const registeredAtOnce = 64
 
 // registerInTurn makes the worker of a session known.
-func (s *Server) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest) (worker engine.Worker, err error) {
+func (s *Server) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest) (*engine.Worker, error) {
 	select {
 	case s.registering <- struct{}{}:
 		defer func() { <-s.registering }()
 	case <-ctx.Done():
-		return engine.Worker{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case <-s.stopping:
-		return engine.Worker{}, errStopping
+		return nil, errStopping
 	}
-	err = carry(ctx, func() (err error) { worker, err = s.register(ctx, r); return err })
-	return worker, err
+	var worker *engine.Worker
+	if err := carry(ctx, func() error {
+		registered, err := s.register(ctx, r)
+		worker = &registered
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return worker, nil
 }
 
 // welcome makes the session of a worker that is known, and answers its hello.
-func (s *Server) welcome(worker engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer, end context.CancelCauseFunc) *session {
+func (s *Server) welcome(worker *engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer, end context.CancelCauseFunc) *session {
 	w := &session{
-		server: s, worker: worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
+		server: s, worker: *worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
 		held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now(),
 	}
 	w.out.stream, w.out.room, w.out.handed = stream.Send, w.room, w.handed
@@ -142,7 +149,7 @@ func (s *Server) welcome(worker engine.Worker, seq int64, stream kagziv1.WorkerS
 		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.unseat,
 	})
 	w.out.push(outgoing{message: &kagziv1.SessionResponse{
-		Seq: seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(&worker)},
+		Seq: seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(worker)},
 	}}, end)
 	if worker.Status == engine.WorkerDraining {
 		ring(w.bell)
