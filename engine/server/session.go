@@ -61,7 +61,7 @@ type arrivals struct {
 // Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a newer one of the same worker.
 //
 // There may be many thousands that have nothing to do, so this goroutine stays small: what needs a deep stack, or may be stuck, is carried out
-// in others that end.
+// in others that end, and what is large is held by a pointer.
 func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
