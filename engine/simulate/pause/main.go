@@ -33,7 +33,8 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if flag.NArg() == 0 || *every < 1 || *most < 1 {
+	if wrong := wrongUse(*every, *most, flag.NArg()); wrong != "" {
+		fmt.Fprintln(os.Stderr, "pause:", wrong)
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -46,6 +47,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "pause:", err)
 		os.Exit(2)
 	}
+}
+
+// wrongUse is what is wrong with the flags and the number of words behind them; empty: nothing.
+func wrongUse(every, most, words int) string {
+	switch {
+	case every < 1:
+		return fmt.Sprintf("-every must be 1 or more, got %d", every)
+	case most < 1:
+		return fmt.Sprintf("-most must be 1 or more, got %d", most)
+	case words == 0:
+		return "name the packages whose tests are to run, such as ./sdk"
+	}
+	return ""
 }
 
 func test(every, most int, args []string) error {
@@ -85,9 +99,14 @@ func test(every, most int, args []string) error {
 // sources is the code of the module that has no business to be simulated or generated, without its tests.
 func sources() ([]string, error) {
 	const format = `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`
-	out, err := exec.Command("go", "list", "-f", format, "github.com/kagzi/kagzi/...").Output()
+	list := exec.Command("go", "list", "-f", format, "github.com/kagzi/kagzi/...")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, fmt.Errorf("go list: %v", err) // without its exit code, which is not that of the tests
+	}
+	if len(out) == 0 {
+		return nil, errors.New("the code of Kagzi is not here; run it within the module")
 	}
 	files := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	return slices.DeleteFunc(files, func(file string) bool {

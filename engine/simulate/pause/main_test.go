@@ -103,3 +103,15 @@ func TestTheCodeStaysCode(t *testing.T) {
 		t.Errorf("%d places in all the code", places)
 	}
 }
+
+func TestWrongUse(t *testing.T) {
+	for _, c := range []struct {
+		every, most, words int
+		want               string
+	}{{4, 200, 1, ""}, {1, 1, 1, ""}, {0, 200, 1, "-every"}, {4, 0, 1, "-most"}, {4, 200, 0, "./sdk"}} {
+		wrong := wrongUse(c.every, c.most, c.words)
+		if !strings.Contains(wrong, c.want) || (wrong == "") != (c.want == "") {
+			t.Errorf("wrongUse(%d, %d, %d) = %q, want something with %q", c.every, c.most, c.words, wrong, c.want)
+		}
+	}
+}
