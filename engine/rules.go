@@ -9,6 +9,8 @@ import (
 type Verdict struct {
 	Retry   bool
 	RetryAt time.Time // when the next attempt may start; with Retry only
+	// Failures counts how often the code has failed, this time included; with Retry only, and 0 in the answer to a repetition, from which nothing follows.
+	Failures int
 }
 
 // RunVerdict is what follows from a failure of a run's code.
@@ -42,7 +44,7 @@ func decide(p RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdic
 	if f.RetryAfterMS > 0 {
 		delay = time.Duration(min(f.RetryAfterMS, MaxDelay.Milliseconds())) * time.Millisecond
 	}
-	return Verdict{Retry: true, RetryAt: Micros(now.Add(delay))}
+	return Verdict{Retry: true, RetryAt: Micros(now.Add(delay)), Failures: n}
 }
 
 // MaxLeaseLosses in a row fail the run: a poison pill must not eat the fleet.

@@ -11,8 +11,10 @@ func TestAfterStepFailed(t *testing.T) {
 	once := &RetryPolicy{MaximumAttempts: 1, Jitter: -1}
 	slow := &RetryPolicy{MaximumAttempts: 9, InitialIntervalMS: 5000, Jitter: -1}
 	at := func(d time.Duration) Verdict {
-		return Verdict{Retry: true, RetryAt: noon.Add(d).Truncate(time.Microsecond)}
+		return Verdict{Retry: true, RetryAt: noon.Add(d).Truncate(time.Microsecond), Failures: 1}
 	}
+	third := at(20 * time.Second)
+	third.Failures = 3
 	for _, c := range []struct {
 		name      string
 		run, step *RetryPolicy
@@ -22,7 +24,7 @@ func TestAfterStepFailed(t *testing.T) {
 	}{
 		{"without a policy the default holds", nil, nil, 1, Failure{}, at(time.Second)},
 		{"whose third failure is the last", nil, nil, 3, Failure{}, Verdict{}},
-		{"the run's policy comes before the default", slow, nil, 3, Failure{}, at(20 * time.Second)},
+		{"the run's policy comes before the default", slow, nil, 3, Failure{}, third},
 		{"the step's before the run's", slow, once, 1, Failure{}, Verdict{}},
 		{"also where it allows more", once, slow, 1, Failure{}, at(5 * time.Second)},
 		{"an empty policy of the step is the default, not the run's", once, &RetryPolicy{}, 1, Failure{}, at(time.Second)},
@@ -55,7 +57,7 @@ func TestAfterRunFailed(t *testing.T) {
 	}
 	p := &RetryPolicy{Jitter: -1}
 	for n, want := range map[int]Verdict{
-		1: {true, Micros(noon.Add(time.Second))}, 2: {true, Micros(noon.Add(2 * time.Second))}, 3: {},
+		1: {true, Micros(noon.Add(time.Second)), 1}, 2: {true, Micros(noon.Add(2 * time.Second)), 2}, 3: {},
 	} {
 		if got := AfterRunFailed(p, n, Failure{}, noon, 0); got != want {
 			t.Errorf("after failure %d: %+v, want %+v", n, got, want)

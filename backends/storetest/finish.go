@@ -52,7 +52,7 @@ var finishCases = []testCase{
 		policy := engine.RetryPolicy{MaximumAttempts: 3, InitialIntervalMS: 50}
 		l := s.held(withPolicy(policy))
 		v := s.failRun(l, "no")
-		s.sameTime("retry at", v.RetryAt, engine.AfterRunFailed(&policy, 1, boom("no"), s.now, 0.5).RetryAt)
+		equal(s, "verdict", v.Verdict, engine.AfterRunFailed(&policy, 1, boom("no"), s.now, 0.5))
 		run := s.status(l.RunID, engine.RunPending)
 		equal(s, "attempts", run.Attempts, 2)
 		equal(s, "failures", run.Failures, 1)
@@ -63,7 +63,7 @@ var finishCases = []testCase{
 		l = s.claim("w1").Lease
 		s.failure("error while it is tried again", s.status(l.RunID, engine.RunRunning).Error, boom("no"))
 		v = s.failRun(l, "no")
-		s.sameTime("second retry at", v.RetryAt, engine.AfterRunFailed(&policy, 2, boom("no"), s.now, 0.5).RetryAt)
+		equal(s, "second verdict", v.Verdict, engine.AfterRunFailed(&policy, 2, boom("no"), s.now, 0.5))
 		s.now = v.RetryAt
 		l = s.claim("w1").Lease
 		equal(s, "third verdict", s.failRun(l, "no"), failedForGood)
@@ -154,9 +154,7 @@ var finishCases = []testCase{
 		v := s.failRun(l, "no")
 		again := func(when string) {
 			s.Helper()
-			got := s.failRun(l, "no")
-			equal(s, "retry "+when, got.Retry, true)
-			s.sameTime("retry at "+when, got.RetryAt, v.RetryAt)
+			equal(s, "verdict "+when, s.failRun(l, "no").Verdict, repeated(v.Verdict))
 		}
 		again("while PENDING")
 		run := s.run(l.RunID)
@@ -202,7 +200,7 @@ var finishCases = []testCase{
 			}
 			waiting.Status = engine.StepFailed // as it is: why it failed, and when, is not lost
 			s.sameStep(s.step(l.RunID, "pending"), waiting)
-			equal(s, "verdict again", s.fail(l, "pending", "no", holding), verdict)
+			equal(s, "verdict again", s.fail(l, "pending", "no", holding), repeated(verdict))
 			s.sameStep(s.step(l.RunID, "done"), done)
 			s.sameStep(s.step(l.RunID, "failed"), bad)
 			if next := s.claimNothing("w1").NextDue; !next.IsZero() {

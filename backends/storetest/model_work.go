@@ -125,7 +125,8 @@ func (m *model) fail(p engine.FailStepParams) string {
 	if v.Retry && !p.Hold {
 		m.park(r, p.Now)
 	}
-	return m.note(p.Lease, p.Step.Name, content, verdictText(v))
+	m.note(p.Lease, p.Step.Name, content, verdictText(repeated(v)))
+	return verdictText(v)
 }
 
 // failed records a failure of a step's code.
@@ -193,7 +194,8 @@ func (m *model) failRun(p engine.FailRunParams) string {
 		r.Error = &p.Failure
 		m.over(r, engine.RunFailed, p.Now)
 	}
-	return m.note(p.Lease, runsEnd, content, verdictText(v))
+	m.note(p.Lease, runsEnd, content, verdictText(repeated(v)))
+	return verdictText(v)
 }
 
 func (m *model) release(p engine.ReleaseParams) string {

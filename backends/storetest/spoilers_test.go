@@ -31,6 +31,7 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"a sleep lasts as long as it was asked for", func(s engine.Store) engine.Store { return wakesEarly{s} }, []string{"sleep"}},
 	{"a timer is set to the millisecond", func(s engine.Store) engine.Store { return sleepsWholeSeconds{s} }, []string{"sleep"}},
 	{"a retry waits for its delay", func(s engine.Store) engine.Store { return retriesAtOnce{s} }, []string{"retry"}},
+	{"a verdict counts the failures", func(s engine.Store) engine.Store { return countsToOne{s} }, []string{"retry", "model"}},
 	{"luck is told", func(s engine.Store) engine.Store { return invents{s} }, []string{"retry", "model"}},
 	{"a worker that leaves frees its runs", func(s engine.Store) engine.Store { return keepsLeases{s} }, []string{"worker"}},
 	{"the second look may fail", func(s engine.Store) engine.Store { return looksOnce{s} }, []string{"lost"}},
@@ -290,6 +291,17 @@ type retriesAtOnce struct{ engine.Store }
 func (d retriesAtOnce) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
 	p.Failure.RetryAfterMS = 1
 	return d.Store.FailStep(ctx, p)
+}
+
+// countsToOne takes each failure that is tried again for the first, also one that it knows already.
+type countsToOne struct{ engine.Store }
+
+func (d countsToOne) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	v, err := d.Store.FailStep(ctx, p)
+	if v.Retry {
+		v.Failures = 1
+	}
+	return v, err
 }
 
 // invents has luck of its own.

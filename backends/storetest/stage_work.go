@@ -147,6 +147,12 @@ func (s *stage) fail(l engine.Lease, name, message string, changes ...func(*engi
 	return verdict
 }
 
+// repeated is what the verdict is when its failure is reported again.
+func repeated(v engine.Verdict) engine.Verdict {
+	v.Failures = 0
+	return v
+}
+
 func holding(p *engine.FailStepParams) { p.Hold = true }
 
 func forGood(p *engine.FailStepParams) { p.Failure.NonRetryable = true }

@@ -38,7 +38,7 @@ func startedText(a engine.Started) string {
 }
 
 func verdictText(v engine.Verdict) string {
-	return fmt.Sprintf("retry %t at %s", v.Retry, clock(v.RetryAt))
+	return fmt.Sprintf("retry %t at %s, failures %d", v.Retry, clock(v.RetryAt), v.Failures)
 }
 
 func begunText(b engine.Begun) string {

@@ -82,7 +82,7 @@ func sameExecution(prev *engine.Step, p *engine.FailStepParams) bool {
 	return p.StartedAt.IsZero() || p.StartedAt.Equal(prev.StartedAt)
 }
 
-// verdictOf is what was answered when the attempt failed.
+// verdictOf is what was answered when the attempt failed, to whoever reports it again.
 func verdictOf(step *engine.Step) engine.Verdict {
 	if step.RetryAt.IsZero() || step.Failures == 0 { // no failures: it was final, until the run was tried again
 		return engine.Verdict{}

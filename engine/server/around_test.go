@@ -105,13 +105,17 @@ func TestAFailedHandlerIsLogged(t *testing.T) {
 	}
 }
 
-func TestARetryIsLoggedWithItsRunStepAndDelay(t *testing.T) {
+func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 	for _, c := range []struct {
-		retry bool
-		want  []string
-	}{{true, []string{"step will be retried", "step=pay", "run will be retried"}}, {false, nil}} {
+		verdict engine.Verdict
+		want    []string
+	}{
+		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute), Failures: 3}, []string{"step will be retried", "step=pay failures=3", "run will be retried", anID + " failures=3"}},
+		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute)}, nil}, // the failure was reported before
+		{engine.Verdict{}, nil},
+	} {
 		var log bytes.Buffer
-		verdict := engine.Verdict{Retry: c.retry, RetryAt: began.Add(time.Minute)}
+		verdict := c.verdict
 		s := door(&books{stepVerdict: verdict, verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
 		s.log = slog.New(slog.NewTextHandler(&log, nil))
 		if _, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}}); err != nil {
@@ -122,11 +126,11 @@ func TestARetryIsLoggedWithItsRunStepAndDelay(t *testing.T) {
 		}
 		for _, want := range c.want {
 			if !strings.Contains(log.String(), want) {
-				t.Errorf("retry %v: %q is not in the log:\n%s", c.retry, want, log.String())
+				t.Errorf("%+v: %q is not in the log:\n%s", verdict, want, log.String())
 			}
 		}
-		if n := strings.Count(log.String(), "run="+anID); n != strings.Count(log.String(), "delay=") || c.retry != (n == 2) {
-			t.Errorf("retry %v: the run is named %d times:\n%s", c.retry, n, log.String())
+		if n := strings.Count(log.String(), "run="+anID); n != strings.Count(log.String(), "delay=") || (c.want != nil) != (n == 2) || c.want == nil && n != 0 {
+			t.Errorf("%+v: the run is named %d times:\n%s", verdict, n, log.String())
 		}
 	}
 }

@@ -59,7 +59,9 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 	}
 	s.wrote(time.Since(began))
 	if verdict.Retry {
-		s.log.Info("run will be retried", "run", lease.RunID, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
+		if verdict.Failures > 0 {
+			s.log.Info("run will be retried", "run", lease.RunID, "failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
+		}
 		return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status), RetryAt: timeTo(verdict.RetryAt)}, nil
 	}
 	s.count(deedOf(verdict.Status))

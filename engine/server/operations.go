@@ -173,8 +173,9 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 	}
 	s.wrote(time.Since(began))
 	s.meters.stepFailed(verdict.Retry)
-	if verdict.Retry {
-		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(), "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
+	if verdict.Failures > 0 {
+		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(),
+			"failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
 	}
 	return &kagziv1.FailStepResponse{ScheduledRetry: verdict.Retry, RetryAt: timeTo(verdict.RetryAt)}, nil
 }
