@@ -11,14 +11,13 @@ type Upkeep interface {
 	LiveWorkers(ctx context.Context) ([]LiveWorker, error)
 	// FreeLost frees, as AfterLeaseLost says, the runs of workers taken OFFLINE as lost whose own Timeouts.Heartbeat is over by
 	// now, and with no loss counted what workers still hold that are OFFLINE for another reason, because OfflineWorker did not come to its end. It
-	// frees some hundred at most, and returns how many, and when the next is to be freed (zero: none).
-	FreeLost(ctx context.Context, now time.Time) (int, time.Time, error)
+	// frees some hundred at most.
+	FreeLost(ctx context.Context, now time.Time) (Freed, error)
 	// TimeoutSteps fails attempts that are RUNNING with TimeoutAt <= p.Now as FailStep would with StepTimedOutFailure and Hold:
 	// with a retry the attempt is PENDING until RetryAt, the run's lease is over and the run is parked; without, the attempt is
 	// FAILED and the lease is over too, the run due at once, so that another worker takes the error into the code. At most
-	// p.Limit, oldest first but for the first p.Skip; it returns how many, and when the next behind those is due (zero: none). The
-	// worker is rung.
-	TimeoutSteps(ctx context.Context, p TimeoutStepsParams) (int, time.Time, error)
+	// p.Limit, oldest first but for the first p.Skip. The worker is rung.
+	TimeoutSteps(ctx context.Context, p TimeoutStepsParams) (TimedOut, error)
 	// EndExpired ends runs whose ExpiresAt is not after Now, wherever they stand: as CANCELLED with EndedByFailure when that is
 	// their GraceUntil, else as TIMED_OUT with DeadlineFailure. Their workers are rung. At most p.Limit, earliest first but for
 	// the first p.Skip.
@@ -46,8 +45,8 @@ type EndExpiredParams struct {
 // Expired answers EndExpired.
 type Expired struct {
 	Runs      int       // that had expired, those included that ended with another of them
-	Cancelled int       // of them, by the end of their grace
-	TimedOut  int       // and by their deadline
+	Cancelled []ID      // of them, by the end of their grace, earliest first
+	TimedOut  []ID      // and by their deadline
 	Next      time.Time // when the next behind those expires; zero: there is none
 }
 
@@ -55,6 +54,25 @@ type Expired struct {
 type LiveWorker struct {
 	ID      string
 	HeardAt time.Time
+}
+
+// Freed answers FreeLost.
+type Freed struct {
+	Runs []ID      // that were freed
+	Next time.Time // when the next is to be freed; zero: none
+}
+
+// TimedOut answers TimeoutSteps.
+type TimedOut struct {
+	Attempts []TimedOutAttempt // that were failed: those of a run together, the runs by their oldest
+	Next     time.Time         // when the next behind those is due; zero: there is none
+}
+
+// TimedOutAttempt is an attempt that ran too long, and what follows from that.
+type TimedOutAttempt struct {
+	RunID   ID
+	Step    string
+	Verdict Verdict
 }
 
 // TimeoutStepsParams bounds one sweep. Roll serves all of it.

@@ -326,7 +326,7 @@ func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 	if _, err := a.StartRuns(t.Context(), []engine.StartRun{late}); err != nil {
 		t.Fatal(err)
 	}
-	if expired, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: 1}); err != nil || expired.TimedOut != 1 {
+	if expired, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: 1}); err != nil || len(expired.TimedOut) != 1 {
 		t.Fatalf("EndExpired = %+v, %v, want one that timed out", expired, err)
 	}
 	marker := engine.Ring{Kind: engine.RingRun, ID: engine.NewID(time.Now())}

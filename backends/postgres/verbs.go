@@ -166,26 +166,14 @@ func (s *Store) UpdateNamespace(_ context.Context, p engine.NamespaceParams) (en
 	})
 }
 
-// sweep carries out one that answers how many it found, and when the next is due.
-func sweep(s *Store, doing string, do func(t *tx) (int, time.Time, error)) (n int, next time.Time, err error) {
-	n, err = write(s, doing, func(t *tx) (n int, err error) {
-		n, next, err = do(t)
-		return n, err
-	})
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	return n, next, nil
-}
-
 // FreeLost is ledger.FreeLost.
-func (s *Store) FreeLost(_ context.Context, now time.Time) (int, time.Time, error) {
-	return sweep(s, "free the runs of lost workers", func(t *tx) (int, time.Time, error) { return ledger.FreeLost(t, now) })
+func (s *Store) FreeLost(_ context.Context, now time.Time) (engine.Freed, error) {
+	return write(s, "free the runs of lost workers", func(t *tx) (engine.Freed, error) { return ledger.FreeLost(t, now) })
 }
 
 // TimeoutSteps is ledger.TimeoutSteps.
-func (s *Store) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams) (int, time.Time, error) {
-	return sweep(s, "time steps out", func(t *tx) (int, time.Time, error) { return ledger.TimeoutSteps(t, p) })
+func (s *Store) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
+	return write(s, "time steps out", func(t *tx) (engine.TimedOut, error) { return ledger.TimeoutSteps(t, p) })
 }
 
 // EndExpired is ledger.EndExpired.

@@ -91,8 +91,8 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, next, err := s.FreeLost(t.Context(), s.Now()); n != 1 || !next.IsZero() || err != nil {
-		t.Errorf("freed %d runs, next %s, %v, want 1 and no other", n, next, err)
+	if freed, err := s.FreeLost(t.Context(), s.Now()); len(freed.Runs) != 1 || !freed.Next.IsZero() || err != nil {
+		t.Errorf("freed %+v, %v, want one run and no other", freed, err)
 	}
 	run, err := s.GetRun(t.Context(), "default", claimed.Tasks[0].Run.ID)
 	if err != nil || run.Status != engine.RunPending || run.LeaseLosses != 0 {
@@ -126,8 +126,8 @@ func TestTheRunsOfAWorkerThatComesBackMeanwhileAreNotFreed(t *testing.T) {
 		}
 		return x.send()
 	}, func() (int, error) {
-		n, _, err := a.FreeLost(t.Context(), over)
-		return n, err
+		freed, err := a.FreeLost(t.Context(), over)
+		return len(freed.Runs), err
 	})
 	if err != nil || freed != 0 {
 		t.Errorf("freed %d runs, %v, want none", freed, err)

@@ -162,29 +162,14 @@ func (s *Store) UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (
 	return verb(ctx, s, "UpdateNamespace", 0, ledger.UpdateNamespace, p)
 }
 
-// swept is how many rows a sweep has dealt with, and when the next is due.
-type swept struct {
-	n    int
-	next time.Time
-}
-
-func sweep[P any](do func(ledger.Tx, P) (int, time.Time, error)) func(ledger.Tx, P) (swept, error) {
-	return func(t ledger.Tx, p P) (out swept, err error) {
-		out.n, out.next, err = do(t, p)
-		return out, err
-	}
-}
-
 // FreeLost comes for the leases that OfflineWorker left.
-func (s *Store) FreeLost(ctx context.Context, now time.Time) (int, time.Time, error) {
-	out, err := verb(ctx, s, "FreeLost", 0, sweep(ledger.FreeLost), now)
-	return out.n, out.next, err
+func (s *Store) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
+	return verb(ctx, s, "FreeLost", 0, ledger.FreeLost, now)
 }
 
 // TimeoutSteps fails attempts that ran too long.
-func (s *Store) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (int, time.Time, error) {
-	out, err := verb(ctx, s, "TimeoutSteps", 0, sweep(ledger.TimeoutSteps), p)
-	return out.n, out.next, err
+func (s *Store) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
+	return verb(ctx, s, "TimeoutSteps", 0, ledger.TimeoutSteps, p)
 }
 
 // EndExpired ends runs whose time is over.

@@ -33,8 +33,8 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, next, err := s.FreeLost(t.Context(), s.Now()); n != 1 || !next.IsZero() || err != nil {
-		t.Errorf("freed %d runs, next %s, %v, want 1 and no other", n, next, err)
+	if freed, err := s.FreeLost(t.Context(), s.Now()); len(freed.Runs) != 1 || !freed.Next.IsZero() || err != nil {
+		t.Errorf("freed %+v, %v, want one run and no other", freed, err)
 	}
 	run, err := s.GetRun(t.Context(), "default", id)
 	if err != nil || run.Status != engine.RunPending || run.LeaseLosses != 0 {

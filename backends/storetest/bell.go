@@ -268,8 +268,7 @@ var bellCases = []testCase{
 		s.heldNext(withTimeouts(engine.Timeouts{Heartbeat: time.Minute}))
 		s.offline("w1", engine.OfflineLost)
 		e.forget()
-		_, _, err := s.store.FreeLost(s.ctx, s.now.Add(time.Hour))
-		s.must(err, "FreeLost")
+		s.freeLost(s.now.Add(time.Hour))
 		e.hears("heartbeat timeout", ringWorker("w1"))
 
 		s.register(s.newWorker("w1"), true)
@@ -400,9 +399,17 @@ var bellCases = []testCase{
 }
 
 // timeOut sweeps the step timeouts of this moment.
-func (s *stage) timeOut(now time.Time) (int, time.Time) {
+func (s *stage) timeOut(now time.Time) engine.TimedOut {
 	s.Helper()
-	n, next, err := s.store.TimeoutSteps(s.ctx, engine.TimeoutStepsParams{Now: now, Limit: 100, Roll: 0.5})
+	out, err := s.store.TimeoutSteps(s.ctx, engine.TimeoutStepsParams{Now: now, Limit: 100, Roll: 0.5})
 	s.must(err, "TimeoutSteps")
-	return n, next
+	return out
+}
+
+// freeLost comes for the runs whose lost worker's time is over at that moment.
+func (s *stage) freeLost(now time.Time) engine.Freed {
+	s.Helper()
+	freed, err := s.store.FreeLost(s.ctx, now)
+	s.must(err, "FreeLost")
+	return freed
 }

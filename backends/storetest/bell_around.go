@@ -189,7 +189,7 @@ var bellAroundCases = []testCase{
 				l := s.held(func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) })
 				s.child(l, "c", closing(engine.CloseCancel))
 				s.pass(time.Minute)
-				return func() { equal(s, "timed out", s.expire().TimedOut, 1) }
+				return func() { equal(s, "timed out", len(s.expire().TimedOut), 1) }
 			}, engine.Aside{Stopped: 1}},
 			{"a failure with a handler", func() func() { l := s.held(named); return func() { s.failRun(l, "no") } }, engine.Aside{Handlers: 1}},
 			{"a lost worker", func() func() { s.held(); return func() { s.lose("w1") } }, engine.Aside{}},

@@ -388,7 +388,7 @@ var deadlineCases = []testCase{
 		s.cancelWithin(a, time.Second)
 		s.cancelWithin(b, time.Hour)
 		s.pass(time.Minute)
-		equal(s, "expired", s.expire(), engine.Expired{Runs: 2, Cancelled: 1, TimedOut: 1})
+		s.sameExpired(s.expire(), engine.Expired{Runs: 2, Cancelled: []engine.ID{a}, TimedOut: []engine.ID{b}})
 		s.status(a, engine.RunCancelled)
 		s.status(b, engine.RunTimedOut)
 	}},
@@ -397,7 +397,7 @@ var deadlineCases = []testCase{
 		l := s.held(func(r *engine.StartRun) { r.DeadlineAt = at.Add(2 * time.Minute) })
 		child := s.child(l, "ship", closing(engine.CloseTerminate), func(r *engine.StartRun) { r.DeadlineAt = at.Add(time.Minute) })
 		s.pass(time.Hour)
-		equal(s, "expired", s.expire(), engine.Expired{Runs: 2, TimedOut: 2})
+		s.sameExpired(s.expire(), engine.Expired{Runs: 2, TimedOut: []engine.ID{child, l.RunID}})
 		s.failure("error of the child", s.status(child, engine.RunTimedOut).Error, engine.DeadlineFailure(at.Add(time.Minute)))
 		s.status(l.RunID, engine.RunTimedOut)
 	}},

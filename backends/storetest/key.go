@@ -174,10 +174,9 @@ var keyCases = []testCase{
 			equal(s, "bytes", run.Bytes, int64(len("input")+len("paid")+len("shipped")))
 			s.pass(42 * time.Second)
 			equal(s, "freed with its worker", s.offline("w1", engine.OfflineLost), 0)
-			n, next, err := s.store.FreeLost(s.ctx, s.now)
-			s.must(err, "FreeLost")
-			equal(s, "freed later", n, 0)
-			s.sameTime("next", next, over.Add(time.Second+time.Hour))
+			freed := s.freeLost(s.now)
+			equal(s, "freed later", len(freed.Runs), 0)
+			s.sameTime("next", freed.Next, over.Add(time.Second+time.Hour))
 			s.worker("w1")
 			s.finish(task.Lease, "done")
 		}

@@ -82,13 +82,10 @@ var lostCases = []testCase{
 		s.now = s.now.Add(-time.Hour)
 		equal(s, "freed", s.offline("w1", engine.OfflineLost), 1)
 		s.status(plain.RunID, engine.RunPending)
-		_, next, err := s.store.FreeLost(s.ctx, s.now)
-		s.must(err, "FreeLost")
+		next := s.freeLost(s.now).Next
 		s.sameTime("when the other is freed", next, s.now.Add(time.Minute))
 		s.now = next
-		freed, _, err := s.store.FreeLost(s.ctx, s.now)
-		s.must(err, "FreeLost")
-		equal(s, "freed by its own heartbeat timeout", freed, 1)
+		equal(s, "freed by its own heartbeat timeout", idsText(s.freeLost(s.now).Runs), idsText([]engine.ID{long.RunID}))
 		s.status(long.RunID, engine.RunPending)
 	}},
 	{"the delay grows from the second loss on, and the tenth in a row fails the run", func(s *stage) {
@@ -177,35 +174,33 @@ var lostCases = []testCase{
 		s.status(long.RunID, engine.RunRunning)
 		s.complete(long, "pay", "its token still counts")
 
-		free := func(at time.Time, want int, next time.Time) {
+		free := func(at time.Time, want []engine.ID, next time.Time) {
 			s.Helper()
-			n, got, err := s.store.FreeLost(s.ctx, at)
-			s.must(err, "FreeLost")
-			equal(s, "freed", n, want)
-			s.sameTime("next", got, next)
+			freed := s.freeLost(at)
+			equal(s, "freed", idsText(freed.Runs), idsText(want))
+			s.sameTime("next", freed.Next, next)
 			s.now = at
 		}
-		free(s.now, 0, heard.Add(5*time.Minute))
-		free(heard.Add(5*time.Minute-time.Microsecond), 0, heard.Add(5*time.Minute))
-		free(heard.Add(5*time.Minute), 1, heard.Add(10*time.Minute))
+		free(s.now, nil, heard.Add(5*time.Minute))
+		free(heard.Add(5*time.Minute-time.Microsecond), nil, heard.Add(5*time.Minute))
+		free(heard.Add(5*time.Minute), []engine.ID{long.RunID}, heard.Add(10*time.Minute))
 		run := s.status(long.RunID, engine.RunPending)
 		equal(s, "losses", run.LeaseLosses, 1)
 		s.sameTime("available at", run.AvailableAt, s.now)
 		_, err := s.tryComplete(long, "ship", "late")
 		s.lost(err, engine.RunPending, "CompleteStep")
-		free(heard.Add(time.Hour), 1, time.Time{})
+		free(heard.Add(time.Hour), []engine.ID{longer.RunID}, time.Time{})
 		s.status(longer.RunID, engine.RunPending)
-		free(heard.Add(2*time.Hour), 0, time.Time{})
+		free(heard.Add(2*time.Hour), nil, time.Time{})
 	}},
 	{"a lease that outlived its worker is safe again when the instance comes back", func(s *stage) {
 		l := s.held(withTimeouts(engine.Timeouts{Heartbeat: 5 * time.Minute}))
 		s.pass(time.Minute)
 		equal(s, "freed", s.offline("w1", engine.OfflineLost), 0)
 		s.worker("w1")
-		n, next, err := s.store.FreeLost(s.ctx, s.now.Add(time.Hour))
-		s.must(err, "FreeLost")
-		equal(s, "freed", n, 0)
-		s.sameTime("next", next, time.Time{})
+		freed := s.freeLost(s.now.Add(time.Hour))
+		equal(s, "freed", len(freed.Runs), 0)
+		s.sameTime("next", freed.Next, time.Time{})
 		s.complete(l, "pay", "paid")
 	}},
 	{"a takeover of an OFFLINE id frees what the old instance still held, as lost", func(s *stage) {
@@ -267,15 +262,15 @@ var lostCases = []testCase{
 		equal(s, "freed", s.offline("w1", engine.OfflineLost), many)
 		s.now = heard.Add(time.Hour)
 		for left := many; left > 0; {
-			n, next, err := s.store.FreeLost(s.ctx, s.now)
-			s.must(err, "FreeLost")
+			freed := s.freeLost(s.now)
+			n := len(freed.Runs)
 			if n == 0 || n == many {
 				s.Fatalf("FreeLost freed %d of %d, want a portion", n, many)
 			}
 			if left -= n; left > 0 {
-				s.sameTime("next", next, s.now)
+				s.sameTime("next", freed.Next, s.now)
 			} else {
-				s.sameTime("next", next, time.Time{})
+				s.sameTime("next", freed.Next, time.Time{})
 			}
 		}
 		equal(s, "leases", len(s.heldBy("w1")), 0)
@@ -287,12 +282,10 @@ var lostCases = []testCase{
 		s.pruneRecords(engine.PruneRecordsParams{Workers: s.now, Limit: 10})
 		equal(s, "status", s.workerState("w1").Status, engine.WorkerOffline)
 		s.pass(24 * time.Hour)
-		n, _, err := s.store.FreeLost(s.ctx, s.now)
-		s.must(err, "FreeLost")
-		equal(s, "freed when its time is over", n, 1)
+		equal(s, "freed when its time is over", idsText(s.freeLost(s.now).Runs), l.RunID.String())
 		s.status(l.RunID, engine.RunPending)
 		s.pruneRecords(engine.PruneRecordsParams{Workers: s.now, Limit: 10})
-		_, err = s.store.GetWorker(s.ctx, "w1")
+		_, err := s.store.GetWorker(s.ctx, "w1")
 		s.refused(err, engine.ErrNotFound, "GetWorker")
 	}},
 	{"losing one worker leaves the others alone", func(s *stage) {

@@ -93,7 +93,7 @@ func (m *model) offline(p engine.OfflineWorkerParams) string {
 }
 
 func (m *model) freeLost(now time.Time) string {
-	freed, next := 0, time.Time{}
+	var freed engine.Freed
 	for _, r := range m.runs {
 		w := m.workers[r.holder]
 		if w == nil || w.Status != engine.WorkerOffline {
@@ -101,16 +101,16 @@ func (m *model) freeLost(now time.Time) string {
 		}
 		if over := w.LastHeartbeatAt.Add(r.Timeouts.Heartbeat); !over.After(now) {
 			m.lose(r, now)
-			freed++
-		} else if next.IsZero() || over.Before(next) {
-			next = over
+			freed.Runs = append(freed.Runs, r.ID)
+		} else if freed.Next.IsZero() || over.Before(freed.Next) {
+			freed.Next = over
 		}
 	}
-	return fmt.Sprint(freed, clock(next))
+	return freedText(freed)
 }
 
 func (m *model) timeoutSteps(p engine.TimeoutStepsParams) string {
-	count, next := 0, time.Time{}
+	var out engine.TimedOut
 	for _, r := range m.runs {
 		for _, a := range r.attempts {
 			if a.Status != engine.StepRunning || a.Kind != engine.StepFunction {
@@ -119,22 +119,23 @@ func (m *model) timeoutSteps(p engine.TimeoutStepsParams) string {
 			if a.TimeoutAt.After(p.Now) {
 				continue
 			}
-			if v := m.failed(r, a, engine.StepTimedOutFailure(), p.Now, p.Roll); v.Retry {
+			v := m.failed(r, a, engine.StepTimedOutFailure(), p.Now, p.Roll)
+			if v.Retry {
 				m.park(r, p.Now)
 			} else {
 				m.free(r, engine.RunPending, p.Now, p.Now)
 			}
-			count++
+			out.Attempts = append(out.Attempts, engine.TimedOutAttempt{RunID: r.ID, Step: a.Name, Verdict: v})
 		}
 	}
 	for _, r := range m.runs {
 		for _, a := range r.attempts {
-			if a.Status == engine.StepRunning && a.Kind == engine.StepFunction && (next.IsZero() || a.TimeoutAt.Before(next)) {
-				next = a.TimeoutAt
+			if a.Status == engine.StepRunning && a.Kind == engine.StepFunction && (out.Next.IsZero() || a.TimeoutAt.Before(out.Next)) {
+				out.Next = a.TimeoutAt
 			}
 		}
 	}
-	return fmt.Sprint(count, clock(next))
+	return timedOutText(out)
 }
 
 func (m *model) prune(old time.Time) string {

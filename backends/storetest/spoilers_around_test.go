@@ -81,7 +81,7 @@ type tellsNoGraceFromADeadline struct{ engine.Store }
 
 func (d tellsNoGraceFromADeadline) EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
 	e, err := d.Store.EndExpired(ctx, p)
-	e.Cancelled, e.TimedOut = 0, e.Cancelled+e.TimedOut
+	e.Cancelled, e.TimedOut = nil, append(e.Cancelled, e.TimedOut...)
 	return e, err
 }
 

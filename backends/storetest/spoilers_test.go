@@ -49,6 +49,7 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"payloads are kept byte for byte", func(s engine.Store) engine.Store { return cutsAtNUL{s} }, []string{"text"}},
 	{"times keep microseconds", func(s engine.Store) engine.Store { return roundsTimes{s} }, []string{"text"}},
 	{"prune leaves live runs alone", func(s engine.Store) engine.Store { return prunesTheLiving{s} }, []string{"upkeep"}},
+	{"a sweep says what it dealt with", func(s engine.Store) engine.Store { return namesNobody{s} }, []string{"upkeep", "lost"}},
 	{"timeouts are swept", func(s engine.Store) engine.Store { return neverTimesOut{s} }, []string{"upkeep"}},
 	{"what stands in a line keeps its order", func(s engine.Store) engine.Store { return placesEarly{s} }, []string{"turn"}},
 	{"what is given was claimed", func(s engine.Store) engine.Store { return givesUnclaimed{s} }, []string{"taker"}},
@@ -498,9 +499,26 @@ func (d prunesTheLiving) Prune(ctx context.Context, p engine.PruneParams) (int, 
 	return d.Store.Prune(ctx, p)
 }
 
+// namesNobody has a sweep deal with what it must, and not say with what.
+type namesNobody struct{ engine.Store }
+
+func (d namesNobody) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
+	out, err := d.Store.TimeoutSteps(ctx, p)
+	for i := range out.Attempts {
+		out.Attempts[i].Step = ""
+	}
+	return out, err
+}
+
+func (d namesNobody) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
+	freed, err := d.Store.FreeLost(ctx, now)
+	clear(freed.Runs)
+	return freed, err
+}
+
 // neverTimesOut sweeps nothing.
 type neverTimesOut struct{ engine.Store }
 
-func (d neverTimesOut) TimeoutSteps(context.Context, engine.TimeoutStepsParams) (int, time.Time, error) {
-	return 0, time.Time{}, nil
+func (d neverTimesOut) TimeoutSteps(context.Context, engine.TimeoutStepsParams) (engine.TimedOut, error) {
+	return engine.TimedOut{}, nil
 }

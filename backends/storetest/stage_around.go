@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -155,6 +156,13 @@ func (s *stage) expire() engine.Expired {
 	e, err := s.store.EndExpired(s.ctx, engine.EndExpiredParams{Now: s.now, Limit: 100})
 	s.must(err, "EndExpired")
 	return e
+}
+
+func (s *stage) sameExpired(got, want engine.Expired) {
+	s.Helper()
+	if !reflect.DeepEqual(got, want) {
+		s.Fatalf("expired %+v, want %+v", got, want)
+	}
 }
 
 func (s *stage) tryRetry(run engine.ID, changes ...func(*engine.RetryRunParams)) (engine.Started, error) {

@@ -165,8 +165,8 @@ func (f *stream) upkeep() (act, bool) {
 		now := f.now
 		return act{text: "free lost",
 			store: func(ctx context.Context, s engine.Store) string {
-				n, next, err := s.FreeLost(ctx, now)
-				return errOr(err, fmt.Sprint(n, clock(next)))
+				freed, err := s.FreeLost(ctx, now)
+				return errOr(err, freedText(freed))
 			},
 			model: func(m *model) string { return m.freeLost(now) },
 		}, true
@@ -174,8 +174,8 @@ func (f *stream) upkeep() (act, bool) {
 		p := engine.TimeoutStepsParams{Now: f.now, Limit: 1000, Roll: f.roll.Float64()}
 		return act{text: "time out steps",
 			store: func(ctx context.Context, s engine.Store) string {
-				n, next, err := s.TimeoutSteps(ctx, p)
-				return errOr(err, fmt.Sprint(n, clock(next)))
+				out, err := s.TimeoutSteps(ctx, p)
+				return errOr(err, timedOutText(out))
 			},
 			model: func(m *model) string { return m.timeoutSteps(p) },
 		}, !f.severalTimeouts()

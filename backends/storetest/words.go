@@ -41,6 +41,32 @@ func verdictText(v engine.Verdict) string {
 	return fmt.Sprintf("retry %t at %s, failures %d", v.Retry, clock(v.RetryAt), v.Failures)
 }
 
+// idsText is the ids in an order of their own.
+func idsText(ids []engine.ID) string {
+	var texts []string
+	for _, id := range ids {
+		texts = append(texts, id.String())
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, " ")
+}
+
+func freedText(f engine.Freed) string { return idsText(f.Runs) + " next " + clock(f.Next) }
+
+func timedOutText(o engine.TimedOut) string {
+	var texts []string
+	for _, a := range o.Attempts {
+		texts = append(texts, fmt.Sprintf("%s of %s: %s; ", a.Step, a.RunID, verdictText(a.Verdict)))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "") + "next " + clock(o.Next)
+}
+
+// timedOut is the answer about one attempt, behind which nothing is due.
+func timedOut(run engine.ID, step string, v engine.Verdict) engine.TimedOut {
+	return engine.TimedOut{Attempts: []engine.TimedOutAttempt{{RunID: run, Step: step, Verdict: v}}}
+}
+
 func begunText(b engine.Begun) string {
 	return fmt.Sprintf("execute %t %s", b.Execute, stepLine(b.Step))
 }

@@ -20,8 +20,8 @@ import (
 type store interface {
 	LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error)
 	OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error)
-	FreeLost(ctx context.Context, now time.Time) (int, time.Time, error)
-	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (int, time.Time, error)
+	FreeLost(ctx context.Context, now time.Time) (engine.Freed, error)
+	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error)
 	EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error)
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error)
 	FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error)
@@ -54,8 +54,8 @@ type Observer interface {
 	RunsExpired(e engine.Expired)
 	// RunsDeleted tells that n runs are gone because they ended long ago.
 	RunsDeleted(n int)
-	// StepsTimedOut tells that n attempts have run for too long.
-	StepsTimedOut(n int)
+	// StepsTimedOut tells which attempts have run for too long.
+	StepsTimedOut(attempts []engine.TimedOutAttempt)
 	// WorkerLost tells that a worker was taken off because it was not heard from.
 	WorkerLost()
 	// LeasesLost tells that n runs were freed whose workers had been lost.
@@ -70,7 +70,7 @@ type nobody struct{}
 
 func (nobody) RunsExpired(engine.Expired)                                       {}
 func (nobody) RunsDeleted(int)                                                  {}
-func (nobody) StepsTimedOut(int)                                                {}
+func (nobody) StepsTimedOut([]engine.TimedOutAttempt)                           {}
 func (nobody) WorkerLost()                                                      {}
 func (nobody) LeasesLost(int)                                                   {}
 func (nobody) ScheduleFired(*engine.Schedule, engine.Fired, int, time.Duration) {}

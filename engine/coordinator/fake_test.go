@@ -120,24 +120,26 @@ func (f *fakeStore) OfflineWorker(_ context.Context, p engine.OfflineWorkerParam
 	return 1, nil
 }
 
-func (f *fakeStore) FreeLost(_ context.Context, now time.Time) (int, time.Time, error) {
+func (f *fakeStore) FreeLost(_ context.Context, now time.Time) (engine.Freed, error) {
 	defer f.mu.Unlock()
 	if err := f.enter("FreeLost"); err != nil {
-		return 0, time.Time{}, err
+		return engine.Freed{}, err
 	}
-	return f.sweep(&f.runs, &f.freed, now, len(f.runs), 0)
+	n, next, err := f.sweep(&f.runs, &f.freed, now, len(f.runs), 0)
+	return engine.Freed{Runs: make([]engine.ID, n), Next: next}, err
 }
 
-func (f *fakeStore) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams) (int, time.Time, error) {
+func (f *fakeStore) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	defer f.mu.Unlock()
 	if err := f.enter("TimeoutSteps"); err != nil {
-		return 0, time.Time{}, err
+		return engine.TimedOut{}, err
 	}
 	limit := p.Limit
 	if f.locked {
 		limit = 0
 	}
-	return f.sweep(&f.steps, &f.ended, p.Now, limit, p.Skip)
+	n, next, err := f.sweep(&f.steps, &f.ended, p.Now, limit, p.Skip)
+	return engine.TimedOut{Attempts: make([]engine.TimedOutAttempt, n), Next: next}, err
 }
 
 // sweep moves what is due from one list to the other, at most limit behind the first skip, or nothing if one of them is bad.
@@ -215,7 +217,7 @@ func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (en
 	before := len(f.expired)
 	n, next, err := f.sweep(&f.expire, &f.expired, p.Now, p.Limit, p.Skip)
 	cancelled := (before+n)/2 - before/2
-	return engine.Expired{Runs: n, Cancelled: cancelled, TimedOut: n - cancelled, Next: next}, err
+	return engine.Expired{Runs: n, Cancelled: make([]engine.ID, cancelled), TimedOut: make([]engine.ID, n-cancelled), Next: next}, err
 }
 
 func (f *fakeStore) DueSchedules(_ context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time, err error) {

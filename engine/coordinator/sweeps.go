@@ -41,12 +41,14 @@ func (c *Coordinator) sweep(ctx context.Context, some func(limit, skip int) (int
 
 // timeoutSteps fails attempts that have run for too long, a batch at a time.
 func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Time, error) {
+	var all []engine.TimedOutAttempt
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
-		return c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{Now: now, Limit: limit, Skip: skip, Roll: rand.Float64()})
+		out, err := c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{Now: now, Limit: limit, Skip: skip, Roll: rand.Float64()})
+		all = append(all, out.Attempts...)
+		return len(out.Attempts), out.Next, err
 	})
 	if n > 0 {
-		c.log.Info("steps timed out", "attempts", n)
-		c.options.Observer.StepsTimedOut(n)
+		c.options.Observer.StepsTimedOut(all)
 	}
 	return after(n, next, now), err
 }
@@ -56,11 +58,10 @@ func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time,
 	var all engine.Expired
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
 		e, err := c.store.EndExpired(ctx, engine.EndExpiredParams{Now: now, Limit: limit, Skip: skip})
-		all.Runs, all.Cancelled, all.TimedOut = all.Runs+e.Runs, all.Cancelled+e.Cancelled, all.TimedOut+e.TimedOut
+		all.Runs, all.Cancelled, all.TimedOut = all.Runs+e.Runs, append(all.Cancelled, e.Cancelled...), append(all.TimedOut, e.TimedOut...)
 		return e.Runs, e.Next, err
 	})
 	if n > 0 {
-		c.log.Info("runs expired", "runs", n, "cancelled", all.Cancelled, "timed_out", all.TimedOut)
 		c.options.Observer.RunsExpired(all)
 	}
 	return after(n, next, now), err

@@ -125,10 +125,12 @@ func (c *Coordinator) watchStore(ctx context.Context, now time.Time) (time.Time,
 
 // freeLost frees the runs that outlive their worker's lease, by a heartbeat timeout of their own or because it was not taken off to the end.
 func (c *Coordinator) freeLost(ctx context.Context, now time.Time) (time.Time, error) {
-	n, next, err := c.store.FreeLost(ctx, now)
-	if n > 0 {
-		c.log.Info("runs of lost workers freed", "runs", n)
+	freed, err := c.store.FreeLost(ctx, now)
+	for _, id := range freed.Runs {
+		c.log.Info("run of a lost worker freed", "run", id)
+	}
+	if n := len(freed.Runs); n > 0 {
 		c.options.Observer.LeasesLost(n)
 	}
-	return after(n, next, now), err
+	return after(len(freed.Runs), freed.Next, now), err
 }

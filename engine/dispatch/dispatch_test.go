@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -505,7 +506,7 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 		r.store.add("late", 2, 0)
 		r.store.add("q", 2, time.Second)
 		r.store.deadline["late"], r.store.deadline["q"] = time.Now(), time.Now().Add(time.Second+time.Microsecond)
-		r.store.ends = []engine.Expired{{Runs: maxClaim, TimedOut: maxClaim}, {Runs: 1, Cancelled: 1}}
+		r.store.ends = []engine.Expired{{Runs: maxClaim, TimedOut: make([]engine.ID, maxClaim)}, {Runs: 1, Cancelled: make([]engine.ID, 1)}}
 		d := r.sit("w", []string{"late", "q"})
 		d.Grant(2)
 		time.Sleep(time.Second)
@@ -513,7 +514,7 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 		if got := d.queues(); !slices.Equal(got, []string{"q", "q"}) {
 			t.Errorf("runs of %v were given, want those whose time was not up, by the same credit", got)
 		}
-		if n.mu.Lock(); !slices.Equal(n.ended, r.store.ends) || r.store.ended != 2 {
+		if n.mu.Lock(); !reflect.DeepEqual(n.ended, r.store.ends) || r.store.ended != 2 {
 			t.Errorf("heard of the end of %v in %d steps, want %v", n.ended, r.store.ended, r.store.ends)
 		}
 		n.mu.Unlock()

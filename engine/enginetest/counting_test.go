@@ -326,12 +326,12 @@ func (c *counting) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error)
 	return c.store.LiveWorkers(ctx)
 }
 
-func (c *counting) FreeLost(ctx context.Context, now time.Time) (int, time.Time, error) {
+func (c *counting) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
 	defer c.call()()
 	return c.store.FreeLost(ctx, now)
 }
 
-func (c *counting) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (int, time.Time, error) {
+func (c *counting) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	defer c.call()()
 	return c.store.TimeoutSteps(ctx, p)
 }

@@ -34,25 +34,25 @@ func (b *book) heldRun(id engine.ID) (*Run, error) {
 	return run, nil
 }
 
-// LoseRuns ends the leases of a worker that was lost, as engine.AfterLeaseLost says, and returns how many. With heardAt, when the worker was last
+// LoseRuns ends the leases of a worker that was lost, as engine.AfterLeaseLost says, and returns which. With heardAt, when the worker was last
 // heard from, runs whose own heartbeat timeout is not over since keep their lease.
-func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) (int, error) {
+func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) ([]engine.ID, error) {
 	b := open(tx, now)
 	heardAt = engine.Micros(heardAt)
-	lost := 0
+	var lost []engine.ID
 	for _, id := range ids {
 		run, err := b.heldRun(id)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		if run == nil || !heardAt.IsZero() && outlives(run, heardAt, b.now) {
 			continue
 		}
 		b.ringWorker(run.Holder)
 		if err := b.lose(run); err != nil {
-			return 0, err
+			return nil, err
 		}
-		lost++
+		lost = append(lost, id)
 	}
 	return lost, b.close()
 }
@@ -73,10 +73,10 @@ func FirstToFree(leases *[]engine.Lease) (first []engine.Lease) {
 }
 
 // FreeLost comes for the leases that a worker was left which is OFFLINE.
-func FreeLost(tx Tx, now time.Time) (int, time.Time, error) {
+func FreeLost(tx Tx, now time.Time) (engine.Freed, error) {
 	left, next, err := tx.LeftBehind(engine.Micros(now), FreedAtOnce)
 	if err != nil || len(left) == 0 {
-		return 0, next, err
+		return engine.Freed{Next: next}, err
 	}
 	var lost, others []engine.ID
 	for _, l := range left {
@@ -86,19 +86,19 @@ func FreeLost(tx Tx, now time.Time) (int, time.Time, error) {
 			others = append(others, l.RunID)
 		}
 	}
-	n, err := LoseRuns(tx, lost, time.Time{}, now)
+	freed, err := LoseRuns(tx, lost, time.Time{}, now)
 	if err != nil {
-		return 0, time.Time{}, err
+		return engine.Freed{}, err
 	}
-	return n + len(others), next, FreeRuns(tx, others, now)
+	return engine.Freed{Runs: append(freed, others...), Next: next}, FreeRuns(tx, others, now)
 }
 
 // TimeoutSteps takes the attempts of one run together, so that the end of its lease does not interrupt one that is over itself.
-func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (int, time.Time, error) {
+func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	b := open(tx, p.Now)
 	late, next, err := tx.LateSteps(b.now, p.Skip+p.Limit)
 	if err != nil || len(late) <= p.Skip {
-		return 0, next, err
+		return engine.TimedOut{Next: next}, err
 	}
 	late = late[p.Skip:]
 	var order []engine.ID
@@ -109,39 +109,43 @@ func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (int, time.Time, error) {
 		}
 		of[step.RunID] = append(of[step.RunID], step)
 	}
+	var out engine.TimedOut
 	for _, id := range order {
-		if err := b.timeout(id, of[id], p.Roll); err != nil {
-			return 0, time.Time{}, err
+		verdicts, err := b.timeout(id, of[id], p.Roll)
+		if err != nil {
+			return engine.TimedOut{}, err
 		}
+		out.Attempts = append(out.Attempts, verdicts...)
 	}
 	if err := b.close(); err != nil {
-		return 0, time.Time{}, err
+		return engine.TimedOut{}, err
 	}
-	_, next, err = tx.LateSteps(b.now, p.Skip) // anew: the end of a lease has interrupted what else it had running
-	return len(late), next, err
+	_, out.Next, err = tx.LateSteps(b.now, p.Skip) // anew: the end of a lease has interrupted what else it had running
+	return out, err
 }
 
 // timeout fails these attempts of a run and ends its lease.
-func (b *book) timeout(id engine.ID, late []engine.Step, roll float64) error {
+func (b *book) timeout(id engine.ID, late []engine.Step, roll float64) ([]engine.TimedOutAttempt, error) {
 	run, err := b.run("", id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	final := false
+	final, out := false, make([]engine.TimedOutAttempt, len(late))
 	for i := range late {
 		step := &late[i]
 		v := fail(run, step, engine.StepTimedOutFailure(), b.now, roll)
 		final = final || !v.Retry
+		out[i] = engine.TimedOutAttempt{RunID: id, Step: step.Name, Verdict: v}
 		step.Token = engine.Token{} // no lease has reported this, so no late report is a repetition of it
 		if err := b.tx.SaveStep(step); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	b.ringWorker(run.Holder)
 	if final { // another worker takes the error into the code
-		return b.free(run, b.dueNow())
+		return out, b.free(run, b.dueNow())
 	}
-	return b.park(run)
+	return out, b.park(run)
 }
 
 // EndExpired ends the runs whose deadline or grace is over.
@@ -163,9 +167,9 @@ func EndExpired(tx Tx, p engine.EndExpiredParams) (engine.Expired, error) {
 		}
 		status, failure := expiry(&run.Run)
 		if status == engine.RunCancelled {
-			expired.Cancelled++
+			expired.Cancelled = append(expired.Cancelled, id)
 		} else {
-			expired.TimedOut++
+			expired.TimedOut = append(expired.TimedOut, id)
 		}
 		b.ringWorker(run.Holder)
 		if err := b.end(run, status, &failure, engine.Token{}); err != nil {

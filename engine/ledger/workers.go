@@ -22,7 +22,8 @@ func AuditOffline(tx Tx, w *engine.Worker, p *engine.OfflineWorkerParams) error 
 // FreeHeld frees these runs of the worker that p takes off, or has taken off, as the reason says, and returns how many.
 func FreeHeld(tx Tx, w *engine.Worker, ids []engine.ID, p *engine.OfflineWorkerParams) (int, error) {
 	if p.Reason == engine.OfflineLost {
-		return LoseRuns(tx, ids, w.LastHeartbeatAt, p.Now)
+		lost, err := LoseRuns(tx, ids, w.LastHeartbeatAt, p.Now)
+		return len(lost), err
 	}
 	return len(ids), FreeRuns(tx, ids, p.Now)
 }

@@ -169,7 +169,7 @@ func TestTheWritesOfWorkersAreCounted(t *testing.T) {
 
 func TestWhatTheCoordinatorDidIsCounted(t *testing.T) {
 	busy(t, func(t *testing.T, s *Server) {
-		s.RunsExpired(engine.Expired{Runs: 5, TimedOut: 3, Cancelled: 2})
+		s.RunsExpired(engine.Expired{Runs: 5, TimedOut: make([]engine.ID, 3), Cancelled: make([]engine.ID, 2)})
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 2}, 0, 40*time.Millisecond)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 5, Skipped: 1}, 5, -1) // all of them missed: no lateness
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Skipped: 1}, 0, time.Hour)   // nothing fired

@@ -135,6 +135,42 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 	}
 }
 
+func TestWhatEndedByItsTimeIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
+	var log bytes.Buffer
+	s := door(&books{})
+	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	late, cancelled, again, last := someID(1), someID(2), someID(3), someID(4)
+	s.RunsExpired(engine.Expired{Runs: 2, TimedOut: []engine.ID{late}, Cancelled: []engine.ID{cancelled}})
+	s.StepsTimedOut([]engine.TimedOutAttempt{
+		{RunID: again, Step: "pay", Verdict: engine.Verdict{Retry: true, RetryAt: began, Failures: 2}}, {RunID: last, Step: "ship"},
+	})
+	for _, want := range []string{
+		`msg="run timed out" run=` + late.String() + "\n",
+		`msg="run cancelled at the end of its grace" run=` + cancelled.String() + "\n",
+		`msg="step timed out and will be retried" run=` + again.String() + " step=pay failures=2 at=" + began.Format("2006-01-02T15:04:05."),
+		`msg="step timed out for good" run=` + last.String() + " step=ship\n",
+	} {
+		if strings.Count(log.String(), want) != 1 {
+			t.Errorf("%q is not in the log once:\n%s", want, log.String())
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 4 {
+		t.Errorf("%d lines, want 4:\n%s", n, log.String())
+	}
+	for what, tell := range map[string]func(n int){
+		"runs":  func(n int) { s.RunsExpired(engine.Expired{Runs: n, TimedOut: make([]engine.ID, n)}) },
+		"steps": func(n int) { s.StepsTimedOut(make([]engine.TimedOutAttempt, n)) },
+	} {
+		for _, more := range []int{0, 7} {
+			log.Reset()
+			tell(mostNamed + more)
+			if n := strings.Count(log.String(), "run="); n != mostNamed || strings.Contains(log.String(), "others=7\n") != (more == 7) {
+				t.Errorf("%d and %d %s: %d were named, want %d and how many others there are:\n%s", mostNamed, more, what, n, mostNamed, log.String())
+			}
+		}
+	}
+}
+
 func TestASignalIsAnsweredByWhatItsStepBecame(t *testing.T) {
 	request := &kagziv1.AwaitSignalRequest{RunId: anID, LeaseToken: aToken, StepName: "s", SignalName: "go", Timeout: durationpb.New(time.Second), Hold: true}
 	done := engine.Step{Name: "s", Kind: engine.StepSignal, Status: engine.StepCompleted}

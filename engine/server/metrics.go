@@ -62,9 +62,6 @@ func (s *Server) Claimed(took time.Duration, runs int, err error) {
 // RunsDeleted hears from the coordinator of this process that runs are gone because they ended long ago.
 func (s *Server) RunsDeleted(n int) { s.meters.runsDeleted.Add(int64(n)) }
 
-// StepsTimedOut hears from the coordinator of this process that attempts have run for too long.
-func (s *Server) StepsTimedOut(n int) { s.meters.stepTimeouts.Add(int64(n)) }
-
 // WorkerLost hears from the coordinator of this process that a worker was taken off because it was not heard from.
 func (s *Server) WorkerLost() { s.meters.workersLost.Add(1) }
 

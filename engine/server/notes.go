@@ -30,10 +30,42 @@ func (s *Server) noteWorker(ctx context.Context, message, worker string, more ..
 	s.events.note(slog.LevelInfo, message, append(attributes, more...)...)
 }
 
+// mostNamed is how many runs or steps of one sweep the log names: it is not to be drowned when thousands are late at once.
+const mostNamed = 50
+
 // RunsExpired hears from the coordinator and the dispatcher of this process that runs have ended by their deadline, or by the end of their grace.
 func (s *Server) RunsExpired(e engine.Expired) {
-	s.countN(runFailed, e.TimedOut)
-	s.countN(runStopped, e.Cancelled)
+	s.countN(runFailed, len(e.TimedOut))
+	s.countN(runStopped, len(e.Cancelled))
+	s.tellEnded("run timed out", e.TimedOut)
+	s.tellEnded("run cancelled at the end of its grace", e.Cancelled)
+}
+
+func (s *Server) tellEnded(message string, runs []engine.ID) {
+	for _, id := range runs[:min(len(runs), mostNamed)] {
+		s.log.Warn(message, "run", id)
+	}
+	s.tellUnnamed(message, len(runs))
+}
+
+// tellUnnamed says how many more of n there were than the log names.
+func (s *Server) tellUnnamed(message string, n int) {
+	if n > mostNamed {
+		s.log.Warn(message+", and others", "others", n-mostNamed)
+	}
+}
+
+// StepsTimedOut hears from the coordinator of this process which attempts have run for too long.
+func (s *Server) StepsTimedOut(attempts []engine.TimedOutAttempt) {
+	s.meters.stepTimeouts.Add(int64(len(attempts)))
+	for _, a := range attempts[:min(len(attempts), mostNamed)] {
+		if a.Verdict.Retry {
+			s.log.Warn("step timed out and will be retried", "run", a.RunID, "step", a.Step, "failures", a.Verdict.Failures, "at", a.Verdict.RetryAt)
+		} else {
+			s.log.Warn("step timed out for good", "run", a.RunID, "step", a.Step)
+		}
+	}
+	s.tellUnnamed("step timed out", len(attempts))
 }
 
 // countAside counts what calls of the store by this process have begun and ended besides what they answered.

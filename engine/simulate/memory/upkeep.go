@@ -10,40 +10,22 @@ import (
 	"github.com/kagzi/kagzi/engine/ledger"
 )
 
-// swept is how many rows a sweep has dealt with, and when the next is due.
-type swept struct {
-	n    int
-	next time.Time
-}
-
 // Answers is what the method of engine.Store returns for the call, besides its error.
 func (c *Call) Answers() []any {
-	switch a := c.Answer.(type) {
-	case struct{}:
+	if _, nothing := c.Answer.(struct{}); nothing {
 		return nil
-	case swept:
-		return []any{a.n, a.next}
 	}
 	return []any{c.Answer}
 }
 
-func sweep[P any](do func(ledger.Tx, P) (int, time.Time, error)) func(ledger.Tx, P) (swept, error) {
-	return func(t ledger.Tx, p P) (out swept, err error) {
-		out.n, out.next, err = do(t, p)
-		return out, err
-	}
-}
-
 // FreeLost comes for the leases that OfflineWorker left.
-func (s *Store) FreeLost(ctx context.Context, now time.Time) (int, time.Time, error) {
-	out, err := verb(ctx, s, "FreeLost", sweep(ledger.FreeLost), now)
-	return out.n, out.next, err
+func (s *Store) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
+	return verb(ctx, s, "FreeLost", ledger.FreeLost, now)
 }
 
 // TimeoutSteps fails attempts that ran too long.
-func (s *Store) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (int, time.Time, error) {
-	out, err := verb(ctx, s, "TimeoutSteps", sweep(ledger.TimeoutSteps), p)
-	return out.n, out.next, err
+func (s *Store) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
+	return verb(ctx, s, "TimeoutSteps", ledger.TimeoutSteps, p)
 }
 
 // EndExpired ends runs whose time is over.
