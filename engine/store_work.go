@@ -60,7 +60,8 @@ type Work interface {
 	//
 	//   - COMPLETED: nothing to execute, Step has the output. FAILED for good: nothing to execute, Step has the error.
 	//   - RUNNING under this token: that attempt again (with its ID), to execute.
-	//   - PENDING with RetryAt after Now: ErrPrecondition.
+	//   - PENDING with RetryAt after Now, and after the claim: ErrPrecondition.
+	//   - PENDING by a failure under this token of the execution with this very StartedAt, before RetryAt: the word came late. Nothing to execute.
 	//   - PENDING, interrupted, or none: a new attempt RUNNING, to execute. A PENDING one becomes FAILED; neither is the latest
 	//     any more.
 	//
@@ -74,7 +75,9 @@ type Work interface {
 	CompleteStep(ctx context.Context, p CompleteStepParams) (Step, error)
 	// FailStep records a failure of the step's code and asks AfterStepFailed, with the attempt's own policy if it has one, what
 	// follows. Retry: the attempt is PENDING until RetryAt, the run's Attempts grow by one and, unless Hold, the run is parked
-	// (see Park) and the lease is over. Final: the attempt is FAILED, the lease goes on, and its code gets the error.
+	// (see Park) and the lease is over. Final: the attempt is FAILED, the lease goes on, and its code gets the error. What is reported
+	// of a PENDING attempt with another StartedAt than it has is the failure of its retry, and counts also before RetryAt, for the worker
+	// had another clock; with the same StartedAt, or none, and the same failure it is a repetition.
 	FailStep(ctx context.Context, p FailStepParams) (Verdict, error)
 	// Sleep sets a timer: the step becomes a RUNNING SLEEP with WakeAt = Until, or StartedAt = Now and WakeAt = Now + Duration.
 	// Unless Hold, the run is parked and the lease is over; with an Until that has passed it is due now, and no earlier. Where the timer stands
@@ -149,7 +152,7 @@ type BeginStepParams struct {
 	Input        Payload
 	RetryPolicy  *RetryPolicy
 	StartToClose time.Duration // TimeoutAt = Now + this; 0: the run's own, else DefaultStepTimeout. Not for a SLEEP.
-	StartedAt    time.Time     // unset: Now
+	StartedAt    time.Time     // of the execution, which it tells from others of the step; unset: Now
 	Now          time.Time
 }
 
@@ -176,8 +179,8 @@ type FailStepParams struct {
 	ID          ID
 	Failure     Failure
 	RetryPolicy *RetryPolicy // for a step reported without BeginStep
-	StartedAt   time.Time
-	Hold        bool // parallel siblings are still at work: keep the lease in any case
+	StartedAt   time.Time    // as with BeginStep
+	Hold        bool         // parallel siblings are still at work: keep the lease in any case
 	Now         time.Time
 	Roll        float64 // [0,1), the luck of the jitter
 }

@@ -282,6 +282,61 @@ var retryCases = []testCase{
 		equal(s, "failures", s.step(l.RunID, "pay").Failures, 2)
 		equal(s, "attempts of the run", s.run(l.RunID).Attempts, 3)
 	}},
+	{"a retry that began too early by this clock has failed all the same", func(s *stage) {
+		for _, message := range []string{"no", "something else"} {
+			l := s.heldAgain()
+			first := s.now.Add(-time.Second)
+			v := s.fail(l, "pay", "no", holding, startedAt(first))
+			s.now = v.RetryAt.Add(-20 * time.Millisecond) // the worker has another clock, or this one was set back
+			second := s.fail(l, "pay", message, holding, startedAt(s.now))
+			equal(s, "verdict", second, engine.AfterStepFailed(nil, nil, 2, boom(message), s.now, 0.5))
+			equal(s, "failures", s.step(l.RunID, "pay").Failures, 2)
+			equal(s, "verdict again", s.fail(l, "pay", message, holding, startedAt(s.now)), repeated(second))
+			equal(s, "failures", s.step(l.RunID, "pay").Failures, 2)
+			s.finish(l, "done")
+		}
+	}},
+	{"a beginning and a failure that are told again count once, however late", func(s *stage) {
+		l := s.held()
+		began := s.now
+		s.begin(l, "pay", beganAt(began))
+		s.pass(time.Second)
+		v := s.fail(l, "pay", "no", holding, startedAt(began))
+		s.now = v.RetryAt.Add(time.Minute)
+		begun, err := s.tryBegin(l, "pay", beganAt(began))
+		s.must(err, "BeginStep")
+		equal(s, "execute", begun.Execute, false)
+		equal(s, "status", begun.Step.Status, engine.StepPending)
+		equal(s, "verdict", s.fail(l, "pay", "no", holding, startedAt(began)), repeated(v))
+		equal(s, "attempts", len(s.attempts(l.RunID, "pay")), 1)
+		equal(s, "failures", s.step(l.RunID, "pay").Failures, 1)
+		equal(s, "attempt of the retry", s.begin(l, "pay", beganAt(s.now)).Attempt, 2)
+	}},
+	{"a failure that tells another beginning than was announced is known by it when it comes again", func(s *stage) {
+		l := s.held()
+		s.begin(l, "pay")
+		s.pass(time.Second)
+		v := s.fail(l, "pay", "no", holding, startedAt(s.now))
+		equal(s, "verdict", s.fail(l, "pay", "no", holding, startedAt(s.now)), repeated(v))
+		equal(s, "failures", s.step(l.RunID, "pay").Failures, 1)
+	}},
+	{"a retry without a delay may begin in the moment in which the last attempt began", func(s *stage) {
+		l := s.held()
+		v := s.fail(l, "pay", "no", holding, startedAt(s.now.Add(time.Hour)), func(p *engine.FailStepParams) { p.Failure.RetryAfterMS = 1 })
+		s.now = v.RetryAt
+		equal(s, "attempt", s.begin(l, "pay", beganAt(s.now.Add(time.Hour))).Attempt, 2)
+	}},
+	{"what was due when its run was claimed is not too early although the clock is set back", func(s *stage) {
+		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 5, InitialIntervalMS: 1000, Jitter: -1}))
+		s.fail(l, "pay", "no", forGood)
+		child := s.child(l, "ship")
+		s.cancel(child)
+		s.now = s.failRun(l, "no").RetryAt
+		l = s.claim("w1").Lease
+		s.now = s.now.Add(-20 * time.Millisecond)
+		equal(s, "attempt", s.begin(l, "pay").Attempt, 2)
+		equal(s, "another child", s.child(l, "ship") != child, true)
+	}},
 	{"a run that waits to be tried again is not made due by what its code awaited", func(s *stage) {
 		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 3, InitialIntervalMS: 60_000}))
 		s.await(l, "approval", "go", holdingOn)

@@ -115,6 +115,14 @@ func stepPolicy(policy engine.RetryPolicy) func(*engine.BeginStepParams) {
 	return func(p *engine.BeginStepParams) { p.RetryPolicy = &policy }
 }
 
+func beganAt(at time.Time) func(*engine.BeginStepParams) {
+	return func(p *engine.BeginStepParams) { p.StartedAt = at }
+}
+
+func startedAt(at time.Time) func(*engine.FailStepParams) {
+	return func(p *engine.FailStepParams) { p.StartedAt = at }
+}
+
 func startToClose(d time.Duration) func(*engine.BeginStepParams) {
 	return func(p *engine.BeginStepParams) { p.StartToClose = d }
 }

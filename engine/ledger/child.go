@@ -25,7 +25,7 @@ func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 		switch {
 		case prev.Kind != engine.StepChild:
 			return engine.Step{}, engine.StepConflict(prev.Name, prev.Status)
-		case tooEarly(prev, b.now):
+		case tooEarly(run, prev, b.now):
 			return engine.Step{}, notBefore(prev)
 		case !toRunAgain(prev):
 			return b.childAgain(prev, &p)

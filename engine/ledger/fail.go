@@ -22,7 +22,7 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 		return v, err
 	}
 	if prev != nil {
-		if refusal, repeated := failsAgain(prev, &p, b.now); repeated {
+		if refusal, repeated := failsAgain(run, prev, &p, b.now); repeated {
 			return verdictOf(prev), nil
 		} else if refusal != nil {
 			return v, refusal
@@ -34,6 +34,9 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 	}
 	if p.RetryPolicy != nil && step.RetryPolicy == nil {
 		step.RetryPolicy = p.RetryPolicy
+	}
+	if !p.StartedAt.IsZero() {
+		step.StartedAt = p.StartedAt // by which a repetition is known
 	}
 	v = fail(run, &step, p.Failure, b.now, p.Roll)
 	if err := b.put(run, prev, &step); err != nil {
@@ -62,24 +65,31 @@ func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, ro
 
 // failsAgain compares a failure that is reported under the current lease with the attempt that is there: it is a
 // repetition, it is refused, or it is news.
-func failsAgain(prev *engine.Step, p *engine.FailStepParams, now time.Time) (refusal error, repeated bool) {
+func failsAgain(run *Run, prev *engine.Step, p *engine.FailStepParams, now time.Time) (refusal error, repeated bool) {
 	mine := prev.Token == p.Lease.Token && prev.Error != nil && prev.Error.Equal(p.Failure)
 	switch {
 	case prev.Kind != engine.StepFunction:
 		return notByCode(prev), false
 	case prev.Status == engine.StepRunning, prev.Interrupted() && prev.Latest:
 		return nil, false
-	case prev.Status == engine.StepPending && prev.Latest && !tooEarly(prev, now) && !(mine && sameExecution(prev, p)):
-		return nil, false // the retry, which failed too
+	case prev.Status == engine.StepPending && prev.Latest && (anotherExecution(prev, p.StartedAt) || !mine && !tooEarly(run, prev, now)):
+		return nil, false // the retry, which failed too, be it that it began too early by this clock: its code has run
 	case mine:
 		return nil, true
 	}
 	return engine.StepConflict(prev.Name, prev.Status), false
 }
 
-// sameExecution says that the report is about the execution that the attempt recorded, as far as it tells.
-func sameExecution(prev *engine.Step, p *engine.FailStepParams) bool {
-	return p.StartedAt.IsZero() || p.StartedAt.Equal(prev.StartedAt)
+// anotherExecution says that a report is about another execution than the attempt recorded, as far as it tells.
+func anotherExecution(prev *engine.Step, startedAt time.Time) bool {
+	return !startedAt.IsZero() && !startedAt.Equal(prev.StartedAt)
+}
+
+// heardBefore says that the beginning is that of the execution which the attempt records the failure of: the worker had no answer to either and tells
+// both again. The retry begins at RetryAt or later, by the clock of whoever tells its beginning.
+func heardBefore(prev *engine.Step, p *engine.BeginStepParams) bool {
+	return prev.Status == engine.StepPending && prev.Token == p.Lease.Token &&
+		engine.Micros(p.StartedAt).Equal(prev.StartedAt) && prev.StartedAt.Before(prev.RetryAt)
 }
 
 // verdictOf is what was answered when the attempt failed, to whoever reports it again.

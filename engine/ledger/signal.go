@@ -111,7 +111,7 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 		switch {
 		case prev.Kind != engine.StepSignal || prev.SignalName != p.Signal:
 			return engine.AwaitedSignal{}, engine.StepConflict(prev.Name, prev.Status)
-		case tooEarly(prev, b.now):
+		case tooEarly(run, prev, b.now):
 			return engine.AwaitedSignal{}, notBefore(prev)
 		case prev.Status != engine.StepRunning && !toRunAgain(prev):
 			return engine.AwaitedSignal{Step: *prev}, b.told(*prev)

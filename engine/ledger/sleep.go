@@ -26,7 +26,7 @@ func Sleep(tx Tx, p engine.SleepParams) error {
 		return err
 	}
 	switch {
-	case prev != nil && prev.Kind == engine.StepSleep && tooEarly(prev, b.now):
+	case prev != nil && prev.Kind == engine.StepSleep && tooEarly(run, prev, b.now):
 		return notBefore(prev)
 	case prev == nil || prev.Kind == engine.StepSleep && (unset(prev) || toRunAgain(prev)):
 		if err := b.setTimer(run, prev, &p); err != nil {

@@ -27,7 +27,9 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 			return engine.Begun{}, engine.StepConflict(prev.Name, prev.Status)
 		case prev.Status == engine.StepRunning:
 			return engine.Begun{Step: *prev, Execute: true}, nil
-		case tooEarly(prev, b.now):
+		case heardBefore(prev, &p):
+			return engine.Begun{Step: *prev}, nil
+		case tooEarly(run, prev, b.now):
 			return engine.Begun{}, notBefore(prev)
 		case !toRunAgain(prev):
 			return engine.Begun{Step: *prev}, nil
@@ -158,8 +160,9 @@ func (b *book) count(run *Run, steps, bytes int) {
 	run.Bytes += int64(bytes)
 }
 
-func tooEarly(step *engine.Step, now time.Time) bool {
-	return step.Status == engine.StepPending && step.RetryAt.After(now)
+// tooEarly says that the step is not to be tried again yet. One that was due when its run was claimed stays so: the clock may have been set back since.
+func tooEarly(run *Run, step *engine.Step, now time.Time) bool {
+	return step.Status == engine.StepPending && step.RetryAt.After(now) && step.RetryAt.After(run.ClaimedAt)
 }
 
 func notBefore(step *engine.Step) error {

@@ -135,6 +135,24 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 	}
 }
 
+func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
+	for what, c := range map[string]struct {
+		told *timestamppb.Timestamp
+		want time.Time
+	}{
+		"of now":                         {timestamppb.New(began), began},
+		"of a day and an hour ago":       {timestamppb.New(began.Add(-25 * time.Hour)), began.Add(-25 * time.Hour)},
+		"of a clock that is ahead":       {timestamppb.New(began.Add(time.Hour)), began.Add(time.Hour)},
+		"that is not told":               {nil, time.Time{}},
+		"of a clock that was never set":  {timestamppb.New(time.Unix(5, 0)), time.Time{}},
+		"of a clock that lies far ahead": {timestamppb.New(began.Add(400 * 24 * time.Hour)), time.Time{}},
+	} {
+		if got, err := startedOf(c.told, began); err != nil || !got.Equal(c.want) {
+			t.Errorf("a beginning %s is %s, %v, want %s", what, got, err, c.want)
+		}
+	}
+}
+
 func TestWhatEndedByItsTimeIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
 	var log bytes.Buffer
 	s := door(&books{})

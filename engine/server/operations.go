@@ -98,14 +98,15 @@ func (s *Server) beginStep(ctx context.Context, r *kagziv1.BeginStepRequest) (*k
 	return response, nil
 }
 
-// startedOf reads when a worker says that it began. Its clock is its own: what lies ahead of ours, or a day back, is taken as now.
+// longestOff is how far a worker's clock may be from ours, or a step may have taken, to be believed in.
+const longestOff = 366 * 24 * time.Hour
+
+// startedOf reads when a worker says that an execution began, by its own clock. It is left as it is although that may be ahead of ours, for a repetition
+// is known by it: whoever says nothing, or what cannot be, has not said it.
 func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
 	started, err := timeOf("started_at", t)
-	if err != nil {
+	if err != nil || now.Sub(started).Abs() > longestOff {
 		return time.Time{}, err
-	}
-	if started.IsZero() || started.After(now) || now.Sub(started) > 24*time.Hour {
-		return now, nil
 	}
 	return started, nil
 }

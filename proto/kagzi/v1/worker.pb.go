@@ -1543,7 +1543,7 @@ type BeginStepRequest struct {
 	RetryPolicy           *RetryPolicy           `protobuf:"bytes,6,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"`
 	LeaseToken            string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	StartToCloseTimeoutMs int64                  `protobuf:"varint,101,opt,name=start_to_close_timeout_ms,json=startToCloseTimeoutMs,proto3" json:"start_to_close_timeout_ms,omitempty"`
-	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // by the worker's clock, for a step reported late; empty means now. No timeout counts from it
+	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // of this execution by the worker's clock, by which it is told from others of the step: the same in every report about it. Empty means now. No timeout counts from it
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
@@ -1853,8 +1853,8 @@ type FailStepRequest struct {
 	Error         *ErrorDetail           `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	LeaseToken    string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	RetryPolicy   *RetryPolicy           `protobuf:"bytes,101,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"` // for a step reported without BeginStep
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
-	Hold          bool                   `protobuf:"varint,103,opt,name=hold,proto3" json:"hold,omitempty"` // parallel siblings are still at work: record a retry's time, but keep the lease
+	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`       // as in BeginStepRequest: with another one than its attempt has it is the failure of the retry
+	Hold          bool                   `protobuf:"varint,103,opt,name=hold,proto3" json:"hold,omitempty"`                                 // parallel siblings are still at work: record a retry's time, but keep the lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
