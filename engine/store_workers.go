@@ -31,11 +31,11 @@ type Workers interface {
 	// once, no loss counted. OfflineLost: as AfterLeaseLost says, but a run whose own Timeouts.Heartbeat since the last
 	// heartbeat is not yet over keeps its lease (FreeLost comes for it), and nothing happens at all when the worker was heard
 	// from after HeardAt (the second look failed). A last heartbeat after Now, because the clock was set back, becomes Now, so that its
-	// runs are not kept until then. It returns how many runs were freed. OFFLINE already is fine (0 freed);
+	// runs are not kept until then. OFFLINE already is fine, and nothing happens;
 	// unknown is WorkerNotFound. With an AuditID, a worker that was not OFFLINE leaves the AuditEvent "ForceOfflineWorker" in the same
 	// transaction. The runs of one that holds very many are freed in several, the first of which takes it off: whatever the others do not come to,
 	// because of an error or the end of the process, FreeLost comes for, and a worker of that instance that comes back meanwhile keeps.
-	OfflineWorker(ctx context.Context, p OfflineWorkerParams) (int, error)
+	OfflineWorker(ctx context.Context, p OfflineWorkerParams) (TakenOff, error)
 }
 
 // RegisterWorkerParams is a registration. Of Worker the fields from Status on that the store keeps itself are ignored.
@@ -107,6 +107,12 @@ type DrainWorkerParams struct {
 	By       Actor
 	AuditID  ID // zero when the worker itself asks: no event
 	Now      time.Time
+}
+
+// TakenOff answers OfflineWorker.
+type TakenOff struct {
+	Off   bool // it was this call that made the worker OFFLINE
+	Freed int  // how many runs it freed
 }
 
 // OfflineWorkerParams takes a worker off. The audit event is as that of DrainWorkerParams.

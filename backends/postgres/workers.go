@@ -236,10 +236,10 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (int, error) {
+func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	part, err := write(s, "take a worker off", func(t *tx) (portion, error) { return t.offlineWorker(&p) })
-	freed := part.freed
+	taken := engine.TakenOff{Off: part.off, Freed: part.freed}
 	for part.full && err == nil {
 		part, err = write(s, "free the runs of a worker that was taken off", func(t *tx) (portion, error) {
 			w, err := t.oneWorker(lockWorkerSQL, args{"worker_id": p.WorkerID})
@@ -251,15 +251,16 @@ func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (
 		if err != nil {
 			s.bell.ring([]engine.Ring{{Kind: engine.RingAll}}) // for FreeLost
 		}
-		freed += part.freed
+		taken.Freed += part.freed
 	}
-	return freed, err
+	return taken, err
 }
 
-// portion is how many runs of a worker's were freed, and whether there may be more.
+// portion is how many runs of a worker's were freed, whether there may be more, and whether it was taken off with that.
 type portion struct {
 	freed int
 	full  bool
+	off   bool
 }
 
 func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
@@ -280,7 +281,9 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
 	}
 	t.ringWorker(p.WorkerID)
 	off := p.Off(w)
-	return t.freeHeld(&off, p)
+	part, err := t.freeHeld(&off, p)
+	part.off = true
+	return part, err
 }
 
 // freeHeld frees the first that the worker, which is locked, holds.

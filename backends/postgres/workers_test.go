@@ -116,8 +116,8 @@ func TestTheRunsOfAWorkerThatComesBackMeanwhileAreNotFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	off := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: known.LastHeartbeatAt, Now: a.Now()}
-	if freed, err := a.OfflineWorker(t.Context(), off); err != nil || freed != 0 {
-		t.Fatalf("freed %d runs, %v, want none yet", freed, err)
+	if taken, err := a.OfflineWorker(t.Context(), off); err != nil || taken.Freed != 0 {
+		t.Fatalf("freed %d runs, %v, want none yet", taken.Freed, err)
 	}
 	over := known.LastHeartbeatAt.Add(time.Hour)
 	freed, err := meanwhile(t, b, func(x *tx) error {

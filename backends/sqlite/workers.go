@@ -230,10 +230,10 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	freed, err := write(ctx, s, "OfflineWorker", 0, func(t *tx) (int, error) { return t.offlineWorker(&p) })
-	for n := freed; n == ledger.FreedAtOnce && err == nil; freed += n {
+	taken, err := write(ctx, s, "OfflineWorker", 0, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
+	for n := taken.Freed; n == ledger.FreedAtOnce && err == nil; taken.Freed += n {
 		n, err = write(ctx, s, "OfflineWorker", 0, func(t *tx) (int, error) {
 			w, err := t.Worker(p.WorkerID)
 			if err != nil || !ledger.TakenOffBy(w, &p) {
@@ -245,28 +245,30 @@ func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams)
 			s.bell.Ring([]engine.Ring{{Kind: engine.RingAll}}) // for FreeLost
 		}
 	}
-	return freed, err
+	return taken, err
 }
 
-func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (freed int, err error) {
+func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
 	w, err := t.Worker(p.WorkerID)
 	switch {
 	case err != nil:
-		return 0, err
+		return taken, err
 	case w == nil:
-		return 0, engine.WorkerNotFound(p.WorkerID)
+		return taken, engine.WorkerNotFound(p.WorkerID)
 	case w.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && w.LastHeartbeatAt.After(p.HeardAt):
-		return 0, nil
+		return taken, nil
 	}
 	if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
-		return 0, err
+		return taken, err
 	}
 	if err := ledger.AuditOffline(t, w, p); err != nil {
-		return 0, err
+		return taken, err
 	}
 	t.ringWorker(p.WorkerID)
 	off := p.Off(w)
-	return t.freeHeld(&off, p)
+	taken.Freed, err = t.freeHeld(&off, p)
+	taken.Off = true
+	return taken, err
 }
 
 // freeHeld frees the first that the worker holds.

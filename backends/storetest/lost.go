@@ -28,15 +28,18 @@ var lostCases = []testCase{
 		s.pass(time.Minute)
 		s.heartbeat("w1")
 		look := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now}
-		freed, err := s.store.OfflineWorker(s.ctx, look)
+		taken, err := s.store.OfflineWorker(s.ctx, look)
 		s.must(err, "OfflineWorker")
-		equal(s, "freed", freed, 0)
+		equal(s, "taken off", taken, engine.TakenOff{})
 		equal(s, "status", s.workerState("w1").Status, engine.WorkerOnline)
 		s.complete(l, "pay", "paid")
 		look.HeardAt = s.now
-		freed, err = s.store.OfflineWorker(s.ctx, look)
+		taken, err = s.store.OfflineWorker(s.ctx, look)
 		s.must(err, "OfflineWorker with the newest heartbeat")
-		equal(s, "freed", freed, 1)
+		equal(s, "taken off", taken, engine.TakenOff{Off: true, Freed: 1})
+		taken, err = s.store.OfflineWorker(s.ctx, look)
+		s.must(err, "OfflineWorker of one that is OFFLINE, as another server calls it")
+		equal(s, "taken off", taken, engine.TakenOff{})
 	}},
 	{"a heartbeat counts although the clock was set back", func(s *stage) {
 		l := s.held()
@@ -48,9 +51,9 @@ var lostCases = []testCase{
 			if !after.After(heard) {
 				s.Fatalf("last heartbeat = %s after a heartbeat, want later than the one before, %s", clock(after), clock(heard))
 			}
-			freed, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
+			taken, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
 			s.must(err, "OfflineWorker")
-			equal(s, "freed", freed, 0)
+			equal(s, "taken off", taken, engine.TakenOff{})
 			heard = after
 		}
 		s.complete(l, "pay", "paid")
@@ -69,9 +72,9 @@ var lostCases = []testCase{
 				s.Fatalf("last heartbeat = %s after the worker registered again, want later than the one before, %s", clock(after), clock(heard))
 			}
 			s.sameTime("last heartbeat that it is told", again.LastHeartbeatAt, after)
-			freed, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
+			taken, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
 			s.must(err, "OfflineWorker")
-			equal(s, "freed", freed, 0)
+			equal(s, "taken off", taken, engine.TakenOff{})
 			heard = after
 		}
 		s.complete(l, "pay", "paid")

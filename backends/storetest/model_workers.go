@@ -72,10 +72,10 @@ func (m *model) offline(p engine.OfflineWorkerParams) string {
 		return errText(engine.ErrNotFound)
 	}
 	if w.Status == engine.WorkerOffline || p.Reason == engine.OfflineLost && w.LastHeartbeatAt.After(p.HeardAt) {
-		return "0"
+		return fmt.Sprint(engine.TakenOff{})
 	}
 	w.Status, w.Reason = engine.WorkerOffline, p.Reason
-	freed := 0
+	taken := engine.TakenOff{Off: true}
 	for _, r := range m.runs {
 		switch {
 		case r.holder != w.ID:
@@ -87,9 +87,9 @@ func (m *model) offline(p engine.OfflineWorkerParams) string {
 		default:
 			m.lose(r, p.Now)
 		}
-		freed++
+		taken.Freed++
 	}
-	return fmt.Sprint(freed)
+	return fmt.Sprint(taken)
 }
 
 func (m *model) freeLost(now time.Time) string {

@@ -35,6 +35,7 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"luck is told", func(s engine.Store) engine.Store { return invents{s} }, []string{"retry", "model"}},
 	{"a worker that leaves frees its runs", func(s engine.Store) engine.Store { return keepsLeases{s} }, []string{"worker"}},
 	{"the second look may fail", func(s engine.Store) engine.Store { return looksOnce{s} }, []string{"lost"}},
+	{"one server takes a lost worker off", func(s engine.Store) engine.Store { return takesItself{s} }, []string{"lost", "model"}},
 	{"a lost worker counts as a loss", func(s engine.Store) engine.Store { return forgivesLosses{s} }, []string{"lost"}},
 	{"unnamed leases are freed", func(s engine.Store) engine.Store { return ignoresWhole{s} }, []string{"worker"}},
 	{"requirements are met", func(s engine.Store) engine.Store { return ignoresRequirements{s} }, []string{"claim"}},
@@ -316,22 +317,33 @@ func (d invents) FailStep(ctx context.Context, p engine.FailStepParams) (engine.
 // keepsLeases frees nothing when a worker goes.
 type keepsLeases struct{ engine.Store }
 
-func (d keepsLeases) OfflineWorker(context.Context, engine.OfflineWorkerParams) (int, error) {
-	return 0, nil
+func (d keepsLeases) OfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
+	return engine.TakenOff{Off: true}, nil
 }
 
 // looksOnce takes a worker off whatever it has said since.
 type looksOnce struct{ engine.Store }
 
-func (d looksOnce) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+func (d looksOnce) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.HeardAt = p.Now.Add(time.Hour)
 	return d.Store.OfflineWorker(ctx, p)
+}
+
+// takesItself says of each worker that is OFFLINE that it was this call that took it off.
+type takesItself struct{ engine.Store }
+
+func (d takesItself) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+	taken, err := d.Store.OfflineWorker(ctx, p)
+	if w, seen := d.GetWorker(ctx, p.WorkerID); seen == nil && w.Status == engine.WorkerOffline {
+		taken.Off = true
+	}
+	return taken, err
 }
 
 // forgivesLosses counts no losses.
 type forgivesLosses struct{ engine.Store }
 
-func (d forgivesLosses) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+func (d forgivesLosses) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Reason = engine.OfflineForced
 	return d.Store.OfflineWorker(ctx, p)
 }

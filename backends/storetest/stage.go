@@ -250,11 +250,12 @@ func (s *stage) offline(worker string, reason engine.OfflineReason) int {
 	s.Helper()
 	w, err := s.store.GetWorker(s.ctx, worker)
 	s.must(err, "GetWorker "+worker)
-	freed, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{
+	taken, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{
 		WorkerID: worker, Reason: reason, HeardAt: w.LastHeartbeatAt, Now: s.now,
 	})
 	s.must(err, "OfflineWorker "+worker)
-	return freed
+	equal(s, "taken off by this call", taken.Off, w.Status != engine.WorkerOffline)
+	return taken.Freed
 }
 
 // lose takes a worker off as lost and brings the same instance back.

@@ -120,8 +120,8 @@ func (f *stream) workerCall() (act, bool) {
 		}
 		return act{text: fmt.Sprintf("offline %s reason %d", id, p.Reason),
 			store: func(ctx context.Context, s engine.Store) string {
-				n, err := s.OfflineWorker(ctx, p)
-				return errOr(err, fmt.Sprint(n))
+				taken, err := s.OfflineWorker(ctx, p)
+				return errOr(err, fmt.Sprint(taken))
 			},
 			model: func(m *model) string { return m.offline(p) },
 		}, true

@@ -159,8 +159,32 @@ func TestALookForAnotherWorkerDoesNotPutTheSecondOneOff(t *testing.T) {
 	})
 }
 
+func TestAWorkerIsToldAsLostByTheOneServerThatTookItOff(t *testing.T) {
+	n := &notebook{}
+	story(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+		f.register("theirs")
+		f.register("ours")
+		f.set(func() {
+			f.amid = func(call string) {
+				if call == "OfflineWorker" { // another server has looked twice as well
+					f.amid = nil
+					delete(f.workers, "theirs")
+					f.offline["theirs"] = time.Now()
+				}
+			}
+		})
+		pass(42 * time.Second)
+		if want := []string{"worker lost 1", "leases lost 1"}; !slices.Equal(n.others, want) {
+			t.Errorf("heard %q, want %q", n.others, want)
+		}
+		if lost := strings.Count(log.String(), `msg="worker lost"`); lost != 1 || !strings.Contains(log.String(), "worker=ours") {
+			t.Errorf("the log tells of %d lost workers, want ours alone:\n%s", lost, log)
+		}
+	})
+}
+
 func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.register("w")
 		f.set(func() {
 			f.amid = func(call string) {
@@ -172,6 +196,9 @@ func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
 		pass(42 * time.Second)
 		if _, ok := f.taken("w"); ok || f.count("OfflineWorker") != 1 {
 			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok, f.count("OfflineWorker"))
+		}
+		if strings.Contains(log.String(), "worker lost") {
+			t.Errorf("the log tells that it was lost:\n%s", log)
 		}
 		pass(42 * time.Second)
 		if _, ok := f.taken("w"); !ok {

@@ -100,24 +100,27 @@ func (f *fakeStore) LiveWorkers(context.Context) ([]engine.LiveWorker, error) {
 	return live, nil
 }
 
-func (f *fakeStore) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (int, error) {
+func (f *fakeStore) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
 	defer f.mu.Unlock()
 	if err := f.enter("OfflineWorker"); err != nil {
-		return 0, err
+		return taken, err
 	}
 	if p.WorkerID == f.heavy {
-		return 0, engine.ErrUnavailable
+		return taken, engine.ErrUnavailable
 	}
 	heard, ok := f.workers[p.WorkerID]
+	if _, off := f.offline[p.WorkerID]; !ok && off {
+		return taken, nil
+	}
 	if !ok {
-		return 0, engine.WorkerNotFound(p.WorkerID)
+		return taken, engine.WorkerNotFound(p.WorkerID)
 	}
 	if heard.After(p.HeardAt) || p.Reason != engine.OfflineLost || p.Now.IsZero() {
-		return 0, nil
+		return taken, nil
 	}
 	delete(f.workers, p.WorkerID)
 	f.offline[p.WorkerID] = time.Now()
-	return 1, nil
+	return engine.TakenOff{Off: true, Freed: 1}, nil
 }
 
 func (f *fakeStore) FreeLost(_ context.Context, now time.Time) (engine.Freed, error) {

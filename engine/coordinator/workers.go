@@ -94,7 +94,7 @@ func (c *Coordinator) silence(s sighting, now, mono time.Time) time.Duration {
 }
 
 func (c *Coordinator) takeOff(ctx context.Context, w engine.LiveWorker, now time.Time) error {
-	freed, err := c.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
+	taken, err := c.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
 		WorkerID: w.ID, Reason: engine.OfflineLost, HeardAt: w.HeardAt, Now: now,
 	})
 	if errors.Is(err, engine.ErrNotFound) {
@@ -103,10 +103,13 @@ func (c *Coordinator) takeOff(ctx context.Context, w engine.LiveWorker, now time
 	if err != nil {
 		return err
 	}
-	c.log.Warn("worker lost", "worker", w.ID, "heard_at", w.HeardAt, "runs_freed", freed)
-	c.options.Observer.WorkerLost()
-	c.options.Observer.LeasesLost(freed)
 	c.lost.noLaterThan(now)
+	if !taken.Off {
+		return nil // it was heard from after all, or another server was first
+	}
+	c.log.Warn("worker lost", "worker", w.ID, "heard_at", w.HeardAt, "runs_freed", taken.Freed)
+	c.options.Observer.WorkerLost()
+	c.options.Observer.LeasesLost(taken.Freed)
 	return nil
 }
 

@@ -201,7 +201,7 @@ func (c *counting) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) 
 	return c.store.DrainWorker(ctx, p)
 }
 
-func (c *counting) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+func (c *counting) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	defer c.call()()
 	return c.store.OfflineWorker(ctx, p)
 }

@@ -70,14 +70,14 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 		return nil, err
 	}
 	now := s.now()
-	freed, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
+	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
 		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.noteWorker(ctx, "worker taken offline", request.WorkerId, slog.Int("runs_freed", freed))
-	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(freed)}, nil
+	s.noteWorker(ctx, "worker taken offline", request.WorkerId, slog.Int("runs_freed", taken.Freed))
+	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(taken.Freed)}, nil
 }
 
 // GetQueueDepth is what waits and runs in each queue, by name, and in all of them together.

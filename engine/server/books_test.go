@@ -295,12 +295,12 @@ func (b *books) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 	return nil
 }
 
-func (b *books) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (int, error) {
+func (b *books) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	b.note(p)
 	if b.leaves != nil {
-		return 0, b.leaves()
+		return engine.TakenOff{}, b.leaves()
 	}
-	return 2, nil
+	return engine.TakenOff{Off: true, Freed: 2}, nil
 }
 
 func (b *books) BeginStep(_ context.Context, p engine.BeginStepParams) (engine.Begun, error) {

@@ -15,10 +15,10 @@ type reluctant struct {
 	let   chan struct{}
 }
 
-func (s reluctant) OfflineWorker(context.Context, engine.OfflineWorkerParams) (int, error) {
+func (s reluctant) OfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	s.asked <- struct{}{}
 	<-s.let
-	return 0, engine.ErrUnavailable
+	return engine.TakenOff{}, engine.ErrUnavailable
 }
 
 func (reluctant) Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error) {

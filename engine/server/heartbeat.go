@@ -148,11 +148,11 @@ func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (
 		s.noteWorker(ctx, "worker draining", r.WorkerId)
 		return &kagziv1.DeregisterResponse{Drained: true}, nil
 	}
-	freed, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
+	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
 	if err != nil {
 		return nil, err
 	}
-	s.noteWorker(ctx, "worker left", r.WorkerId, slog.Int("runs_freed", freed))
+	s.noteWorker(ctx, "worker left", r.WorkerId, slog.Int("runs_freed", taken.Freed))
 	return &kagziv1.DeregisterResponse{}, nil
 }
 

@@ -344,36 +344,37 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 }
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (int, error) {
+func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	freed, err := write(ctx, s, "OfflineWorker", p, func(t *tx) (int, error) { return t.offlineWorker(&p) })
-	for n := freed; n == ledger.FreedAtOnce && err == nil; freed += n {
-		n, err = write(ctx, s, "OfflineWorker", p, func(t *tx) (int, error) {
-			w := t.db.workers[p.WorkerID]
-			if !ledger.TakenOffBy(w, &p) {
-				return 0, nil
+	taken, err := write(ctx, s, "OfflineWorker", p, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
+	for more := taken; more.Freed == ledger.FreedAtOnce && err == nil; taken.Freed += more.Freed {
+		more, err = write(ctx, s, "OfflineWorker", p, func(t *tx) (rest engine.TakenOff, err error) {
+			if w := t.db.workers[p.WorkerID]; ledger.TakenOffBy(w, &p) {
+				rest.Freed, err = t.freeHeld(w, &p)
 			}
-			return t.freeHeld(w, &p)
+			return rest, err
 		})
 	}
-	return freed, err
+	return taken, err
 }
 
-func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (int, error) {
+func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
 	known := t.db.workers[p.WorkerID]
 	switch {
 	case known == nil:
-		return 0, engine.WorkerNotFound(p.WorkerID)
+		return taken, engine.WorkerNotFound(p.WorkerID)
 	case known.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && known.LastHeartbeatAt.After(p.HeardAt):
-		return 0, nil
+		return taken, nil
 	}
 	w := p.Off(known)
 	t.keepWorker(w)
 	t.ringWorker(w.ID)
 	if err := ledger.AuditOffline(t, known, p); err != nil {
-		return 0, err
+		return taken, err
 	}
-	return t.freeHeld(&w, p)
+	taken.Off = true
+	taken.Freed, err = t.freeHeld(&w, p)
+	return taken, err
 }
 
 // freeHeld frees the first that the worker holds.
