@@ -49,6 +49,39 @@ func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
 	}
 }
 
+func TestAHeldRetryWaitsForItsDelayThoughTheServersClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(fmt.Sprintf("by %v", by), func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				var failed, again time.Time
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					slow := Go(ctx, func(ctx Context) (int, error) { // keeps the run here
+						return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 3*time.Hour) }, Timeout(10*time.Hour))
+					})
+					_, err := Step(ctx, "flaky", func(ctx context.Context) (int, error) {
+						if Attempt(ctx) == 1 {
+							f.mu.Lock()
+							f.skew = by
+							f.mu.Unlock()
+							failed = time.Now()
+							return 0, errors.New("no")
+						}
+						again = time.Now()
+						return 1, nil
+					}, Retry{Initial: 5 * time.Second})
+					_, _ = slow.Wait(ctx)
+					return 1, err
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				f.await(t, "r")
+				equal(t, again.Sub(failed).Round(time.Second), 5*time.Second)
+			})
+		})
+	}
+}
+
 func TestTheTimeOfARunGoesOnAsItDidWhenTheClockIsSet(t *testing.T) {
 	e, _ := boxed()
 	claimed := e.now()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -193,5 +194,5 @@ func (f *fake) failStep(r *fakeRun, req *kagziv1.FailStepRequest) *kagziv1.FailS
 	due := f.now().Add(delay)
 	st.Status, st.RetryAt = kagziv1.StepStatus_STEP_STATUS_PENDING, timestamppb.New(due)
 	f.parkUnless(req.GetHold(), r)
-	return &kagziv1.FailStepResponse{ScheduledRetry: true, RetryAt: st.RetryAt}
+	return &kagziv1.FailStepResponse{ScheduledRetry: true, RetryAt: st.RetryAt, RetryIn: durationpb.New(delay)}
 }

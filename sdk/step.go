@@ -305,7 +305,7 @@ func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done cha
 	warnLarge(w.log, "step result", r.payload, "step", name)
 }
 
-// failStep records a failed attempt. It returns the time of the next one, or zero when the step has failed for good.
+// failStep records a failed attempt. It returns the time of the next one by the clock of now, or zero when the step has failed for good.
 func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail, started time.Time) time.Time {
 	e := b.e
 	own := onBranchGoroutine()
@@ -326,7 +326,10 @@ func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail,
 	if !r.GetScheduledRetry() {
 		return time.Time{}
 	}
-	return r.GetRetryAt().AsTime()
+	if r.RetryIn != nil {
+		return e.now().Add(r.RetryIn.AsDuration())
+	}
+	return r.GetRetryAt().AsTime() // of an older server
 }
 
 func completeStep(e *execution, name string, p *kagziv1.Payload, started time.Time) *kagziv1.SessionRequest {

@@ -118,8 +118,12 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 		verdict := c.verdict
 		s := door(&books{stepVerdict: verdict, verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
 		s.log = slog.New(slog.NewTextHandler(&log, nil))
-		if _, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}}); err != nil {
+		answer, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}})
+		if err != nil {
 			t.Fatal(err)
+		}
+		if left := max(0, began.Add(time.Minute).Sub(s.now())); verdict.Retry != (answer.RetryIn != nil) || answer.RetryIn.AsDuration() != left && verdict.Retry {
+			t.Errorf("%+v: the retry is told to be due in %v, want %v", verdict, answer.RetryIn, left)
 		}
 		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
@@ -178,5 +179,9 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(),
 			"failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
 	}
-	return &kagziv1.FailStepResponse{ScheduledRetry: verdict.Retry, RetryAt: timeTo(verdict.RetryAt)}, nil
+	response := &kagziv1.FailStepResponse{ScheduledRetry: verdict.Retry, RetryAt: timeTo(verdict.RetryAt)}
+	if verdict.Retry {
+		response.RetryIn = durationpb.New(max(0, verdict.RetryAt.Sub(p.Now)))
+	}
+	return response, nil
 }

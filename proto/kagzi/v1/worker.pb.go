@@ -1950,8 +1950,11 @@ type FailStepResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	ScheduledRetry bool                   `protobuf:"varint,1,opt,name=scheduled_retry,json=scheduledRetry,proto3" json:"scheduled_retry,omitempty"`
 	RetryAt        *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=retry_at,json=retryAt,proto3" json:"retry_at,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// How long it is until retry_at, for whoever keeps the run and makes the retry itself: the clock of retry_at may have been set since the
+	// worker last read it.
+	RetryIn       *durationpb.Duration `protobuf:"bytes,100,opt,name=retry_in,json=retryIn,proto3" json:"retry_in,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FailStepResponse) Reset() {
@@ -1994,6 +1997,13 @@ func (x *FailStepResponse) GetScheduledRetry() bool {
 func (x *FailStepResponse) GetRetryAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.RetryAt
+	}
+	return nil
+}
+
+func (x *FailStepResponse) GetRetryIn() *durationpb.Duration {
+	if x != nil {
+		return x.RetryIn
 	}
 	return nil
 }
@@ -4016,10 +4026,11 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\fretry_policy\x18e \x01(\v2\x15.kagzi.v1.RetryPolicyR\vretryPolicy\x129\n" +
 	"\n" +
 	"started_at\x18f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x12\n" +
-	"\x04hold\x18g \x01(\bR\x04hold\"r\n" +
+	"\x04hold\x18g \x01(\bR\x04hold\"\xa8\x01\n" +
 	"\x10FailStepResponse\x12'\n" +
 	"\x0fscheduled_retry\x18\x01 \x01(\bR\x0escheduledRetry\x125\n" +
-	"\bretry_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\"\xfa\x01\n" +
+	"\bretry_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\x124\n" +
+	"\bretry_in\x18d \x01(\v2\x19.google.protobuf.DurationR\aretryIn\"\xfa\x01\n" +
 	"\fSleepRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -4312,95 +4323,96 @@ var file_kagzi_v1_worker_proto_depIdxs = []int32{
 	53,  // 42: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
 	49,  // 43: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
 	49,  // 44: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
-	51,  // 45: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
-	49,  // 46: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
-	51,  // 47: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
-	52,  // 48: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
-	58,  // 49: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
-	59,  // 50: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
-	55,  // 51: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
-	60,  // 52: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
-	55,  // 53: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
-	52,  // 54: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
-	58,  // 55: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
-	50,  // 56: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	56,  // 57: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
-	50,  // 58: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	49,  // 59: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
-	5,   // 60: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
-	38,  // 61: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
-	7,   // 62: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
-	17,  // 63: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
-	19,  // 64: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
-	21,  // 65: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
-	23,  // 66: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
-	25,  // 67: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
-	27,  // 68: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
-	29,  // 69: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
-	31,  // 70: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
-	33,  // 71: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
-	35,  // 72: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
-	10,  // 73: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
-	39,  // 74: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
-	6,   // 75: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
-	14,  // 76: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
-	9,   // 77: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
-	18,  // 78: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
-	20,  // 79: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
-	22,  // 80: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
-	24,  // 81: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
-	26,  // 82: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
-	28,  // 83: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
-	30,  // 84: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
-	32,  // 85: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
-	34,  // 86: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
-	36,  // 87: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
-	11,  // 88: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
-	56,  // 89: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
-	42,  // 90: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
-	43,  // 91: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
-	41,  // 92: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
-	56,  // 93: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
-	49,  // 94: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
-	5,   // 95: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
-	7,   // 96: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
-	10,  // 97: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
-	12,  // 98: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
-	15,  // 99: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
-	17,  // 100: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
-	19,  // 101: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
-	21,  // 102: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
-	23,  // 103: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
-	25,  // 104: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
-	27,  // 105: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
-	29,  // 106: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
-	31,  // 107: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
-	33,  // 108: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
-	35,  // 109: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
-	39,  // 110: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
-	37,  // 111: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
-	6,   // 112: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
-	9,   // 113: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
-	11,  // 114: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
-	13,  // 115: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
-	16,  // 116: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
-	18,  // 117: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
-	20,  // 118: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
-	22,  // 119: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
-	24,  // 120: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
-	26,  // 121: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
-	28,  // 122: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
-	30,  // 123: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
-	32,  // 124: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
-	34,  // 125: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
-	36,  // 126: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
-	41,  // 127: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
-	40,  // 128: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
-	112, // [112:129] is the sub-list for method output_type
-	95,  // [95:112] is the sub-list for method input_type
-	95,  // [95:95] is the sub-list for extension type_name
-	95,  // [95:95] is the sub-list for extension extendee
-	0,   // [0:95] is the sub-list for field type_name
+	51,  // 45: kagzi.v1.FailStepResponse.retry_in:type_name -> google.protobuf.Duration
+	51,  // 46: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
+	49,  // 47: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
+	51,  // 48: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
+	52,  // 49: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
+	58,  // 50: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
+	59,  // 51: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
+	55,  // 52: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
+	60,  // 53: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
+	55,  // 54: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
+	52,  // 55: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
+	58,  // 56: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
+	50,  // 57: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	56,  // 58: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
+	50,  // 59: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	49,  // 60: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
+	5,   // 61: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
+	38,  // 62: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
+	7,   // 63: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
+	17,  // 64: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
+	19,  // 65: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
+	21,  // 66: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
+	23,  // 67: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
+	25,  // 68: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
+	27,  // 69: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
+	29,  // 70: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
+	31,  // 71: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 72: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
+	35,  // 73: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
+	10,  // 74: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
+	39,  // 75: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
+	6,   // 76: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
+	14,  // 77: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
+	9,   // 78: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
+	18,  // 79: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
+	20,  // 80: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
+	22,  // 81: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
+	24,  // 82: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
+	26,  // 83: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
+	28,  // 84: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
+	30,  // 85: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
+	32,  // 86: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 87: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
+	36,  // 88: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
+	11,  // 89: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
+	56,  // 90: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
+	42,  // 91: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
+	43,  // 92: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
+	41,  // 93: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
+	56,  // 94: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
+	49,  // 95: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
+	5,   // 96: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
+	7,   // 97: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
+	10,  // 98: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
+	12,  // 99: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
+	15,  // 100: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
+	17,  // 101: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
+	19,  // 102: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
+	21,  // 103: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
+	23,  // 104: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
+	25,  // 105: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
+	27,  // 106: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
+	29,  // 107: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
+	31,  // 108: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 109: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
+	35,  // 110: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
+	39,  // 111: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
+	37,  // 112: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
+	6,   // 113: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
+	9,   // 114: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
+	11,  // 115: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
+	13,  // 116: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
+	16,  // 117: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
+	18,  // 118: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
+	20,  // 119: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
+	22,  // 120: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
+	24,  // 121: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
+	26,  // 122: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
+	28,  // 123: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
+	30,  // 124: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
+	32,  // 125: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 126: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
+	36,  // 127: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
+	41,  // 128: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
+	40,  // 129: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
+	113, // [113:130] is the sub-list for method output_type
+	96,  // [96:113] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_worker_proto_init() }
