@@ -33,8 +33,10 @@ type execution struct {
 	since       time.Time
 	ahead       time.Duration // of the server's clock before ours
 	stepTimeout time.Duration
-	start       func() string // PayloadInfo.Start
-	span        trace.Span    // of the stay
+	// heartbeatTimeout is for how long without contact the server lets this worker have the run, if that is longer than the worker's lease.
+	heartbeatTimeout time.Duration
+	start            func() string // PayloadInfo.Start
+	span             trace.Span    // of the stay
 
 	life    context.Context // ends when the code has to: the parent of all others
 	endLife context.CancelCauseFunc
@@ -72,9 +74,9 @@ func newExecution(w *Worker, task *kagziv1.Task) *execution {
 	if ms := task.GetTimeouts().GetStartToCloseTimeoutMs(); ms > 0 {
 		e.stepTimeout = time.Duration(ms) * time.Millisecond
 	}
+	e.heartbeatTimeout = time.Duration(task.GetTimeouts().GetHeartbeatTimeoutMs()) * time.Millisecond
 	if expires := task.GetLeaseExpiresAt(); expires != nil {
-		lease := max(w.lease.duration(), time.Duration(task.GetTimeouts().GetHeartbeatTimeoutMs())*time.Millisecond)
-		e.ahead = expires.AsTime().Add(-lease).Sub(e.since)
+		e.ahead = expires.AsTime().Add(-max(w.lease.duration(), e.heartbeatTimeout)).Sub(e.since)
 	}
 	e.start = sync.OnceValue(func() string {
 		return startDigest(task.GetWorkflowType(), task.GetExternalId(), task.GetInput().GetData())

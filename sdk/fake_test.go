@@ -166,8 +166,9 @@ func (f *fake) claim(s *fakeSession, r *fakeRun) {
 	r.untold = false
 	f.lapse(r)
 	clear(r.awaited)
+	lease := max(f.lease, time.Duration(r.Timeouts.GetHeartbeatTimeoutMs())*time.Millisecond)
 	t := &kagziv1.Task{Namespace: r.Namespace, RunId: r.RunId, ExternalId: r.ExternalId, WorkflowType: r.WorkflowType, TaskQueue: r.TaskQueue, Input: r.Input,
-		LeaseToken: r.token, Attempt: r.Attempts, Timeouts: r.Timeouts, LeaseExpiresAt: timestamppb.New(f.now().Add(f.lease)),
+		LeaseToken: r.token, Attempt: r.Attempts, Timeouts: r.Timeouts, LeaseExpiresAt: timestamppb.New(f.now().Add(lease)),
 		CancelRequested: r.cancelAsk, CancelGraceUntil: r.CancelGraceUntil, CancelReason: r.reason, ParentRunId: r.ParentRunId,
 		FailedRunId: r.FailedRunId, ScheduledAt: r.ScheduledAt, Traceparent: f.traceparents[r.RunId]}
 	t.History, t.NextHistoryToken = f.page(r, 0)

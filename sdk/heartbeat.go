@@ -128,13 +128,24 @@ func (w *Worker) askDrain() {
 	}
 }
 
-// expired is called after twice the lease without contact: others have the runs by now. What is unanswered is
-// still sent when the server is back; it counts for the runs that nobody has taken.
-func (w *Worker) expired() {
+// expired is called after twice the lease without contact, and from then on again: others have the runs by now, but for those whose own heartbeat
+// timeout is not over. The server keeps them for so long since it heard this worker last, which was after that message was sent. It returns when the
+// next of them is to be given up. What is unanswered is still sent when the server is back; it counts for the runs that nobody has taken.
+func (w *Worker) expired(silent time.Duration) (next time.Duration) {
 	for _, e := range w.all() {
-		w.log.Warn("no contact for twice the lease; run given up", "run", e.info.RunID, "type", e.info.WorkflowType)
-		e.giveBack()
+		switch {
+		case e.dead(): // or given up already
+		case silent < e.heartbeatTimeout:
+			if next == 0 || e.heartbeatTimeout < next {
+				next = e.heartbeatTimeout
+			}
+		default:
+			w.log.Warn("no contact for longer than the lease holds; run given up", "run", e.info.RunID, "type", e.info.WorkflowType,
+				"silent", silent.Round(time.Millisecond))
+			e.giveBack()
+		}
 	}
+	return next
 }
 
 // counters are what heartbeats report beside the leases.

@@ -13,8 +13,10 @@ type leaseClock struct {
 	mu        sync.Mutex
 	length    time.Duration
 	confirmed time.Time
+	contact   time.Time     // before the last message was sent that the server has answered at all
 	renewed   chan struct{} // closed at the next confirmation
-	expiry    *time.Timer   // fires after twice the lease without contact
+	expiry    *time.Timer   // fires after twice the lease without contact, and from then on again until there is some
+	expired   func(silent time.Duration) (next time.Duration)
 }
 
 // confirm takes note that the server has renewed the leases that a message of sentAt names.
@@ -41,19 +43,41 @@ func (l *leaseClock) heard(sentAt time.Time) {
 
 // putOff needs l.mu.
 func (l *leaseClock) putOff(sentAt time.Time) {
+	l.contact = sentAt
 	if l.expiry != nil {
 		l.expiry.Reset(2*l.length - elapsed(sentAt))
 	}
 }
 
-// start sets the length of the lease; expired is called after twice that time without contact.
-func (l *leaseClock) start(length time.Duration, expired func()) {
+// start sets the length of the lease. expired is called after twice that time without contact, which is told how long there was none, and returns
+// with how much of that it wants to be called again; 0: it need not be.
+func (l *leaseClock) start(length time.Duration, expired func(silent time.Duration) (next time.Duration)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.length = length
 	if l.expiry == nil {
-		l.expiry = time.AfterFunc(2*length, expired)
+		l.expired, l.expiry = expired, time.AfterFunc(2*length, l.expire)
 	}
+}
+
+// expire has those leases given up that cannot be believed in any more. It looks again after twice the lease at the latest: the timer stands still
+// while a virtual machine is suspended, and what has come meanwhile has to be given up as well.
+func (l *leaseClock) expire() {
+	l.mu.Lock()
+	contact := l.contact
+	silent := elapsed(contact)
+	l.mu.Unlock()
+	next := l.expired(silent)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.expiry == nil || !l.contact.Equal(contact) {
+		return // stopped, or put off
+	}
+	again := 2 * l.length
+	if next > 0 {
+		again = min(again, next-elapsed(contact))
+	}
+	l.expiry.Reset(again)
 }
 
 func (l *leaseClock) duration() time.Duration {
@@ -67,11 +91,13 @@ func (l *leaseClock) stop() {
 	defer l.mu.Unlock()
 	if l.expiry != nil {
 		l.expiry.Stop()
+		l.expiry = nil
 	}
 }
 
 // await returns when the leases can be believed in, or when ctx ends. Past 80 % of the lease, work that has
-// begun goes on, but nothing new begins.
+// begun goes on, but nothing new begins. That holds for runs with a longer lease of their own as well: the server gives
+// these away before their time when an operator takes the silent worker off, or a new process takes its id over.
 func (l *leaseClock) await(ctx context.Context) {
 	for {
 		l.mu.Lock()

@@ -1,12 +1,18 @@
 package kagzi
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // oneLongStep makes a worker whose only workflow has one step that lasts until its context ends.
@@ -19,7 +25,7 @@ func oneLongStep(f *fake) (w *Worker, began, ended chan time.Time) {
 			<-ctx.Done()
 			ended <- time.Now()
 			return 0, ctx.Err()
-		})
+		}, Timeout(24*time.Hour))
 	})
 	return w, began, ended
 }
@@ -128,7 +134,7 @@ func TestLease(t *testing.T) {
 
 	t.Run("after twice the lease without contact running steps are cancelled and the run is given back", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			at, ended := stalledStep(t, f)
+			at, ended := stalledStep(t, f, 0)
 			took := (<-ended).Sub(at)
 			if took < 50*time.Second || took > 61*time.Second {
 				t.Fatalf("cancelled after %v, want about 60 s", took)
@@ -139,11 +145,108 @@ func TestLease(t *testing.T) {
 
 	t.Run("a new session is contact: what runs goes on for twice the lease from its beginning", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
-			at, ended := stalledStep(t, f)
+			at, ended := stalledStep(t, f, 0)
 			time.AfterFunc(50*time.Second, f.cut)
 			if took := (<-ended).Sub(at); took < 110*time.Second || took > 112*time.Second {
 				t.Fatalf("cancelled after %v, want about 60 s after the session that began after 50", took)
 			}
+		})
+	})
+
+	for _, c := range []struct{ own, after time.Duration }{
+		{45 * time.Second, time.Minute}, {time.Minute, time.Minute}, {61 * time.Second, 61 * time.Second}, {10 * time.Minute, 10 * time.Minute},
+	} {
+		t.Run(fmt.Sprintf("a run with a heartbeat timeout of %v is given up after %v without contact", c.own, c.after), func(t *testing.T) {
+			world(t, func(t *testing.T, f *fake) {
+				at, ended := stalledStep(t, f, c.own)
+				took := (<-ended).Sub(at)
+				if took < c.after-time.Second || took > c.after { // the last contact was that in which the worker came
+					t.Fatalf("cancelled after %v, want %v from a moment before", took, c.after)
+				}
+				f.until(t, func() bool { return count(f.log, "release park=false") == 1 })
+				time.Sleep(time.Hour)
+				equal(t, count(f.operations(), "release park=false"), 1)
+			})
+		})
+	}
+
+	t.Run("a new session is contact for a run with a heartbeat timeout of its own as well", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			at, ended := stalledStep(t, f, 10*time.Minute)
+			time.AfterFunc(9*time.Minute, f.cut)
+			if took := (<-ended).Sub(at); took < 19*time.Minute || took > 19*time.Minute+2*time.Second {
+				t.Fatalf("cancelled after %v, want 10 min after the session that began after 9", took)
+			}
+		})
+	})
+
+	t.Run("while the server is away each run is given up once, when its own lease is over, and one with a longer lease goes on", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			var away atomic.Bool
+			f.onHello = func(*kagziv1.RegisterRequest) error {
+				if away.Load() {
+					return errCut
+				}
+				return nil
+			}
+			w := testWorker(f)
+			var log bytes.Buffer
+			w.log = slog.New(slog.NewTextHandler(&log, nil))
+			var mu sync.Mutex
+			var ends []string
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				run, began := Info(ctx).RunID, time.Now()
+				return Step(ctx, "long", func(ctx context.Context) (int, error) {
+					err := wait(ctx, 9*time.Minute)
+					mu.Lock()
+					defer mu.Unlock()
+					ends = append(ends, fmt.Sprintf("%s after %v: %v", run, time.Since(began).Round(10*time.Second), err))
+					return 1, err
+				})
+			})
+			running(t, w)
+			for _, own := range []time.Duration{0, 80 * time.Second, 100 * time.Second, 10 * time.Minute} {
+				f.startLeased(own.String(), own)
+			}
+			_ = sleep(t.Context(), time.Second)
+			f.mu.Lock()
+			for _, r := range f.runs {
+				r.WorkflowType = "other" // so that nobody takes it again
+			}
+			f.mu.Unlock()
+			away.Store(true)
+			f.cut()
+			time.AfterFunc(5*time.Minute, func() { away.Store(false) })
+			f.until(t, func() bool { return count(f.log, "end 10m0s") == 1 })
+			synctest.Wait()
+			equal(t, ends, []string{"0s after 1m0s: context canceled", "1m20s after 1m20s: context canceled",
+				"1m40s after 1m40s: context canceled", "10m0s after 9m0s: <nil>"})
+			equal(t, strings.Count(log.String(), "run given up"), 3)
+			equal(t, count(f.operations(), "claim 10m0s"), 1)
+			equal(t, count(f.operations(), "release park=false"), 3)
+		})
+	})
+
+	t.Run("no step of a run with a longer lease of its own begins past 80 % of the worker's either", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			var second time.Time
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				_, _ = Step(ctx, "first", func(ctx context.Context) (int, error) {
+					f.stall(true)
+					return 0, wait(ctx, 29*time.Second)
+				})
+				return Step(ctx, "second", func(context.Context) (int, error) { second = time.Now(); return 1, nil })
+			})
+			running(t, w)
+			began := time.Now()
+			f.startLeased("r", 10*time.Minute)
+			time.AfterFunc(3*time.Minute, func() { f.stall(false) })
+			equal(t, string(f.await(t, "r").Output.GetData()), "1")
+			if gap := second.Sub(began); gap < 3*time.Minute || gap > 3*time.Minute+11*time.Second {
+				t.Fatalf("the second step began %v after the start, want with the heartbeat after 3 min", gap)
+			}
+			equal(t, count(f.operations(), "claim r"), 1)
 		})
 	})
 
@@ -167,11 +270,20 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// stalledStep runs a step that goes on for long, and has the server answer no heartbeats from when it began.
-func stalledStep(t *testing.T, f *fake) (at time.Time, ended <-chan time.Time) {
+// startLeased puts a run there that has a heartbeat timeout of its own.
+func (f *fake) startLeased(runID string, own time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.add(runID, &kagziv1.StartWorkflowRequest{WorkflowType: "w", Input: &kagziv1.Payload{}})
+	r.Timeouts = &kagziv1.TimeoutConfig{HeartbeatTimeoutMs: own.Milliseconds()}
+	f.pump()
+}
+
+// stalledStep runs a step that goes on for long, of a run with this heartbeat timeout, and has the server answer no heartbeats from when it began.
+func stalledStep(t *testing.T, f *fake, own time.Duration) (at time.Time, ended <-chan time.Time) {
 	w, began, ended := oneLongStep(f)
 	running(t, w)
-	f.start("r", "w", "")
+	f.startLeased("r", own)
 	at = <-began
 	f.stall(true)
 	f.mu.Lock()
@@ -193,7 +305,7 @@ func TestLeaseClock(t *testing.T) {
 		var l leaseClock
 		expired := make(chan time.Time, 2)
 		began := time.Now()
-		l.start(30*time.Second, func() { expired <- time.Now() })
+		l.start(30*time.Second, func(time.Duration) time.Duration { expired <- time.Now(); return 0 })
 		time.AfterFunc(50*time.Second, func() { l.confirm(time.Now().Add(-20 * time.Second)) })
 		equal(t, (<-expired).Sub(began), 90*time.Second)
 		l.confirm(time.Now())
@@ -202,10 +314,73 @@ func TestLeaseClock(t *testing.T) {
 		equal(t, len(expired), 0)
 	}))
 
+	// looks has the leases expire, those longer than the worker's as next says, and tells how long after the contact it was looked.
+	looks := func(l *leaseClock, next func(silent time.Duration) time.Duration) <-chan time.Duration {
+		looked, contact := make(chan time.Duration, 100), time.Now()
+		l.start(30*time.Second, func(silent time.Duration) time.Duration {
+			looked <- time.Since(contact)
+			return next(silent)
+		})
+		l.confirm(contact)
+		return looked
+	}
+
+	t.Run("a longer lease is looked at again when it is over, and after twice the worker's at the latest", bubble(func(t *testing.T) {
+		var l leaseClock
+		looked := looks(&l, func(silent time.Duration) time.Duration {
+			for _, own := range []time.Duration{70 * time.Second, 200 * time.Second} {
+				if silent < own {
+					return own
+				}
+			}
+			return 0
+		})
+		for _, want := range []time.Duration{60 * time.Second, 70 * time.Second, 130 * time.Second, 190 * time.Second, 200 * time.Second, 260 * time.Second} {
+			equal(t, <-looked, want)
+		}
+		l.stop()
+	}))
+
+	t.Run("contact that comes while the leases are looked at puts the next look off", bubble(func(t *testing.T) {
+		var l leaseClock
+		looked := looks(&l, func(time.Duration) time.Duration { l.confirm(time.Now()); return 61 * time.Second })
+		equal(t, <-looked, 60*time.Second)
+		equal(t, <-looked, 120*time.Second)
+		l.stop()
+	}))
+
+	t.Run("an end that comes while the leases are looked at is the last of them", bubble(func(t *testing.T) {
+		var l leaseClock
+		looked := looks(&l, func(time.Duration) time.Duration { l.stop(); return 61 * time.Second })
+		equal(t, <-looked, 60*time.Second)
+		time.Sleep(time.Hour)
+		equal(t, len(looked), 0)
+	}))
+
+	t.Run("what a suspended machine slept through is over for a longer lease as well", bubble(func(t *testing.T) {
+		var l leaseClock
+		const own = 10 * time.Minute
+		over := make(chan time.Duration, 1)
+		looked := looks(&l, func(silent time.Duration) time.Duration {
+			if silent < own {
+				return own
+			}
+			over <- silent
+			return 0
+		})
+		<-looked
+		l.mu.Lock()
+		l.contact = l.contact.Add(-time.Hour) // as the wall clock has it, beside which the bubble has no other
+		l.mu.Unlock()
+		equal(t, <-over, time.Hour+2*time.Minute)
+		l.stop()
+	}))
+
 	t.Run("a server that comes back with another lease is gone by", func(t *testing.T) {
 		var l leaseClock
-		l.start(30*time.Second, func() {})
-		l.start(6*time.Second, func() {})
+		none := func(time.Duration) time.Duration { return 0 }
+		l.start(30*time.Second, none)
+		l.start(6*time.Second, none)
 		l.stop()
 		equal(t, l.duration(), 6*time.Second)
 	})

@@ -35,6 +35,7 @@ func (w *serverWait) over() bool {
 // await returns true when the wait has its answer and false when the run is being cancelled. If it is parked meanwhile, it does not return.
 func (b *branch) await(scope context.Context, w *serverWait) bool {
 	own := onBranchGoroutine()
+	late := parkSettle
 	for interval := askFirst; ; interval = min(2*interval, askMost) {
 		if b.cancelled(scope) {
 			return false
@@ -43,8 +44,12 @@ func (b *branch) await(scope context.Context, w *serverWait) bool {
 			return true
 		}
 		pause := interval
-		if !w.due.IsZero() {
-			pause = min(pause, max(w.due.Sub(b.e.now()), parkSettle))
+		switch left := w.due.Sub(b.e.now()); {
+		case w.due.IsZero():
+		case left > parkSettle:
+			pause = min(pause, left)
+		default: // as a rule the server is with us in a moment, but its clock may have been set back by far, and each question is a write there
+			pause, late = late, min(2*late, askMost)
 		}
 		if !b.park(scope, &parkedCall{due: w.due, wait: w}, pause) {
 			return false

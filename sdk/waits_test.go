@@ -107,6 +107,47 @@ func TestSignals(t *testing.T) {
 		}
 	})
 
+	t.Run("a held wait whose limit has passed by our clock alone is asked for at once, and then less and less", func(t *testing.T) {
+		for _, c := range []struct {
+			back, late time.Duration
+			most       int
+		}{
+			{50 * time.Millisecond, 100 * time.Millisecond, 14}, // ten before the limit
+			{5 * time.Minute, askMost, 50},
+		} {
+			t.Run(fmt.Sprintf("the server's was set back by %v", c.back), func(t *testing.T) {
+				world(t, func(t *testing.T, f *fake) {
+					w := testWorker(f)
+					var took time.Duration
+					Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+						slow := Go(ctx, func(ctx Context) (int, error) {
+							return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 9*time.Minute) })
+						})
+						began := time.Now()
+						if _, err := WaitSignal[int](ctx, "s", time.Minute); !errors.Is(err, ErrTimeout) {
+							t.Errorf("err = %v", err)
+						}
+						took = time.Since(began)
+						return slow.Wait(ctx)
+					})
+					running(t, w)
+					f.start("r", "w", "")
+					_ = sleep(t.Context(), 500*time.Millisecond)
+					f.mu.Lock()
+					f.skew = -c.back
+					f.mu.Unlock()
+					f.await(t, "r")
+					if late := took - time.Minute - c.back; late < 0 || late > c.late {
+						t.Errorf("timed out %v after the server's clock said so, want within %v", late, c.late)
+					}
+					if asked := count(f.operations(), "wait s hold=true"); asked > c.most {
+						t.Errorf("asked %d times, want at most %d", asked, c.most)
+					}
+				})
+			})
+		}
+	})
+
 	t.Run("a negative limit takes only what is there", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

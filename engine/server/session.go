@@ -212,7 +212,8 @@ func (w *session) handed(l engine.Lease) {
 
 // underWay is the leases whose tasks the worker may not have received when it sent a heartbeat that names others: on a slow line a task can take
 // longer than it has to be named in. Where nothing comes through for long they are not among them: the worker takes nothing in, although it speaks.
-// That is for as long as a lease holds or, of a worker that says what it has received, for twice as long, after which it gives its runs up itself.
+// That is for as long as a lease holds or, of a worker that says what it has received, for twice as long, after which it gives its runs up itself,
+// but for those with a longer heartbeat timeout, of which it begins no step either until a heartbeat has named them.
 func (w *session) underWay(r *kagziv1.HeartbeatRequest) []engine.Lease {
 	limit := w.server.options.WorkerLease
 	if r.TasksReceived != nil {
