@@ -109,13 +109,14 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 		return nil, err
 	}
 	ctx, span := r.c.traceCall(ctx, "retry run", attribute.String("kagzi.run_id", r.id))
-	resp, err := r.c.workflows.RetryWorkflow(ctx, &kagziv1.RetryWorkflowRequest{
+	req := &kagziv1.RetryWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, FromStep: opts.FromStep, Restart: opts.Restart, Input: input,
 		RequestId: id, Reason: opts.Reason,
-	})
+	}
+	resp, err := r.c.workflows.RetryWorkflow(ctx, req)
 	endCall(ctx, span, err)
 	if err != nil {
-		return nil, callError(ctx, err)
+		return r.retriedBefore(ctx, req, opts.RequestID, callError(ctx, err))
 	}
 	return &Run{c: r.c, id: resp.GetNewRunId(), exists: resp.GetAlreadyRunning()}, nil
 }

@@ -105,7 +105,7 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 	}
 	resp, err := c.schedules.CreateWorkflowSchedule(ctx, req)
 	if err != nil {
-		return nil, callError(ctx, err)
+		return c.scheduledBefore(ctx, req, opts.RequestID, callError(ctx, err))
 	}
 	return c.Schedule(resp.GetSchedule().GetScheduleId()), nil
 }

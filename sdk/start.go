@@ -70,7 +70,7 @@ func Start[In any](ctx context.Context, c *Client, workflowType string, in In, o
 	resp, err := c.starts.start(ctx, parent, own, req)
 	endCall(ctx, span, err)
 	if err != nil {
-		return nil, callError(ctx, err)
+		return c.startedBefore(ctx, req, opts.RequestID, callError(ctx, err))
 	}
 	return startedRun(c, req, resp), nil
 }
@@ -86,6 +86,7 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 		return nil, fmt.Errorf("kagzi: %d runs in one call, at most %d", len(ins), MaxBatch)
 	}
 	batch := &kagziv1.StartWorkflowsRequest{Requests: make([]*kagziv1.StartWorkflowRequest, len(ins))}
+	requestIDs := make([]string, len(ins)) // the caller's own
 	for i, in := range ins {
 		o := opts.clone()
 		if len(ins) > 1 && o.RequestID != "" {
@@ -94,6 +95,7 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 		for _, change := range each {
 			change(i, &o)
 		}
+		requestIDs[i] = o.RequestID
 		req, err := startRequest(c, workflowType, in, o)
 		if err != nil {
 			return nil, &StartError{Index: i, Err: err}
@@ -110,7 +112,10 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 	var errs []error
 	for i, r := range resp.GetResults() {
 		if d := r.GetError(); d != nil {
-			errs = append(errs, &StartError{Index: i, Err: statusError(itemStatus(r.GetStatusCode(), d))})
+			refusal := statusError(itemStatus(r.GetStatusCode(), d))
+			if runs[i], err = c.startedBefore(ctx, batch.Requests[i], requestIDs[i], refusal); err != nil {
+				errs = append(errs, &StartError{Index: i, Err: err})
+			}
 			continue
 		}
 		runs[i] = startedRun(c, batch.Requests[i], r.GetStarted())
