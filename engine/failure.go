@@ -164,7 +164,7 @@ func ChildFailure(child *Run) Failure {
 	if f.Metadata == nil {
 		f.Metadata = map[string]string{}
 	}
-	f.Metadata["child_run_id"], f.Metadata["child_status"] = child.ID.String(), child.Status.String()
+	f.Metadata[MetaChildRunID], f.Metadata["child_status"] = child.ID.String(), child.Status.String()
 	return f
 }
 
@@ -172,7 +172,7 @@ func ChildFailure(child *Run) Failure {
 func ChildTooLarge(child *Run) Failure {
 	return Failure{Code: FailureExhausted, Type: "too_large", NonRetryable: true,
 		Message:  fmt.Sprintf("the output of child run %s would take this run past %d bytes", child.ID, MaxRunBytes),
-		Metadata: map[string]string{"child_run_id": child.ID.String(), "child_status": child.Status.String()}}
+		Metadata: map[string]string{MetaChildRunID: child.ID.String(), "child_status": child.Status.String()}}
 }
 
 // OverriddenFailure closes an open attempt that a person put another result in the place of.

@@ -1,5 +1,10 @@
 package engine
 
+import "maps"
+
+// MetaChildRunID stands in what a CHILD step records of a run, the metadata of its output or of its failure: the id of the run that it is of.
+const MetaChildRunID = "child_run_id"
+
 // Payload is a user's data: kept and returned byte for byte, never looked into.
 type Payload struct {
 	Data     []byte
@@ -13,6 +18,23 @@ func (p Payload) Size() int {
 		n += len(k) + len(v)
 	}
 	return n
+}
+
+// ChildOutput is what a CHILD step that started the run first records of the output of the run that ended: when first has continued as
+// another one, whoever decodes the output has to know whose it is. A child's own metadata cannot say so in Kagzi's place.
+func ChildOutput(output Payload, first, ended ID) Payload {
+	if _, taken := output.Metadata[MetaChildRunID]; !taken && ended == first {
+		return output
+	}
+	metadata := maps.Clone(output.Metadata) // the child's own payload has the other
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	if delete(metadata, MetaChildRunID); ended != first {
+		metadata[MetaChildRunID] = ended.String()
+	}
+	output.Metadata = metadata
+	return output
 }
 
 // Equal says that both hold the same data and metadata; nil and empty are the same.

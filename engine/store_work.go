@@ -25,7 +25,8 @@ import (
 //
 //   - The open CHILD step that started it becomes COMPLETED with its output, or FAILED with ChildFailure, and the parent is due
 //     if Park says so. A result that would take the parent past MaxRunBytes is the failure ChildTooLarge instead. A run that
-//     ContinuedAs another passes its parent on to that one instead.
+//     ContinuedAs another passes its parent on to that one instead, and the step's output names in its metadata the run that it is of
+//     (ChildOutput), since the step's ChildRunID is still the first; the run's own output stays as it is.
 //   - Its open children end as ParentClose says, and theirs in turn; not when it is tried again. When it ContinuedAs another, those that would
 //     have ended become that one's children, started by no step of it.
 //   - FAILED or TIMED_OUT, unless it IsHandler: HandlerOf is started for its OnFailureWorkflow (in OnFailureQueue, else its own

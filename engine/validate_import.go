@@ -35,13 +35,21 @@ func (s *Step) ValidateImport() error {
 	return firstError([]error{
 		CheckName("name", s.Name),
 		CheckPayload("input", s.Input),
-		CheckPayload("output", s.Output),
+		CheckPayload("output", s.reported()),
 		CheckOptionalName("signal_name", s.SignalName),
 		CheckText("overridden_by", s.OverriddenBy, MaxName),
 		CheckText("override_reason", s.OverrideReason, MaxReason),
 		checkOptionalWorkerID(s.WorkerID),
 		checkCount("attempt_number", s.Attempt, 1),
 	})
+}
+
+// reported is the output as the code reported it: what ChildOutput has added counts against no limit of a payload.
+func (s *Step) reported() Payload {
+	if s.Kind == StepChild {
+		return ChildOutput(s.Output, s.ChildRunID, s.ChildRunID)
+	}
+	return s.Output
 }
 
 // ValidateImport refuses a signal of a capsule that no run of Kagzi's could have had, naming the field.

@@ -51,6 +51,12 @@ func TestAnImportedStepIsHeldToItsLimits(t *testing.T) {
 		{"no attempt", func(s *Step) { s.Attempt = 0 }, "attempt_number", KindInvalid},
 		{"a wait for nothing", func(s *Step) { s.Kind = StepSignal }, "signal_name", KindInvalid},
 		{"a large output", func(s *Step) { s.Output.Data = make([]byte, MaxPayload+1) }, "output", KindTooLarge},
+		{"the largest output of a child, and whose it is", func(s *Step) {
+			s.Kind, s.Output = StepChild, ChildOutput(Payload{Data: make([]byte, MaxPayload)}, ID{1}, ID{2})
+		}, "", 0},
+		{"a larger output of a child", func(s *Step) {
+			s.Kind, s.Output = StepChild, ChildOutput(Payload{Data: make([]byte, MaxPayload+1)}, ID{1}, ID{2})
+		}, "output", KindTooLarge},
 		{"a large input", func(s *Step) { s.Input.Data = make([]byte, MaxPayload+1) }, "input", KindTooLarge},
 		{"a long reason", func(s *Step) { s.OverrideReason = strings.Repeat("r", MaxReason+1) }, "override_reason", KindInvalid},
 		{"a long name of who", func(s *Step) { s.OverriddenBy = strings.Repeat("r", MaxName+1) }, "overridden_by", KindInvalid},

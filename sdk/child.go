@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 	"unicode/utf8"
 
@@ -177,21 +178,37 @@ func childResult[Out any](e *execution, c *startedChild) (*Out, error) {
 	if c.step.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED {
 		return nil, childError(c, c.step.GetError())
 	}
-	info := PayloadInfo{Kind: PayloadOutput, RunID: cmp.Or(c.step.GetChildRunId(), c.runID)}
+	output, info := c.output()
 	if c.step.GetOverriddenBy() != "" {
-		info = e.payloadInfo(PayloadStep, c.name)
+		output, info = c.step.GetOutput(), e.payloadInfo(PayloadStep, c.name)
 	}
-	out, err := decode[Out](e.w.options.Codec, c.step.GetOutput(), info)
+	out, err := decode[Out](e.w.options.Codec, output, info)
 	if err != nil {
 		e.failAndExit(unreadableResult(c.name, err))
 	}
 	return out, nil
 }
 
+// metaChildRunID is where the server says of which run the output, or the failure, of a child's step is: of a child that has continued as new
+// the step has the first run's id, and the result is the last one's.
+const metaChildRunID = "child_run_id"
+
+// output is the payload that the child's run has returned, as that returned it, and whose it is: the codec has bound the one to the other.
+func (c *startedChild) output() (*kagziv1.Payload, PayloadInfo) {
+	p := c.step.GetOutput()
+	info := PayloadInfo{Kind: PayloadOutput, RunID: cmp.Or(p.GetMetadata()[metaChildRunID], c.step.GetChildRunId(), c.runID)}
+	if _, named := p.GetMetadata()[metaChildRunID]; named {
+		metadata := maps.Clone(p.GetMetadata())
+		delete(metadata, metaChildRunID)
+		p = &kagziv1.Payload{Data: p.GetData(), Metadata: metadata}
+	}
+	return p, info
+}
+
 // childError is how a child ended without a result, as the step that started it has it.
 func childError(c *startedChild, d *kagziv1.ErrorDetail) *RunError {
 	return &RunError{
-		RunID:  cmp.Or(d.GetMetadata()["child_run_id"], c.step.GetChildRunId(), c.runID),
+		RunID:  cmp.Or(d.GetMetadata()[metaChildRunID], c.step.GetChildRunId(), c.runID),
 		Status: Status(cmp.Or(d.GetMetadata()["child_status"], string(StatusFailed))),
 		Type:   d.GetType(), Message: d.GetMessage(), Code: errorCode(d.GetCode()), Stack: d.GetStack(),
 	}

@@ -199,6 +199,10 @@ func (f *fake) tellParent(r *fakeRun) {
 	}
 	st := f.step(r.parent, r.parentStep, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW)
 	st.Status, st.Output = kagziv1.StepStatus_STEP_STATUS_COMPLETED, r.Output
+	if r.RunId != st.GetChildRunId() && r.Output != nil {
+		st.Output = proto.CloneOf(r.Output)
+		st.Output.Metadata[metaChildRunID] = r.RunId
+	}
 	if r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED {
 		e := proto.Clone(cmp.Or(r.Error, &kagziv1.ErrorDetail{})).(*kagziv1.ErrorDetail)
 		e.Metadata = map[string]string{"child_run_id": r.RunId, "child_status": r.Status.String()[len(statusPrefix):]}

@@ -89,7 +89,8 @@ const (
 // none. Both are called from many goroutines at once. An error of Decode that is NonRetryable blames the payload: of a signal that
 // is a *StepError for the code. Any other payload that cannot be decoded fails the run: for good if the error is NonRetryable, and else like an
 // error of its code, so that the run's own Retry applies. Clients that have a codec read a run before they send it a signal or override its steps,
-// unless they have just started it.
+// unless they have just started it; and what an earlier call with the same RequestID has made, to compare the inputs. The metadata "child_run_id" is
+// Kagzi's own in what a parent has of a child: a codec never sees it there.
 //
 // NewAESCodec makes a codec that encrypts.
 type Codec interface {

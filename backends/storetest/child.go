@@ -326,8 +326,43 @@ var childCases = []testCase{
 		s.status(l.RunID, engine.RunSleeping)
 		equal(s, "parent of the next", s.run(next.ID).ParentRunID, l.RunID)
 		s.finish(s.claimChild(next.ID), "arrived")
-		s.payload("output of the step", s.step(l.RunID, "ship").Output, text("arrived"))
+		equal(s, "output of the step", string(s.step(l.RunID, "ship").Output.Data), "arrived")
 		s.due(l.RunID)
+	}},
+	{"the output of a child that has continued as new names the run that it is of, and of no other child", func(s *stage) {
+		s.childWorker()
+		l := s.held()
+		first, plain := s.child(l, "ship"), s.child(l, "plain")
+		held := s.claimChild(first)
+		last := first
+		own := map[string]string{"encoding": "x", engine.MetaChildRunID: "what the code wrote"}
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: s.claimChild(plain), Output: engine.Payload{Data: []byte("done"), Metadata: own}, Now: s.now}), "CompleteRun")
+		for range 2 {
+			next := s.newRun(ofType("child"))
+			s.must(s.tryEnd(engine.CompleteRunParams{Lease: held, ContinueAs: &next, Now: s.now}), "CompleteRun")
+			held, last = s.claimChild(next.ID), next.ID
+		}
+		before := s.run(l.RunID).Bytes
+		s.must(s.tryEnd(engine.CompleteRunParams{Lease: held, Output: engine.Payload{Data: []byte("arrived"), Metadata: own}, Now: s.now}), "CompleteRun")
+		want := map[string]engine.Payload{
+			"ship":  {Data: []byte("arrived"), Metadata: map[string]string{"encoding": "x", engine.MetaChildRunID: last.String()}},
+			"plain": {Data: []byte("done"), Metadata: map[string]string{"encoding": "x"}},
+		}
+		for name, output := range want {
+			s.payload("output of step "+name, s.step(l.RunID, name).Output, output)
+		}
+		equal(s, "child of the step", s.step(l.RunID, "ship").ChildRunID, first)
+		equal(s, "bytes", s.run(l.RunID).Bytes-before, int64(want["ship"].Size()))
+		s.payload("the last run's own output", s.run(last).Output, engine.Payload{Data: []byte("arrived"), Metadata: own})
+		steps := s.awaitChildren(l, first, plain)
+		equal(s, "finished", len(steps), 2)
+		for _, step := range steps {
+			s.payload("output of the answer for "+step.Name, step.Output, want[step.Name])
+		}
+		s.release(l, false)
+		for _, step := range s.claim("w1").History {
+			s.payload("output in the history of "+step.Name, step.Output, want[step.Name])
+		}
 	}},
 	{"a result that the parent has no room for is a failure", func(s *stage) {
 		s.childWorker()

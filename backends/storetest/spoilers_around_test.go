@@ -14,6 +14,8 @@ var aroundSabotages = []sabotage{
 	{"a held wait keeps the lease", func(s engine.Store) engine.Store { return holdsNothing{s} }, []string{"signal", "child"}},
 	{"children end as their policy says", func(s engine.Store) engine.Store { return abandonsChildren{s} }, []string{"child"}},
 	{"a wait for all is no wait for any", func(s engine.Store) engine.Store { return wakesAtTheFirst{s} }, []string{"child"}},
+	{"an output says of which child's run it is", func(s engine.Store) engine.Store { return namesTheFirstRun{s} },
+		[]string{"child/the output of a child that has continued as new names the run that it is of, and of no other child"}},
 	{"a grace is no deadline", func(s engine.Store) engine.Store { return tellsNoGraceFromADeadline{s} }, []string{"deadline"}},
 	{"a deadline ends a run", func(s engine.Store) engine.Store { return neverExpires{s} }, []string{"deadline"}},
 	{"a grace is given", func(s engine.Store) engine.Store { return givesNoGrace{s} }, []string{"grace"}},
@@ -69,6 +71,17 @@ type wakesAtTheFirst struct{ engine.Store }
 func (d wakesAtTheFirst) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
 	p.Any = true
 	return d.Store.AwaitChildren(ctx, p)
+}
+
+// namesTheFirstRun takes the run that a step has started for the one whose output it has.
+type namesTheFirstRun struct{ engine.Store }
+
+func (d namesTheFirstRun) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+	steps, info, err := d.Store.ListSteps(ctx, namespace, run, name, p)
+	for i := range steps {
+		steps[i].Output = engine.ChildOutput(steps[i].Output, steps[i].ChildRunID, steps[i].ChildRunID)
+	}
+	return steps, info, err
 }
 
 type neverExpires struct{ engine.Store }

@@ -83,6 +83,7 @@ func (b *book) outputOf(run *Run) (engine.Payload, error) {
 
 // finishChild ends a CHILD step as its run has ended, and counts what that records in the parent.
 func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
+	output = engine.ChildOutput(output, step.ChildRunID, child.ID)
 	fits := parent.Bytes+int64(output.Size()) <= engine.MaxRunBytes
 	if child.Status == engine.RunCompleted && fits {
 		step.Status, step.Output = engine.StepCompleted, output

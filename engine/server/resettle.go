@@ -106,6 +106,7 @@ func (m *move) steerSteps(r *capsuleOf) error {
 		}
 		switch {
 		case !s.Open():
+			m.renameOutput(s)
 		case r.Run.Status.Ended():
 			fail(s, engine.RunEndedFailure(), r.Run.FinishedAt)
 		case s.Kind == engine.StepFunction && s.Status == engine.StepRunning:
@@ -145,12 +146,27 @@ func (m *move) endChildStep(s *engine.Step) {
 		s.ChildRunID = engine.ID{}
 		fail(s, engine.InterruptedFailure(), m.now)
 	case child.Status == engine.RunCompleted:
-		s.Status, s.Output, s.FinishedAt = engine.StepCompleted, child.Output, child.FinishedAt
+		output := engine.ChildOutput(child.Output, m.runs[s.ChildRunID], m.runs[child.ID])
+		s.Status, s.Output, s.FinishedAt = engine.StepCompleted, output, child.FinishedAt
 	case child.Status.Ended():
 		arrived := *child
 		arrived.ID = m.runs[child.ID]
 		fail(s, engine.ChildFailure(&arrived), child.FinishedAt)
 	}
+}
+
+// renameOutput has the output of a child name its run as that is named here. The name of before must not stay: with it a capsule could
+// give a parent the output of any run, and whoever binds outputs to their runs, as a codec does, would take it.
+func (m *move) renameOutput(s *engine.Step) {
+	if s.Kind != engine.StepChild || s.OverriddenBy != "" {
+		return
+	}
+	child := m.runs[s.ChildRunID]
+	ended := child
+	if of, err := engine.ParseID(s.Output.Metadata[engine.MetaChildRunID]); err == nil && !m.runs[of].IsZero() {
+		ended = m.runs[of]
+	}
+	s.Output = engine.ChildOutput(s.Output, child, ended)
 }
 
 func fail(s *engine.Step, f engine.Failure, at time.Time) {

@@ -142,11 +142,45 @@ func TestAChildStepIsImportedAsItsCodeMayGoOn(t *testing.T) {
 			got = "interrupted"
 		case s.Status == engine.StepCompleted:
 			got = "COMPLETED with the output of " + names[string(s.Output.Data)]
+			if of := s.Output.Metadata[engine.MetaChildRunID]; (of == all[len(all)-1].Run.ID.String()) == (c.next == 0) {
+				t.Errorf("%s: the output is said to be of run %q, want it to be named unless it is the first", c.what, of)
+			}
 		case s.Status == engine.StepFailed:
 			got = "FAILED for " + names[s.Error.Metadata["child_run_id"]]
 		}
 		if got != c.want || !s.Latest || all[0].Steps[0].Latest {
 			t.Errorf("%s: its step is %s, want %s: %+v", c.what, got, c.want, s)
+		}
+	}
+}
+
+// With an id of before, a capsule could give a parent the output of a run that it has nothing to do with, for a codec binds the one to the other.
+func TestTheOutputOfAChildIsImportedUnderItsRunsNewNameOrUnderNone(t *testing.T) {
+	root, child, next, gone := someID(1), someID(2), someID(3), someID(99)
+	for _, c := range []struct {
+		what, named  string
+		child, wants engine.ID
+	}{
+		{"the last run", next.String(), child, next},
+		{"the last run, while the first is not in the capsule", next.String(), gone, next},
+		{"no run", "", child, engine.ID{}},
+		{"a run that is not in the capsule", gone.String(), child, engine.ID{}},
+		{"what is no id", "x", child, engine.ID{}},
+	} {
+		step := engine.Step{
+			ID: someID(10), Name: "s", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1, Sequence: 1, ChildRunID: c.child,
+			Output: engine.Payload{Data: []byte("out"), Metadata: map[string]string{"encoding": "x", engine.MetaChildRunID: c.named}},
+		}
+		first, last := bare(child, engine.RunCompleted), bare(next, engine.RunCompleted)
+		first.Run.ParentRunID, first.Run.ContinuedAs = root, next
+		last.Run.ParentRunID, last.Run.ContinuedFrom = root, child
+		all := arrived(t, bare(root, engine.RunSleeping, step), first, last)
+		want := engine.Payload{Data: []byte("out"), Metadata: map[string]string{"encoding": "x"}}
+		if !c.wants.IsZero() {
+			want.Metadata[engine.MetaChildRunID] = all[2].Run.ID.String()
+		}
+		if got := all[0].Steps[0].Output; !got.Equal(want) {
+			t.Errorf("an output of %s is imported as %v, want %v", c.what, got.Metadata, want.Metadata)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +19,7 @@ import (
 // encrypting runs test with a client and a worker that encrypt, on the real engine. start lets the worker run.
 func encrypting(t *testing.T, test func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func())) {
 	t.Helper()
-	codec, err := kagzi.NewAESCodec(kagzi.AESOptions{Keys: map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}, Current: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	codec := aesCodec(t)
 	Run(t, func(t *testing.T, env *Env) {
 		c, err := kagzi.NewClient(kagzi.ClientOptions{
 			Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Codec: codec, DialOptions: env.dialOptions(),
@@ -40,6 +38,15 @@ func encrypting(t *testing.T, test func(t *testing.T, c *kagzi.Client, w *kagzi.
 			<-w.Ready()
 		})
 	})
+}
+
+func aesCodec(t *testing.T) kagzi.Codec {
+	t.Helper()
+	codec, err := kagzi.NewAESCodec(kagzi.AESOptions{Keys: map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}, Current: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codec
 }
 
 func result[T comparable](t *testing.T, run *kagzi.Run, want T) {
@@ -213,6 +220,206 @@ func TestEncryptedPayloads(t *testing.T) {
 				}
 				trigger("tally at 3 3 <nil>")
 			}
+		})
+	})
+
+	t.Run("of children are those of their last runs, however they are waited for, also in a retry and in a replay", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			broken := true
+			kagzi.Handle(w, "count", func(ctx kagzi.Context, in int) (string, error) {
+				if in < 3 {
+					return kagzi.ContinueAsNew[string](ctx, in+1)
+				}
+				return fmt.Sprint("counted to ", in), nil
+			})
+			code := func(ctx kagzi.Context, in int) (string, error) {
+				alone, err := kagzi.RunChild[string](ctx, "alone", "count", in, kagzi.ChildOptions{})
+				if err != nil {
+					return "", err
+				}
+				var children []*kagzi.Child[string]
+				for _, from := range []int{in, 2, 3, 4} {
+					child, err := kagzi.StartChild[string](ctx, fmt.Sprint("from-", from), "count", from, kagzi.ChildOptions{})
+					if err != nil {
+						return "", err
+					}
+					children = append(children, child)
+				}
+				beside := kagzi.Go(ctx, func(ctx kagzi.Context) (string, error) { return children[0].Wait(ctx) })
+				all, err := kagzi.WaitAll(ctx, children[1:]...)
+				if err != nil {
+					return "", err
+				}
+				one, err := beside.Wait(ctx)
+				if err != nil {
+					return "", err
+				}
+				_, err = kagzi.Step(ctx, "fragile", func(context.Context) (int, error) {
+					if broken {
+						return 0, kagzi.NonRetryable(errors.New("broken"))
+					}
+					return 1, nil
+				})
+				return fmt.Sprint(alone, ", ", one, ", ", all), err
+			}
+			kagzi.Handle(w, "parent", code)
+			start()
+			run, err := kagzi.Start(t.Context(), c, "parent", 0, kagzi.StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var failed *kagzi.RunError
+			if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) || failed.Message != "step fragile: broken" {
+				t.Fatalf("Result = %v", err)
+			}
+			broken = false
+			again, err := run.Retry(t.Context(), kagzi.RetryOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result(t, again, "counted to 3, counted to 3, [counted to 3 counted to 3 counted to 4]")
+
+			name := filepath.Join(t.TempDir(), "run.kagzi")
+			file, err := os.Create(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(again.Export(t.Context(), file, kagzi.ExportOptions{}), file.Close()); err != nil {
+				t.Fatal(err)
+			}
+			kagzi.ReplayCapsule(t, name, code, kagzi.ReplayOptions{Codec: aesCodec(t)})
+		})
+	})
+}
+
+func TestAnEncryptedCallThatIsRepeatedByItsRequestIDHasTheSameAnswer(t *testing.T) {
+	conflict := func(t *testing.T, what string, err error) {
+		t.Helper()
+		var e *kagzi.Error
+		if !errors.As(err, &e) || e.Code != kagzi.CodeConflict {
+			t.Errorf("%s: %v, want CONFLICT", what, err)
+		}
+	}
+	type options = kagzi.StartOptions
+	waits := func(ctx kagzi.Context, _ int) (int, error) { return kagzi.WaitSignal[int](ctx, "go", 0) }
+
+	t.Run("a start", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			kagzi.Handle(w, "w", waits)
+			start()
+			try := func(workflowType string, in int, o options) (*kagzi.Run, error) {
+				return kagzi.Start(t.Context(), c, workflowType, in, o)
+			}
+			once := options{RequestID: "once", ExternalID: "order"}
+			first, err := try("w", 1, once)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := try("w", 1, once)
+			if err != nil || again.ID() != first.ID() || again.AlreadyExisted() {
+				t.Fatalf("repeated: %+v, %v, want run %s", again, err, first.ID())
+			}
+			for what, call := range map[string]func() (*kagzi.Run, error){
+				"another input": func() (*kagzi.Run, error) { return try("w", 2, once) },
+				"another type":  func() (*kagzi.Run, error) { return try("x", 1, once) },
+				"another queue": func() (*kagzi.Run, error) {
+					return try("w", 1, options{RequestID: "once", ExternalID: "order", Queue: "q"})
+				},
+				"another external id": func() (*kagzi.Run, error) { return try("w", 1, options{RequestID: "once"}) },
+				"another request whose external id is in use": func() (*kagzi.Run, error) {
+					return try("w", 1, options{RequestID: "twice", ExternalID: "order", ExternalIDReuse: kagzi.ReuseReject})
+				},
+			} {
+				_, err := call()
+				conflict(t, what, err)
+			}
+			if err := kagzi.Signal(t.Context(), again, "go", 5, kagzi.SignalOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			result(t, first, 5)
+			if ended, err := try("w", 1, once); err != nil || ended.ID() != first.ID() {
+				t.Errorf("repeated after the end: %+v, %v, want run %s", ended, err, first.ID())
+			}
+		})
+	})
+
+	t.Run("many starts", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			first, err := kagzi.StartMany(t.Context(), c, "w", []int{1, 2}, options{RequestID: "once"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := kagzi.StartMany(t.Context(), c, "w", []int{1, 3}, options{RequestID: "once"})
+			conflict(t, "another second", err)
+			if again[0] == nil || again[0].ID() != first[0].ID() || again[1] != nil {
+				t.Errorf("repeated: %v, want run %s alone", again, first[0].ID())
+			}
+		})
+	})
+
+	t.Run("a schedule", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			try := func(workflowType, cron string, in int, o kagzi.ScheduleOptions) (*kagzi.Schedule, error) {
+				o.RequestID = "once"
+				return kagzi.CreateSchedule(t.Context(), c, workflowType, cron, in, o)
+			}
+			plain := kagzi.ScheduleOptions{Name: "yearly"}
+			first, err := try("w", "0 0 1 1 *", 1, plain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := try("w", "0 0 1 1 *", 1, plain); err != nil || again.ID() != first.ID() {
+				t.Fatalf("repeated: %v, %v, want schedule %s", again, err, first.ID())
+			}
+			for what, call := range map[string]func() (*kagzi.Schedule, error){
+				"another input":      func() (*kagzi.Schedule, error) { return try("w", "0 0 1 1 *", 2, plain) },
+				"another type":       func() (*kagzi.Schedule, error) { return try("x", "0 0 1 1 *", 1, plain) },
+				"another expression": func() (*kagzi.Schedule, error) { return try("w", "0 0 2 1 *", 1, plain) },
+				"another name":       func() (*kagzi.Schedule, error) { return try("w", "0 0 1 1 *", 1, kagzi.ScheduleOptions{}) },
+				"another queue": func() (*kagzi.Schedule, error) {
+					return try("w", "0 0 1 1 *", 1, kagzi.ScheduleOptions{Name: "yearly", Queue: "q"})
+				},
+				"another zone": func() (*kagzi.Schedule, error) {
+					return try("w", "0 0 1 1 *", 1, kagzi.ScheduleOptions{Name: "yearly", TimeZone: "Europe/Berlin"})
+				},
+			} {
+				_, err := call()
+				conflict(t, what, err)
+			}
+		})
+	})
+
+	t.Run("a retry with another input", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			run, err := kagzi.Start(t.Context(), c, "w", 1, options{ExternalID: "order"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := run.Cancel(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			try := func(id string, in kagzi.InputValue) (*kagzi.Run, error) {
+				return run.Retry(t.Context(), kagzi.RetryOptions{Restart: true, Input: in, RequestID: id})
+			}
+			first, err := try("once", kagzi.InputOf(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := try("once", kagzi.InputOf(2)); err != nil || again.ID() != first.ID() {
+				t.Fatalf("repeated: %v, %v, want run %s", again, err, first.ID())
+			}
+			_, err = try("once", kagzi.InputOf(3))
+			conflict(t, "another input", err)
+			_, err = kagzi.Start(t.Context(), c, "w", 2, options{ExternalID: "order", RequestID: "once"})
+			conflict(t, "a start by the retry's id", err)
+			if err := first.Cancel(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := try("own", kagzi.InputValue{}); err != nil {
+				t.Fatal(err)
+			}
+			_, err = try("own", kagzi.InputOf(1))
+			conflict(t, "the run's own input, where none was given before", err)
 		})
 	})
 }

@@ -3550,15 +3550,16 @@ func (x *BulkWorkflowsProgress) GetUnchanged() int64 {
 
 // Step is one attempt of one step of a run.
 type Step struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	StepId         string                 `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // of this attempt, UUIDv7
-	RunId          string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Name           string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"` // unique within the run, attempts aside
-	Kind           StepKind               `protobuf:"varint,5,opt,name=kind,proto3,enum=kagzi.v1.StepKind" json:"kind,omitempty"`
-	Status         StepStatus             `protobuf:"varint,6,opt,name=status,proto3,enum=kagzi.v1.StepStatus" json:"status,omitempty"`
-	AttemptNumber  int32                  `protobuf:"varint,7,opt,name=attempt_number,json=attemptNumber,proto3" json:"attempt_number,omitempty"` // 1 for the first
-	Input          *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	StepId        string                 `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // of this attempt, UUIDv7
+	RunId         string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"` // unique within the run, attempts aside
+	Kind          StepKind               `protobuf:"varint,5,opt,name=kind,proto3,enum=kagzi.v1.StepKind" json:"kind,omitempty"`
+	Status        StepStatus             `protobuf:"varint,6,opt,name=status,proto3,enum=kagzi.v1.StepStatus" json:"status,omitempty"`
+	AttemptNumber int32                  `protobuf:"varint,7,opt,name=attempt_number,json=attemptNumber,proto3" json:"attempt_number,omitempty"` // 1 for the first
+	Input         *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`
+	// Of a CHILD_WORKFLOW the child's output. When that continued as new, the metadata has the last run's id, whose output it is, as "child_run_id".
 	Output         *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"`
 	Error          *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`
 	CreatedAt      *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
