@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,7 @@ type keyset struct {
 	byID   map[engine.ID]*heldKey
 	byName map[string]*heldKey
 	mark   uint64    // of the keyring, when it was read
+	change uint64    // likewise
 	readAt time.Time // by the monotonic clock, before it was read
 }
 
@@ -56,9 +58,11 @@ func (r *keyset) admits(key *heldKey, now time.Time) bool {
 //
 // When the database cannot be asked, calls are refused as UNAVAILABLE once what is known is too old: they would need the same database
 // anyway, and a key that was revoked must not live longer for its trouble. Streams that are open stay open until it can be asked again.
+// Only who looks at the metrics goes on to be let in by what was last read; see getOrLast.
 type keyring struct {
 	store   engine.Store
 	mark    atomic.Uint64 // grows when the keys may have changed
+	change  atomic.Uint64 // grows when they have: of what is read before that, nobody is let in any more
 	sure    atomic.Bool   // no hint is ever lost
 	current atomic.Pointer[keyset]
 
@@ -74,8 +78,14 @@ type keyReading struct {
 	err  error
 }
 
-// changed notes that the keys may be others now.
-func (k *keyring) changed() { k.mark.Add(1) }
+// changed notes that the keys are others now.
+func (k *keyring) changed() {
+	k.change.Add(1)
+	k.mark.Add(1)
+}
+
+// doubt notes that the keys may be others now: hints were lost.
+func (k *keyring) doubt() { k.mark.Add(1) }
 
 // get is the keys as they stand: no older than keyringAge, and not from before a change that this server knew of when it was called.
 func (k *keyring) get(ctx context.Context) (*keyset, error) { return k.read(ctx, keyringAge) }
@@ -91,6 +101,26 @@ func (k *keyring) read(ctx context.Context, age time.Duration) (*keyset, error) 
 			return nil, err
 		}
 	}
+}
+
+// getOrLast is get and, while the database does not answer, the keys as they were last read: for what is asked for most when the database is
+// away, which is whether it is away. Without it nobody could be told by the metrics, not even where no key was ever made.
+//
+// It is for looking at this server alone, and nothing that changes or reads runs may be let in by it. The database would refuse that during
+// the outage, but a call that waits for the database would get through as it comes back, for a key that was revoked on another server
+// meanwhile. So what such a key opens longer than keyringAge is the figures of a server that is cut off from its database, and with them the
+// names of its queues at most, should the database come back in the very moment between the two questions. Each call asks for the keys
+// again, so the first one after the outage goes by what the database says. What this server knows to have changed since it last read the
+// keys it does not forget for the outage: then nobody is let in, as by a server that could never read them.
+func (k *keyring) getOrLast(ctx context.Context) (*keyset, error) {
+	r, err := k.get(ctx)
+	if err != errKeysAway { // an answer that cannot be used is not an outage
+		return r, err
+	}
+	if r = k.current.Load(); r == nil || r.change != k.change.Load() {
+		return nil, err
+	}
+	return r, nil
 }
 
 // share reads the keys, or waits for who is reading them already if that reading is new enough.
@@ -128,19 +158,21 @@ func (k *keyring) share(ctx context.Context, mark uint64) error {
 func (k *keyring) load(mark uint64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), keyringTime)
 	defer cancel()
-	began := time.Now()
+	began, change := time.Now(), k.change.Load()
 	keys, err := k.store.Keyring(ctx)
 	if err != nil {
-		return errKeysUnread
+		return keysUnread(err)
 	}
 	before := k.current.Load()
 	if before == nil {
 		if err := k.begin(ctx, len(keys) > 0); err != nil {
-			return errKeysUnread
+			return keysUnread(err)
 		}
 		before = &keyset{}
 	}
-	r := &keyset{byID: make(map[engine.ID]*heldKey, len(keys)), byName: make(map[string]*heldKey, len(keys)), mark: mark, readAt: began}
+	r := &keyset{
+		byID: make(map[engine.ID]*heldKey, len(keys)), byName: make(map[string]*heldKey, len(keys)), mark: mark, change: change, readAt: began,
+	}
 	for i := range keys {
 		key := before.byID[keys[i].ID]
 		if key == nil {
@@ -200,4 +232,16 @@ func (k *keyring) wasRevoked(id engine.ID) *heldKey {
 	return k.revoked[id]
 }
 
-var errKeysUnread = &engine.Error{Kind: engine.KindUnavailable, Message: "the API keys could not be read from the database; try again"}
+var (
+	errKeysUnread = &engine.Error{Kind: engine.KindUnavailable, Message: "the API keys could not be read from the database; try again"}
+	// errKeysAway says what is the matter, and not what this server wanted to know first: it may well be that no key was ever made.
+	errKeysAway = &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer; the call was not carried out"}
+)
+
+// keysUnread is what callers are told when reading the keys has failed.
+func keysUnread(err error) error {
+	if engine.KindOf(err) == engine.KindUnavailable || errors.Is(err, context.DeadlineExceeded) {
+		return errKeysAway
+	}
+	return errKeysUnread
+}

@@ -164,6 +164,108 @@ func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
 	})
 }
 
+// TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway: that is what metrics are for, and a server that could never read its keys knows nobody.
+func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
+	away := &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer"}
+	for _, c := range []struct {
+		name    string
+		keyless bool
+		unread  bool                          // never
+		broken  error                         // what the database says in the outage; nil: nothing at all
+		then    func(s *Server, l *locksmith) // before the question
+		want    engine.Kind                   // of the answer; 0: let in
+	}{
+		{name: "an outage", broken: away},
+		{name: "an outage where no key was ever made", keyless: true, broken: away},
+		{name: "a database that says nothing"},
+		{name: "one where hints may have been lost", broken: away, then: func(s *Server, _ *locksmith) { s.Ring(engine.Ring{Kind: engine.RingAll}) }},
+		{name: "a key that has expired", broken: away, then: func(_ *Server, l *locksmith) { l.set(func() { l.ahead = 48 * time.Hour }) }, want: engine.KindNoKey},
+		{name: "a server that could never read them", unread: true, broken: away, want: engine.KindUnavailable},
+		{name: "a server without keys that could never read them", keyless: true, unread: true, broken: away, want: engine.KindUnavailable},
+		{name: "keys that are known to have changed", broken: away, then: func(s *Server, _ *locksmith) { s.Ring(engine.Ring{Kind: engine.RingKeys}) }, want: engine.KindUnavailable},
+		{name: "the first key of all", keyless: true, broken: away, then: func(s *Server, _ *locksmith) { s.keysChanged() }, want: engine.KindUnavailable},
+		{name: "an answer that is none", broken: errors.New("a hash has 5 bytes, want 32"), want: engine.KindUnavailable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, header := &locksmith{notifications: "listen"}, ""
+				if !c.keyless {
+					header = "Bearer " + l.make(engine.APIKey{Name: "one", Role: engine.RoleViewer, ExpiresAt: l.Now().Add(24 * time.Hour)})
+				}
+				s := New(l, nil, Options{})
+				if !c.unread {
+					if _, err := s.KeyOf(t.Context(), header); err != nil {
+						t.Fatal(err)
+					}
+				}
+				l.set(func() {
+					if l.broken = c.broken; c.broken == nil {
+						l.slow = make(chan struct{})
+					}
+				})
+				time.Sleep(time.Hour)
+				if c.then != nil {
+					c.then(s, l)
+				}
+				key, err := s.KeyOf(t.Context(), header)
+				if engine.KindOf(err) != c.want && (err != nil || c.want != 0) || err == nil && (key == nil) != c.keyless {
+					t.Errorf("at the metrics: %v, %v; want an error of kind %v", key, err, c.want)
+				}
+				if _, err := s.identify(t.Context(), []string{header}); !errors.Is(err, engine.ErrUnavailable) {
+					t.Errorf("any other call: %v, want UNAVAILABLE", err)
+				}
+			})
+		})
+	}
+}
+
+// TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt, not at the first call either, and nothing but the metrics in it.
+func TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt(t *testing.T) {
+	for name, door := range map[string]func(*Server, context.Context, string) error{
+		"the metrics": func(s *Server, ctx context.Context, header string) error { _, err := s.KeyOf(ctx, header); return err },
+		"a call": func(s *Server, ctx context.Context, header string) error {
+			_, err := s.identify(ctx, []string{header})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &locksmith{notifications: "listen"}
+				l.make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
+				header := "Bearer " + l.make(engine.APIKey{Name: "one", Role: engine.RoleViewer})
+				s := New(l, nil, Options{})
+				if err := door(s, t.Context(), header); err != nil {
+					t.Fatal(err)
+				}
+				l.set(func() { l.broken = engine.ErrUnavailable })
+				time.Sleep(time.Minute)
+				if _, err := s.KeyOf(t.Context(), header); err != nil {
+					t.Errorf("the metrics in the outage: %v", err)
+				}
+				l.revoke("one") // at another server, which reaches the database
+				l.set(func() { l.broken = nil })
+				if err := door(s, t.Context(), header); engine.KindOf(err) != engine.KindNoKey {
+					t.Errorf("the first call after it: %v, want UNAUTHENTICATED", err)
+				}
+			})
+		})
+	}
+}
+
+func TestACallIsToldThatTheDatabaseIsAwayAndNotItsKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, l := ringOf("listen")
+		for said, want := range map[error]string{
+			engine.ErrUnavailable: "the database does not answer", errors.New("a hash has 5 bytes"): "the API keys could not be read",
+		} {
+			l.set(func() { l.broken = said })
+			if _, err := k.get(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: a call is told %v, want that %s", said, err, want)
+			}
+		}
+	})
+}
+
 func TestTheLastUseOfAKeyIsNotedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &locksmith{}

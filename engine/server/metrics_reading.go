@@ -11,8 +11,9 @@ import (
 const (
 	// maxReadNamespaces is how many namespaces, by name, a reading looks into; each costs a query.
 	maxReadNamespaces = 100
-	// readingLimit bounds a reading, below the ten seconds that a collector usually waits.
-	readingLimit = 8 * time.Second
+	// readingLimit bounds a reading. Of a database that says nothing the keys were asked for before, for keyringTime, and both together are to
+	// stay below the ten seconds that a collector usually waits.
+	readingLimit = 6 * time.Second
 	// healthLimit bounds how long the store may take to say that it is well; trouble must show within 5 s.
 	healthLimit = 4 * time.Second
 )

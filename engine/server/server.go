@@ -118,6 +118,7 @@ type Server struct {
 	namespaces  sync.Mutex
 	imports     chan struct{} // has room for one: a capsule is unpacked in memory
 	registering chan struct{} // has room for registeredAtOnce
+	untold      untold
 	stopping    chan struct{} // closed when long polls and streams are to end
 
 	keys      keyring
@@ -249,7 +250,8 @@ func (s *Server) Ring(r engine.Ring) {
 	case engine.RingKeys:
 		s.keysChanged()
 	case engine.RingAll:
-		s.keysChanged()
+		s.keys.doubt()
+		ring(s.visits.bell)
 		s.runBells.ringAll()
 		s.fresh.dropAll()
 		s.waiters.ringAll()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -286,8 +288,23 @@ func (w *session) serve(ctx context.Context) error {
 func (w *session) answerBell(ctx context.Context) {
 	if err := w.look(ctx); err != nil && ctx.Err() == nil {
 		// The next heartbeat's answer says the same.
-		w.server.log.Warn("worker could not be told what it lost", "worker", w.worker.ID, "error", err)
+		w.server.untold.tell(w.server.log, w.worker.ID, err)
 	}
+}
+
+// untoldEvery is how often the log says that workers could not be told what they lost, in seconds. There may be many thousands of sessions, and
+// while the database is away the bell is rung for all of them again and again.
+const untoldEvery = 60
+
+// untold is when the log last said that, and of how many looks it has not.
+type untold struct{ last, others atomic.Int64 }
+
+func (u *untold) tell(log *slog.Logger, worker string, err error) {
+	if !passed(&u.last, untoldEvery) {
+		u.others.Add(1)
+		return
+	}
+	log.Warn("worker could not be told what it lost", "worker", worker, "others_since_last_said", u.others.Swap(0), "error", err)
 }
 
 // look compares what this session handed out with what the store says, and the worker's status with what the worker knows.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -435,4 +437,29 @@ func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestTheLogSaysOnceAMinuteThatWorkersCouldNotBeTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := New(&locksmith{}, nil, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		look := func() {
+			for range 100 {
+				(&session{server: s, worker: engine.Worker{ID: "w"}}).answerBell(t.Context()) // of a worker that the store does not know
+			}
+		}
+		for range 3 { // looks in one minute
+			look()
+			time.Sleep(15 * time.Second)
+		}
+		said := func() []string { return strings.Split(strings.TrimSpace(log.String()), "\n") }
+		if got := said(); len(got) != 1 || !strings.Contains(got[0], "worker=w ") || !strings.Contains(got[0], "others_since_last_said=0") {
+			t.Errorf("within a minute the log says %q, want one line that names the first", got)
+		}
+		time.Sleep(15 * time.Second)
+		look()
+		if got := said(); len(got) != 2 || !strings.Contains(got[1], "others_since_last_said=299") {
+			t.Errorf("a minute later the log says %q, want a second line with the 299 others", got)
+		}
+	})
 }
