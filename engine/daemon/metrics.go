@@ -76,7 +76,7 @@ var counted = []metric{
 			put(float64(s.counted.StepsRetried), "retried")
 			put(float64(s.counted.StepsFailed), "failed")
 		}, "outcome"),
-	counter("step_timeouts_total", "Attempts of steps that this server ended because they ran for too long.",
+	counter("step_timeouts_total", "Attempts of steps that ran for too long: that this server ended, or whose worker reported a failure of that kind to it.",
 		count(func(m *server.Metrics) int64 { return m.StepTimeouts })),
 	seconds("commit_duration_seconds", "Time from the arrival of a worker's result at the store until it was durable.",
 		func(m *server.Metrics) server.Lengths { return m.Commits }),

@@ -27,6 +27,21 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		// Of the steps that a worker noticed to run for too long, a repetition counts none, and no other failure does.
+		for _, c := range []struct {
+			code    kagziv1.ErrorCode
+			verdict engine.Verdict
+		}{
+			{kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, engine.Verdict{Retry: true, Failures: 1}},
+			{kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, engine.Verdict{}},
+			{kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, engine.Verdict{Retry: true}},
+			{kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, engine.Verdict{Retry: true, Failures: 1}},
+		} {
+			b.stepVerdict, fail.Error.Code = c.verdict, c.code
+			if _, err := s.failStep(t.Context(), fail); err != nil {
+				t.Fatal(err)
+			}
+		}
 		s.count(stepCompleted)
 		s.count(runStarted)
 		s.count(runCompleted)
@@ -51,7 +66,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		got := s.Metrics()
 		want := Metrics{
 			RunsStarted: 31, RunsCompleted: 1, RunsFailed: 43, RunsStopped: 53, RunsDeleted: 4,
-			StepsCompleted: 1, StepsRetried: 2, StepsFailed: 1, StepTimeouts: 5,
+			StepsCompleted: 1, StepsRetried: 5, StepsFailed: 2, StepTimeouts: 7,
 			RunsClaimed: 7, ClaimErrors: 1, WorkersLost: 1, LeasesLost: 6,
 			ScheduleRuns: 10, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,
 		}
@@ -62,7 +77,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 			got   Lengths
 			count uint64
 			sum   time.Duration
-		}{"commits": {got.Commits, 3, 30 * time.Millisecond}, "claims": {got.Claims, 2, 3 * time.Second}, "lags": {got.ScheduleLag, 1, 40 * time.Millisecond}} {
+		}{"commits": {got.Commits, 7, 70 * time.Millisecond}, "claims": {got.Claims, 2, 3 * time.Second}, "lags": {got.ScheduleLag, 1, 40 * time.Millisecond}} {
 			if l.got.Count != l.count || l.got.Sum != l.sum {
 				t.Errorf("%s = %d in %s, want %d in %s", name, l.got.Count, l.got.Sum, l.count, l.sum)
 			}

@@ -175,6 +175,11 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 	}
 	s.wrote(time.Since(began))
 	s.meters.stepFailed(verdict.Retry)
+	// The worker that keeps an attempt's time notices its end before the coordinator does, nearly always. A repetition counts nothing, where it
+	// can be told; of a failure for good it cannot.
+	if failure.Code == engine.FailureTimeout && (verdict.Failures > 0 || !verdict.Retry) {
+		s.meters.stepTimeouts.Add(1)
+	}
 	if verdict.Failures > 0 {
 		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(),
 			"failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
