@@ -45,10 +45,7 @@ func (s *Server) heartbeat(
 		WorkerID: r.WorkerId, Active: int(r.ActiveCount), Completed: int(r.CompletedDelta), Failed: int(r.FailedDelta),
 		Whole: r.HeldIsWhole, NameWithin: s.nameWithin(), Now: s.now(),
 	}
-	var err error
-	if p.Stats, err = statsOf(r.Stats); err != nil {
-		return nil, err
-	}
+	p.Stats = statsOf(r.Stats)
 	if n := len(r.Held); n > engine.MaxConcurrent {
 		return nil, engine.Invalid("held", "names %d runs, at most %d are allowed", n, engine.MaxConcurrent)
 	}
@@ -115,26 +112,31 @@ func (s *Server) statusesOf(ctx context.Context, worker string, leases []engine.
 	return statuses
 }
 
-// statsOf reads what a worker measured about itself; absent is nil.
-func statsOf(t *kagziv1.WorkerStats) (*engine.WorkerStats, error) {
+// The most that is believed of what a worker says about itself. Past that, times are no durations any more, and numbers fill a screen.
+const (
+	maxCPUPercent = 100 * 1024 // so many processors
+	maxUptime     = int64(engine.MaxDelay / time.Second)
+	maxAverageRun = float64(engine.MaxDelay / time.Millisecond)
+)
+
+// statsOf reads what a worker measured about itself; absent is nil. What cannot be is bounded and not refused: a worker whose clock or
+// platform tells nonsense is alive all the same, and with a refused heartbeat it would lose what it holds.
+func statsOf(t *kagziv1.WorkerStats) *engine.WorkerStats {
 	if t == nil {
-		return nil, nil
-	}
-	for _, n := range []struct {
-		field string
-		value float64
-	}{
-		{"cpu_percent", t.CpuPercent}, {"memory_bytes", float64(t.MemoryBytes)}, {"disk_available_bytes", float64(t.DiskAvailableBytes)},
-		{"uptime_seconds", float64(t.UptimeSeconds)}, {"average_run_ms", t.AverageRunMs},
-	} {
-		if !(n.value >= 0 && n.value <= math.MaxFloat64) { // also refuses NaN and what is endless
-			return nil, engine.Invalid("stats."+n.field, "must be a number that is not negative, got %v", n.value)
-		}
+		return nil
 	}
 	return &engine.WorkerStats{
-		CPUPercent: t.CpuPercent, MemoryBytes: t.MemoryBytes, DiskAvailableBytes: t.DiskAvailableBytes,
-		UptimeSeconds: t.UptimeSeconds, AverageRunMS: t.AverageRunMs,
-	}, nil
+		CPUPercent: measured(t.CpuPercent, maxCPUPercent), MemoryBytes: max(t.MemoryBytes, 0), DiskAvailableBytes: max(t.DiskAvailableBytes, 0),
+		UptimeSeconds: min(max(t.UptimeSeconds, 0), maxUptime), AverageRunMS: measured(t.AverageRunMs, maxAverageRun),
+	}
+}
+
+// measured is a number between 0 and most; 0 for what is none, or endless.
+func measured(n, most float64) float64 {
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		return 0
+	}
+	return min(max(n, 0), most)
 }
 
 func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
