@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -195,7 +196,8 @@ func (p *patient) ofWorkers() []Check {
 		limit = time.Duration(ms) * time.Millisecond * 5 / 2
 	}
 	var online, draining int64
-	var silent, versions []string
+	versions, unversioned := map[string]int64{}, int64(0)
+	var silent []string
 	for _, w := range p.workers {
 		switch w.GetStatus() {
 		case kagziv1.WorkerStatus_WORKER_STATUS_ONLINE:
@@ -208,20 +210,38 @@ func (p *patient) ofWorkers() []Check {
 		if p.serverNow().Sub(w.GetLastHeartbeatAt().AsTime()) > limit {
 			silent = append(silent, cmp.Or(w.GetHostname(), w.GetWorkerId()))
 		}
-		if v := w.GetVersion(); v != "" && !slices.Contains(versions, v) {
-			versions = append(versions, v)
+		if v := w.GetVersion(); v != "" {
+			versions[v]++
+		} else {
+			unversioned++
 		}
 	}
-	slices.Sort(versions)
 	c := Check{Name: "workers", State: checkOK, Text: fmt.Sprintf("%d online, %d draining in namespace %s", online, draining, p.namespace)}
-	if len(versions) > 0 {
-		c.Text += ", of version " + some(versions)
-	}
+	c.Text += versioned(versions, unversioned)
 	list := []Check{c}
 	if len(silent) > 0 {
 		list = append(list, Check{Name: "workers", State: checkWarn, Text: "silent for longer than two heartbeats: " + some(silent), Advice: "see whether they run and reach the server; their runs are given to others when their lease is over"})
 	}
 	return list
+}
+
+// versioned says how many workers have which version, where any has one; none is how many have not.
+func versioned(versions map[string]int64, none int64) string {
+	names := slices.Sorted(maps.Keys(versions))
+	if len(names) == 0 {
+		return ""
+	}
+	if len(names) == 1 && none == 0 {
+		return ", of version " + some(names)
+	}
+	for i, v := range names {
+		names[i] = fmt.Sprintf("%d of version %s", versions[v], v)
+	}
+	list := some(names)
+	if none > 0 {
+		list += fmt.Sprintf(", %d without a version", none)
+	}
+	return ": " + list
 }
 
 // serverNow is what time it is by the server's clock.

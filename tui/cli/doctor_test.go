@@ -43,6 +43,18 @@ func diagnosis(t *testing.T, s *session, code int) map[string]string {
 	return found
 }
 
+// manned gives a namespace online workers of these versions, empty for one that tells none.
+func manned(versions ...string) func(*fake) {
+	return func(f *fake) {
+		f.workers = nil
+		for i, v := range versions {
+			f.workers = append(f.workers, &kagziv1.Worker{
+				WorkerId: fmt.Sprint("w", i), Status: kagziv1.WorkerStatus_WORKER_STATUS_ONLINE, Version: v, LastHeartbeatAt: at(0),
+			})
+		}
+	}
+}
+
 func TestDoctor(t *testing.T) {
 	fact := func(section, name, value string) func(*fake) {
 		return func(f *fake) {
@@ -67,12 +79,18 @@ func TestDoctor(t *testing.T) {
 		"backups":                      {fact("backups", "last", "2026-11-20T11:00:00.000Z"), "backups", "ok last 2026-11-20T11", ExitOK},
 		"backups that fail":            {func(f *fake) { fact("backups", "last", "none yet")(f); fact("backups", "last error", "no room")(f) }, "backups", "bad the last one failed: no room", ExitError},
 		"an exposed server":            {func(f *fake) { f.info.Warnings = []string{"other machines can reach it"} }, "exposure", "warn other machines can reach it", ExitOK},
-		"a silent worker":              {func(f *fake) { f.workers[0].LastHeartbeatAt = at(-time.Minute) }, "workers", "warn silent", ExitOK},
-		"a queue that nobody serves":   {func(*fake) {}, "queues", "warn in queue orders wait 1 of type mail", ExitOK},
-		"a key that ends soon":         {func(*fake) {}, "keys", "warn 2 valid keys; ending to be valid: shop in 10d", ExitOK},
-		"keys that all have expired":   {func(f *fake) { f.keys = f.keys[:1] }, "keys", "bad every key has expired", ExitError},
-		"no keys":                      {func(f *fake) { f.keys, f.me = nil, &kagziv1.WhoAmIResponse{} }, "keys", "ok none", ExitOK},
-		"a caller with a key":          {func(*fake) {}, "caller", "ok key ada (", ExitOK},
+		"workers of one version":       {manned("2.0", "2.0"), "workers", "ok 2 online, 0 draining in namespace default, of version 2.0 /", ExitOK},
+		"a version that some tell": {manned("2.0", "", ""), "workers",
+			"ok 3 online, 0 draining in namespace default: 1 of version 2.0, 2 without a version /", ExitOK},
+		"workers of several versions": {manned("2.0", "1.9", "2.0"), "workers",
+			"ok 3 online, 0 draining in namespace default: 1 of version 1.9, 2 of version 2.0 /", ExitOK},
+		"workers without a version":  {manned("", ""), "workers", "ok 2 online, 0 draining in namespace default /", ExitOK},
+		"a silent worker":            {func(f *fake) { f.workers[0].LastHeartbeatAt = at(-time.Minute) }, "workers", "warn silent", ExitOK},
+		"a queue that nobody serves": {func(*fake) {}, "queues", "warn in queue orders wait 1 of type mail", ExitOK},
+		"a key that ends soon":       {func(*fake) {}, "keys", "warn 2 valid keys; ending to be valid: shop in 10d", ExitOK},
+		"keys that all have expired": {func(f *fake) { f.keys = f.keys[:1] }, "keys", "bad every key has expired", ExitError},
+		"no keys":                    {func(f *fake) { f.keys, f.me = nil, &kagziv1.WhoAmIResponse{} }, "keys", "ok none", ExitOK},
+		"a caller with a key":        {func(*fake) {}, "caller", "ok key ada (", ExitOK},
 		"a caller whose key opens nothing": {func(f *fake) {
 			f.fail = map[string]error{"WhoAmI": status.Error(codes.Unauthenticated, "the key is revoked")}
 		}, "caller", "bad the key is revoked / give a key with --api-key-file", ExitError},

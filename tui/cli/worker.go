@@ -115,7 +115,11 @@ func newWorkerDrain(e *env, o *workerOptions) *cobra.Command {
 }
 
 func newWorkerOffline(e *env, o *workerOptions) *cobra.Command {
-	return o.command(e, "offline", "Take a worker off at once and free its runs for others", runWorkerOffline)
+	cmd := o.command(e, "offline", "Take a worker off at once and free its runs for others", runWorkerOffline)
+	cmd.Long = `Take a worker off at once and free its runs for others, without waiting for its lease to end. It is for a worker whose process is gone or
+stuck. One whose process lives registers again by itself, within a second or so, and may be given the same runs; to have it stay away,
+stop its process, or drain it with kagzi worker drain.`
+	return cmd
 }
 
 func runWorkerShow(ctx context.Context, c *client, o *workerOptions) error {
@@ -164,7 +168,10 @@ func runWorkerOffline(ctx context.Context, c *client, o *workerOptions) error {
 	}
 	return c.out.print(result{
 		human: func() []string {
-			return []string{fmt.Sprintf("%s  OFFLINE  %s freed", render.Safe(o.id), counted(int64(answer.GetReleasedRuns()), "run"))}
+			return []string{
+				fmt.Sprintf("%s  OFFLINE  %s freed", render.Safe(o.id), counted(int64(answer.GetReleasedRuns()), "run")),
+				"a worker whose process lives registers again by itself; to have it stay away, stop its process or drain it",
+			}
 		},
 		document: render.Document(answer),
 	})

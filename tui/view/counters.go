@@ -50,7 +50,7 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 		}
 		cells = append(cells, render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + number(n) + " " + sign.Word, Style: sign.Style})
 	}
-	lately, since := a.failed(stats, "in 1 h")
+	lately, since, _ := a.failed(stats)
 	failed := render.Cell{Text: fmt.Sprintf("%s %s failed %s", a.look.Glyph(theme.Failed), number(lately), since), Style: render.Dim}
 	if lately > 0 {
 		failed.Style = render.Bad
@@ -62,29 +62,36 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 	return append(cells, failed, workers)
 }
 
-// failed is how many runs failed lately and since when: in the last hour, or since the start of a server that is younger, which counts from then
-// on. Where the server does not tell that, it is those of the namespace that are kept.
-func (a *App) failed(stats *kagziv1.GetStatsResponse, hour string) (n int64, since string) {
+// failed is how many runs failed lately, and where and since when, also in the few cells of a tile: in the last hour, or since the start of a
+// server that is younger, which counts from then on. It is of the server that this terminal is connected to, in all namespaces, and says so,
+// since the numbers beside it are the namespace's. Where the server does not tell that, it is those of the namespace that are kept.
+func (a *App) failed(stats *kagziv1.GetStatsResponse) (n int64, since, short string) {
 	started := a.overview.Info().GetStartedAt()
 	switch {
 	case a.overview.Sealed():
 		byStatus := stats.GetWorkflowsByStatus()
-		return byStatus["FAILED"] + byStatus["TIMED_OUT"], "in all"
+		return byStatus["FAILED"] + byStatus["TIMED_OUT"], "in all", "in all"
 	case started != nil && a.now().Sub(started.AsTime()) < time.Hour:
-		return a.overview.FailedLastHour(), "since start"
+		up := "<1m"
+		if d := a.now().Sub(started.AsTime()); d >= time.Minute {
+			up = a.waited(d)
+		}
+		return a.overview.FailedLastHour(), "on server since start", "server, up " + up
 	}
-	return a.overview.FailedLastHour(), hour
+	return a.overview.FailedLastHour(), "on server in 1 h", "server, 1 h"
 }
 
 const (
 	doneText  = 12 // cells of "1 234/s done"
 	doneSpark = 40 // of the chart at most
+	// leastSpark is the least of it that says anything; at 120 columns there is little more.
+	leastSpark = 6
 )
 
 // drawDone says how many runs end in a second, now and in the last five minutes.
 func (a *App) drawDone(c widget.Canvas, style func(render.Style) tcell.Style) {
 	rates := a.doneRates()
-	if c.W < doneText+10 || a.overview.Sealed() {
+	if c.W < doneText+leastSpark || a.overview.Sealed() {
 		return
 	}
 	x := c.Text(0, 0, perTime(lately(rates))+" done ", style(render.Dim))

@@ -76,7 +76,7 @@ func (p *overviewPage) tiles() []*item {
 	} else if stats.GetPendingWorkflows() > 0 {
 		oldest = "none for long" // is due for less than a second, or not yet
 	}
-	failed, since := p.app.failed(stats, "in one hour")
+	failed, _, since := p.app.failed(stats)
 	bad, which := render.Plain, onlyFailed+" since:1h"
 	if failed > 0 {
 		bad = render.Bad

@@ -53,7 +53,8 @@ type AdminServiceClient interface {
 	GetWorker(ctx context.Context, in *GetWorkerRequest, opts ...grpc.CallOption) (*GetWorkerResponse, error)
 	// Asks a worker to finish what it holds and go.
 	DrainWorker(ctx context.Context, in *DrainWorkerRequest, opts ...grpc.CallOption) (*DrainWorkerResponse, error)
-	// Takes a worker off at once and frees its runs for others.
+	// Takes a worker off at once and frees its runs for others. A worker whose process lives registers again by itself, within a second or so,
+	// and may be given the same runs; to have it stay away, stop its process or drain it.
 	ForceOfflineWorker(ctx context.Context, in *ForceOfflineWorkerRequest, opts ...grpc.CallOption) (*ForceOfflineWorkerResponse, error)
 	GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error)
 	// All attempts of a run's steps, in the order in which they began.
@@ -350,7 +351,8 @@ type AdminServiceServer interface {
 	GetWorker(context.Context, *GetWorkerRequest) (*GetWorkerResponse, error)
 	// Asks a worker to finish what it holds and go.
 	DrainWorker(context.Context, *DrainWorkerRequest) (*DrainWorkerResponse, error)
-	// Takes a worker off at once and frees its runs for others.
+	// Takes a worker off at once and frees its runs for others. A worker whose process lives registers again by itself, within a second or so,
+	// and may be given the same runs; to have it stay away, stop its process or drain it.
 	ForceOfflineWorker(context.Context, *ForceOfflineWorkerRequest) (*ForceOfflineWorkerResponse, error)
 	GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error)
 	// All attempts of a run's steps, in the order in which they began.
