@@ -156,8 +156,8 @@ func (e *execution) finish(output *kagziv1.Payload, err error) {
 	e.closing = true
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Output: output, ContinueAs: next,
-	}}}, func(*kagziv1.SessionResponse) {
-		e.w.counters.finished(true, time.Since(e.since))
+	}}}, func(r *kagziv1.SessionResponse) {
+		e.w.counters.finished(r.GetCompletedWorkflow().GetStatus(), time.Since(e.since))
 		e.over(errFinished)
 	})
 	e.quit(errFinished)
@@ -179,8 +179,8 @@ func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
 	traceFailure(e.span, d)
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
-	}}}, func(*kagziv1.SessionResponse) {
-		e.w.counters.finished(false, time.Since(e.since))
+	}}}, func(r *kagziv1.SessionResponse) {
+		e.w.counters.finished(r.GetFailedWorkflow().GetStatus(), time.Since(e.since))
 		e.over(errFinished)
 	})
 }

@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -136,7 +137,7 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		r.Output = op.CompleteWorkflow.GetOutput()
 		f.complete(r, op.CompleteWorkflow.GetContinueAs())
 		resp.Event = &kagziv1.SessionResponse_CompletedWorkflow{CompletedWorkflow: &kagziv1.CompleteWorkflowResponse{
-			Status: r.Status, ContinuedAsRunId: r.GetContinuedAsRunId()}}
+			Status: cmp.Or(f.verdicts[r.RunId], r.Status), ContinuedAsRunId: r.GetContinuedAsRunId()}}
 	case *kagziv1.SessionRequest_FailWorkflow:
 		r, lost := f.lookup(op.FailWorkflow.GetRunId(), op.FailWorkflow.GetLeaseToken())
 		if lost != nil {
@@ -144,7 +145,7 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		}
 		f.log = append(f.log, "fail "+r.RunId)
 		f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, op.FailWorkflow.GetError())
-		resp.Event = &kagziv1.SessionResponse_FailedWorkflow{FailedWorkflow: &kagziv1.FailWorkflowResponse{Status: r.Status}}
+		resp.Event = &kagziv1.SessionResponse_FailedWorkflow{FailedWorkflow: &kagziv1.FailWorkflowResponse{Status: cmp.Or(f.verdicts[r.RunId], r.Status)}}
 	case *kagziv1.SessionRequest_ReleaseTask:
 		r, lost := f.lookup(op.ReleaseTask.GetRunId(), op.ReleaseTask.GetLeaseToken())
 		if lost != nil {

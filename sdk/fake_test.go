@@ -39,6 +39,7 @@ type fake struct {
 	notify   chan struct{}
 
 	lease, heartbeat time.Duration
+	verdicts         map[string]kagziv1.WorkflowStatus                    // by run: what its end is answered with, in the place of its status
 	skew             time.Duration                                        // of the server's clock before the worker's
 	log              []string                                             // operations in the order of their application
 	fault            func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail // refuses an operation before it is applied

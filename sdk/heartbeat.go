@@ -157,12 +157,14 @@ type counters struct {
 	usage             usage
 }
 
-func (c *counters) finished(completed bool, took time.Duration) {
+// finished counts what has become of a run by what its code returned. One that is tried again, or was cancelled, has neither completed nor failed.
+func (c *counters) finished(status kagziv1.WorkflowStatus, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if completed {
+	switch status {
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
 		c.completed++
-	} else {
+	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED:
 		c.failed++
 	}
 	c.runs++

@@ -12,8 +12,10 @@ import (
 
 func TestAReportCountsNothingThatAnEarlierOneDoes(t *testing.T) {
 	var c counters
-	for _, completed := range []bool{true, true, false} {
-		c.finished(completed, time.Millisecond)
+	const done, failed = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED
+	for _, status := range []kagziv1.WorkflowStatus{done, done, failed,
+		kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED} { // is tried again, and was cancelled
+		c.finished(status, time.Millisecond)
 	}
 	want := func(what string, completed, failed int32) {
 		t.Helper()
@@ -23,9 +25,37 @@ func TestAReportCountsNothingThatAnEarlierOneDoes(t *testing.T) {
 	}
 	want("the first report", 2, 1)
 	want("one that goes out before the first is answered", 0, 0)
-	c.finished(true, time.Millisecond)
+	c.finished(done, time.Millisecond)
 	c.unreported(2, 1) // the first was lost
 	want("the next", 3, 1)
+}
+
+func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
+	world(t, func(t *testing.T, f *fake) {
+		f.verdicts = map[string]kagziv1.WorkflowStatus{
+			"again": kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, "cancelled": kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
+			"stopped": kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
+		}
+		var completed, failed int32
+		f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+			completed, failed = completed+r.GetHeartbeat().GetCompletedDelta(), failed+r.GetHeartbeat().GetFailedDelta()
+			return nil
+		}
+		w := testWorker(f)
+		Handle(w, "well", func(Context, struct{}) (int, error) { return 1, nil })
+		Handle(w, "ill", func(Context, struct{}) (int, error) { return 0, io.EOF })
+		running(t, w)
+		for id, name := range map[string]string{"done": "well", "stopped": "well", "failed": "ill", "again": "ill", "cancelled": "ill"} {
+			f.start(id, name, "")
+			f.await(t, id)
+		}
+		time.Sleep(time.Minute) // in virtual time: a few heartbeats
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if completed != 1 || failed != 1 {
+			t.Errorf("heartbeats counted %d completed and %d failed, want one each", completed, failed)
+		}
+	})
 }
 
 func TestHeartbeatsComeTogetherByTheClock(t *testing.T) {

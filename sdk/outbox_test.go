@@ -192,7 +192,7 @@ func TestOutbox(t *testing.T) {
 			},
 		} {
 			e, _ := boxed()
-			e.w.counters.finished(true, time.Second)
+			e.w.counters.finished(kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, time.Second)
 			broken(e)
 			select {
 			case <-e.w.lastBeat:

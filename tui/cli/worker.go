@@ -30,8 +30,8 @@ func newWorkerList(e *env, o *workerListOptions) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List workers",
-		Long: `List workers. RUNS, DONE and FAILED are what each said with its last heartbeat, which HEARTBEAT dates; which runs a worker holds now
-says kagzi workflow list --worker ID.`,
+		Long: `List workers. RUNS, DONE and FAILED are what each said with its last heartbeat, which HEARTBEAT dates: the runs that it held then, and those
+that have COMPLETED or FAILED in its hands. Which runs a worker holds now says kagzi workflow list --worker ID.`,
 		Example: "  kagzi worker list --status online --queue orders",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
