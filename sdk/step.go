@@ -40,7 +40,8 @@ func (t timeoutOption) applyStep(o *stepOptions) {
 }
 
 // Timeout bounds one attempt of a step. The step's context ends then, and the attempt counts as failed
-// even if its code does not look at the context. The default is the run's step timeout, else 600 s.
+// even if its code does not look at the context; such code goes on beside the next attempt, and the log tells of it after ten seconds.
+// The default is the run's step timeout, else 600 s.
 func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 
 // Step runs fn once and records its result; in every replay it returns the recorded result without
@@ -255,6 +256,7 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 			}
 			return r, started
 		case <-e.life.Done():
+			go e.w.lookAfter(done, e.info.RunID, name, number)
 			e.exit()
 		case <-timer.C:
 			if !announced {
@@ -270,6 +272,7 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 					return r, started
 				}
 			default:
+				go e.w.lookAfter(done, e.info.RunID, name, number)
 			}
 			return stepResult{err: timeoutError(name, timeout)}, started
 		}
@@ -287,6 +290,26 @@ var errStepTimeout = fmt.Errorf("kagzi: step timed out: %w", context.DeadlineExc
 
 func timeoutError(name string, d time.Duration) error {
 	return &coded{code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, text: fmt.Sprintf("step %s timed out after %v", name, d)}
+}
+
+// hangAfter is how long code may go on whose context has ended before the log tells of it.
+const hangAfter = 10 * time.Second
+
+// lookAfter waits for the end of a step's code that nobody else waits for any more. A goroutine cannot be ended from outside: code that does not heed its
+// context goes on beside the next attempts, holds what it holds, and is seen nowhere but here.
+func (w *Worker) lookAfter(done <-chan stepResult, run, name string, number int) {
+	log := w.log.With("run", run, "step", name, "attempt", number)
+	hangs := time.NewTimer(hangAfter)
+	defer hangs.Stop()
+	select {
+	case <-done:
+		return
+	case <-hangs.C:
+		log.Warn("code of a step goes on in spite of its ended context", "for", hangAfter)
+	}
+	since := time.Now()
+	<-done
+	log.Info("code of a step that went on in spite of its ended context has ended", "after", hangAfter+time.Since(since).Round(time.Millisecond))
 }
 
 func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done chan<- stepResult) {

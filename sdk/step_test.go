@@ -1,6 +1,7 @@
 package kagzi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,54 @@ func TestStep(t *testing.T) {
 			equal(t, string(r.Output.GetData()), "12")
 			equal(t, f.operations(), []string{"hello ", "claim r", "complete double", "complete double:2", "complete double:3", "end r"})
 		})
+	})
+
+	t.Run("code that goes on although its context has ended is told of, by its run, step and attempt, and so is its end", func(t *testing.T) {
+		for _, c := range []struct {
+			what  string
+			stays time.Duration
+			lost  bool // the lease, and not the time
+			want  []string
+		}{
+			{"past its timeout", 30 * time.Second, false, []string{
+				`level=WARN msg="code of a step goes on in spite of its ended context" run=r step=s attempt=1 for=10s`,
+				`level=INFO msg="code of a step that went on in spite of its ended context has ended" run=r step=s attempt=1 after=29s`,
+			}},
+			{"past its timeout, but not for long", 10 * time.Second, false, nil},
+			{"past its lease", 30 * time.Second, true, []string{"goes on in spite", "after=25s"}},
+		} {
+			t.Run(c.what, func(t *testing.T) {
+				world(t, func(t *testing.T, f *fake) {
+					var log bytes.Buffer
+					w := testWorker(f)
+					w.log = slog.New(slog.NewTextHandler(&log, nil))
+					Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+						timeout := time.Second
+						if c.lost {
+							timeout = time.Hour
+						}
+						return Step(ctx, "s", func(context.Context) (int, error) { time.Sleep(c.stays); return 1, nil }, Timeout(timeout), Retry{Attempts: 1})
+					})
+					running(t, w)
+					f.start("r", "w", "")
+					if c.lost {
+						time.Sleep(5 * time.Second)
+						f.take("r", true) // another has it in an hour
+					}
+					f.await(t, "r")
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					for _, want := range c.want {
+						if strings.Count(log.String(), want) != 1 {
+							t.Errorf("%q is not in the log once:\n%s", want, &log)
+						}
+					}
+					if n := strings.Count(log.String(), "in spite of"); n != len(c.want) {
+						t.Errorf("%d lines about code that goes on, want %d:\n%s", n, len(c.want), &log)
+					}
+				})
+			})
+		}
 	})
 
 	t.Run("a number leaves out the names that the code has used in full, whatever kind of step they are of, in replay too", func(t *testing.T) {
