@@ -45,7 +45,10 @@ func (s *Server) heartbeat(
 		WorkerID: r.WorkerId, Active: int(r.ActiveCount), Completed: int(r.CompletedDelta), Failed: int(r.FailedDelta),
 		Whole: r.HeldIsWhole, NameWithin: s.nameWithin(), Now: s.now(),
 	}
-	p.Stats = statsOf(r.Stats)
+	var err error
+	if p.Stats, err = statsOf(r.Stats); err != nil {
+		return nil, err
+	}
 	if n := len(r.Held); n > engine.MaxConcurrent {
 		return nil, engine.Invalid("held", "names %d runs, at most %d are allowed", n, engine.MaxConcurrent)
 	}
@@ -112,31 +115,35 @@ func (s *Server) statusesOf(ctx context.Context, worker string, leases []engine.
 	return statuses
 }
 
-// The most that is believed of what a worker says about itself. Past that, times are no durations any more, and numbers fill a screen.
+// What a worker may say about itself at most: past that, times are no durations any more, and numbers fill a screen.
 const (
 	maxCPUPercent = 100 * 1024 // so many processors
-	maxUptime     = int64(engine.MaxDelay / time.Second)
+	maxUptime     = float64(engine.MaxDelay / time.Second)
 	maxAverageRun = float64(engine.MaxDelay / time.Millisecond)
 )
 
-// statsOf reads what a worker measured about itself; absent is nil. What cannot be is bounded and not refused: a worker whose clock or
-// platform tells nonsense is alive all the same, and with a refused heartbeat it would lose what it holds.
-func statsOf(t *kagziv1.WorkerStats) *engine.WorkerStats {
+// statsOf reads what a worker measured about itself; absent is nil.
+func statsOf(t *kagziv1.WorkerStats) (*engine.WorkerStats, error) {
 	if t == nil {
-		return nil
+		return nil, nil
+	}
+	for _, n := range []struct {
+		field string
+		value float64
+		most  float64
+	}{
+		{"cpu_percent", t.CpuPercent, maxCPUPercent}, {"memory_bytes", float64(t.MemoryBytes), math.MaxInt64},
+		{"disk_available_bytes", float64(t.DiskAvailableBytes), math.MaxInt64},
+		{"uptime_seconds", float64(t.UptimeSeconds), maxUptime}, {"average_run_ms", t.AverageRunMs, maxAverageRun},
+	} {
+		if !(n.value >= 0 && n.value <= n.most) { // also refuses NaN
+			return nil, engine.Invalid("stats."+n.field, "must be a number from 0 to %.0f, got %v", n.most, n.value)
+		}
 	}
 	return &engine.WorkerStats{
-		CPUPercent: measured(t.CpuPercent, maxCPUPercent), MemoryBytes: max(t.MemoryBytes, 0), DiskAvailableBytes: max(t.DiskAvailableBytes, 0),
-		UptimeSeconds: min(max(t.UptimeSeconds, 0), maxUptime), AverageRunMS: measured(t.AverageRunMs, maxAverageRun),
-	}
-}
-
-// measured is a number between 0 and most; 0 for what is none, or endless.
-func measured(n, most float64) float64 {
-	if math.IsNaN(n) || math.IsInf(n, 0) {
-		return 0
-	}
-	return min(max(n, 0), most)
+		CPUPercent: t.CpuPercent, MemoryBytes: t.MemoryBytes, DiskAvailableBytes: t.DiskAvailableBytes,
+		UptimeSeconds: t.UptimeSeconds, AverageRunMS: t.AverageRunMs,
+	}, nil
 }
 
 func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {

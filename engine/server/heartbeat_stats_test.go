@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,38 +11,42 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// TestOddFiguresOfAWorkerAreBoundedAndItsHeartbeatCounts: it would lose what it holds for them.
-func TestOddFiguresOfAWorkerAreBoundedAndItsHeartbeatCounts(t *testing.T) {
+func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 	const tenYears = 10 * 365 * 24 * 3600
-	most := engine.WorkerStats{
-		CPUPercent: 102_400, MemoryBytes: math.MaxInt64, DiskAvailableBytes: math.MaxInt64, UptimeSeconds: tenYears, AverageRunMS: tenYears * 1000,
-	}
 	for name, c := range map[string]struct {
-		said *kagziv1.WorkerStats
-		want engine.WorkerStats
+		said  *kagziv1.WorkerStats
+		field string // that is refused; "": none
 	}{
-		"ordinary": {
-			&kagziv1.WorkerStats{CpuPercent: 150.5, MemoryBytes: 7, DiskAvailableBytes: 8, UptimeSeconds: 9, AverageRunMs: 0.25},
-			engine.WorkerStats{CPUPercent: 150.5, MemoryBytes: 7, DiskAvailableBytes: 8, UptimeSeconds: 9, AverageRunMS: 0.25},
-		},
-		"too much": {
-			&kagziv1.WorkerStats{CpuPercent: 1e300, MemoryBytes: math.MaxInt64, DiskAvailableBytes: math.MaxInt64, UptimeSeconds: math.MaxInt64, AverageRunMs: 1e300},
-			most,
-		},
-		"less than nothing": {
-			&kagziv1.WorkerStats{CpuPercent: -1, MemoryBytes: -1, DiskAvailableBytes: math.MinInt64, UptimeSeconds: -1, AverageRunMs: -1e300},
-			engine.WorkerStats{},
-		},
-		"endless":    {&kagziv1.WorkerStats{CpuPercent: math.Inf(1), AverageRunMs: math.Inf(-1)}, engine.WorkerStats{}},
-		"no numbers": {&kagziv1.WorkerStats{CpuPercent: math.NaN(), AverageRunMs: math.NaN()}, engine.WorkerStats{}},
+		"ordinary": {&kagziv1.WorkerStats{CpuPercent: 150.5, MemoryBytes: 7, DiskAvailableBytes: 8, UptimeSeconds: 9, AverageRunMs: 0.25}, ""},
+		"the most": {&kagziv1.WorkerStats{
+			CpuPercent: 102_400, MemoryBytes: math.MaxInt64, DiskAvailableBytes: math.MaxInt64, UptimeSeconds: tenYears, AverageRunMs: tenYears * 1000,
+		}, ""},
+		"too busy":           {&kagziv1.WorkerStats{CpuPercent: 102_401}, "stats.cpu_percent"},
+		"too old":            {&kagziv1.WorkerStats{UptimeSeconds: tenYears + 1}, "stats.uptime_seconds"},
+		"older than a clock": {&kagziv1.WorkerStats{UptimeSeconds: math.MaxInt64}, "stats.uptime_seconds"},
+		"too slow":           {&kagziv1.WorkerStats{AverageRunMs: 1e300}, "stats.average_run_ms"},
+		"less than nothing":  {&kagziv1.WorkerStats{MemoryBytes: -1}, "stats.memory_bytes"},
+		"endless":            {&kagziv1.WorkerStats{CpuPercent: math.Inf(1)}, "stats.cpu_percent"},
+		"no number":          {&kagziv1.WorkerStats{AverageRunMs: math.NaN()}, "stats.average_run_ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &books{}
 			s, _ := serve(t, b)
-			if _, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", Stats: c.said}, nil, 0); err != nil {
+			_, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", Stats: c.said}, nil, 0)
+			if c.field != "" {
+				if engine.KindOf(err) != engine.KindInvalid || !strings.Contains(err.Error(), c.field+": must be a number from 0 to ") {
+					t.Errorf("answered %v, want a refusal that names %s and its limits", err, c.field)
+				}
+				return
+			}
+			if err != nil {
 				t.Fatalf("the heartbeat is refused: %v", err)
 			}
-			if diff := cmp.Diff(&c.want, last[engine.HeartbeatParams](b).Stats); diff != "" {
+			want := engine.WorkerStats{
+				CPUPercent: c.said.CpuPercent, MemoryBytes: c.said.MemoryBytes, DiskAvailableBytes: c.said.DiskAvailableBytes,
+				UptimeSeconds: c.said.UptimeSeconds, AverageRunMS: c.said.AverageRunMs,
+			}
+			if diff := cmp.Diff(&want, last[engine.HeartbeatParams](b).Stats); diff != "" {
 				t.Errorf("what is noted (-want +got):\n%s", diff)
 			}
 		})
