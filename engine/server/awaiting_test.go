@@ -383,8 +383,15 @@ func TestAwaitWorkflows(t *testing.T) {
 				ids = append(ids, a.has(runWith(i+1, engine.RunCompleted, strings.Repeat("x", endedBytes/2))))
 			}
 			w.wait(ids...)
-			if lines := strings.Split(w.told(), "\n"); len(lines) != 3 {
-				t.Errorf("%d messages, want 3", len(lines))
+			told := 0
+			for _, line := range strings.Split(w.told(), "\n") { // how many there are hangs on how many results are there when the first goes out
+				results := strings.Count(line, "COMPLETED")
+				if told += results; results > 2 {
+					t.Errorf("a message has %d results, want 2 at most", results)
+				}
+			}
+			if told != len(ids) {
+				t.Errorf("%d results were told, want %d", told, len(ids))
 			}
 		})
 	})
