@@ -451,15 +451,26 @@ var repairCases = []testCase{
 		equal(s, "status", s.step(l.RunID, "nap").Status, engine.StepPending)
 		s.now = at
 		l = s.claim("w1").Lease
-		s.now = at.Add(-time.Microsecond)
-		s.refused(s.trySleep(l, "nap", time.Hour), engine.ErrPrecondition, "Sleep before the step is to be tried again")
-		s.now = at
+		s.now = at.Add(-time.Microsecond) // the clock was set back: what was due at the claim is not too early
 		s.sleep(l, "nap", time.Hour)
-		s.parked(l.RunID, "timer:nap", at.Add(time.Hour))
+		s.parked(l.RunID, "timer:nap", s.now.Add(time.Hour))
 		equal(s, "attempt", s.step(l.RunID, "nap").Attempt, 3)
 		s.sleep(l, "nap", time.Hour)
 		s.pass(time.Hour)
 		equal(s, "status of the timer", s.claim("w1").History[0].Status, engine.StepCompleted)
+	}},
+	{"a timer that is to be set anew later is not set by a claim that comes before", func(s *stage) {
+		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}))
+		s.sleep(l, "nap", time.Hour)
+		s.pause(l.RunID)
+		f := boom("it takes too long")
+		_, err := s.store.OverrideStep(s.ctx, engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "nap", Failure: &f})
+		s.must(err, "OverrideStep")
+		s.resume(l.RunID)
+		s.failRun(s.claim("w1").Lease, "no")
+		s.cancelWithin(l.RunID, time.Hour) // has it due at once
+		l = s.claim("w1").Lease
+		s.refused(s.trySleep(l, "nap", time.Hour), engine.ErrPrecondition, "Sleep before the step is to be tried again")
 	}},
 	{"a run that is at work cannot be overridden", func(s *stage) {
 		l := s.held()
