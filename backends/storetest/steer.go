@@ -440,14 +440,7 @@ var repairCases = []testCase{
 		s.failure("error", task.History[0].Error, f)
 	}},
 	{"a timer that was made to fail is set anew when its run is tried again", func(s *stage) {
-		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}))
-		s.sleep(l, "nap", time.Hour)
-		s.pause(l.RunID)
-		f := boom("it takes too long")
-		_, err := s.store.OverrideStep(s.ctx, engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "nap", Failure: &f})
-		s.must(err, "OverrideStep")
-		s.resume(l.RunID)
-		at := s.failRun(s.claim("w1").Lease, "no").RetryAt
+		l, at := s.failedTimer()
 		equal(s, "status", s.step(l.RunID, "nap").Status, engine.StepPending)
 		s.now = at
 		l = s.claim("w1").Lease
@@ -460,14 +453,7 @@ var repairCases = []testCase{
 		equal(s, "status of the timer", s.claim("w1").History[0].Status, engine.StepCompleted)
 	}},
 	{"a timer that is to be set anew later is not set by a claim that comes before", func(s *stage) {
-		l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}))
-		s.sleep(l, "nap", time.Hour)
-		s.pause(l.RunID)
-		f := boom("it takes too long")
-		_, err := s.store.OverrideStep(s.ctx, engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "nap", Failure: &f})
-		s.must(err, "OverrideStep")
-		s.resume(l.RunID)
-		s.failRun(s.claim("w1").Lease, "no")
+		l, _ := s.failedTimer()
 		s.cancelWithin(l.RunID, time.Hour) // has it due at once
 		l = s.claim("w1").Lease
 		s.refused(s.trySleep(l, "nap", time.Hour), engine.ErrPrecondition, "Sleep before the step is to be tried again")
@@ -734,4 +720,18 @@ var repairCases = []testCase{
 			s.sameStep(after[i], before[i])
 		}
 	}},
+}
+
+// failedTimer is a run that is to be tried again at that moment, and whose timer "nap", made to fail by a person, is to be set anew then.
+func (s *stage) failedTimer() (engine.Lease, time.Time) {
+	s.Helper()
+	l := s.held(withPolicy(engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}))
+	s.sleep(l, "nap", time.Hour)
+	s.pause(l.RunID)
+	f := boom("it takes too long")
+	_, err := s.store.OverrideStep(s.ctx, engine.OverrideStepParams{SteerParams: s.steer(l.RunID, "why"), ID: s.id(), Step: "nap", Failure: &f})
+	s.must(err, "OverrideStep")
+	s.resume(l.RunID)
+	l = s.claim("w1").Lease
+	return l, s.failRun(l, "no").RetryAt
 }
