@@ -52,7 +52,7 @@ func merged(lists ...[]Ring) []Ring {
 			}
 		}
 	}
-	if sum == (Aside{}) {
+	if sum.Empty() {
 		return []Ring{{Kind: RingAll}}
 	}
 	return []Ring{{Kind: RingAll}, {Kind: RingAside, Aside: &sum}}

@@ -48,20 +48,25 @@ type Ring struct {
 	Aside *Aside
 }
 
-// Aside is what a call has begun and ended besides what its answer tells, for whoever counts runs. Where rings are merged into
+// Aside is what a call has begun and ended besides what its answer tells, for whoever counts runs and tells of those that nobody asked to fail. Where rings are merged into
 // RingAll, it is added up and rung besides.
 type Aside struct {
-	Handlers int // of failures, that were started
-	Ticks    int // that had waited until their schedule had no open run, or was not paused any more, and were started
-	Failed   int // whose worker was lost once too often
-	Stopped  int // that ended with their parent
+	Handlers int  // of failures, that were started
+	Ticks    int  // that had waited until their schedule had no open run, or was not paused any more, and were started
+	Failed   []ID // whose worker was lost once too often
+	Stopped  int  // that ended with their parent
+}
+
+// Empty says that nothing was begun or ended aside.
+func (a *Aside) Empty() bool {
+	return a.Handlers == 0 && a.Ticks == 0 && len(a.Failed) == 0 && a.Stopped == 0
 }
 
 // Add adds what another call has done aside.
 func (a *Aside) Add(b *Aside) {
 	a.Handlers += b.Handlers
 	a.Ticks += b.Ticks
-	a.Failed += b.Failed
+	a.Failed = append(a.Failed, b.Failed...)
 	a.Stopped += b.Stopped
 }
 

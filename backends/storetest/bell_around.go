@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -159,6 +160,7 @@ var bellAroundCases = []testCase{
 		}
 		first := func(plan engine.Schedule) engine.ID { return s.firedRuns(plan.ID)[0].ID }
 		named := func(r *engine.StartRun) { r.OnFailureWorkflow = "mourn" }
+		poisoned := make([]engine.ID, 1)
 		global := s.newWorker("undertaker")
 		global.Types = []string{engine.GlobalHandler}
 		for _, c := range []struct {
@@ -194,9 +196,9 @@ var bellAroundCases = []testCase{
 			{"a failure with a handler", func() func() { l := s.held(named); return func() { s.failRun(l, "no") } }, engine.Aside{Handlers: 1}},
 			{"a lost worker", func() func() { s.held(); return func() { s.lose("w1") } }, engine.Aside{}},
 			{"one lost worker too many", func() func() {
-				s.heldAfterLosses(engine.MaxLeaseLosses - 1)
+				poisoned[0] = s.heldAfterLosses(engine.MaxLeaseLosses - 1).RunID
 				return func() { s.lose("w1") }
-			}, engine.Aside{Failed: 1}},
+			}, engine.Aside{Failed: poisoned}},
 			{"the end of a run for which a tick waits", func() func() {
 				run := first(waiting())
 				return func() { s.cancel(run) }
@@ -222,7 +224,9 @@ var bellAroundCases = []testCase{
 			do := c.prepare()
 			e.forget()
 			do()
-			equal(s, "told aside of "+c.what, e.told(), c.want)
+			if told := e.told(); !reflect.DeepEqual(told, c.want) {
+				s.Fatalf("told aside of %s = %+v, want %+v", c.what, told, c.want)
+			}
 			for _, run := range s.listed(engine.RunFilter{Namespace: space, Statuses: []engine.RunStatus{engine.RunPending, engine.RunRunning, engine.RunSleeping}}) {
 				s.cancelAnyway(run)
 			}

@@ -127,7 +127,8 @@ func (b *book) lose(run *Run) error {
 	run.LeaseLosses, run.Progressed = v.Losses, false
 	if v.Failed {
 		failure := engine.CrashedFailure()
-		b.aside().Failed++
+		aside := b.aside()
+		aside.Failed = append(aside.Failed, run.ID)
 		return b.end(run, engine.RunFailed, &failure, engine.Token{})
 	}
 	return b.delay(run, v.AvailableAt)

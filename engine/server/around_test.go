@@ -157,27 +157,29 @@ func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
 	}
 }
 
-func TestWhatEndedByItsTimeIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
+func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
 	var log bytes.Buffer
 	s := door(&books{})
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	late, cancelled, again, last := someID(1), someID(2), someID(3), someID(4)
+	late, cancelled, again, last, poison := someID(1), someID(2), someID(3), someID(4), someID(5)
 	s.RunsExpired(engine.Expired{Runs: 2, TimedOut: []engine.ID{late}, Cancelled: []engine.ID{cancelled}})
 	s.StepsTimedOut([]engine.TimedOutAttempt{
 		{RunID: again, Step: "pay", Verdict: engine.Verdict{Retry: true, RetryAt: began, Failures: 2}}, {RunID: last, Step: "ship"},
 	})
+	s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Failed: []engine.ID{poison}, Stopped: 2}})
 	for _, want := range []string{
 		`msg="run timed out" run=` + late.String() + "\n",
 		`msg="run cancelled at the end of its grace" run=` + cancelled.String() + "\n",
 		`msg="step timed out and will be retried" run=` + again.String() + " step=pay failures=2 at=" + began.Format("2006-01-02T15:04:05."),
 		`msg="step timed out for good" run=` + last.String() + " step=ship\n",
+		`msg="run failed: its worker was lost too often" run=` + poison.String() + "\n",
 	} {
 		if strings.Count(log.String(), want) != 1 {
 			t.Errorf("%q is not in the log once:\n%s", want, log.String())
 		}
 	}
-	if n := strings.Count(log.String(), "\n"); n != 4 {
-		t.Errorf("%d lines, want 4:\n%s", n, log.String())
+	if n := strings.Count(log.String(), "\n"); n != 5 {
+		t.Errorf("%d lines, want 5:\n%s", n, log.String())
 	}
 	for what, tell := range map[string]func(n int){
 		"runs":  func(n int) { s.RunsExpired(engine.Expired{Runs: n, TimedOut: make([]engine.ID, n)}) },

@@ -56,7 +56,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 2}, 0, 40*time.Millisecond)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 5, Skipped: 1}, 5, -1)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Skipped: 2}, 0, -1)
-		s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Handlers: 20, Ticks: 3, Failed: 40, Stopped: 50}})
+		s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50}})
 		s.Ring(engine.Ring{Kind: engine.RingAll})
 		s.Ring(engine.Ring{Kind: engine.RingTimer})
 		s.Ring(engine.Ring{Kind: engine.RingTimer})

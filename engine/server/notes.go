@@ -68,10 +68,12 @@ func (s *Server) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 	s.tellUnnamed("step timed out", len(attempts))
 }
 
-// countAside counts what calls of the store by this process have begun and ended besides what they answered.
+// countAside counts what calls of the store by this process have begun and ended besides what they answered, and tells of the runs that
+// nobody asked to fail.
 func (s *Server) countAside(a *engine.Aside) {
 	s.countN(runStarted, a.Handlers+a.Ticks)
-	s.countN(runFailed, a.Failed)
+	s.countN(runFailed, len(a.Failed))
+	s.tellEnded("run failed: its worker was lost too often", a.Failed)
 	s.countN(runStopped, a.Stopped)
 	s.meters.scheduleRuns.Add(int64(a.Ticks))
 }
