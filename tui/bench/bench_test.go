@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,9 @@ func TestBinary(t *testing.T) {
 		}
 		if r.Server.Backend != "sqlite" || !r.Server.Private || r.Server.Durability != "journal_mode=wal, synchronous=full" || r.Cores < 1 || r.Go == "" {
 			t.Errorf("report = %+v", r)
+		}
+		if len(r.Machine) != 3 || slices.ContainsFunc(r.Machine, func(f spread) bool { return !(f.Min > 0 && f.Min <= f.Median && f.Median <= f.Max) }) {
+			t.Errorf("machine = %+v, want what it gave of processor, loopback and disk", r.Machine)
 		}
 		names := strings.Split(chosen, ",")
 		if len(r.Workloads) != len(names) {

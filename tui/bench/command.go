@@ -48,7 +48,7 @@ func Command() *cobra.Command {
 		Short: "Measure throughput, latency and cost of a server",
 		Long: `Put load on a server, with a worker that is a process of its own, and measure. Every run's result is checked.
 Where the system tells (Linux), the report also says what processor time each run or step cost, of whom, and how much memory a
-private server had.
+private server had, and what the machine gave before each measurement: where that differs, so do the figures.
 
 ` + listing() + `
 A private server is started for each measurement: on SQLite in a temporary directory on a disk, or on the database of --db. A server
@@ -135,9 +135,15 @@ func run(ctx context.Context, out, messages io.Writer, o options) (err error) {
 	say := func(text string) { fmt.Fprintln(messages, render.Safe(text)) }
 	say(t.say())
 	samples := make([][]sample, len(chosen))
+	var looks [][]figure
 	for n := range o.repeat {
 		for i, w := range chosen {
 			say(fmt.Sprintf("%s %s, %d of %d ...", w.id, w.what, n+1, o.repeat))
+			look, err := yardstick(t.dir)
+			if err != nil {
+				return err
+			}
+			looks = append(looks, look)
 			s, err := measure(ctx, t, w, o)
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.id, err)
@@ -145,7 +151,7 @@ func run(ctx context.Context, out, messages io.Writer, o options) (err error) {
 			samples[i] = append(samples[i], s)
 		}
 	}
-	r := newReport(o, t)
+	r := newReport(o, t, looks)
 	for i, w := range chosen {
 		r.add(w, w.plan(o), samples[i])
 	}

@@ -20,6 +20,7 @@ type report struct {
 	Go        string           `json:"go"`
 	Slots     int              `json:"slots"`
 	Repeat    int              `json:"repeat"`
+	Machine   []spread         `json:"machine"` // what it gave before each measurement
 	Workloads []workloadReport `json:"workloads"`
 }
 
@@ -52,10 +53,10 @@ type costReport struct {
 	Figures []spread `json:"figures"`
 }
 
-func newReport(o options, t *target) *report {
+func newReport(o options, t *target, looks [][]figure) *report {
 	return &report{
 		Command: o.command(), Cores: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Processor: processorModel(), Go: runtime.Version(),
-		Slots: o.slots, Repeat: o.repeat,
+		Slots: o.slots, Repeat: o.repeat, Machine: spreads(looks),
 		Server: serverReport{
 			Address: t.address, Private: t.address == "", Servers: max(1, t.servers), Version: t.info.GetVersion(),
 			Backend: t.info.GetBackend(), BackendVersion: t.info.GetBackendVersion(), Durability: fact(t.info, "database", "durability"),
@@ -183,7 +184,7 @@ func (r *report) print(out io.Writer, o options) error {
 	if o.markdown {
 		lay = markdownLines
 	}
-	lines := []string{r.machine(), "", r.Command, ""}
+	lines := []string{r.machine(), "", r.Command, "", r.meanwhile(), ""}
 	lines = append(lines, lay(figureColumns, r.figureRows())...)
 	if costs := r.costRows(); len(costs) > 0 {
 		lines = append(append(lines, "", costsExplained, ""), lay(costColumns, costs)...)

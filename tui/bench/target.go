@@ -26,7 +26,7 @@ const answerLimit = 5 * time.Second
 type target struct {
 	address string          // of one that runs already; empty means private ones for each measurement
 	db      string          // of private ones; empty means SQLite
-	dir     string          // under which private ones get a directory each
+	dir     string          // under which private ones get a directory each; empty when there are none
 	servers int             // private ones for each measurement, at least 1
 	reach   profile.Profile // how to reach that one
 	info    *kagziv1.GetServerInfoResponse
