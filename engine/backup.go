@@ -47,8 +47,8 @@ const (
 //
 //   - every lease ends, as Release does, with no loss counted: its token is dead, its open attempts are interrupted, its run is due at once.
 //   - every worker is OFFLINE, as OfflineForced.
-//   - every schedule with a tick that is due goes on after Now, its ticks up to then counted as Skipped. Next is nil where they are to
-//     fire, as missed ones.
+//   - every schedule with a tick that is due goes on after Now, its ticks up to then counted as Skipped, paused or not: it may have been resumed
+//     since, and its namespace enabled. Next is nil where they are to fire, as missed ones.
 //   - StandingRestored is noted, and StandingBackup is no more.
 type AfterRestoreParams struct {
 	From string // for people: which backup, and of when

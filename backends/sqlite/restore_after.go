@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	_ "embed"
-	"math"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -36,14 +35,15 @@ func (t *tx) TakeWorkersOff(now time.Time) (int, error) {
 	return int(n), err
 }
 
+//go:embed sql/restore_schedules.sql
+var restoreSchedulesSQL string
+
 func (t *tx) DueSchedules(now time.Time) (due []engine.Schedule, err error) {
-	err = t.query(&dueSchedulesSQL, func(r *row) error {
+	err = t.query(&restoreSchedulesSQL, func(r *row) error {
 		s, err := readSchedule(r)
-		if err == nil && !s.NextFireAt.After(now) {
-			due = append(due, s)
-		}
+		due = append(due, s)
 		return err
-	}, num("limit", math.MaxInt32))
+	}, instant("now", now))
 	return due, err
 }
 

@@ -27,9 +27,14 @@ func migrationsOf(t *testing.T) []migrations.Migration {
 // hourly is a schedule whose next tick is so long ago.
 func hourly(t *testing.T, s *Store, ago time.Duration) engine.Schedule {
 	t.Helper()
+	return hourlyIn(t, s, "default", ago)
+}
+
+func hourlyIn(t *testing.T, s *Store, namespace string, ago time.Duration) engine.Schedule {
+	t.Helper()
 	now := s.Now()
 	made, err := s.CreateSchedule(t.Context(), engine.ScheduleParams{
-		Schedule: engine.Schedule{ID: engine.NewID(now), Namespace: "default", CronExpr: "0 * * * *", Enabled: true, Queue: "q", Type: "t", MaxCatchup: 100,
+		Schedule: engine.Schedule{ID: engine.NewID(now), Namespace: namespace, CronExpr: "0 * * * *", Enabled: true, Queue: "q", Type: "t", MaxCatchup: 100,
 			CreatedAt: now, UpdatedAt: now, NextFireAt: engine.Micros(now.Add(-ago)), Revision: 1},
 		Method: "CreateWorkflowSchedule", AuditID: engine.NewID(now), Now: now,
 	})
@@ -120,6 +125,46 @@ func TestRestore(t *testing.T) {
 			}
 			if !got.NextFireAt.Equal(next) || got.Skipped != skipped || done.Changed.Ticks != skipped {
 				t.Errorf("refire %v: next = %s with %d skipped (%d told), want %s and %d", refire, got.NextFireAt, got.Skipped, done.Changed.Ticks, next, skipped)
+			}
+		}
+	})
+	t.Run("ticks of what was paused when the backup was taken are skipped and counted, for it may have been resumed since", func(t *testing.T) {
+		s := fresh(t)
+		paused, closed := hourly(t, s, 150*time.Minute), hourlyIn(t, s, "closed", 90*time.Minute)
+		now := s.Now()
+		p := engine.ScheduleParams{Schedule: paused, Method: "PauseWorkflowSchedule", AuditID: engine.NewID(now), Now: now}
+		p.Schedule.Enabled = false
+		if _, err := s.UpdateSchedule(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.UpdateNamespace(t.Context(), engine.NamespaceParams{
+			Namespace: engine.Namespace{Name: "closed"}, Method: "DisableNamespace", AuditID: engine.NewID(now), Now: now,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		b := backupOfStore(t, s)
+		for _, refire := range []bool{false, true} {
+			done := restoreInto(t, filepath.Join(t.TempDir(), "kagzi.db"), engine.RestoreParams{File: b.File, Next: every, Refire: refire})
+			r := openAt(t, done.Database)
+			for _, c := range []struct {
+				before engine.Schedule
+				ticks  int64
+			}{{paused, 3}, {closed, 2}} {
+				if refire {
+					c.ticks = 0
+				}
+				got, err := r.GetSchedule(t.Context(), c.before.Namespace, c.before.ID.String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				next := c.before.NextFireAt.Add(time.Duration(c.ticks) * time.Hour)
+				if !got.NextFireAt.Equal(next) || got.Skipped != c.ticks || got.Enabled != (c.before.Namespace == "closed") {
+					t.Errorf("refire %v, in %s: next = %s with %d skipped, enabled %v, want %s and %d", refire, c.before.Namespace, got.NextFireAt,
+						got.Skipped, got.Enabled, next, c.ticks)
+				}
+			}
+			if told := done.Changed.Ticks; told != 5 && !refire {
+				t.Errorf("%d ticks are told to be skipped, want 5", told)
 			}
 		}
 	})

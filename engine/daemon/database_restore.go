@@ -24,7 +24,8 @@ another name. The backup is checked before, and what comes of it after.
 
 What must not happen twice does not: every lease is over, so that what workers still hold counts no more and their runs are handed out again;
 workers are offline until they register anew; and ticks of schedules since the backup are counted as skipped, because they have probably
-fired, unless --refire. Steps that were recorded after the backup run again: the command names the runs that had gone on since.
+fired, unless --refire. That holds for schedules that were paused then, too: they may have been resumed since. Steps that were recorded after
+the backup run again: the command names the runs that had gone on since.
 
 Exit code: 0 when it is restored, 5 when there is no such file, 6 when another process has the database or it holds rows and --force is not
 given, 7 when no database answers, else 1.`,

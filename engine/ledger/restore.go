@@ -13,7 +13,8 @@ type Restoring interface {
 	Leases() ([]engine.ID, error)
 	// TakeWorkersOff makes every worker OFFLINE, as OfflineForced, and returns how many were not.
 	TakeWorkersOff(now time.Time) (int, error)
-	// DueSchedules is the schedules that a server would fire by now, without their inputs.
+	// DueSchedules is the schedules that a server would fire by now, and those that it would if they were not paused or their namespace disabled,
+	// without their inputs.
 	DueSchedules(now time.Time) ([]engine.Schedule, error)
 	// Stand notes what is true of the database as a whole; an empty value takes it back.
 	Stand(name, value string, at time.Time) error
@@ -44,7 +45,8 @@ func AfterRestore(tx Restoring, p engine.AfterRestoreParams) (done engine.AfterR
 	return done, tx.Stand(engine.StandingRestored, p.From, p.Now)
 }
 
-// passOver has schedules go on after now: what was due since the backup has probably fired already, in the database that was replaced.
+// passOver has schedules go on after now: what was due since the backup has probably fired already, in the database that was replaced. So it has
+// where a schedule was paused then and was resumed since, and whoever resumes it now has nothing fired twice.
 func passOver(tx Restoring, p engine.AfterRestoreParams) (schedules int, ticks int64, err error) {
 	due, err := tx.DueSchedules(p.Now)
 	if err != nil {
@@ -59,11 +61,26 @@ func passOver(tx Restoring, p engine.AfterRestoreParams) (schedules int, ticks i
 		fired, err := FireSchedule(tx, engine.FireScheduleParams{
 			ScheduleID: s.ID, Revision: s.Revision, Expect: s.NextFireAt, Skipped: skipped, Next: next, Now: p.Now,
 		})
+		if err == nil && fired.Stale { // it is paused, or its namespace disabled
+			err = passOverAtRest(tx, s.ID, skipped, next, p.Now)
+		}
 		if err != nil {
 			return 0, 0, err
 		}
 		schedules++
-		ticks += fired.Skipped
+		ticks += skipped
 	}
 	return schedules, ticks, nil
+}
+
+// passOverAtRest has a schedule go on at next that does not fire as it stands.
+func passOverAtRest(tx Tx, id engine.ID, skipped int64, next, now time.Time) error {
+	b := open(tx, now)
+	s, err := b.schedule("", id.String())
+	if err != nil {
+		return err
+	}
+	s.Skipped += skipped
+	s.NextFireAt = engine.Micros(next)
+	return b.saveSchedule(s)
 }
