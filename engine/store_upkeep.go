@@ -27,8 +27,9 @@ type Upkeep interface {
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, time.Time, error)
 	// Prune deletes runs of p.Namespace that ended with p.Status before p.Before, with everything of theirs, oldest first, at
 	// most p.Limit, and fewer where these have very many rows, but one at least. A run stays that is Pinned, or that an open run
-	// refers to (its child, parent, handler, retry or continuation), or that is the child of an open run. It returns how many; 0:
-	// there is none, or another server is at them.
+	// refers to (its child, parent, handler, retry or continuation), or that is the child of an open run. One that ImportRuns made
+	// stays as long as its id was not made before p.Before, however long ago it ended elsewhere. It returns how many; 0: there is
+	// none, or another server is at them.
 	Prune(ctx context.Context, p PruneParams) (int, error)
 	// PruneRecords deletes workers that went OFFLINE before p.Workers, records of fired ticks from before p.Fires, and audit events whose ids were
 	// made before p.Audit, oldest first, at most p.Limit of each. more says that it came to that limit, so that there may be others.

@@ -252,7 +252,7 @@ func hotStatements(t *testing.T) map[string]planned {
 		"count_queue":  {"namespace": "default", "task_queue": "orders"}, "first_gated": key,
 		"count_keys":    {"namespace": "default", "types": []string{"order"}, "keys": []string{"k"}},
 		"list_expiring": {"limit": 100}, "list_timed_out": {"limit": 100}, "due_schedules": {"limit": 100},
-		"list_prunable": {"namespace": "default", "status": 4, "before": now, "limit": 100}, "list_retried": runs,
+		"list_prunable": {"namespace": "default", "status": 4, "before": now, "imported_before": id[0], "limit": 100}, "list_retried": runs,
 		"prune_steps": runs, "prune_signals": runs, "prune_payload": runs, "prune_tags": runs, "prune_requests": runs, "prune_receipts": runs,
 		"prune_run": runs, "prune_fires": {"before": now, "limit": 100},
 		"prune_audit":   {"before": id[0], "limit": 100},

@@ -47,7 +47,7 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 		var rows int64
 		rowsOf := map[engine.ID]int64{}
 		err := t.read(listPrunableSQL, args{"namespace": p.Namespace, "status": int16(p.Status), "before": micros(engine.Micros(p.Before)),
-			"limit": p.Limit}, []any{idOf(&id), &rows}, func() {
+			"imported_before": [16]byte(engine.FirstID(p.Before)), "limit": p.Limit}, []any{idOf(&id), &rows}, func() {
 			old, rowsOf[id] = append(old, id), rows
 		})
 		if err != nil || len(old) == 0 {

@@ -51,7 +51,8 @@ func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 				old = append(old, id)
 			}
 			return nil
-		}, text("namespace", p.Namespace), num("status", p.Status), instant("before", engine.Micros(p.Before)), num("limit", p.Limit))
+		}, text("namespace", p.Namespace), num("status", p.Status), instant("before", engine.Micros(p.Before)),
+			idArg("imported_before", engine.FirstID(p.Before)), num("limit", p.Limit))
 		if err != nil {
 			return 0, err
 		}

@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -26,6 +27,8 @@ var aroundSabotages = []sabotage{
 	{"a retry keeps results", func(s engine.Store) engine.Store { return retriesFromScratch{s} }, []string{"repair"}},
 	{"an override says why", func(s engine.Store) engine.Store { return overridesInSilence{s} }, []string{"repair"}},
 	{"a pinned run is kept", func(s engine.Store) engine.Store { return pinsNothing{s} }, []string{"repair"}},
+	{"an imported run is kept from its import", func(s engine.Store) engine.Store { return forgetsImports{s} },
+		[]string{"repair/an imported run is kept from when it was imported, however long ago it ended elsewhere"}},
 	{"a tick fires once", func(s engine.Store) engine.Store { return firesTwice{s} }, []string{"schedule"}},
 	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store { return overwrites{s} }, []string{"schedule"}},
 	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
@@ -158,6 +161,23 @@ func (d pinsNothing) PinRun(ctx context.Context, p engine.PinRunParams) (engine.
 	r, err := d.GetRun(ctx, p.Namespace, p.RunID)
 	r.Pinned = p.Pinned
 	return r, err
+}
+
+// forgetsImports deletes imported runs by when they ended, as it does others.
+type forgetsImports struct{ engine.Store }
+
+func (d forgetsImports) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
+	runs, _, err := d.ListRuns(ctx, engine.RunFilter{Namespace: p.Namespace, Statuses: []engine.RunStatus{p.Status}}, engine.Page{Limit: engine.MaxPage})
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range runs {
+		if r.Origin == engine.OriginImport && r.FinishedAt.Before(p.Before) {
+			p.Before = p.Before.Add(time.Hour) // as of its id, which is younger than its end
+			break
+		}
+	}
+	return d.Store.Prune(ctx, p)
 }
 
 // firesTwice starts each tick's run once more, beside the schedule.

@@ -595,6 +595,23 @@ var repairCases = []testCase{
 		pin(false)
 		equal(s, "pruned", s.prune(s.now, 10), 1)
 	}},
+	{"an imported run is kept from when it was imported, however long ago it ended elsewhere", func(s *stage) {
+		ago := s.now.Add(-24 * time.Hour)
+		run := func(id engine.ID) engine.ImportedRun {
+			return engine.ImportedRun{Run: engine.Run{ID: id, Namespace: space, Queue: queue, Type: kind, Status: engine.RunFailed, Attempts: 1,
+				Input: text("in"), CreatedAt: ago, FinishedAt: ago, Origin: engine.OriginImport}}
+		}
+		first := engine.FirstID(s.now)
+		other := engine.DerivedID(s.now, first, "other")
+		for _, id := range []engine.ID{first, other} {
+			_, err := s.store.ImportRuns(s.ctx, engine.ImportRunsParams{
+				Namespace: space, By: somebody, AuditID: s.id(), Now: s.now, Runs: []engine.ImportedRun{run(id)},
+			})
+			s.must(err, "ImportRuns")
+		}
+		equal(s, "pruned with the runs that ended before the import", s.prune(s.now, 10), 0)
+		equal(s, "pruned when it was imported so long ago itself", s.prune(s.now.Add(time.Millisecond), 10), 2)
+	}},
 	{"a run stays as long as an open one refers to it", func(s *stage) {
 		s.childWorker()
 		old := s.failed("a")

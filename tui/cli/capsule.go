@@ -167,7 +167,7 @@ func newImport(e *env, o *importOptions) *cobra.Command {
 stdin.
 
 Runs that are open come in paused: each goes on once kagzi workflow resume has let it. They keep their external ids, and do not hold them: a
-start with one of these ids does not find them.`,
+start with one of these ids does not find them. Runs that have ended are kept as long as if they had ended with the import.`,
 		Example: "  kagzi workflow import order-17.zip --namespace staging",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

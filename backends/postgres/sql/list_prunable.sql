@@ -1,8 +1,9 @@
--- Runs that ended so long ago, oldest first, but for those that are kept, those that an open run refers to and those that a rival is deleting;
--- and about how many rows each has, with those that large values are cut into. No row: there are none.
+-- Runs that ended so long ago, oldest first, but for those that are kept, those that were imported since, those that an open run refers to and
+-- those that a rival is deleting; and about how many rows each has, with those that large values are cut into. No row: there are none.
 select r.run_id, r.steps + r.attempts + r.bytes / 2000
 from runs r
 where r.namespace = @namespace and r.status = @status and r.status > 3 and r.finished_at < @before and not r.pinned
+  and (r.origin <> 3 or r.run_id < @imported_before)
   and not exists (select from runs x where x.run_id = r.parent_run_id and x.status + 0 <= 3)
   and not exists (select from runs x where x.run_id = r.continued_as and x.status + 0 <= 3)
   and not exists (select from runs x where x.parent_run_id = r.run_id and x.status + 0 <= 3)

@@ -1,8 +1,9 @@
--- Runs that ended so long ago, oldest first, but for those that are kept and those that an open run refers to; and about how many rows each has,
--- with the pages that large values go on in. No row: there are none.
+-- Runs that ended so long ago, oldest first, but for those that are kept, those that were imported since and those that an open run refers to;
+-- and about how many rows each has, with the pages that large values go on in. No row: there are none.
 select r.run_id, r.steps + r.attempts + r.bytes / 4096
 from runs r
 where r.namespace = @namespace and r.status = @status and r.status > 3 and r.finished_at < @before and r.pinned = 0
+  and (r.origin <> 3 or r.run_id < @imported_before)
   and not exists (select 1 from runs x where x.run_id = r.parent_run_id and x.status <= 3)
   and not exists (select 1 from runs x where x.run_id = r.continued_as and x.status <= 3)
   and not exists (select 1 from runs x where x.parent_run_id = r.run_id and x.status <= 3)

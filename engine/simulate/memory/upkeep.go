@@ -75,9 +75,11 @@ func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]e
 // Prune deletes runs with everything of theirs.
 func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 	p.Before = engine.Micros(p.Before)
+	imported := engine.FirstID(p.Before)
 	return write(ctx, s, "Prune", p, func(t *tx) (int, error) {
 		old := t.find(func(r *Run) bool {
-			return r.Namespace == p.Namespace && r.Status == p.Status && r.Status.Ended() && r.FinishedAt.Before(p.Before) && !r.Pinned && !t.neededByOpen(r)
+			return r.Namespace == p.Namespace && r.Status == p.Status && r.Status.Ended() && r.FinishedAt.Before(p.Before) && !r.Pinned &&
+				(r.Origin != engine.OriginImport || compareIDs(r.ID, imported) < 0) && !t.neededByOpen(r)
 		})
 		slices.SortStableFunc(old, func(a, b *Run) int { return a.FinishedAt.Compare(b.FinishedAt) })
 		old = old[:min(p.Limit, len(old))]
