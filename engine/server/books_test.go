@@ -176,6 +176,16 @@ func (b *books) RetryRun(_ context.Context, p engine.RetryRunParams) (engine.Sta
 	return engine.Started{RunID: p.ID, Repeated: b.repeat}, b.refused(p.RunID)
 }
 
+// ListRetries is those of the runs that are there.
+func (b *books) ListRetries(_ context.Context, _ string, run engine.ID) (retries []engine.Run, err error) {
+	for i := range b.runs {
+		if b.runs[i].RetriedFrom == run {
+			retries = append(retries, b.runs[i])
+		}
+	}
+	return retries, nil
+}
+
 func (b *books) OverrideStep(_ context.Context, p engine.OverrideStepParams) (engine.Step, error) {
 	b.note(p)
 	return engine.Step{ID: p.ID, Name: p.Step, OverriddenBy: p.By.Name, OverrideReason: p.Reason}, nil

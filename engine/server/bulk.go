@@ -107,6 +107,9 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 		return end(s.store.TerminateRun), nil
 	case kagziv1.BulkAction_BULK_ACTION_RETRY:
 		return func(ctx context.Context, id engine.ID) (bool, error) {
+			if retry, err := s.newestRetry(ctx, namespace, id); err != nil || retry != nil {
+				return false, err // who has tried one by hand first does not want its work done twice
+			}
 			now := s.now()
 			started, err := s.store.RetryRun(ctx, engine.RetryRunParams{
 				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now},

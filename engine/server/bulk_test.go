@@ -115,6 +115,53 @@ func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
 	}
 }
 
+func TestABulkRetryLeavesAloneWhatWasRetriedBefore(t *testing.T) {
+	b := &books{runs: manyRuns(4)}
+	tried := b.runs[3].ID
+	b.runs[1].RetriedFrom = tried // and is to be retried itself
+	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{}})
+	if end := all[len(all)-1]; end.Done != 4 || end.Unchanged != 1 || end.Failed != 0 {
+		t.Errorf("it ends with %v, want 4 done, one of them before", end)
+	}
+	for _, p := range b.asked {
+		if p.(engine.RetryRunParams).RunID == tried {
+			t.Error("a run that was retried by hand is retried again")
+		}
+	}
+}
+
+func TestARetryUnlessThereIsOneAnswersThatOne(t *testing.T) {
+	first, second, newest := someID(0), someID(1), someID(2)
+	for _, c := range []struct {
+		status engine.RunStatus
+		want   *kagziv1.RetryWorkflowResponse
+	}{
+		{engine.RunCompleted, &kagziv1.RetryWorkflowResponse{NewRunId: newest.String(), AlreadyRetried: true}},
+		{engine.RunSleeping, &kagziv1.RetryWorkflowResponse{NewRunId: newest.String(), AlreadyRetried: true, AlreadyRunning: true}},
+	} {
+		b := &books{runs: []engine.Run{
+			{ID: first, Status: engine.RunFailed}, {ID: second, Status: engine.RunFailed, RetriedFrom: first},
+			{ID: newest, Status: c.status, RetriedFrom: first},
+		}}
+		ask := func(run engine.ID, unless bool) *kagziv1.RetryWorkflowResponse {
+			answer, err := door(b).RetryWorkflow(t.Context(), &kagziv1.RetryWorkflowRequest{RunId: run.String(), UnlessRetried: unless})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer
+		}
+		if got := ask(first, true); !proto.Equal(got, c.want) || b.changes() != 0 {
+			t.Errorf("%s: %v after %d changes, want %v and none", c.status, got, b.changes(), c.want)
+		}
+		if ask(first, false); b.changes() != 1 {
+			t.Errorf("%s: who asks for a retry all the same gets none", c.status)
+		}
+		if ask(second, true); b.changes() != 2 {
+			t.Errorf("%s: a run that was not retried is left alone", c.status)
+		}
+	}
+}
+
 func TestProgressIsSentWhileARunTakesLong(t *testing.T) {
 	b := &books{runs: manyRuns(2)}
 	release := make(chan struct{})

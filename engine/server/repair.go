@@ -13,12 +13,34 @@ func (s *Server) RetryWorkflow(ctx context.Context, request *kagziv1.RetryWorkfl
 	if err != nil {
 		return nil, err
 	}
+	if request.UnlessRetried {
+		if retry, err := s.newestRetry(ctx, p.Namespace, p.RunID); err != nil || retry != nil {
+			return retriedBefore(retry), err
+		}
+	}
 	started, err := s.store.RetryRun(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	answer := s.startedTo(started)
 	return &kagziv1.RetryWorkflowResponse{NewRunId: answer.RunId, AlreadyRunning: answer.AlreadyExists, AlreadyRetried: started.Repeated}, nil
+}
+
+// newestRetry is the run that a run was last retried as, nil when it was not. A run stays as it ended when it is retried.
+func (s *Server) newestRetry(ctx context.Context, namespace string, run engine.ID) (*engine.Run, error) {
+	retries, err := s.store.ListRetries(ctx, namespace, run)
+	if err != nil || len(retries) == 0 {
+		return nil, err
+	}
+	return &retries[len(retries)-1], nil
+}
+
+// retriedBefore is the answer to a retry that was not made because there is this one; nil for nil.
+func retriedBefore(retry *engine.Run) *kagziv1.RetryWorkflowResponse {
+	if retry == nil {
+		return nil
+	}
+	return &kagziv1.RetryWorkflowResponse{NewRunId: retry.ID.String(), AlreadyRunning: !retry.Status.Ended(), AlreadyRetried: true}
 }
 
 func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (engine.RetryRunParams, error) {

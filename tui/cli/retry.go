@@ -34,7 +34,9 @@ Steps that undid others before the run failed, as in a saga, are completed steps
 names the first step that they undid. A wait for a signal whose limit has passed is completed, too: the new run finds it passed at once, unless
 --from-step names the wait. Signals that no wait had taken come along; those that were taken by a wait that runs again have to be sent again.
 
-A step that runs again has another idempotency key, because the new run has an id of its own.`, "--from-step charge")
+A step that runs again has another idempotency key, because the new run has an id of its own.
+
+A run stays as it ended when it is retried. With -q those that were retried before, be it one by one, are left alone and counted as such.`, "--from-step charge")
 	work := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(args, cmd.Flags().Changed); err != nil {
@@ -74,7 +76,7 @@ func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (ou
 	}
 	switch chosen := len(o.ids) == 0; {
 	case chosen:
-		request.RequestId = o.idOf(runID)
+		request.RequestId, request.UnlessRetried = o.idOf(runID), true
 	case request.RequestId == "":
 		request.RequestId = c.newID()
 	}

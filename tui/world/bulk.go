@@ -73,7 +73,7 @@ func (w *World) bulkChange(request *kagziv1.BulkWorkflowsRequest) (func(*run) (c
 	case kagziv1.BulkAction_BULK_ACTION_RETRY:
 		return func(r *run) (bool, error) {
 			began := len(w.runs)
-			_, err := w.retry(r, &kagziv1.RetryWorkflowRequest{RequestId: bulkRetryID(r), Reason: request.Reason})
+			_, err := w.retry(r, &kagziv1.RetryWorkflowRequest{RequestId: bulkRetryID(r), UnlessRetried: true, Reason: request.Reason})
 			return len(w.runs) > began, err
 		}, nil
 	}

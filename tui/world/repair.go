@@ -37,6 +37,9 @@ func (w *World) retry(r *run, request *kagziv1.RetryWorkflowRequest) (*kagziv1.R
 	if err != nil || known {
 		return &kagziv1.RetryWorkflowResponse{NewRunId: answer.runID, AlreadyRunning: answer.existed, AlreadyRetried: known}, err
 	}
+	if newest := w.retries[r.RunId]; newest != nil && request.UnlessRetried {
+		return &kagziv1.RetryWorkflowResponse{NewRunId: newest.RunId, AlreadyRunning: !ended(newest.Status), AlreadyRetried: true}, nil
+	}
 	if !endedBadly(r.Status) {
 		return nil, notNow(r, "be retried")
 	}

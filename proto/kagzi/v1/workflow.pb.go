@@ -154,7 +154,7 @@ const (
 	BulkAction_BULK_ACTION_UNSPECIFIED BulkAction = 0
 	BulkAction_BULK_ACTION_CANCEL      BulkAction = 1
 	BulkAction_BULK_ACTION_TERMINATE   BulkAction = 2
-	BulkAction_BULK_ACTION_RETRY       BulkAction = 3
+	BulkAction_BULK_ACTION_RETRY       BulkAction = 3 // of those that were not retried before; a run stays FAILED when it is
 )
 
 // Enum value maps for BulkAction.
@@ -2150,6 +2150,7 @@ type RetryWorkflowRequest struct {
 	Input         *Payload               `protobuf:"bytes,102,opt,name=input,proto3" json:"input,omitempty"`                          // replaces the input, only with restart
 	RequestId     string                 `protobuf:"bytes,103,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // as in StartWorkflowRequest
 	Reason        string                 `protobuf:"bytes,104,opt,name=reason,proto3" json:"reason,omitempty"`
+	UnlessRetried bool                   `protobuf:"varint,105,opt,name=unless_retried,json=unlessRetried,proto3" json:"unless_retried,omitempty"` // leave a run alone that was retried before, under whatever request_id: its newest retry is answered
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2233,11 +2234,18 @@ func (x *RetryWorkflowRequest) GetReason() string {
 	return ""
 }
 
+func (x *RetryWorkflowRequest) GetUnlessRetried() bool {
+	if x != nil {
+		return x.UnlessRetried
+	}
+	return false
+}
+
 type RetryWorkflowResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	NewRunId       string                 `protobuf:"bytes,1,opt,name=new_run_id,json=newRunId,proto3" json:"new_run_id,omitempty"`
 	AlreadyRunning bool                   `protobuf:"varint,2,opt,name=already_running,json=alreadyRunning,proto3" json:"already_running,omitempty"`   // an earlier retry of this run is active; new_run_id is that one, and nothing was started
-	AlreadyRetried bool                   `protobuf:"varint,100,opt,name=already_retried,json=alreadyRetried,proto3" json:"already_retried,omitempty"` // this request_id was answered before; nothing was started now
+	AlreadyRetried bool                   `protobuf:"varint,100,opt,name=already_retried,json=alreadyRetried,proto3" json:"already_retried,omitempty"` // this request_id was answered before, or `unless_retried` held; nothing was started now
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -4239,7 +4247,7 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"terminated\x18\x01 \x01(\bR\n" +
 	"terminated\x120\n" +
-	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"\xe2\x01\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"\x89\x02\n" +
 	"\x14RetryWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1b\n" +
@@ -4248,7 +4256,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x05input\x18f \x01(\v2\x11.kagzi.v1.PayloadR\x05input\x12\x1d\n" +
 	"\n" +
 	"request_id\x18g \x01(\tR\trequestId\x12\x16\n" +
-	"\x06reason\x18h \x01(\tR\x06reason\"\x87\x01\n" +
+	"\x06reason\x18h \x01(\tR\x06reason\x12%\n" +
+	"\x0eunless_retried\x18i \x01(\bR\runlessRetried\"\x87\x01\n" +
 	"\x15RetryWorkflowResponse\x12\x1c\n" +
 	"\n" +
 	"new_run_id\x18\x01 \x01(\tR\bnewRunId\x12'\n" +
