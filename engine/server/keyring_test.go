@@ -11,7 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestASecretSaysWhoseItIsAndIsWhole(t *testing.T) {
@@ -249,6 +253,56 @@ func TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAChangeDuringTheLastReadingIsNotForgottenInAnOutage: what was read may be from before it.
+func TestAChangeDuringTheLastReadingIsNotForgottenInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, l := ringOf("listen")
+		l.slow = make(chan struct{})
+		read := make(chan error)
+		go func() {
+			_, err := k.get(context.Background())
+			read <- err
+		}()
+		synctest.Wait()
+		l.revoke("one")
+		k.changed()
+		close(l.slow)
+		if err := <-read; err != nil {
+			t.Fatal(err)
+		}
+		l.set(func() { l.broken = engine.ErrUnavailable })
+		if r, err := k.getOrLast(t.Context()); !errors.Is(err, engine.ErrUnavailable) {
+			t.Errorf("the keys are %v (%v), want none that may be from before the revocation", r, err)
+		}
+	})
+}
+
+func TestAKeyOpensFromItsMakingUntilItsRevocationIsAnswered(t *testing.T) {
+	_, conn, l, secrets := guarded(t)
+	admin, root := kagziv1.NewAdminServiceClient(conn), with(soon(t), secrets[engine.RoleAdmin])
+	if _, err := admin.WhoAmI(root, &kagziv1.WhoAmIRequest{}); err != nil { // the keys are in memory from here on
+		t.Fatal(err)
+	}
+	made, err := admin.CreateKey(root, &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{Name: "new", Role: kagziv1.KeyRole_KEY_ROLE_VIEWER, Namespaces: []string{"team"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if me, err := admin.WhoAmI(with(soon(t), made.Secret), &kagziv1.WhoAmIRequest{}); err != nil || me.Key.GetName() != "new" {
+		t.Errorf("with the new key: %v, %v", me, err)
+	}
+	if _, err := admin.RevokeKey(root, &kagziv1.RevokeKeyRequest{KeyId: made.Key.KeyId}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.WhoAmI(with(soon(t), made.Secret), &kagziv1.WhoAmIRequest{}); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("with the revoked key: %v, want UNAUTHENTICATED", err)
+	}
+	for i, method := range []string{"CreateKey", "RevokeKey"} {
+		if e := l.recorded()[i]; e.Method != method || !strings.HasPrefix(e.Actor.Name, "the-admin (") {
+			t.Errorf("%s was by %q, want the admin's key", e.Method, e.Actor.Name)
+		}
 	}
 }
 

@@ -40,6 +40,11 @@ const (
 	startingOf = ` StartWorkflow StartWorkflows CancelWorkflow SignalWorkflow `
 	lookingOf  = ` ListWorkers GetWorker ListAuditEvents `
 	opened     = ` HealthCheck Check List `
+
+	// adminsReading and workingOf are what changes nothing that the audit log is about, and is in none of the lists of readers.
+	adminsReading = ` ExportWorkflow Backup ListKeys GetActivity WatchEvents `
+	workingOf     = ` Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep AwaitSignal StartChild AwaitChildren
+		CompleteWorkflow FailWorkflow ReleaseTask SetRunNote `
 )
 
 // registered calls f with every method that a server has.
@@ -71,6 +76,12 @@ func TestTheTableOfPermissionsHasEveryMethodAndNoOther(t *testing.T) {
 			t.Errorf("%s is open, and has roles", name)
 		case r.waits && (method.IsStreamingClient() || method.IsStreamingServer()):
 			t.Errorf("%s is a stream, which ends with its key in any case", name)
+		case !r.waits && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
+			t.Errorf("%s may wait for long, and would not end with its key", name)
+		}
+		unrecorded := slices.Contains(strings.Fields(readingOf+lookingOf+opened+adminsReading+workingOf), string(method.Name()))
+		if !r.open && r.changes == unrecorded {
+			t.Errorf("%s: that a refusal goes to the audit log is %v, want %v", name, r.changes, !unrecorded)
 		}
 		if holds := r.roles.has(engine.RoleViewer) && holdsPayload(method.Output(), nil); holds != r.redact {
 			t.Errorf("%s: redact is %v, but that a viewer can be sent payloads is %v", name, r.redact, holds)
@@ -259,6 +270,24 @@ func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone: its last key may be revoked while it runs, and nobody is to be let in by that.
+func TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone(t *testing.T) {
+	s, conn := serveWith(t, &locksmith{notifications: "in-process"}, Options{DrainTimeout: time.Second, NeedKey: true})
+	s.strangers.waiting = strangersHeld // nobody is late in this test
+	registered(s, func(name string, method protoreflect.MethodDescriptor) {
+		want := "no key"
+		if s.methods[name].rule.open {
+			want = "in"
+		}
+		if strings.HasPrefix(name, "/grpc.health") && string(method.Name()) == "Watch" {
+			return // it is open, and never ends
+		}
+		if got := ask(t, conn, nil, method, emptyRequest(method)); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	})
 }
 
 func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
