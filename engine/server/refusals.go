@@ -100,15 +100,13 @@ func (s *Server) record(ctx context.Context, event engine.AuditEvent) {
 // aboutOf is what a request is about, as the audit log names it. What is not fit to be kept is left out.
 func aboutOf(request any) (namespace, subject, id string) {
 	switch r := request.(type) {
-	case *kagziv1.BulkWorkflowsRequest:
-		return aboutOf(r.Filter)
+	case *kagziv1.BulkWorkflowsRequest: // a run, schedule or worker that its filter names only selects
+		return aboutNamespace(r.GetFilter().GetNamespace())
 	case *kagziv1.SessionRequest:
 		return aboutOf(r.GetHello())
 	}
 	if r, ok := request.(interface{ GetNamespace() string }); ok {
-		if name := orDefault(r.GetNamespace()); engine.CheckNamespace("namespace", name) == nil {
-			namespace, subject, id = name, "namespace", name
-		}
+		namespace, subject, id = aboutNamespace(r.GetNamespace())
 	}
 	switch r := request.(type) {
 	case interface{ GetRunId() string }:
@@ -121,6 +119,13 @@ func aboutOf(request any) (namespace, subject, id string) {
 		return subjectNamed(namespace, "worker", r.GetWorkerId())
 	}
 	return namespace, subject, id
+}
+
+func aboutNamespace(name string) (namespace, subject, id string) {
+	if name = orDefault(name); engine.CheckNamespace("namespace", name) != nil {
+		return "", "", ""
+	}
+	return name, "namespace", name
 }
 
 func subjectNamed(namespace, kind, name string) (in, subject, id string) {
