@@ -27,7 +27,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	switch {
 	case s.options.Trusted || method == nil || method.rule.open:
 		return ctx, nil
-	case keys == nil || keys.empty():
+	case keys == nil || keys.empty() && !s.options.NeedKey:
 		return ctx, nil
 	}
 	key, err := s.shown(ctx, keys, info.Header["authorization"])
