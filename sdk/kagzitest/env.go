@@ -77,15 +77,29 @@ type Env struct {
 // Run runs test in a bubble with an Env, which is gone when test returns.
 func Run(t *testing.T, test func(t *testing.T, env *Env)) {
 	t.Helper()
+	run(t, calm, test)
+}
+
+// climate is what the server of an Env lives in.
+type climate struct {
+	heartbeat, lease, keepalive time.Duration
+	store                       func(engine.Store) engine.Store // what the server has in the place of its store; nil: that itself
+}
+
+// calm is that of Run: nothing that the server does by the clock alone happens within forever.
+var calm = climate{heartbeat: forever, lease: forever, keepalive: forever}
+
+func run(t *testing.T, c climate, test func(t *testing.T, env *Env)) {
+	t.Helper()
 	path := sqlitetest.Fresh(t, sqlite.Migrate)
 	synctest.Test(t, func(t *testing.T) {
-		env := newEnv(t, path)
+		env := newEnv(t, c, path)
 		defer env.close()
 		test(t, env)
 	})
 }
 
-func newEnv(t *testing.T, path string) *Env {
+func newEnv(t *testing.T, c climate, path string) *Env {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := sqlite.Open(t.Context(), path, engine.OpenOptions{Log: log})
@@ -93,7 +107,7 @@ func newEnv(t *testing.T, path string) *Env {
 		t.Fatalf("kagzitest: %v", err)
 	}
 	e := &Env{t: t, store: store, ends: newEnds(store), address: bufconn.Listen(1 << 20), replaced: map[string]seam.Step{}}
-	e.serve(log)
+	e.serve(log, c)
 	e.Client, err = kagzi.NewClient(kagzi.ClientOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, DialOptions: e.dialOptions(),
 	})
@@ -119,13 +133,17 @@ func (e *Env) dialOptions() []grpc.DialOption {
 	}
 }
 
-// serve starts the parts of a server. Nothing that they do by the clock alone happens within forever.
-func (e *Env) serve(log *slog.Logger) {
-	dispatcher := dispatch.New(e.store, log)
-	door := server.New(e.store, dispatcher, server.Options{Log: log, Version: "kagzitest", HeartbeatInterval: forever, WorkerLease: forever, Keepalive: forever})
-	upkeep := coordinator.New(e.store, coordinator.Options{Interval: forever, HeartbeatInterval: forever, WorkerLease: forever, Log: log})
+// serve starts the parts of a server.
+func (e *Env) serve(log *slog.Logger, c climate) {
+	store := e.store
+	if c.store != nil {
+		store = c.store(store)
+	}
+	dispatcher := dispatch.New(store, log)
+	door := server.New(store, dispatcher, server.Options{Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
+	upkeep := coordinator.New(store, coordinator.Options{Interval: c.heartbeat, HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Log: log})
 	e.part(func(ctx context.Context) error {
-		return e.store.Listen(ctx, func(r engine.Ring) {
+		return store.Listen(ctx, func(r engine.Ring) {
 			dispatcher.Ring(r)
 			door.Ring(r)
 			upkeep.Ring(r)

@@ -139,27 +139,37 @@ func (a *author) program(depth int) (p program) {
 	return p
 }
 
-// run is the program as a workflow's code. saw is told what each call came to.
-func (p program) run(ctx kagzi.Context, saw func(name string, value int, err error)) error {
+// witness sees what a program's code does.
+type witness interface {
+	saw(name string, value int, err error) // what a call came to
+	begins(name string) (result int)       // a step's own code, which is to have this result
+}
+
+// run is the program as a workflow's code.
+func (p program) run(ctx kagzi.Context, w witness) error {
 	for _, c := range p {
-		if err := c.make(ctx, saw); err != nil {
+		if err := c.make(ctx, w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *call) make(ctx kagzi.Context, saw func(name string, value int, err error)) error {
+func (c *call) make(ctx kagzi.Context, w witness) error {
 	var value int
 	var err error
 	switch c.kind {
 	case "step":
-		value, err = kagzi.Step(ctx, c.name, func(context.Context) (int, error) { time.Sleep(c.takes); return 7, nil })
+		value, err = kagzi.Step(ctx, c.name, func(context.Context) (int, error) {
+			result := w.begins(c.name)
+			time.Sleep(c.takes)
+			return result, nil
+		})
 	case "sleep":
 		kagzi.Sleep(ctx, c.name, c.takes)
 	case "signal":
 		if value, err = kagzi.WaitSignal[int](ctx, c.name, c.limit); errors.Is(err, kagzi.ErrTimeout) {
-			saw(c.name, value, err)
+			w.saw(c.name, value, err)
 			return nil
 		}
 	case "child":
@@ -169,7 +179,7 @@ func (c *call) make(ctx kagzi.Context, saw func(name string, value int, err erro
 		for i, takes := range c.children {
 			name := fmt.Sprintf("%s-%d", c.name, i+1)
 			child, err := kagzi.StartChild[int](ctx, name, "nap", takes, kagzi.ChildOptions{})
-			if saw(name, 0, err); err != nil {
+			if w.saw(name, 0, err); err != nil {
 				return err
 			}
 			children = append(children, child)
@@ -179,15 +189,16 @@ func (c *call) make(ctx kagzi.Context, saw func(name string, value int, err erro
 		value = len(values)
 	case "retried":
 		value, err = kagzi.Step(ctx, c.name, func(ctx context.Context) (int, error) {
+			result := w.begins(c.name)
 			if kagzi.Attempt(ctx) <= c.fails {
 				return 0, errors.New("again")
 			}
-			return 1, nil
+			return result, nil
 		}, kagzi.Retry{Attempts: 5, Initial: c.takes, Max: 24 * time.Hour, Coefficient: 1, Jitter: -1})
 	case "branches":
 		var futures []*kagzi.Future[int]
 		for _, branch := range c.branches {
-			futures = append(futures, kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { return 0, branch.run(ctx, saw) }))
+			futures = append(futures, kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { return 0, branch.run(ctx, w) }))
 		}
 		for _, f := range futures {
 			if _, failed := f.Wait(ctx); err == nil {
@@ -196,7 +207,7 @@ func (c *call) make(ctx kagzi.Context, saw func(name string, value int, err erro
 		}
 		return err
 	}
-	saw(c.name, value, err)
+	w.saw(c.name, value, err)
 	return err
 }
 
@@ -220,7 +231,13 @@ func (o *outcomes) saw(name string, value int, err error) {
 	o.seen[name] = text
 }
 
-func unseen(string, int, error) {}
+func (o *outcomes) begins(string) int { return 7 }
+
+// unseen is the witness of a replay.
+type unseen struct{}
+
+func (unseen) saw(string, int, error) {}
+func (unseen) begins(string) int      { return 0 }
 
 // nap is the children's workflow.
 func nap(ctx kagzi.Context, d time.Duration) (int, error) {
@@ -291,8 +308,8 @@ func TestARandomProgramTakesAsLongAsItsCallsAndIsReplayedAsItWent(t *testing.T) 
 		p := (&author{Rand: r, prefix: "call-"}).program(2)
 		want := p.end(0)
 		all := outcomes{T: t, seen: map[string]string{}}
-		code := func(ctx kagzi.Context, _ int) (int, error) { return 1, p.run(ctx, all.saw) }
-		look := func(ctx kagzi.Context, _ int) (int, error) { return 1, p.run(ctx, unseen) }
+		code := func(ctx kagzi.Context, _ int) (int, error) { return 1, p.run(ctx, &all) }
+		look := func(ctx kagzi.Context, _ int) (int, error) { return 1, p.run(ctx, unseen{}) }
 		took, err := p.perform(t, env, code, look, -1, want/7, want/3, want/2)
 		if err != nil || took < want || took > want+late {
 			t.Errorf("it took %s and came to %v, want %s and no error\n%s", took, err, want, p)
@@ -320,22 +337,22 @@ func TestARandomProgramThatIsCancelledCleansUpInFull(t *testing.T) {
 		cancelAt := time.Millisecond + time.Duration(r.Int64N(int64(p.end(0))+1)) // when its code has begun
 		all := outcomes{T: t, seen: map[string]string{}}
 		done := false
-		codeOf := func(saw func(string, int, error), done func(error)) func(kagzi.Context, int) (int, error) {
+		codeOf := func(w witness, done func(error)) func(kagzi.Context, int) (int, error) {
 			return func(ctx kagzi.Context, _ int) (int, error) {
-				err := p.run(ctx, saw)
+				err := p.run(ctx, w)
 				if errors.Is(err, kagzi.ErrCancelled) || ctx.Err() != nil {
-					done(undo.run(kagzi.Cleanup(ctx), saw))
+					done(undo.run(kagzi.Cleanup(ctx), w))
 				}
 				return 1, err
 			}
 		}
-		code := codeOf(all.saw, func(err error) {
+		code := codeOf(&all, func(err error) {
 			if err != nil {
 				t.Errorf("the clean-up came to %v", err)
 			}
 			done = true
 		})
-		took, err := p.perform(t, env, code, codeOf(unseen, func(error) {}), cancelAt, cancelAt/2, cancelAt+time.Second, cancelAt+30*time.Second)
+		took, err := p.perform(t, env, code, codeOf(unseen{}, func(error) {}), cancelAt, cancelAt/2, cancelAt+time.Second, cancelAt+30*time.Second)
 		if err != nil && !done || took > cancelAt+time.Duration(calls)*2*time.Minute+late {
 			t.Errorf("cancelled at %s it took %s and came to %v, cleaned up: %v\n%s\n%s", cancelAt, took, err, done, p, undo)
 		}

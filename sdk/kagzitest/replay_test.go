@@ -13,22 +13,30 @@ import (
 )
 
 // exported is the run as it stands, for a replay.
-func exported(t *testing.T, env *kagzitest.Env, run *kagzi.Run) *kagzi.Capsule {
+func exported(t *testing.T, _ *kagzitest.Env, run *kagzi.Run) *kagzi.Capsule {
 	t.Helper()
+	c, err := record(t, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// record is exported where the server may be away.
+func record(t *testing.T, run *kagzi.Run) (*kagzi.Capsule, error) {
 	name := filepath.Join(t.TempDir(), "run.kagzi")
 	file, err := os.Create(name)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := errors.Join(run.Export(t.Context(), file, kagzi.ExportOptions{}), file.Close()); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	c, err := kagzi.OpenCapsule(name)
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		t.Cleanup(func() { _ = c.Close() })
 	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return c, err
 }
 
 // The code that made a record does not part from it, at whatever moment that is taken.

@@ -1,0 +1,423 @@
+package kagzitest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// faults stands before a server's store and decides by seed, verb and number what becomes of each call. It also holds against each other what the
+// store has taken: no fault may make a result that is recorded another one, or end a run twice.
+type faults struct {
+	engine.Store
+	t        *testing.T
+	seed     uint64
+	rate     float64
+	fates    []string
+	spare    []string         // verbs that nothing happens to
+	off      func(who uint64) // takes a worker off
+	someHost func(who int) *host
+
+	mu            sync.Mutex
+	calls         map[string]int
+	hits          map[string]int
+	ready, healed bool
+	recorded      map[string]string // a step's first result
+	ended         map[engine.ID]engine.Token
+}
+
+// The fates of a call. All but the first carry it out.
+const (
+	fateFail      = "fail"       // and the caller is told that the database does not answer
+	fateLose      = "lose"       // likewise
+	fateLate      = "late"       // after up to 40 s
+	fateCutBefore = "cut before" // after a connection was cut
+	fateCutAfter  = "cut after"  // before a connection is cut, and its caller told
+	fateOffBefore = "off before" // after a worker was taken off
+	fateOffAfter  = "off after"  // before a worker is taken off, and its caller told
+)
+
+var errAway = &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer"}
+
+// hit counts what happened.
+func (f *faults) hit(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hits[what]++
+}
+
+// begin has faults meet calls from now on: there is somebody whom they can meet.
+func (f *faults) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ready = true
+}
+
+func (f *faults) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.healed = true
+}
+
+// fate is what is to become of the next call of a verb, with its luck.
+func (f *faults) fate(verb string) (string, *rand.Rand) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[verb]++
+	if !f.ready || f.healed || slices.Contains(f.spare, verb) {
+		return "", nil
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, verb, f.calls[verb])
+	luck := rand.New(rand.NewPCG(f.seed, h.Sum64()))
+	if luck.Float64() >= f.rate {
+		return "", nil
+	}
+	fate := f.fates[luck.IntN(len(f.fates))]
+	f.hits[fate]++
+	return fate, luck
+}
+
+// cut breaks the connections of somebody.
+func (f *faults) cut(luck *rand.Rand) { f.someHost(luck.IntN(3)).cut() }
+
+// meet carries a write out, or not.
+func meet[P, A any](ctx context.Context, f *faults, verb string, p P, call func(context.Context, P) (A, error)) (A, error) {
+	var none A
+	fate, luck := f.fate(verb)
+	if fate == "" {
+		return call(ctx, p)
+	}
+	if fate == fateFail {
+		return none, errAway
+	}
+	if given := engine.TurnOf(ctx); given != nil { // what stands behind it is handed over when it is known what the server was told
+		turn := engine.NewTurn(given.Behind())
+		ctx = engine.WithTurn(ctx, turn)
+		defer turn.End(nil)
+	}
+	switch fate {
+	case fateLate:
+		time.Sleep(time.Duration(luck.Int64N(int64(40 * time.Second))))
+	case fateCutBefore:
+		f.cut(luck)
+	case fateOffBefore:
+		f.off(luck.Uint64())
+	}
+	answer, err := call(ctx, p)
+	switch fate {
+	case fateLose:
+		if err == nil {
+			return none, errAway
+		}
+	case fateCutAfter:
+		f.cut(luck)
+	case fateOffAfter:
+		f.off(luck.Uint64())
+	}
+	return answer, err
+}
+
+// look is meet for what changes nothing.
+func look[A any](ctx context.Context, f *faults, verb string, call func(context.Context) (A, error)) (A, error) {
+	switch fate, _ := f.fate(verb); fate {
+	case fateFail, fateLose:
+		var none A
+		return none, errAway
+	}
+	return call(ctx)
+}
+
+// told is meet for a verb that answers nothing.
+func told[P any](ctx context.Context, f *faults, verb string, p P, call func(context.Context, P) error) error {
+	_, err := meet(ctx, f, verb, p, func(ctx context.Context, p P) (struct{}, error) { return struct{}{}, call(ctx, p) })
+	return err
+}
+
+func (f *faults) StartRuns(ctx context.Context, s []engine.StartRun) ([]engine.Started, error) {
+	return meet(ctx, f, "StartRuns", s, f.Store.StartRuns)
+}
+
+func (f *faults) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
+	return meet(ctx, f, "CancelRun", p, f.Store.CancelRun)
+}
+
+func (f *faults) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+	return meet(ctx, f, "PauseRun", p, f.Store.PauseRun)
+}
+
+func (f *faults) ResumeRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+	return meet(ctx, f, "ResumeRun", p, f.Store.ResumeRun)
+}
+
+func (f *faults) SignalRun(ctx context.Context, p engine.SignalRunParams) (engine.Signalled, error) {
+	return meet(ctx, f, "SignalRun", p, f.Store.SignalRun)
+}
+
+func (f *faults) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	return meet(ctx, f, "Claim", p, f.Store.Claim)
+}
+
+func (f *faults) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
+	return meet(ctx, f, "BeginStep", p, f.Store.BeginStep)
+}
+
+func (f *faults) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	return meet(ctx, f, "CompleteStep", p, func(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+		step, err := f.Store.CompleteStep(ctx, p)
+		if err == nil {
+			f.records(p.Lease.RunID, &step)
+		}
+		return step, err
+	})
+}
+
+func (f *faults) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	return meet(ctx, f, "FailStep", p, f.Store.FailStep)
+}
+
+func (f *faults) Sleep(ctx context.Context, p engine.SleepParams) error {
+	return told(ctx, f, "Sleep", p, f.Store.Sleep)
+}
+
+func (f *faults) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	return meet(ctx, f, "AwaitSignal", p, f.Store.AwaitSignal)
+}
+
+func (f *faults) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
+	return meet(ctx, f, "StartChild", p, f.Store.StartChild)
+}
+
+func (f *faults) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
+	return meet(ctx, f, "AwaitChildren", p, f.Store.AwaitChildren)
+}
+
+func (f *faults) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+	return meet(ctx, f, "CompleteRun", p, func(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+		done, err := f.Store.CompleteRun(ctx, p)
+		if err == nil {
+			f.ends(p.Lease)
+		}
+		return done, err
+	})
+}
+
+func (f *faults) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
+	return meet(ctx, f, "FailRun", p, func(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
+		verdict, err := f.Store.FailRun(ctx, p)
+		if err == nil {
+			f.ends(p.Lease)
+		}
+		return verdict, err
+	})
+}
+
+func (f *faults) Release(ctx context.Context, p engine.ReleaseParams) error {
+	return told(ctx, f, "Release", p, f.Store.Release)
+}
+
+func (f *faults) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
+	return meet(ctx, f, "RegisterWorker", p, f.Store.RegisterWorker)
+}
+
+func (f *faults) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
+	return meet(ctx, f, "Heartbeat", p, f.Store.Heartbeat)
+}
+
+func (f *faults) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) error {
+	return told(ctx, f, "DrainWorker", p, f.Store.DrainWorker)
+}
+
+func (f *faults) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+	return meet(ctx, f, "OfflineWorker", p, f.Store.OfflineWorker)
+}
+
+func (f *faults) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
+	return meet(ctx, f, "FreeLost", now, f.Store.FreeLost)
+}
+
+func (f *faults) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
+	return meet(ctx, f, "TimeoutSteps", p, f.Store.TimeoutSteps)
+}
+
+func (f *faults) EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
+	return meet(ctx, f, "EndExpired", p, f.Store.EndExpired)
+}
+
+func (f *faults) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
+	return look(ctx, f, "LiveWorkers", f.Store.LiveWorkers)
+}
+
+func (f *faults) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
+	return look(ctx, f, "GetRun", func(ctx context.Context) (engine.Run, error) { return f.Store.GetRun(ctx, namespace, id) })
+}
+
+func (f *faults) GetWorker(ctx context.Context, id string) (engine.Worker, error) {
+	return look(ctx, f, "GetWorker", func(ctx context.Context) (engine.Worker, error) { return f.Store.GetWorker(ctx, id) })
+}
+
+func (f *faults) HeldBy(ctx context.Context, worker string) ([]engine.Held, error) {
+	return look(ctx, f, "HeldBy", func(ctx context.Context) ([]engine.Held, error) { return f.Store.HeldBy(ctx, worker) })
+}
+
+// records holds a result that the store has taken against the one before.
+func (f *faults) records(run engine.ID, s *engine.Step) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := run.String() + "/" + s.Name
+	if before, again := f.recorded[key]; again && before != string(s.Output.Data) {
+		f.t.Errorf("step %s is recorded with %s, and later with %s", s.Name, before, s.Output.Data)
+	}
+	f.recorded[key] = string(s.Output.Data)
+}
+
+// recordOf is the result of a step as the store took it.
+func (f *faults) recordOf(run, step string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.recorded[run+"/"+step]
+}
+
+// ends wants that no other lease has ended the run before; no run here is tried again as a whole.
+func (f *faults) ends(l engine.Lease) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if before, again := f.ended[l.RunID]; again && before != l.Token {
+		f.t.Errorf("run %s is ended twice", l.RunID)
+	}
+	f.ended[l.RunID] = l.Token
+}
+
+// String is what has happened, for people.
+func (f *faults) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := fmt.Sprintf("of the calls %v of those met %.2f:", f.fates, f.rate)
+	for _, what := range slices.Sorted(maps.Keys(f.hits)) {
+		text += fmt.Sprintf(" %s %d,", what, f.hits[what])
+	}
+	return text
+}
+
+// host is where a worker or a client runs: it reaches the server by connections that break, fall silent, or cannot be made.
+type host struct {
+	connect func(ctx context.Context) (net.Conn, error)
+
+	mu     sync.Mutex
+	dead   bool
+	silent chan struct{} // closed when it is heard again; nil: it is heard
+	lines  map[*line]bool
+}
+
+func newHost(connect func(ctx context.Context) (net.Conn, error)) *host {
+	return &host{connect: connect, lines: map[*line]bool{}}
+}
+
+var errUnreachable = errors.New("the server cannot be reached")
+
+func (h *host) dial(ctx context.Context, _ string) (net.Conn, error) {
+	if silent := h.quiet(); silent != nil {
+		select {
+		case <-silent:
+		case <-ctx.Done():
+		}
+		return nil, errUnreachable
+	}
+	conn, err := h.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dead {
+		conn.Close()
+		return nil, errUnreachable
+	}
+	l := &line{Conn: conn, host: h}
+	h.lines[l] = true
+	return l, nil
+}
+
+// cut breaks its connections.
+func (h *host) cut() {
+	h.mu.Lock()
+	broken := slices.Collect(maps.Keys(h.lines))
+	h.mu.Unlock()
+	for _, l := range broken {
+		l.Close()
+	}
+}
+
+// die has it never reach the server again.
+func (h *host) die() {
+	h.mu.Lock()
+	h.dead = true
+	h.mu.Unlock()
+	h.cut()
+}
+
+// hush has nothing come through for d, either way, without a connection breaking before that is over.
+func (h *host) hush(ctx context.Context, d time.Duration) {
+	h.mu.Lock()
+	if h.silent != nil {
+		h.mu.Unlock()
+		return
+	}
+	silent := make(chan struct{})
+	h.silent = silent
+	h.mu.Unlock()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	h.silent = nil
+	h.mu.Unlock()
+	h.cut()
+	close(silent)
+}
+
+func (h *host) quiet() chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.silent
+}
+
+// line is one connection of a host.
+type line struct {
+	net.Conn
+	host *host
+}
+
+func (l *line) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if silent := l.host.quiet(); silent != nil && err == nil {
+		<-silent
+		return 0, errUnreachable
+	}
+	return n, err
+}
+
+func (l *line) Write(b []byte) (int, error) {
+	if l.host.quiet() != nil {
+		return len(b), nil
+	}
+	return l.Conn.Write(b)
+}
+
+func (l *line) Close() error {
+	l.host.mu.Lock()
+	delete(l.host.lines, l)
+	l.host.mu.Unlock()
+	return l.Conn.Close()
+}
