@@ -215,7 +215,7 @@ func (f *faults) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (e
 func (f *faults) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
 	return meet(ctx, f, "FailRun", p, func(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
 		verdict, err := f.Store.FailRun(ctx, p)
-		if err == nil {
+		if err == nil && !verdict.Retry {
 			f.ends(p.Lease)
 		}
 		return verdict, err
@@ -288,7 +288,7 @@ func (f *faults) recordOf(run, step string) string {
 	return f.recorded[run+"/"+step]
 }
 
-// ends wants that no other lease has ended the run before; no run here is tried again as a whole.
+// ends wants that no other lease has ended the run before.
 func (f *faults) ends(l engine.Lease) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,6 +30,7 @@ type call struct {
 	fails    int           // attempts, of what is retried
 	children []time.Duration
 	branches []program
+	options  kagzi.ChildOptions // of a child and of children
 }
 
 // program is what a workflow does: calls one after the other, of which some have branches.
@@ -173,12 +174,12 @@ func (c *call) make(ctx kagzi.Context, w witness) error {
 			return nil
 		}
 	case "child":
-		value, err = kagzi.RunChild[int](ctx, c.name, "nap", c.takes, kagzi.ChildOptions{})
+		value, err = kagzi.RunChild[int](ctx, c.name, "nap", c.takes, c.options)
 	case "children":
 		var children []*kagzi.Child[int]
 		for i, takes := range c.children {
 			name := fmt.Sprintf("%s-%d", c.name, i+1)
-			child, err := kagzi.StartChild[int](ctx, name, "nap", takes, kagzi.ChildOptions{})
+			child, err := kagzi.StartChild[int](ctx, name, "nap", takes, c.options)
 			if w.saw(name, 0, err); err != nil {
 				return err
 			}
