@@ -303,6 +303,9 @@ func hotStatements(t *testing.T) map[string]planned {
 		"list_waiting": run, "next_of_group": merge(run, args{"awaited": 2}), "list_child_steps": merge(run, args{"children": id}),
 		"get_latest_attempt": merge(run, args{"name": "pay"}), "wake_steps": merge(run, args{"now": now}),
 		"interrupt_steps": merge(run, args{"error": "", "now": now}), "end_steps": merge(run, args{"error": "", "now": now}),
+		"get_attempt": merge(run, args{"step_id": id[0]}), "get_attempt_of_lease": merge(run, args{"name": "pay", "token": id[0]}),
+		"list_results": run, "list_unconsumed": run, "list_late_steps": {"step_ids": id, "now": now}, "await_steps": {"step_ids": id, "awaited": 1},
+		"lock_free_runs": runs, "still_due": merge(runs, args{"now": now}),
 		"next_signal": merge(run, args{"name": "go"}), "get_signal": merge(run, args{"signal_id": "1"}), "count_signals": run,
 	} {
 		text, err := fs.ReadFile(allStatements, "sql/"+name+".sql")
