@@ -39,7 +39,7 @@ func (c *Coordinator) checkClock() {
 	default:
 		return
 	}
-	clear(c.sightings)
+	c.forgetSightings()
 	c.round = round{} // what was due by the clock before may not be by this one
 	clear(c.backlogs) // more may have been missed meanwhile
 	c.dueNow(now)

@@ -106,6 +106,7 @@ type Coordinator struct {
 
 	duties    []*duty // all of them, in the order in which they are done when several are due
 	sightings map[string]sighting
+	blind     bool // sightings were forgotten since the last look
 	backlogs  map[engine.ID]backlog
 	round     round
 	unable    map[engine.ID]time.Time // schedules that could not fire, and until when they are left alone, by the monotonic clock

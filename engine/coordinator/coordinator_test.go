@@ -516,6 +516,43 @@ func TestRunsThatOutliveAWorkerWhichAnotherServerTookOffAreFreedAtTheirMoment(t 
 	})
 }
 
+// Neither the answer nor a list tells of the worker: it is OFFLINE, and was live when it was last looked at or nobody knows of it.
+func TestRunsThatOutliveAWorkerAreFreedThoughNobodyHeardThatItWasTakenOff(t *testing.T) {
+	for what, off := range map[string]func(f *fakeStore){
+		"the answer was lost": func(f *fakeStore) {
+			f.set(func() { f.unanswered = "w1" })
+			pass(time.Minute)
+			if n := f.count("OfflineWorker"); n != 1 {
+				t.Errorf("it was taken off %d times, want once", n)
+			}
+		},
+		"another server did in an outage": func(f *fakeStore) {
+			pass(10 * time.Second)
+			f.set(func() { f.outage = true })
+			pass(25 * time.Second)
+			f.set(func() {
+				delete(f.workers, "w1")
+				f.outage = false
+			})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+				begun := time.Now()
+				f.register("w1")
+				pass(time.Second)
+				f.set(func() { f.runs = append(f.runs, begun.Add(2*time.Minute).UTC()) })
+				off(f)
+				pass(3 * time.Minute)
+				freed := f.moments(&f.freed)
+				if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute || freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
+					t.Fatalf("freed at %v, want 2m after %v", freed, begun)
+				}
+			})
+		})
+	}
+}
+
 func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
 	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old = 250 })

@@ -75,6 +75,6 @@ func (c *Coordinator) do(ctx context.Context, d *duty) {
 		d.failing = true
 	}
 	if deaf || time.Since(begun) > tolerance {
-		clear(c.sightings)
+		c.forgetSightings()
 	}
 }

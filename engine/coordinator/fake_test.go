@@ -17,34 +17,35 @@ import (
 
 // fakeStore is a register of workers and a list of timers, in memory. Its time is the bubble's, and can be set.
 type fakeStore struct {
-	mu       sync.Mutex
-	ring     func(engine.Ring)
-	offset   time.Duration
-	outage   bool
-	slow     time.Duration // how long each call takes
-	workers  map[string]time.Time
-	offline  map[string]time.Time // when each was taken off
-	heavy    string               // the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
-	steps    []time.Time          // when attempts time out
-	ended    []time.Time          // of the steps: when they did
-	locked   bool                 // another server is at the steps
-	runs     []time.Time          // when leases of lost workers end that outlive them
-	freed    []time.Time
-	old      int         // COMPLETED runs of "default" to delete
-	atOnce   int         // of them, how many a call deletes; 0: as many as are wanted
-	expire   []time.Time // when runs expire
-	bad      []time.Time // of the steps and runs, those that the store cannot cope with
-	expired  []time.Time
-	pruned   []engine.PruneParams
-	records  []engine.PruneRecordsParams
-	changes  int // audit events to delete
-	spaces   []engine.Namespace
-	plans    map[engine.ID]*engine.Schedule
-	fired    []fire
-	stale    bool // another server has fired first
-	overlaps bool // the run of an earlier tick is active, and ticks are skipped
-	calls    map[string]int
-	amid     func(call string) // what happens in the middle of a call
+	mu         sync.Mutex
+	ring       func(engine.Ring)
+	offset     time.Duration
+	outage     bool
+	slow       time.Duration // how long each call takes
+	workers    map[string]time.Time
+	offline    map[string]time.Time // when each was taken off
+	heavy      string               // the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
+	unanswered string               // worker that is taken off, and nobody hears of it
+	steps      []time.Time          // when attempts time out
+	ended      []time.Time          // of the steps: when they did
+	locked     bool                 // another server is at the steps
+	runs       []time.Time          // when leases of lost workers end that outlive them
+	freed      []time.Time
+	old        int         // COMPLETED runs of "default" to delete
+	atOnce     int         // of them, how many a call deletes; 0: as many as are wanted
+	expire     []time.Time // when runs expire
+	bad        []time.Time // of the steps and runs, those that the store cannot cope with
+	expired    []time.Time
+	pruned     []engine.PruneParams
+	records    []engine.PruneRecordsParams
+	changes    int // audit events to delete
+	spaces     []engine.Namespace
+	plans      map[engine.ID]*engine.Schedule
+	fired      []fire
+	stale      bool // another server has fired first
+	overlaps   bool // the run of an earlier tick is active, and ticks are skipped
+	calls      map[string]int
+	amid       func(call string) // what happens in the middle of a call
 }
 
 // fire is one run that a schedule started.
@@ -120,6 +121,9 @@ func (f *fakeStore) OfflineWorker(_ context.Context, p engine.OfflineWorkerParam
 	}
 	delete(f.workers, p.WorkerID)
 	f.offline[p.WorkerID] = time.Now()
+	if p.WorkerID == f.unanswered {
+		return taken, engine.ErrUnavailable
+	}
 	return engine.TakenOff{Off: true, Freed: 1}, nil
 }
 

@@ -67,6 +67,7 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 					return time.Time{}, err
 				}
 				failed = err
+				c.lost.noLaterThan(now) // it may have been taken off, and is in no list then
 			}
 			plan(lease) // should it have been heard at the last moment, it is still there
 			continue
@@ -77,10 +78,17 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 	if suspects {
 		c.probe.noLaterThan(now.Add(probeEvery))
 	}
-	if gone > 0 { // whoever took them off may not be there any more to free what they hold still
+	if gone > 0 || c.blind { // whoever took them off may not be there any more to free what they hold still
 		c.lost.noLaterThan(now)
+		c.blind = false
 	}
 	return next, failed
+}
+
+// forgetSightings has all workers looked at as if for the first time. Of those that are taken off until then nobody will see that they are gone.
+func (c *Coordinator) forgetSightings() {
+	clear(c.sightings)
+	c.blind = true
 }
 
 // silence is for how long a worker was not heard from. Both clocks count: a clock that was set back must not make a silent worker immortal.
