@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,10 +152,7 @@ func (b *bell) ring(rings []engine.Ring) {
 		}
 	}
 	b.mu.Unlock()
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	b.hasten()
 }
 
 // doubt is for a commit whose answer was lost: it may count, and rang nobody. Whoever repeats the call is told that it has counted, and rings
@@ -204,28 +203,28 @@ func (b *bell) flushRings(ctx context.Context) {
 // flush sends all pending rings. In place of those that cannot be sent, everybody is rung once the database answers again: who waits at another
 // server for something that has happened here would otherwise learn of it when it next looks by itself.
 func (b *bell) flush() {
-	b.mu.Lock()
-	rings := make([]engine.Ring, 0, len(b.pending))
-	for r := range b.pending {
-		rings = append(rings, r)
-	}
-	clear(b.pending)
-	b.mu.Unlock()
-	if len(rings) == 0 {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	if b.stale() {
+	if b.stale() && b.pends() {
 		b.count(ctx)
 	}
-	if !b.others.Load() {
+	b.mu.Lock()
+	rings := slices.Collect(maps.Keys(b.pending))
+	clear(b.pending)
+	b.mu.Unlock()
+	if len(rings) == 0 || !b.others.Load() {
 		return
 	}
 	if err := b.notify(ctx, encodeRings(b.sender, rings)); err != nil {
 		b.log.Warn("other servers could not be notified; they will be when the database answers", "error", translate("notify", err))
 		b.doubt()
 	}
+}
+
+func (b *bell) pends() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.pending) > 0
 }
 
 //go:embed sql/notify.sql
@@ -247,9 +246,34 @@ func (b *bell) count(ctx context.Context) {
 	if on, _ := b.state(); on {
 		own = 1
 	}
-	b.others.Store(err != nil || n > own)
+	if err != nil || n > own {
+		b.met()
+	} else {
+		b.others.Store(false)
+	}
 	now := time.Now()
 	b.counted.Store(&now)
+}
+
+// met says that another server listens. It may have begun to a while before this one knew, which dropped its rings meanwhile.
+func (b *bell) met() {
+	b.mu.Lock()
+	missed := !b.others.Swap(true) && b.counted.Load() != nil
+	if missed {
+		b.pending[engine.Ring{Kind: engine.RingAll}] = struct{}{}
+	}
+	b.mu.Unlock()
+	if missed {
+		b.hasten()
+	}
+}
+
+// hasten has what is pending sent soon.
+func (b *bell) hasten() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
 }
 
 // stale says that others may have begun to listen since they were counted, behind a pooler unheard.
@@ -313,7 +337,7 @@ func (b *bell) heard(payload string) (own bool) {
 	if sender == b.sender {
 		return greeting
 	}
-	b.others.Store(true)
+	b.met()
 	if greeting { // it may have been killed a moment ago, and what it had not sent yet with it
 		rings = append(rings, engine.Ring{Kind: engine.RingAll})
 	}

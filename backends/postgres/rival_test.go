@@ -360,6 +360,39 @@ func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
 }
 
+// What a server rings while it does not know of another is lost to that one, which has looked for itself before.
+func TestAServerThatLearnsLateOfAnotherHasItLook(t *testing.T) {
+	url := lentURL(t)
+	a, b := openAt(t, url), openAt(t, url)
+	rings := listenTo(t, b)
+	mark := engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "mark"}
+	for heard := false; !heard; { // what was rung at the beginning is heard then
+		a.bell.ring([]engine.Ring{mark})
+		select {
+		case r := <-rings:
+			heard = r == mark
+		case <-t.Context().Done():
+			t.Fatal("nobody rang the mark")
+		}
+	}
+	for what, learns := range map[string]func(){
+		"by its hello":     func() { a.bell.heard("another\n" + hello) },
+		"by counting them": func() { a.bell.count(t.Context()) },
+	} {
+		now := time.Now()
+		a.bell.flush()
+		a.bell.counted.Store(&now)
+		a.bell.others.Store(false)
+		a.bell.ring([]engine.Ring{{Kind: engine.RingQueue, Namespace: "default", Name: "orders"}})
+		a.bell.flush()
+		if a.bell.pends() || a.bell.others.Load() {
+			t.Fatalf("%s: a server that knows of no other has rings for it", what)
+		}
+		learns()
+		awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	}
+}
+
 func TestAServerAloneSendsNoNotifications(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	start(t, s, 1)
