@@ -48,6 +48,7 @@ var arrows = []arrow{
 	{"backends/postgres/pgtest", nil, "a database for tests"},
 	{"backends/sqlite/sqlitetest", nil, "likewise"},
 	{"engine/torture", []string{"engine/torture/...", "engine/simulate/overlay", "proto/...", "sdk", "sdk/profile", "sdk/internal/seam"}, "a tool that tortures servers from outside; what it holds them to is written without them"},
+	{"engine/simulate/host", nil, "machines whose connections break, for tests"},
 	{"engine/simulate", []string{"engine", "engine/...", "proto/...", "sdk", "sdk/profile", "sdk/internal/seam"}, "server, client and worker against each other, for tests"},
 	{"engine/simulate/memory", []string{"engine", "engine/ledger"}, "a store like the backends, for tests"},
 	{"engine/simulate/overlay", nil, "how code is changed for one build"},

@@ -3,6 +3,8 @@ package simulate
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/simulate/host"
 )
 
 // happen carries one event out.
@@ -26,14 +28,14 @@ func (w *world) happen(e Event, luck *rand.Rand) {
 	case "silence":
 		if h := w.hostOf(e); h != nil {
 			w.report.hit("silence")
-			h.hush()
+			h.Hush()
 			time.Sleep(e.For)
-			h.speak()
+			h.Speak()
 		}
 	case "cut":
 		if h := w.hostOf(e); h != nil {
 			w.report.hit("cut")
-			h.cut(all)
+			h.Cut(host.All)
 		}
 	case "gap":
 		w.mu.Lock()
@@ -143,7 +145,7 @@ func (w *world) startWorker(index int) {
 }
 
 // hostOf is the machine of a client or a worker; nil when the worker is dead.
-func (w *world) hostOf(e Event) *host {
+func (w *world) hostOf(e Event) *host.Host {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.Client {
@@ -156,7 +158,7 @@ func (w *world) hostOf(e Event) *host {
 }
 
 // hosts is all machines; it needs w.mu.
-func (w *world) hosts() (hosts []*host) {
+func (w *world) hosts() (hosts []*host.Host) {
 	for _, c := range w.clients {
 		hosts = append(hosts, c.host)
 	}

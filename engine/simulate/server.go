@@ -14,6 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine/coordinator"
 	"github.com/kagzi/kagzi/engine/dispatch"
 	doorway "github.com/kagzi/kagzi/engine/server"
+	"github.com/kagzi/kagzi/engine/simulate/host"
 )
 
 const (
@@ -62,11 +63,11 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 }
 
 // die is the end of the process: nothing that it still does reaches the database or anybody. What it had under way with the database is luck.
-func (s *server) die(t *traffic, n *network, hosts []*host, luck *rand.Rand) {
+func (s *server) die(t *traffic, n *network, hosts []*host.Host, luck *rand.Rand) {
 	s.dead.Store(true)
 	n.down(s.index)
 	for _, h := range hosts {
-		h.cut(func(c *line) bool { return c.server == s.index })
+		h.Cut(func(server int) bool { return server == s.index })
 	}
 	t.crash(s, luck)
 	t.beside.restart()

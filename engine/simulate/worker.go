@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/simulate/host"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
@@ -21,7 +22,7 @@ import (
 type worker struct {
 	world *world
 	index int
-	host  *host
+	host  *host.Host
 	sdk   *kagzi.Worker
 	stop  context.CancelFunc
 	group sync.WaitGroup
@@ -38,11 +39,11 @@ const (
 
 func (w *world) hire(index int) *worker {
 	w.lives++
-	k := &worker{world: w, index: index, host: newHost(w.network), life: fmt.Sprintf("w%d.%d", index, w.lives)}
+	k := &worker{world: w, index: index, host: host.New(w.network.connect), life: fmt.Sprintf("w%d.%d", index, w.lives)}
 	k.sdk = kagzi.NewWorker(kagzi.WorkerOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///simulation", Namespace: namespace, Queue: "default", Logger: quiet,
 		MaxConcurrent: w.plan.Workers[index], DrainTimeout: time.Second, HandleSignals: []os.Signal{},
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(k.host.dial)},
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(k.host.Dial)},
 	})
 	kagzi.Handle(k.sdk, programType, k.program)
 	kagzi.Handle(k.sdk, handlerType, func(kagzi.Context, kagzi.WorkflowFailedEvent) (string, error) { return "handled", nil })
@@ -55,7 +56,7 @@ func (w *world) hire(index int) *worker {
 // die is the end of the process: nobody hears of it any more, and what its code still does in the bubble has not happened.
 func (k *worker) die() {
 	k.dead.Store(true)
-	k.host.die()
+	k.host.Die()
 }
 
 // close has it drain, and waits for it.

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/simulate/host"
 	"github.com/kagzi/kagzi/engine/simulate/memory"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -58,7 +59,7 @@ type world struct {
 
 // client is a program that starts runs and waits for them.
 type client struct {
-	host *host
+	host *host.Host
 	sdk  *kagzi.Client
 }
 
@@ -103,10 +104,10 @@ func (w *world) open() {
 }
 
 func (w *world) connect() *client {
-	h := newHost(w.network)
+	h := host.New(w.network.connect)
 	c, err := kagzi.NewClient(kagzi.ClientOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///simulation", Namespace: namespace, Logger: quiet,
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(h.dial)},
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(h.Dial)},
 	})
 	if err != nil {
 		panic("simulate: " + err.Error()) // the options are ours

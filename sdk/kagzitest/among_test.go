@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/simulate/host"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 	"github.com/kagzi/kagzi/sdk/kagzitest"
@@ -100,7 +102,7 @@ type among struct {
 	env    *kagzitest.Env
 	faults *faults
 	client *kagzi.Client
-	host   *host // of the client
+	host   *host.Host // of the client
 	run    *kagzi.Run
 	began  time.Time
 	stop   context.CancelFunc
@@ -120,7 +122,7 @@ type among struct {
 
 // hand is one life of a worker.
 type hand struct {
-	host   *host
+	host   *host.Host
 	worker *kagzi.Worker
 	ctx    context.Context
 	kill   context.CancelFunc
@@ -141,13 +143,13 @@ func (a *among) prepare(p plan) {
 	}
 }
 
-func (a *among) options(h *host) []grpc.DialOption {
-	return []grpc.DialOption{grpc.WithContextDialer(h.dial)}
+func (a *among) options(h *host.Host) []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithContextDialer(h.Dial)}
 }
 
 // open brings the client and the workers up.
 func (a *among) open(handle func(w *kagzi.Worker)) {
-	a.handle, a.began, a.host = handle, time.Now(), newHost(a.env.Dial)
+	a.handle, a.began, a.host = handle, time.Now(), a.newHost()
 	client, err := kagzi.NewClient(kagzi.ClientOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, Logger: slog.New(slog.DiscardHandler), DialOptions: a.options(a.host),
 	})
@@ -204,7 +206,7 @@ func (a *among) close() {
 }
 
 func (a *among) hire(i int) *hand {
-	h := &hand{host: newHost(a.env.Dial)}
+	h := &hand{host: a.newHost()}
 	h.ctx, h.kill = context.WithCancel(a.ctx)
 	h.worker = kagzi.NewWorker(kagzi.WorkerOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, Queue: "default", Logger: slog.New(slog.DiscardHandler),
@@ -239,11 +241,27 @@ func (a *among) hand(i int) *hand {
 }
 
 // someHost is that of a worker or of the client.
-func (a *among) someHost(who int) *host {
+func (a *among) someHost(who int) *host.Host {
 	if who %= 3; who == 2 {
 		return a.host
 	}
 	return a.hand(who).host
+}
+
+// newHost is a machine that the server can be reached from.
+func (a *among) newHost() *host.Host {
+	return host.New(func(ctx context.Context) (net.Conn, int, error) {
+		conn, err := a.env.Dial(ctx)
+		return conn, 0, err
+	})
+}
+
+// silence has nothing come through for d.
+func (a *among) silence(h *host.Host, d time.Duration) {
+	if h.Hush() {
+		pause(a.eventful, d)
+		h.Speak()
+	}
 }
 
 // takeOff is an operator's worker offline, in the store as no fault meets it.
@@ -265,12 +283,12 @@ func (a *among) happen(e event) {
 	a.faults.hit(e.kind)
 	switch e.kind {
 	case "cut":
-		a.someHost(e.who).cut()
+		a.someHost(e.who).Cut(host.All)
 	case "silence":
-		a.someHost(e.who).hush(a.eventful, e.lasts)
+		a.silence(a.someHost(e.who), e.lasts)
 	case "kill":
 		h := a.hand(e.who)
-		h.host.die()
+		h.host.Die()
 		pause(a.eventful, e.lasts) // its code goes on meanwhile, and counts for nothing
 		h.kill()
 	case "off":

@@ -2,18 +2,17 @@ package kagzitest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/simulate/host"
 )
 
 // faults stands before a server's store and decides by seed, verb and number what becomes of each call. It also holds against each other what the
@@ -26,7 +25,7 @@ type faults struct {
 	fates    []string
 	spare    []string         // verbs that nothing happens to
 	off      func(who uint64) // takes a worker off
-	someHost func(who int) *host
+	someHost func(who int) *host.Host
 
 	mu            sync.Mutex
 	calls         map[string]int
@@ -89,7 +88,7 @@ func (f *faults) fate(verb string) (string, *rand.Rand) {
 }
 
 // cut breaks the connections of somebody.
-func (f *faults) cut(luck *rand.Rand) { f.someHost(luck.IntN(3)).cut() }
+func (f *faults) cut(luck *rand.Rand) { f.someHost(luck.IntN(3)).Cut(host.All) }
 
 // meet carries a write out, or not.
 func meet[P, A any](ctx context.Context, f *faults, verb string, p P, call func(context.Context, P) (A, error)) (A, error) {
@@ -307,117 +306,4 @@ func (f *faults) String() string {
 		text += fmt.Sprintf(" %s %d,", what, f.hits[what])
 	}
 	return text
-}
-
-// host is where a worker or a client runs: it reaches the server by connections that break, fall silent, or cannot be made.
-type host struct {
-	connect func(ctx context.Context) (net.Conn, error)
-
-	mu     sync.Mutex
-	dead   bool
-	silent chan struct{} // closed when it is heard again; nil: it is heard
-	lines  map[*line]bool
-}
-
-func newHost(connect func(ctx context.Context) (net.Conn, error)) *host {
-	return &host{connect: connect, lines: map[*line]bool{}}
-}
-
-var errUnreachable = errors.New("the server cannot be reached")
-
-func (h *host) dial(ctx context.Context, _ string) (net.Conn, error) {
-	if silent := h.quiet(); silent != nil {
-		select {
-		case <-silent:
-		case <-ctx.Done():
-		}
-		return nil, errUnreachable
-	}
-	conn, err := h.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.dead {
-		conn.Close()
-		return nil, errUnreachable
-	}
-	l := &line{Conn: conn, host: h}
-	h.lines[l] = true
-	return l, nil
-}
-
-// cut breaks its connections.
-func (h *host) cut() {
-	h.mu.Lock()
-	broken := slices.Collect(maps.Keys(h.lines))
-	h.mu.Unlock()
-	for _, l := range broken {
-		l.Close()
-	}
-}
-
-// die has it never reach the server again.
-func (h *host) die() {
-	h.mu.Lock()
-	h.dead = true
-	h.mu.Unlock()
-	h.cut()
-}
-
-// hush has nothing come through for d, either way, without a connection breaking before that is over.
-func (h *host) hush(ctx context.Context, d time.Duration) {
-	h.mu.Lock()
-	if h.silent != nil {
-		h.mu.Unlock()
-		return
-	}
-	silent := make(chan struct{})
-	h.silent = silent
-	h.mu.Unlock()
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-	h.mu.Lock()
-	h.silent = nil
-	h.mu.Unlock()
-	h.cut()
-	close(silent)
-}
-
-func (h *host) quiet() chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.silent
-}
-
-// line is one connection of a host.
-type line struct {
-	net.Conn
-	host *host
-}
-
-func (l *line) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
-	if silent := l.host.quiet(); silent != nil && err == nil {
-		<-silent
-		return 0, errUnreachable
-	}
-	return n, err
-}
-
-func (l *line) Write(b []byte) (int, error) {
-	if l.host.quiet() != nil {
-		return len(b), nil
-	}
-	return l.Conn.Write(b)
-}
-
-func (l *line) Close() error {
-	l.host.mu.Lock()
-	delete(l.host.lines, l)
-	l.host.mu.Unlock()
-	return l.Conn.Close()
 }
