@@ -356,6 +356,7 @@ func TestLeaseClock(t *testing.T) {
 			return 0
 		})
 		<-looked
+		synctest.Wait() // until it has set its timer again
 		l.mu.Lock()
 		l.contact = l.contact.Add(-time.Hour) // as the wall clock has it, beside which the bubble has no other
 		l.mu.Unlock()
