@@ -221,12 +221,6 @@ func (b *bell) flush() {
 	}
 }
 
-func (b *bell) pends() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.pending) > 0
-}
-
 //go:embed sql/notify.sql
 var notifySQL string
 
@@ -266,6 +260,12 @@ func (b *bell) met() {
 	if missed {
 		b.hasten()
 	}
+}
+
+func (b *bell) pends() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.pending) > 0
 }
 
 // hasten has what is pending sent soon.
