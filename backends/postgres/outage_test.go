@@ -134,6 +134,7 @@ func TestRingsThatCannotBeSentToOtherServersRingEverybodyThereAfterwards(t *test
 	url := lentURL(t)
 	s, other := openAt(t, url), openAt(t, url)
 	rings := listenTo(t, other)
+	acquaint(t, s, rings)
 	s.bell.ring([]engine.Ring{{Kind: engine.RingQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)}}) // more than Postgres lets a notification have
 	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
 }

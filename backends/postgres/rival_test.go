@@ -360,21 +360,29 @@ func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
 }
 
+// acquaint returns when the server has rung one whose rings these are, and what it rang when it heard of that one is heard.
+func acquaint(t *testing.T, s *Store, rings <-chan engine.Ring) {
+	t.Helper()
+	mark := engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "mark"}
+	deadline := time.After(20 * time.Second)
+	for heard := false; !heard; {
+		s.bell.ring([]engine.Ring{mark})
+		select {
+		case r := <-rings:
+			heard = r == mark
+		case <-deadline:
+			t.Fatal("nobody rang the mark")
+		}
+	}
+	s.bell.flush()
+}
+
 // What a server rings while it does not know of another is lost to that one, which has looked for itself before.
 func TestAServerThatLearnsLateOfAnotherHasItLook(t *testing.T) {
 	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
 	rings := listenTo(t, b)
-	mark := engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "mark"}
-	for heard := false; !heard; { // what was rung at the beginning is heard then
-		a.bell.ring([]engine.Ring{mark})
-		select {
-		case r := <-rings:
-			heard = r == mark
-		case <-t.Context().Done():
-			t.Fatal("nobody rang the mark")
-		}
-	}
+	acquaint(t, a, rings)
 	for what, learns := range map[string]func(){
 		"by its hello":     func() { a.bell.heard("another\n" + hello) },
 		"by counting them": func() { a.bell.count(t.Context()) },
