@@ -55,6 +55,7 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 		t.Fatalf("claimed %d runs (%v), want 1", len(claimed.Tasks), err)
 	}
 	here, elsewhere := listenTo(t, s), listenTo(t, other)
+	acquaint(t, s, elsewhere)
 	before := s.CommitSizes().Commits
 	w, err := startFor(t, s, newStart(s), newStart(s))
 	if err != nil {

@@ -288,6 +288,7 @@ func awaitRing(t *testing.T, rings <-chan engine.Ring, want engine.Ring) {
 func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
 	a, b := rivals(t)
 	here, elsewhere := listenTo(t, a), listenTo(t, b)
+	acquaint(t, a, elsewhere)
 	register(t, a, "w1")
 	awaitRing(t, here, engine.Ring{Kind: engine.RingWorker, Name: "w1", Registered: true})
 	awaitRing(t, elsewhere, engine.Ring{Kind: engine.RingWorker, Name: "w1"})
@@ -301,6 +302,7 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 		}
 	}
 	here, there := listenTo(t, a), listenTo(t, b)
+	acquaint(t, a, there)
 	start(t, a, 1)
 	queue := engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders"}
 	awaitRing(t, there, queue)
@@ -321,6 +323,7 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 	a, b := rivals(t)
 	here, there := listenTo(t, a), listenTo(t, b)
+	acquaint(t, a, there)
 	late := newStart(a)
 	late.DeadlineAt, late.OnFailureWorkflow = a.Now(), "mourn"
 	if _, err := a.StartRuns(t.Context(), []engine.StartRun{late}); err != nil {
