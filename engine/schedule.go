@@ -45,7 +45,7 @@ type Schedule struct {
 	Fired     int64 // runs, those that were triggered by hand included
 	Completed int64 // of these
 	Failed    int64 // of these, FAILED or TIMED_OUT
-	Skipped   int64 // ticks passed over because of MaxCatchup or Overlap
+	Skipped   int64 // ticks passed over because of MaxCatchup or Overlap, or given up by a change of when it fires
 
 	// Revision grows with each change by a person, so that ticks which were computed from an older one do not count.
 	Revision int64

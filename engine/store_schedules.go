@@ -17,7 +17,8 @@ type Schedules interface {
 	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled: a tick that is Buffered waits on while the schedule is
 	// paused, and starts here if no run of it is open then, unless the namespace is disabled (UpdateNamespace). Where CronExpr and TimeZone stay, a
 	// NextFireAt that is p.Read changes nothing about when the schedule is looked at next, and one that is over at p.Now brings back no tick that
-	// was decided about since.
+	// was decided about since. p.Skipped counts as skipped; with some of them, a NextFireAt that is no longer p.Read is ErrConflict, for
+	// others have decided about those ticks.
 	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. Gone already is ErrNotFound.
 	DeleteSchedule(ctx context.Context, p DeleteScheduleParams) error
@@ -39,6 +40,7 @@ type Schedules interface {
 type ScheduleParams struct {
 	Schedule Schedule
 	Read     time.Time // of UpdateSchedule: the NextFireAt that was read with the revision; unset: not known
+	Skipped  int64     // of UpdateSchedule: the ticks from Read up to Now that the change gives up
 	Method   string    // for the audit: "PauseWorkflowSchedule", …
 	Reason   string
 	By       Actor

@@ -298,6 +298,26 @@ var scheduleCases = []testCase{
 			s.sameTime("next fire at after a change of its "+what, s.schedule(plan.ID).NextFireAt, changed.NextFireAt)
 		}
 	}},
+	{"the ticks that a change gives up are counted, once, and not when they were decided about meanwhile", func(s *stage) {
+		plan := s.plan()
+		p := s.fireParams(plan.ID, 1)
+		p.Skipped = 2
+		s.fire(p)
+		update := engine.ScheduleParams{
+			Schedule: s.schedule(plan.ID), Read: plan.NextFireAt, Skipped: 5, Method: "UpdateWorkflowSchedule", By: somebody, AuditID: s.id(), Now: s.now,
+		}
+		update.Schedule.CronExpr, update.Schedule.NextFireAt = "0 * * * *", s.now.Truncate(time.Hour).Add(time.Hour)
+		_, err := s.store.UpdateSchedule(s.ctx, update)
+		s.refused(err, engine.ErrConflict, "UpdateSchedule that gives up ticks of which one has fired")
+		equal(s, "skipped after the refusal", s.schedule(plan.ID).Skipped, 2)
+		update.Read = plan.NextFireAt.Add(time.Minute)
+		for range 2 {
+			got, err := s.store.UpdateSchedule(s.ctx, update)
+			s.must(err, "UpdateSchedule")
+			equal(s, "skipped", got.Skipped, 7)
+			equal(s, "skipped, as it is kept", s.schedule(plan.ID).Skipped, 7)
+		}
+	}},
 	{"a change by a person makes an older decision stale", func(s *stage) {
 		plan := s.plan()
 		p := s.fireParams(plan.ID, 1)

@@ -32,6 +32,7 @@ var aroundSabotages = []sabotage{
 	{"a tick fires once", func(s engine.Store) engine.Store { return firesTwice{s} }, []string{"schedule"}},
 	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store { return overwrites{s} }, []string{"schedule"}},
 	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
+	{"ticks that a change gives up are counted", func(s engine.Store) engine.Store { return givesUpInSilence{s} }, []string{"schedule"}},
 	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingSchedule} }, []string{"bell"}},
 	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingNamespace} }, []string{"bell"}},
 	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return mute{s, engine.RingAside} }, []string{"bell"}},
@@ -205,6 +206,14 @@ func (d overwrites) UpdateSchedule(ctx context.Context, p engine.ScheduleParams)
 		return engine.Schedule{}, err
 	}
 	p.Schedule.Revision = now.Revision
+	return d.Store.UpdateSchedule(ctx, p)
+}
+
+// givesUpInSilence counts no ticks that a change gives up.
+type givesUpInSilence struct{ engine.Store }
+
+func (d givesUpInSilence) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
+	p.Skipped = 0
 	return d.Store.UpdateSchedule(ctx, p)
 }
 

@@ -76,14 +76,14 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	if sameSchedule(s, &wanted) {
 		return *s, nil
 	}
-	if p.Schedule.Revision != s.Revision {
+	if p.Schedule.Revision != s.Revision || p.Skipped > 0 && !s.NextFireAt.Equal(engine.Micros(p.Read)) {
 		return engine.Schedule{}, &engine.Error{Kind: engine.KindConflict, Subject: "schedule", SubjectID: s.ID.String(),
 			Message: "schedule " + s.ID.String() + " was changed by another since it was read; read it again"}
 	}
 	if err := b.scheduleNameFree(&wanted); err != nil {
 		return engine.Schedule{}, err
 	}
-	wanted.Revision, wanted.UpdatedAt = s.Revision+1, b.now
+	wanted.Revision, wanted.UpdatedAt, wanted.Skipped = s.Revision+1, b.now, wanted.Skipped+p.Skipped
 	if _, err := b.fireAside(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
 		return engine.Schedule{}, err
 	}

@@ -120,7 +120,7 @@ func (s *Server) changeSchedule(
 		if err := retime(&before, &p.Schedule, fireAt, p.Now); err != nil {
 			return nil, err
 		}
-		p.Schedule.UpdatedAt = p.Now
+		p.Schedule.UpdatedAt, p.Skipped = p.Now, givenUp(&before, &p.Schedule, p.Now)
 		schedule, err := s.store.UpdateSchedule(ctx, p)
 		if err == nil {
 			return scheduleTo(&schedule), nil
@@ -155,6 +155,21 @@ func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 	}
 	after.Broken, after.NextFireAt = "", next
 	return nil
+}
+
+// givenUp is how many ticks that are due nobody decides about any more when a schedule goes on at another one: those that it missed while it was
+// paused or no server ran, and one that is due this very moment. What a broken one would have fired nobody knows.
+func givenUp(before, after *engine.Schedule, now time.Time) int64 {
+	from := before.NextFireAt
+	if before.Broken != "" || from.IsZero() || from.After(now) || after.NextFireAt.Equal(from) {
+		return 0
+	}
+	ticks, err := parseCron(before.CronExpr, before.TimeZone)
+	if err != nil {
+		return 0
+	}
+	_, skipped := ticks.Missed(from.Add(-time.Second), now, 0)
+	return skipped
 }
 
 // DeleteWorkflowSchedule deletes a schedule. The runs that it fired stay.

@@ -71,28 +71,31 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 	now := engine.Micros(time.Now())
 	far := now.AddDate(1, 0, 0).Truncate(24 * time.Hour).Add(time.Hour) // not midnight itself, at any hour of this test
 	kept := stored().NextFireAt
+	missed := int64(now.Sub(kept.Truncate(24*time.Hour)) / (24 * time.Hour))                             // midnights
 	later := func(from time.Time) time.Time { return from.Truncate(24 * time.Hour).Add(24 * time.Hour) } // the next midnight
 	for _, c := range []struct {
 		what   string
 		before func(*engine.Schedule)
 		change func(*kagziv1.UpdateWorkflowScheduleRequest)
 		want   time.Time
-		broken string
+		// skipped is how many of the ticks that are due nobody decides about any more.
+		skipped int64
+		broken  string
 	}{
-		{"nothing is named", nil, func(*kagziv1.UpdateWorkflowScheduleRequest) {}, kept, ""},
-		{"it is enabled", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(true) }, kept, ""},
-		{"the same expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("@daily") }, kept, ""},
-		{"another expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("0 0 0 * * ?") }, later(now), ""},
-		{"another zone", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("Etc/UTC") }, later(now), ""},
-		{"a tick in the past", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(began) }, later(now), ""},
-		{"a tick far ahead", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(far.Add(1)) }, later(far), ""},
-		{"that very tick", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(later(far)) }, later(far), ""},
+		{"nothing is named", nil, func(*kagziv1.UpdateWorkflowScheduleRequest) {}, kept, 0, ""},
+		{"it is enabled", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(true) }, kept, 0, ""},
+		{"the same expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("@daily") }, kept, 0, ""},
+		{"another expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("0 0 0 * * ?") }, later(now), missed, ""},
+		{"another zone", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("Etc/UTC") }, later(now), missed, ""},
+		{"a tick in the past", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(began) }, later(now), missed, ""},
+		{"a tick far ahead", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(far.Add(1)) }, later(far), missed, ""},
+		{"that very tick", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(later(far)) }, later(far), missed, ""},
 		{"a broken one that is sound again", func(s *engine.Schedule) { s.Broken, s.NextFireAt = "why", time.Time{} },
-			func(*kagziv1.UpdateWorkflowScheduleRequest) {}, later(now), ""},
+			func(*kagziv1.UpdateWorkflowScheduleRequest) {}, later(now), 0, ""},
 		{"a broken one that stays so", func(s *engine.Schedule) { s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{} },
-			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) }, time.Time{}, "why"},
+			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) }, time.Time{}, 0, "why"},
 		{"a broken one that is mended", func(s *engine.Schedule) { s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{} },
-			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("") }, later(now), ""},
+			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("") }, later(now), 0, ""},
 	} {
 		was := stored()
 		if c.before != nil {
@@ -105,8 +108,12 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 			continue
 		}
-		if got := last[engine.ScheduleParams](b).Schedule; !got.NextFireAt.Equal(c.want) || got.Broken != c.broken || got.Revision != was.Revision {
+		p := last[engine.ScheduleParams](b)
+		if got := p.Schedule; !got.NextFireAt.Equal(c.want) || got.Broken != c.broken || got.Revision != was.Revision {
 			t.Errorf("%s: next tick %s (broken %q), want %s", c.what, got.NextFireAt, got.Broken, c.want)
+		}
+		if p.Skipped != c.skipped || !p.Read.Equal(was.NextFireAt) {
+			t.Errorf("%s: gives up %d ticks from %s on, want %d from %s on", c.what, p.Skipped, p.Read, c.skipped, was.NextFireAt)
 		}
 	}
 	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}}

@@ -128,6 +128,10 @@ func newScheduleUpdate(e *env, o *scheduleUpdateOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update ID|NAME",
 		Short: "Change what is named of a schedule; all else stays",
+		Long: `Change what is named of a schedule; all else stays.
+
+Another expression, zone or --next-fire-at counts from now on: ticks that are due
+and have not fired do not fire any more, and are counted as skipped.`,
 		Example: `  kagzi schedule update daily-report --cron "0 8 * * 1-5"
   kagzi schedule update daily-report --retry-attempts 5 --tag team=a --untag old --reason "moved"`,
 		Args:              oneWithCron,
