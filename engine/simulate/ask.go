@@ -110,7 +110,7 @@ func (w *world) start(s *Start, at time.Duration, client int) {
 	w.acks.mu.Lock()
 	defer w.acks.mu.Unlock()
 	first, again := w.acks.starts[s.Name]
-	w.report.check(12, !again || first == run.ID(), "request %s was answered with run %s and with %s", s.Name, first, run.ID())
+	w.report.told(12, !again || first == run.ID(), "request %s was answered with run %s and with %s", s.Name, first, run.ID())
 	if !again {
 		w.acks.starts[s.Name], w.acks.runs[s.Name] = run.ID(), run.ID()
 		close(w.acks.known[s.Name])
@@ -208,7 +208,7 @@ func (w *world) retry(o *Order, run *kagzi.Run) {
 	w.acks.mu.Lock()
 	defer w.acks.mu.Unlock()
 	first, repeated := w.acks.starts[o.ID]
-	w.report.check(12, !repeated || first == again.ID(), "request %s was answered with run %s and with %s", o.ID, first, again.ID())
+	w.report.told(12, !repeated || first == again.ID(), "request %s was answered with run %s and with %s", o.ID, first, again.ID())
 	w.acks.starts[o.ID], w.acks.runs[o.Run] = again.ID(), again.ID()
 }
 
@@ -230,7 +230,7 @@ func (w *world) seen(run, end string) {
 	w.acks.mu.Lock()
 	defer w.acks.mu.Unlock()
 	first, again := w.acks.ends[run]
-	w.report.check(4, !again || first == end, "run %s was said to be %s and %s", run, first, end)
+	w.report.told(4, !again || first == end, "run %s was said to be %s and %s", run, first, end)
 	w.acks.ends[run] = end
 }
 
@@ -254,20 +254,33 @@ func (w *world) schedule(t *Template) {
 	w.acks.created = append(w.acks.created, s)
 }
 
+// resumeForgotten resumes the runs whose resumption a fail-over has lost.
+func (w *world) resumeForgotten() {
+	if !w.report.failedOver.Load() {
+		return
+	}
+	for _, r := range w.db.Runs() {
+		if r.Paused && !r.Status.Ended() {
+			err := w.persist(func(ctx context.Context) error { return w.client(0).Run(r.ID.String()).Resume(ctx, "it was forgotten") })
+			w.report.check(7, err == nil, "run %s cannot be resumed after everything has healed: %v", r.ID, err)
+		}
+	}
+}
+
 // stopSchedules has no more ticks fire, once those have that are due.
 func (w *world) stopSchedules() {
 	for _, s := range w.acks.created {
 		w.catchUp(s.ID())
 		err := w.persist(func(ctx context.Context) error { return s.Pause(ctx, "the simulation ends") })
-		w.report.check(7, err == nil, "schedule %s cannot be paused after everything has healed: %v", s.ID(), err)
+		w.report.told(7, err == nil, "schedule %s cannot be paused after everything has healed: %v", s.ID(), err)
 	}
 }
 
 // catchUp waits until a schedule has no tick that is due, but not for ever: one that stands still has no ticks either that could be missed.
 func (w *world) catchUp(schedule string) {
 	for limit := time.Now().Add(healing); ; time.Sleep(time.Second) {
-		next := w.nextTick(schedule)
-		if next.After(time.Now()) {
+		next, there := w.nextTick(schedule)
+		if next.After(time.Now()) || !there && w.report.failedOver.Load() {
 			return
 		}
 		if time.Now().After(limit) {
@@ -277,12 +290,12 @@ func (w *world) catchUp(schedule string) {
 	}
 }
 
-// nextTick is the next tick of a schedule that nothing has been decided about.
-func (w *world) nextTick(schedule string) (next time.Time) {
+// nextTick is the next tick of a schedule that nothing has been decided about, and whether the schedule is there.
+func (w *world) nextTick(schedule string) (next time.Time, there bool) {
 	for _, s := range w.db.Schedules() {
 		if s.ID.String() == schedule {
-			next = s.NextFireAt
+			return s.NextFireAt, true
 		}
 	}
-	return next
+	return time.Time{}, false
 }

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/kagzi/kagzi/engine/simulate/host"
@@ -47,6 +48,8 @@ func (w *world) happen(e Event, luck *rand.Rand) {
 		}
 	case "lose":
 		w.loseCommits(luck)
+	case "failover":
+		w.failOver(luck)
 	}
 }
 
@@ -100,6 +103,24 @@ func (w *world) loseCommits(luck *rand.Rand) {
 	}
 	for _, i := range killed {
 		w.startServer(i)
+	}
+}
+
+// failOver has another database take over that lacks the last commits. All connections break, and the servers go on with what they believe.
+func (w *world) failOver(luck *rand.Rand) {
+	w.mu.Lock()
+	servers := slices.DeleteFunc(slices.Clone(w.servers), func(s *server) bool { return s == nil })
+	w.mu.Unlock()
+	for _, s := range servers {
+		w.traffic.crash(s, luck)
+	}
+	w.report.failedOver.Store(true)
+	if w.db.Lose(1+luck.IntN(20)) > 0 {
+		w.report.hit("failover")
+	}
+	w.watch.recount(w.db.Runs())
+	for _, s := range servers {
+		s.store.Gap()
 	}
 }
 

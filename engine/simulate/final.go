@@ -27,7 +27,7 @@ func (w *world) final() {
 				output = ""
 			}
 			is := endText(r.Status.String(), output, r.FinishedAt)
-			w.report.check(4, is == end, "run %s was said to be %s, and is %s", r.ID, end, is)
+			w.report.told(4, is == end, "run %s was said to be %s, and is %s", r.ID, end, is)
 		}
 		w.asked(r)
 	}
@@ -54,12 +54,12 @@ func (w *world) finalStarts(byID map[string]*memory.Run) {
 	}
 	for request, id := range w.acks.starts {
 		r := byID[id]
-		w.report.check(1, r != nil, "request %s was answered with run %s, which is not there", request, id)
+		w.report.told(1, r != nil, "request %s was answered with run %s, which is not there", request, id)
 	}
 	for i := range w.plan.Starts {
 		s := &w.plan.Starts[i]
 		if r := byID[w.acks.starts[s.Name]]; r != nil && r.RequestID == s.Name {
-			w.report.check(1, r.Type == programType && r.Queue == "default" && r.ExternalID == s.External && r.ConcurrencyKey == s.Key,
+			w.report.told(1, r.Type == programType && r.Queue == "default" && r.ExternalID == s.External && r.ConcurrencyKey == s.Key,
 				"run %s is not what request %s asked for", r.ID, s.Name)
 		}
 	}
@@ -70,7 +70,7 @@ func (w *world) finalOrders(byID map[string]*memory.Run) {
 	for _, o := range w.acks.orders {
 		r := byID[o.run]
 		if status, ends := want[o.do]; ends && r != nil {
-			w.report.check(4, r.Status == status, "%s of run %s was acknowledged, and it is %s", o.do, r.ID, r.Status)
+			w.report.told(4, r.Status == status, "%s of run %s was acknowledged, and it is %s", o.do, r.ID, r.Status)
 		}
 	}
 	for id, run := range w.acks.signals {
@@ -82,7 +82,7 @@ func (w *world) finalOrders(byID map[string]*memory.Run) {
 				}
 			}
 		}
-		w.report.check(2, byID[run] == nil || times == 1, "signal %s to run %s was acknowledged, and is there %d times", id, run, times)
+		w.report.told(2, byID[run] == nil || times == 1, "signal %s to run %s was acknowledged, and is there %d times", id, run, times)
 	}
 }
 

@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -91,7 +92,8 @@ type Fault struct {
 
 // Event is a fault that comes at a time: "server" and "worker" kill a process for a while, what its calls under way have come to is luck; "silence" has
 // all connections of a worker or, with Client, of a client neither deliver nor break for a while; "cut" breaks them; "gap" has a server miss rings;
-// "lose" kills all servers and takes the last commits back, as no database may.
+// "lose" kills all servers and takes the last commits back, as no database may; "failover" takes some back while the servers go on, as a database does
+// whose standby is promoted before it has got all.
 type Event struct {
 	Do     string
 	At     time.Duration
@@ -138,12 +140,14 @@ func NewPlan(seed uint64) Plan {
 	}
 	p.faults()
 	p.events()
+	p.failover()
 	return p.plan
 }
 
 // alone is the plan for a database that has one server at a time.
 func (p Plan) alone() Plan {
 	p.Servers, p.Events = 1, onServer0(p.Events)
+	p.Events = slices.DeleteFunc(p.Events, func(e Event) bool { return e.Do == "failover" })
 	return p
 }
 
@@ -309,6 +313,15 @@ func (p *planner) faults() {
 			}
 			p.plan.Faults = append(p.plan.Faults, f)
 		}
+	}
+}
+
+// failover is drawn by a luck of its own, so that a seed has everything else as if it did not come. Few seeds have one, for what clients were told
+// before it proves nothing afterwards.
+func (p *planner) failover() {
+	p.Rand = rand.New(rand.NewPCG(p.plan.Seed, 0x6661696c6f766572))
+	for p.chance(0.1) {
+		p.plan.Events = append(p.plan.Events, Event{Do: "failover", At: p.moment()})
 	}
 }
 

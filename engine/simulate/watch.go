@@ -144,7 +144,7 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 	if old != nil {
 		before = old.Lease
 	}
-	key := r.Type + "\x00" + r.ConcurrencyKey
+	key := keyOf(r)
 	if r.Lease != nil && (before == nil || before.Token != r.Lease.Token) {
 		w.report.check(5, before == nil, "%s granted run %s, which was held", c.Verb, r.ID)
 		_, used := w.tokens[r.Lease.Token]
@@ -163,6 +163,21 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 		w.held[key]--
 	}
 }
+
+// recount counts the leases of each concurrency key anew.
+func (w *watch) recount(runs []*memory.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.held)
+	for _, r := range runs {
+		if r.Lease != nil && r.ConcurrencyKey != "" {
+			w.held[keyOf(r)]++
+		}
+	}
+}
+
+// keyOf is the concurrency key of a run, which is its type's.
+func keyOf(r *memory.Run) string { return r.Type + "\x00" + r.ConcurrencyKey }
 
 // shape holds the parts of one run against each other.
 func (w *watch) shape(c *memory.Call, r *memory.Run) {

@@ -147,7 +147,7 @@ func (s *stay) step(ctx kagzi.Context, heard told, a Act) (string, error) {
 		return "", err
 	}
 	if !began && !s.worker.dead.Load() {
-		s.worker.world.report.check(2, s.recorded(a.Name) == v, "run %s: the code was told %q of step %s, which is recorded as %q", s.run, v, a.Name, s.recorded(a.Name))
+		s.worker.world.report.told(2, s.recorded(a.Name) == v, "run %s: the code was told %q of step %s, which is recorded as %q", s.run, v, a.Name, s.recorded(a.Name))
 	}
 	heard[a.Name] = v
 	return v, nil
@@ -172,9 +172,9 @@ func (s *stay) body(ctx context.Context, heard told, a Act) (string, error) {
 		r := k.world.report
 		r.note("bodies")
 		k.world.bodyBegins(k.index)
-		r.check(9, !s.done[a.Name], "run %s: step %s runs again, although its result was recorded before this stay on %s began", s.run, a.Name, k.life)
+		r.told(9, !s.done[a.Name], "run %s: step %s runs again, although its result was recorded before this stay on %s began", s.run, a.Name, k.life)
 		for name, v := range heard {
-			r.check(2, s.recorded(name) == v, "run %s: step %s begins, and the result %q of step %s before it is not recorded (but %q)", s.run, a.Name, v, name, s.recorded(name))
+			r.told(2, s.recorded(name) == v, "run %s: step %s begins, and the result %q of step %s before it is not recorded (but %q)", s.run, a.Name, v, name, s.recorded(name))
 		}
 	}
 	timer := time.NewTimer(a.For)
@@ -223,7 +223,7 @@ func (s *stay) sleep(ctx kagzi.Context, a Act) (string, error) {
 	if row := s.worker.world.db.Run(s.run); row != nil {
 		if step := row.Latest(a.Name); step != nil {
 			now := time.Now()
-			r.check(10, !now.Before(step.WakeAt) && step.WakeAt.Sub(step.StartedAt) >= a.For,
+			r.told(10, !now.Before(step.WakeAt) && step.WakeAt.Sub(step.StartedAt) >= a.For,
 				"run %s: timer %s of %s was set at %s, to end at %s, and ended at %s", s.run, a.Name, a.For, step.StartedAt, step.WakeAt, now)
 		}
 	}

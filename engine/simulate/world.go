@@ -71,7 +71,7 @@ func Run(plan Plan, trace bool, open func() engine.Store) *Report {
 	w.watch = newWatch(report, trace)
 	keep := 0
 	for _, e := range plan.Events {
-		if e.Do == "lose" {
+		if e.Do == "lose" || e.Do == "failover" {
 			keep = 50
 		}
 	}
@@ -132,6 +132,7 @@ func (w *world) live() {
 	events.Wait()
 	asked.Wait()
 	w.stopSchedules()
+	w.resumeForgotten()
 	w.settle()
 	w.final()
 	end()
