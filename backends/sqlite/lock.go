@@ -34,7 +34,7 @@ func acquire(path string) (*lock, error) {
 		return nil, fmt.Errorf("open the database %s: %w", path, errNoFile)
 	}
 	_, before := os.Lstat(path + ".lock")
-	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := openLock(path + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("lock the database: %w", err)
 	}
@@ -67,6 +67,18 @@ func acquire(path string) (*lock, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// openLock makes the lock's file, unless it is there. What is no file of that name itself is somebody else's, and is left alone.
+func openLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+	if info, found := os.Lstat(path); found == nil && !info.Mode().IsRegular() {
+		if err == nil {
+			file.Close()
+		}
+		return nil, fmt.Errorf("%s is no file (%s); take it away", path, info.Mode().Type())
+	}
+	return file, err
 }
 
 // soleName refuses a database that has a second name, a hard link: the lock and SQLite's log stand beside each name, so another server could

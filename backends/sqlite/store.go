@@ -136,6 +136,9 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	if err := createPrivately(s.path); err != nil {
 		return err
 	}
+	if err := refuseForeign(s.path, s.log); err != nil {
+		return err
+	}
 	c, err := connectWriter(s.path, s.log)
 	if err != nil {
 		return refusedToOpen(s.path, err)
@@ -247,6 +250,9 @@ func prepareFile(path string) (string, error) {
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("directory of the database: %w", err)
+	}
+	if err := refusePlanted(path); err != nil {
+		return "", err
 	}
 	if path, err = resolve(path); err != nil {
 		return "", fmt.Errorf("database %s: %w", path, err)
