@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -405,6 +406,59 @@ func TestWhatARestoreLosesIsToldInLinesFitForATerminal(t *testing.T) {
 	}
 	if text := restorationText(done, &engine.RestoreParams{DryRun: true}, true); !strings.Contains(text, "would restore") {
 		t.Errorf("a dry run says %q", text)
+	}
+}
+
+func TestABackupSaysOfWhatItIsAndIsNotMadeOfADatabaseThatWasLeft(t *testing.T) {
+	own := "sqlite:" + filepath.Join(t.TempDir(), "own.db")
+	for _, c := range []struct {
+		what     string
+		standing string
+		args     []string
+		of       string // empty: none is made
+		warning  string
+	}{
+		{"of the settings", "", nil, own, ""},
+		{"of the settings, but it was moved", engine.StandingMoved, nil, "", ""},
+		{"of the settings, but it is not whole", engine.StandingFilling, nil, "", ""},
+		{"one that is named", "", []string{"--db", "postgres://me:secret@host/kagzi"}, "postgres://me@host/kagzi", ""},
+		{"one that is named and was moved", engine.StandingMoved, []string{"--db", own}, own, `warning: go \x1b[2Jelsewhere`},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Setenv("KAGZI_DB_URL", own)
+			made := false
+			cmd := newBackup(Backends{
+				Holder: func(string) (string, error) { return "", nil },
+				Status: func(context.Context, string) (s engine.SchemaStatus, err error) {
+					if c.standing != "" {
+						s.Standing, s.Refusal = c.standing, "go \x1b[2Jelsewhere"
+					}
+					return s, nil
+				},
+				Backup: func(_ context.Context, _, file string) (engine.Backup, error) {
+					made = true
+					return engine.Backup{File: file}, nil
+				},
+			})
+			var out, messages bytes.Buffer
+			cmd.SetOut(&out)
+			cmd.SetErr(&messages)
+			cmd.SetArgs(append(c.args, "there.backup"))
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			err := cmd.ExecuteContext(t.Context())
+			if c.of == "" {
+				if made || codeOf(err) != exitConflict || !mentions(err, "elsewhere") {
+					t.Errorf("made: %t, error %v with code %d; want none, and %d", made, err, codeOf(err), exitConflict)
+				}
+				return
+			}
+			if err != nil || !made || !strings.HasPrefix(out.String(), "of       "+c.of+"\nbackup   there.backup\n") {
+				t.Errorf("made: %t (%v), and said %q; want one of %s", made, err, out.String(), c.of)
+			}
+			if got := strings.TrimSpace(messages.String()); got != c.warning {
+				t.Errorf("warned %q, want %q", got, c.warning)
+			}
+		})
 	}
 }
 

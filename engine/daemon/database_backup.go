@@ -35,7 +35,8 @@ for keys; otherwise it is made straight from the database.
 
 --verify reads a backup and looks for damage and contradictions: exit 0 when it is sound, 1 when it is not, 5 when there is no such file.
 
-Exit code: 0 when the backup is made, 5 when there is no database, 6 when FILE is there already, 7 when no database or server answers, else 1.`,
+Exit code: 0 when the backup is made, 5 when there is no database, 6 when FILE is there already or the database of the settings was moved to
+another one, 7 when no database or server answers, else 1.`,
 		Example: `  kagzi db backup /var/backups/kagzi-monday.db
   kagzi db backup --address kagzi.example.com:50051 --tls kagzi.db
   kagzi db backup --verify /var/backups/kagzi-monday.db`,
@@ -54,11 +55,11 @@ Exit code: 0 when the backup is made, 5 when there is no database, 6 when FILE i
 		if *verify {
 			return verifyBackup(cmd, b, args[0])
 		}
-		made, err := makeBackup(cmd, b, &c, args[0])
+		made, of, err := makeBackup(cmd, b, &c, args[0])
 		if err != nil {
 			return err
 		}
-		return printBackup(cmd, &made)
+		return printBackup(cmd, &made, of)
 	}
 	return cmd
 }
@@ -72,29 +73,47 @@ func readDatabase(cmd *cobra.Command) (Config, error) {
 	return c, err
 }
 
-// makeBackup has the server make it where there is one.
-func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (engine.Backup, error) {
+// makeBackup has the server make it where there is one. of is what it is a backup of.
+func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (made engine.Backup, of string, err error) {
 	ctx := cmd.Context()
 	if cmd.Flags().Changed("address") {
-		return b.Receive(ctx, file, func(w io.Writer) error { return b.Remote.Fetch(cmd, "", w) })
+		made, err = b.Receive(ctx, file, func(w io.Writer) error { return b.Remote.Fetch(cmd, "", w) })
+		return made, "the server at " + cmd.Flags().Lookup("address").Value.String(), err
 	}
 	url, _, err := c.database()
 	if err != nil {
-		return engine.Backup{}, err
+		return made, "", err
 	}
 	holder, err := b.Holder(url)
 	if err != nil {
-		return engine.Backup{}, err
+		return made, "", err
 	}
 	if address := servingOn(holder); address != "" && b.Remote.Fetch != nil {
 		made, err := b.Receive(ctx, file, func(w io.Writer) error { return b.Remote.Fetch(cmd, address, w) })
 		if err == nil || engine.KindOf(err) == engine.KindExists || ctx.Err() != nil {
-			return made, err
+			return made, withoutPassword(url), err
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the server at %s made no backup (%s); it is made straight from the database\n", plain(address), plain(err.Error()))
 	}
-	made, err := b.Backup(ctx, url, file)
-	return made, ifNoDatabase(ctx, b, url, err)
+	if err := refuseLeft(cmd, b, url); err != nil {
+		return made, "", err
+	}
+	made, err = b.Backup(ctx, url, file)
+	return made, withoutPassword(url), ifNoDatabase(ctx, b, url, err)
+}
+
+// refuseLeft refuses a backup of a database whose rows are elsewhere by now, or not all here yet: whoever asks for one of the database that they
+// use would hear that it was made, and have the old rows. Where the database is named they are told, and have it.
+func refuseLeft(cmd *cobra.Command, b Backends, url string) error {
+	s, err := b.Status(cmd.Context(), url)
+	if err != nil || s.Standing == "" {
+		return nil // the backup says what is wrong
+	}
+	if cmd.Flags().Changed("db") {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", plain(s.Refusal))
+		return nil
+	}
+	return unserved(url, &s)
 }
 
 // servingOn is where the server that said this of itself (tellHolder) can be reached; empty: it did not say.
@@ -131,7 +150,7 @@ func verifyBackup(cmd *cobra.Command, b Backends, file string) error {
 	if unsound != nil {
 		return unsound
 	}
-	return printBackup(cmd, &made)
+	return printBackup(cmd, &made, "")
 }
 
 // verifiedDocument is a backup that was read back, as JSON.
@@ -152,7 +171,8 @@ func ifMissing(file string, err error) error {
 // backupDocument is a backup as JSON.
 type backupDocument struct {
 	File     string     `json:"file"`
-	TakenAt  *time.Time `json:"taken_at"` // null: it is a copy that no backup has made
+	Of       string     `json:"of,omitempty"` // the database, or the server that made it
+	TakenAt  *time.Time `json:"taken_at"`     // null: it is a copy that no backup has made
 	Bytes    int64      `json:"bytes"`
 	SHA256   string     `json:"sha256"`
 	Schema   int        `json:"schema"`
@@ -170,11 +190,18 @@ func documentOf(b *engine.Backup) backupDocument {
 	return d
 }
 
-func printBackup(cmd *cobra.Command, b *engine.Backup) error {
+// printBackup says what a backup holds, and with of, unless it is empty, of what it is one.
+func printBackup(cmd *cobra.Command, b *engine.Backup, of string) error {
 	if asJSON(cmd) {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(documentOf(b))
+		d := documentOf(b)
+		d.Of = of
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(d)
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), backupText(b))
+	text := backupText(b)
+	if of != "" {
+		text = "of       " + plain(of) + "\n" + text
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), text)
 	return err
 }
 

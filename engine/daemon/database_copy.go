@@ -39,15 +39,26 @@ URLs are sqlite:PATH and postgres://USER@HOST/DATABASE; a password is better kep
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&p.From, "from", "", "database to take the rows of")
-	flags.StringVar(&p.To, "to", "", "empty database to bring them to, or one that this copy has begun to fill")
+	flags.StringVar(&p.From, "from", "", "database to take the rows of; default is that of the server's settings")
+	flags.StringVar(&p.To, "to", "", "empty database to bring them to, or one that this copy has begun to fill; default as with --from")
 	flags.BoolVar(&p.Snapshot, "snapshot", false, "leave the source alone, and its servers at work")
-	flags.StringVar(&release, "release", "", "source to let be served again")
+	flags.StringVar(&release, "release", "", "source to let be served again; default as with --from")
 	flags.BoolVar(&force, "force", false, "with --release: although the copy is whole, which nobody has served")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case release != "" && (p.From != "" || p.To != "" || p.Snapshot):
 			return usagef("--release goes with --force only")
+		}
+		for _, url := range []*string{&p.From, &p.To, &release} {
+			if *url != "default" {
+				continue
+			}
+			var err error
+			if *url, err = ownDatabase(false); err != nil {
+				return err
+			}
+		}
+		switch {
 		case release != "":
 			return releaseDatabase(cmd.Context(), b, release, force, cmd.OutOrStdout())
 		case p.From == "" || p.To == "":

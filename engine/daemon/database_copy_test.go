@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,6 +92,30 @@ func TestCopyThatWasDoneBeforeSaysSo(t *testing.T) {
 	out, _, err := runCopy(t.Context(), b, "--from", "sqlite:a.db", "--to", "sqlite:b.db")
 	if err != nil || !strings.Contains(out, "ended before") || !strings.Contains(out, "kagzi server --db sqlite:b.db") {
 		t.Errorf("output = %q (%v)", out, err)
+	}
+}
+
+func TestACopyKnowsTheDatabaseOfTheSettingsByAWord(t *testing.T) {
+	own := "sqlite:" + filepath.Join(t.TempDir(), "own.db")
+	t.Setenv("KAGZI_DB_URL", own)
+	var asked []string
+	b := Backends{
+		Copy: func(_ context.Context, p engine.CopyParams) (engine.CopyReport, error) {
+			asked = append(asked, p.From, p.To)
+			return engine.CopyReport{}, nil
+		},
+		Release: func(_ context.Context, url string, _ bool) error {
+			asked = append(asked, url)
+			return nil
+		},
+	}
+	for _, args := range [][]string{{"--from", "default", "--to", "sqlite:b.db"}, {"--from", "sqlite:b.db", "--to", "default"}, {"--release", "default"}} {
+		if _, _, err := runCopy(t.Context(), b, args...); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	if want := []string{own, "sqlite:b.db", "sqlite:b.db", own, own}; !slices.Equal(asked, want) {
+		t.Errorf("asked about %q, want %q", asked, want)
 	}
 }
 
