@@ -62,7 +62,7 @@ func newScheduleResume(e *env, o *scheduleActOptions) *cobra.Command {
 	return o.command(e, &cobra.Command{
 		Use:   "resume ID|NAME...",
 		Short: "Let paused schedules fire again",
-		Long:  "Let paused schedules fire again. Ticks that came meanwhile are made up for as after a standstill, at most --max-catchup of them.",
+		Long:  "Let paused schedules fire again. Ticks that came meanwhile are made up for as after a standstill: those of the last 10 s, and at most --max-catchup of those before.",
 	}, scheduleFields, func(ctx context.Context, c *client, id string) (outcome, error) {
 		answer, err := c.ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
 		return c.scheduleState(answer.GetSchedule()), err

@@ -30,7 +30,7 @@ func (f *scheduleFlags) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&f.queue, "queue", "", `queue to put the runs in (default "default")`)
 	fs.StringVar(&f.name, "name", "", "name to find the schedule by, unique within the namespace")
 	fs.StringVar(&f.version, "workflow-version", "", "version of the workflow's code that the runs are meant for")
-	fs.Int32Var(&f.maxCatchup, "max-catchup", 0, "missed ticks that are made up for after a standstill; 0 none (default 100)")
+	fs.Int32Var(&f.maxCatchup, "max-catchup", 0, "missed ticks, more than 10s late, that are made up for after a standstill; 0 none (default 100)")
 	fs.Var(choice(&f.overlap, "allow", "skip", "buffer-one"), "overlap", "when a tick comes while the last run is active: allow starts another, skip leaves the tick out, buffer-one lets one wait")
 	fs.Var(keyValue(&f.tags), "tag", "tag of the runs; may be repeated")
 	f.input.register(fs)
