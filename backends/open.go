@@ -4,6 +4,8 @@ package backends
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/kagzi/kagzi/backends/postgres"
@@ -86,13 +88,22 @@ func parse(url string) (path string, err error) {
 	scheme, rest, found := strings.Cut(url, ":")
 	switch {
 	case found && scheme == "sqlite" && rest != "":
-		return strings.TrimPrefix(rest, "//"), nil
+		path := strings.TrimPrefix(rest, "//")
+		if file, settings, _ := strings.Cut(path, "?"); strings.Contains(settings, "=") && !isThere(path) {
+			return "", urlError(fmt.Sprintf("the database URL has settings behind the file (?%s), and there are none for SQLite: want sqlite:%s", settings, file))
+		}
+		return path, nil
 	case found && (scheme == "postgres" || scheme == "postgresql") && strings.HasPrefix(rest, "//"):
 		return "", nil
 	case found && scheme == "sqlite":
 		return "", urlError("the database URL names no file, want sqlite:PATH")
 	}
 	return "", urlError("unknown kind of database URL, want sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE")
+}
+
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // urlError is what is wrong with a URL.

@@ -2,6 +2,7 @@ package backends
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +52,24 @@ func TestOnlyAnSQLiteDatabaseIsOpenedForLooking(t *testing.T) {
 	_, err = Open(t.Context(), "postgres://me:secret@localhost:1/kagzi", engine.OpenOptions{ReadOnly: true})
 	if err == nil || !strings.Contains(err.Error(), "kagzi tui --address") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("error = %v, want what to do instead", err)
+	}
+}
+
+func TestSettingsBehindAnSQLiteFileAreRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kagzi.db?synchronous=off")
+	err := Migrate(t.Context(), "sqlite:"+path)
+	var coded interface{ ExitCode() int }
+	if !errors.As(err, &coded) || coded.ExitCode() != 64 || !strings.Contains(err.Error(), "synchronous=off") {
+		t.Errorf("error = %v, want a usage error that names them", err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("a file of that name was made")
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Migrate(t.Context(), "sqlite:"+path); err != nil {
+		t.Errorf("a file that is called so: %v", err)
 	}
 }
 

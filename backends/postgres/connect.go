@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -74,6 +75,11 @@ func parseURL(url string) (*address, error) {
 	c := config.ConnConfig
 	if strings.Contains(c.Host, "@") { // what stands before it is the end of a password, and is to be in no log
 		return nil, engine.Invalid("db", "has more than one @ before its host: write one that is part of the password as %%40")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.RuntimeParams)) {
+		if strings.HasPrefix(name, "ssl") { // no session can set one that the database has: a misspelt sslmode would leave the connection unencrypted
+			return nil, engine.Invalid("db", "has a parameter %q, which is not known; want one of sslmode, sslrootcert, sslcert, sslkey, sslpassword and sslsni", name)
+		}
 	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "kagzi"

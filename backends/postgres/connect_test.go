@@ -152,6 +152,20 @@ func withParameter(t *testing.T, address, name, value string) string {
 	return u.String()
 }
 
+func TestAMisspeltParameterOfEncryptionIsRefused(t *testing.T) {
+	for _, name := range []string{"sslmod", "ssl_mode", "sslrootcerts"} {
+		_, err := parseURL("postgres://ada:secret@db.internal/shop?" + name + "=require")
+		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "db" || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: error %v, want one that names it", name, err)
+		}
+	}
+	for _, right := range []string{"sslmode=require", "sslmode=disable&search_path=shop", "work_mem=4MB"} {
+		if _, err := parseURL("postgres://ada@db.internal/shop?" + right); err != nil {
+			t.Errorf("%s: %v", right, err)
+		}
+	}
+}
+
 func TestAPasswordThatIsNotEscapedIsInNoError(t *testing.T) {
 	for _, sign := range []string{"@", "/", "#", "?", "%", ":", " "} {
 		config, err := parseURL("postgres://ada:se" + sign + "cret@db.internal/shop")

@@ -193,7 +193,7 @@ func connectWriter(path string, log *slog.Logger) (*conn, error) {
 		log.Warn("KAGZI_UNSAFE_SYNCHRONOUS=normal is set: A POWER CUT WILL LOSE ACKNOWLEDGED WRITES; it is for measurements only")
 		synchronous = level
 	} else if level != "" {
-		return nil, fmt.Errorf("KAGZI_UNSAFE_SYNCHRONOUS=%q is not known, want normal or nothing", level)
+		return nil, engine.Invalid(unsafeSynchronous, "%q is not known, want normal or nothing", level)
 	}
 	return connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous("+synchronous+")", "journal_mode(wal)",
 		fmt.Sprintf("journal_size_limit(%d)", maxWAL), "wal_autocheckpoint(0)", "cache_size(-65536)"))

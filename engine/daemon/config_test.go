@@ -344,3 +344,21 @@ func TestADataDirectoryThatOthersMayWriteToIsRefused(t *testing.T) {
 		t.Errorf("a database named by --db: %q, %v, want it taken as it is", url, err)
 	}
 }
+
+func TestAVariableThatIsAlmostASettingsIsWarnedOf(t *testing.T) {
+	from := surroundings{environ: func() []string {
+		return []string{"KAGZI_LISTENN=1", "KAGZI_WORKER_LAESE=1m", "KAGZI_\x1bDB=x", "KAGZI_LISTEN=:1", "KAGZI_DB_URL=x", "KAGZI_TLS=1", "KAGZI_TIME=utc",
+			"KAGZI_PORT=tcp://10.0.0.1:50051", "KAGZI_SERVICE_HOST=10.0.0.1", "KAGZI_API_KEYS=x", "LISTEN=1", "PATH=/bin"}
+	}}
+	want := []string{
+		"KAGZI_LISTENN is not heeded: there is no such setting; did you mean KAGZI_LISTEN?",
+		"KAGZI_WORKER_LAESE is not heeded: there is no such setting; did you mean KAGZI_WORKER_LEASE?",
+		`KAGZI_\x1bDB is not heeded: there is no such setting; did you mean KAGZI_DB?`,
+	}
+	if got := from.misspelt(); !slices.Equal(got, want) {
+		t.Errorf("warnings:\n%q\nwant:\n%q", got, want)
+	}
+	if got := (surroundings{}).misspelt(); got != nil {
+		t.Errorf("of an unknown environment: %q", got)
+	}
+}

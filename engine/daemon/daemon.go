@@ -92,6 +92,9 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 		return err
 	}
 	store, err := b.Open(ctx, url, engine.OpenOptions{Serving: true, Log: c.Log})
+	if engine.KindOf(err) == engine.KindInvalid {
+		return usagef("%w", err) // a service manager need not try again
+	}
 	if err != nil {
 		return quietIfStopped(ctx, err)
 	}

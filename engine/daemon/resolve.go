@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -12,12 +14,15 @@ import (
 
 // surroundings is where settings come from besides flags.
 type surroundings struct {
-	lookup func(name string) (string, bool) // the environment
-	file   string                           // read if no other is named and it is there
+	lookup  func(name string) (string, bool) // the environment
+	environ func() []string                  // all of it, as NAME=value; nil: not known
+	file    string                           // read if no other is named and it is there
 }
 
 // system is the surroundings of this process.
-func system() surroundings { return surroundings{lookup: os.LookupEnv, file: defaultFile()} }
+func system() surroundings {
+	return surroundings{lookup: os.LookupEnv, environ: os.Environ, file: defaultFile()}
+}
 
 // resolve makes a Config of the flags that were given, else of the environment, else of the file, else of the defaults. The warnings
 // name variables that should be called otherwise or that are not heeded.
@@ -47,7 +52,42 @@ func resolve(fs *pflag.FlagSet, settings []setting, from surroundings) (c Config
 			}
 		}
 	}
-	return c, warnings, nil
+	return c, append(warnings, from.misspelt()...), nil
+}
+
+// misspelt warns of variables that are almost called as those of a server. Others may begin with KAGZI_ as well: those of clients and workers, and
+// what Kubernetes sets for a service of that name.
+func (from surroundings) misspelt() (warnings []string) {
+	if from.environ == nil {
+		return nil
+	}
+	known := slices.Clone(otherVariables)
+	for i := range serverSettings {
+		known = append(known, serverSettings[i].variable())
+		for _, v := range serverSettings[i].older {
+			known = append(known, v.name)
+		}
+	}
+	for _, variable := range from.environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, "KAGZI_") || slices.Contains(known, name) {
+			continue
+		}
+		for _, meant := range known {
+			if distance(name, meant) <= 2 && !slices.Contains(otherVariables, meant) {
+				warnings = append(warnings, fmt.Sprintf("%s is not heeded: there is no such setting; did you mean %s?", plain(name), meant))
+				break
+			}
+		}
+	}
+	return warnings
+}
+
+// otherVariables are those of clients, workers and databases.
+var otherVariables = []string{
+	"KAGZI_ADDRESS", "KAGZI_API_KEY", "KAGZI_API_KEY_FILE", "KAGZI_NAMESPACE", "KAGZI_NO_COLOR", "KAGZI_OUTPUT", "KAGZI_PROFILE", "KAGZI_TIME",
+	"KAGZI_TIMEOUT", "KAGZI_TLS", "KAGZI_TLS_CA", "KAGZI_TLS_CLIENT_CERT", "KAGZI_TLS_CLIENT_KEY", "KAGZI_TLS_SERVER_NAME",
+	"KAGZI_ALLOW_NETWORK_FS", "KAGZI_ALLOW_UNSAFE_DB", "KAGZI_CHECK", "KAGZI_FAILPOINT", "KAGZI_UNSAFE_SYNCHRONOUS",
 }
 
 // settle takes the setting from the first that says something of it.
