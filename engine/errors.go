@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind is what a caller can do about an error. The door (gRPC) has one table from Kind to status code.
@@ -34,6 +35,8 @@ type Error struct {
 	Status    RunStatus // of the run, where that explains the refusal; 0 otherwise
 
 	ContinuedAs ID // the run that goes on for one that has ended, where that explains the refusal
+
+	RetryAfter time.Duration // when it is worth another try; 0: nobody knows
 }
 
 func (e *Error) Error() string { return e.Message }

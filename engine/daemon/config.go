@@ -27,6 +27,7 @@ type Config struct {
 	AuditRetention         time.Duration // how long it is kept who changed what; 0: for good
 	BackupEvery            time.Duration // 0: no scheduled backups
 	BackupKeep             int           // how many of them stay
+	NamespaceRate          int           // runs and signals that clients may add to one namespace in a second; 0: no limit
 	BackupDir              string        // empty: backups in the data directory, or beside the database file
 	DrainTimeout           time.Duration // how long calls under way may go on after the process was told to stop
 

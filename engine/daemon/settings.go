@@ -123,6 +123,12 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		parse: textOf(func(c *Config) *string { return &c.BackupDir }, "a directory"),
 		show:  func(c *Config) string { return c.BackupDir },
 	},
+	{
+		name: "namespace-rate", usage: "runs and signals in a second that clients may add to one namespace at this server; 0 is no limit",
+		form:  formNumber,
+		parse: parseRate,
+		show:  func(c *Config) string { return strconv.Itoa(c.NamespaceRate) },
+	},
 	duration("drain-timeout", "how long calls under way may go on after SIGTERM or Ctrl-C",
 		func(c *Config) *time.Duration { return &c.DrainTimeout }, 100*time.Millisecond, stopLimit-time.Second),
 	tlsFile("tls-cert", "certificate of the server in PEM, with those between it and its authority; turns TLS on",
@@ -271,6 +277,15 @@ func parseNumber(field func(*Config) *int) func(*Config, string) error {
 		*field(c) = n
 		return nil
 	}
+}
+
+func parseRate(c *Config, text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 1_000_000 {
+		return errors.New("want a whole number from 1 to 1000000, or 0 for no limit")
+	}
+	c.NamespaceRate = n
+	return nil
 }
 
 func parseLogLevel(c *Config, text string) error {

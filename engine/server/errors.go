@@ -51,6 +51,9 @@ func (s *Server) errorDetail(err error) (codes.Code, *kagziv1.ErrorDetail) {
 		Code: answer.kagzi, Message: e.Message, Subject: e.Subject, SubjectId: e.SubjectID,
 		NonRetryable: e.Kind != engine.KindUnavailable && e.Kind != engine.KindExhausted && e.Kind != engine.KindInternal,
 	}
+	if e.RetryAfter > 0 {
+		detail.RetryAfterMs = max(1, e.RetryAfter.Milliseconds())
+	}
 	if e.Field != "" {
 		detail.Metadata = map[string]string{"field": e.Field}
 	}

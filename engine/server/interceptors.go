@@ -41,6 +41,9 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	if err := s.checkScope(ctx, method, request); err != nil {
 		return nil, err
 	}
+	if err := s.checkQuota(request); err != nil {
+		return nil, err
+	}
 	size := cargoOf(request)
 	if !s.cargo.take(size) {
 		return nil, errCargo

@@ -55,6 +55,7 @@ type Options struct {
 	TLS               *tls.Config   // default: plaintext
 	Trusted           bool          // no call needs a key: the server is reached from within this process only
 	NeedKey           bool          // calls need a key also while there is none: other machines can reach the server
+	NamespaceRate     int           // runs and signals that clients may add to one namespace in a second; default no limit
 	Warnings          []string      // what GetServerInfo tells an operator at every look; default nothing
 	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its caller's context. Default: none is made.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
@@ -126,6 +127,7 @@ type Server struct {
 	uses      uses
 	strangers strangers
 	refused   refusalNotes
+	quotas    quotas
 
 	methods     methods
 	connections atomic.Int32 // that are open
@@ -140,6 +142,7 @@ func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *
 		imports: make(chan struct{}, 1), registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
 	}
 	s.hub.store, s.hub.log = store, options.Log
+	s.quotas.perSecond = options.NamespaceRate
 	s.stats.places = make(chan struct{}, statsAtOnce)
 	s.keys.store = store
 	s.visits.bell, s.uses.bell = make(chan struct{}, 1), make(chan struct{}, 1)
