@@ -134,6 +134,10 @@ func newTarget(tb testing.TB, store engine.Store, o Options) *target {
 	defects := &defects{}
 	o.Server.Log, o.Coordinator.Log = slog.New(defects), slog.New(defects)
 	o.Server.PollTimeout = time.Millisecond
+	o.Server.Backup = func(context.Context) (engine.Backup, io.ReadCloser, error) {
+		const size = 300 << 10 // some messages
+		return engine.Backup{TakenAt: store.Now(), Bytes: size}, io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{}), size)), nil
+	}
 	o.Server.HeartbeatInterval = 24 * time.Hour // nobody is taken for lost, however long this goes on
 	o.Wrap = func(s engine.Store) engine.Store { return still{s, s.Now()} }
 	c := &target{
