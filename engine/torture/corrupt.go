@@ -74,9 +74,6 @@ const (
 	broken       fate = "a panic, a hang or no word of what to do"
 )
 
-// exitDamaged is what a server ends with whose file is damaged.
-const exitDamaged = 71
-
 // soundFile makes a file with some hundred ended runs.
 func soundFile(ctx context.Context, o options) (string, []check.Run, error) {
 	o.dir = filepath.Join(o.dir, "sound")
@@ -145,7 +142,7 @@ func damage(sound, dir string, luck *rand.Rand) (what string, err error) {
 
 // askDamaged starts a server on a damaged file and compares all that it says of the runs with what is known.
 func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string, error) {
-	r, err := one(ctx, o, nil)
+	r, err := one(ctx, o, func(s *shape) { s.Ends = []ending{exitDamaged} })
 	defer r.close()
 	if err != nil {
 		return notServed(r, err)
@@ -212,7 +209,7 @@ func notServed(r *rig, err error) (fate, string, error) {
 	if !life.ended() {
 		return broken, "it neither serves nor ends", nil
 	}
-	if code := life.exit(); code != exitDamaged || !strings.Contains(life.out.tail(), "kagzi db restore") {
+	if life.ending() != exitDamaged || !strings.Contains(life.out.tail(), "kagzi db restore") {
 		return broken, fmt.Sprintf("%s, want exit code %d and what to do: %s", life.cmd.ProcessState, exitDamaged, life.out.tail()), nil
 	}
 	if err != nil {

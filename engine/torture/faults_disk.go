@@ -31,6 +31,7 @@ func powerCuts(ctx context.Context, t *torture) error {
 		s, d := t.rig.servers[0], t.rig.disk
 		var cut error
 		t.rig.fault("cut the power", func() bool {
+			s.current().mayEnd(exitDisk, exitDamaged) // by what it reads from a disk that is gone, before it is killed
 			cut = d.cutPower()
 			s.kill()
 			return cut == nil
@@ -119,6 +120,7 @@ func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) 
 	s.kill()
 	s.wrap = []string{strace, "-D", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", "trace=" + calls,
 		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d+", calls, failure, 30+t.rig.luck.n(60))}
+	s.ends = []ending{exitDisk}
 	err := s.start(ctx)
 	s.wrap = nil
 	if err != nil && !s.current().ended() {
@@ -132,16 +134,13 @@ func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) 
 			t.rig.report("a server whose %s end with %s went on", calls, failure)
 			return false
 		}
-		if code := life.exit(); code != exitDisk {
+		if life.ending() != exitDisk {
 			t.rig.report("a server whose %s end with %s ended with %s, want exit code %d: %s", calls, failure, life.cmd.ProcessState, exitDisk, life.out.tail())
 		}
 		return true
 	})
 	return s.start(ctx)
 }
-
-// exitDisk is the exit code of a server that cannot trust its disk.
-const exitDisk = 70
 
 // slowSyncs makes each sync of the servers take longer.
 func slowSyncs(delay time.Duration) func(s *shape) {

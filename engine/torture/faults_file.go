@@ -43,16 +43,16 @@ func shareFile(ctx context.Context, o options) (*report, error) {
 	for _, name := range []struct{ path, says string }{{file, holder}, {symbolic, holder}, {hard, "hard links"}} {
 		f := figure{name: "a second server on " + filepath.Base(name.path), limit: "ends within 2 s, and says why: " + name.says, hard: true}
 		second := &server{rig: r, name: "second", program: r.program, door: r.servers[0].door}
-		second.env = []string{"KAGZI_DB_URL=sqlite:" + name.path}
+		second.env, second.ends = []string{"KAGZI_DB_URL=sqlite:" + name.path}, []ending{exitUnserved}
 		begun := time.Now()
-		life, err := spawn(second.command(), filepath.Join(o.dir, "second.log"))
+		life, err := second.spawn()
 		if err != nil {
 			return nil, err
 		}
 		select {
 		case <-life.done:
 			f.got = fmt.Sprintf("ended with %s after %s", life.cmd.ProcessState, round(time.Since(begun)))
-			f.ok = life.exit() > 0 && time.Since(begun) < 2*time.Second && strings.Contains(life.out.tail(), name.says)
+			f.ok = life.ending() == exitUnserved && time.Since(begun) < 2*time.Second && strings.Contains(life.out.tail(), name.says)
 			if !f.ok {
 				f.got += ": " + life.out.tail()
 			}
@@ -124,6 +124,7 @@ func loseOne(ctx context.Context, o options, do func(file string) error) (figure
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c := l.clients[0]
+	r.servers[0].current().mayEnd(exitDisk)
 	for n := range 20 {
 		c.start(ctx, l.mix.errand(o.seed, n))
 	}
@@ -148,7 +149,7 @@ func loseOne(ctx context.Context, o options, do func(file string) error) (figure
 		return f, nil
 	}
 	f.got = fmt.Sprintf("stopped after %s with exit code %d, %d starts acknowledged until then", round(time.Since(begun)), life.exit(), after-20)
-	f.ok = life.exit() > 0
+	f.ok = life.ending() == exitDisk
 	return f, nil
 }
 

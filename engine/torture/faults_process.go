@@ -87,6 +87,7 @@ func dieAtFailpoints(ctx context.Context, t *torture) error {
 		s.kill() // the life that has no moment to die at; the one that follows has
 		s.mu.Lock()
 		s.env = []string{"KAGZI_FAILPOINT=" + name + ":" + strconv.Itoa(1+t.rig.luck.n(passes))}
+		s.ends = []ending{bySignal(syscall.SIGKILL)}
 		s.mu.Unlock()
 		err := s.start(context.WithoutCancel(ctx))
 		if err != nil && !s.current().ended() {
@@ -94,7 +95,7 @@ func dieAtFailpoints(ctx context.Context, t *torture) error {
 		}
 		select {
 		case <-s.current().done: // some die before they serve
-			t.rig.fault("die at "+name, func() bool { return s.current().exit() == -1 })
+			t.rig.fault("die at "+name, func() bool { return s.current().ending() == bySignal(syscall.SIGKILL) })
 		case <-time.After(pointLimit):
 			t.rig.fault("die at "+name, func() bool { return false })
 		case <-ctx.Done():

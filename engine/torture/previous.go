@@ -90,8 +90,10 @@ func (t *torture) replace(ctx context.Context, servers []*server, program, name 
 			} else {
 				s.kill()
 			}
-			s.program = program
-			err = s.start(ctx)
+			s.program, s.ends = program, []ending{exitUnserved} // unless it knows the schema
+			if err = s.start(ctx); err == nil {
+				s.current().mustLast()
+			}
 			return err == nil || strings.Contains(err.Error(), schemaTooNew)
 		})
 		if err != nil {

@@ -24,6 +24,9 @@ type process struct {
 	stdin io.Closer
 	out   *output
 	done  chan struct{}
+
+	mu    sync.Mutex
+	calls []ending // the ways in which it may end: somebody has called for them
 }
 
 // spawning is where children are started: one thread that lives as long as this process does, for the kernel kills a child when the thread
@@ -41,11 +44,16 @@ var spawning = sync.OnceValue(func() chan<- func() {
 
 // spawn starts a child in a group of its own. What it prints goes to the file at path, and can be waited for.
 func spawn(cmd *exec.Cmd, path string) (*process, error) {
+	return spawnFollowed(cmd, path, nil, nil)
+}
+
+// spawnFollowed is spawn for a child that may end in some ways, and is looked at when it has ended, before anybody hears that it has.
+func spawnFollowed(cmd *exec.Cmd, path string, ways []ending, follow func(p *process)) (*process, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, out: &output{file: file, bell: make(chan struct{}, 1)}, done: make(chan struct{})}
+	p := &process{cmd: cmd, out: &output{file: file, bell: make(chan struct{}, 1)}, done: make(chan struct{}), calls: ways}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
 	cmd.WaitDelay = time.Second
 	if cmd.SysProcAttr == nil {
@@ -64,6 +72,9 @@ func spawn(cmd *exec.Cmd, path string) (*process, error) {
 		defer close(p.done)
 		_ = cmd.Wait() // how it ended is in ProcessState
 		file.Close()
+		if follow != nil {
+			follow(p)
+		}
 	}()
 	return p, nil
 }
@@ -84,6 +95,7 @@ func (p *process) signal(s syscall.Signal) bool { return !p.ended() && p.cmd.Pro
 
 // kill ends the process and all of its group at once and waits until it is gone.
 func (p *process) kill() bool {
+	p.mayEnd(bySignal(syscall.SIGKILL))
 	hit := !p.ended() && syscall.Kill(-p.pid(), syscall.SIGKILL) == nil
 	<-p.done
 	return hit
@@ -91,6 +103,7 @@ func (p *process) kill() bool {
 
 // stop asks the process to end, and kills it after the grace. It returns an error for any end but a good one.
 func (p *process) stop(grace time.Duration) error {
+	p.mayEnd(0)
 	p.signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
@@ -137,6 +150,9 @@ type output struct {
 	mu   sync.Mutex
 	head bytes.Buffer
 	last bytes.Buffer
+	line []byte // the beginning of one whose end is still to come
+	bad  int    // lines that tell of a defect
+	told string // the first of them
 }
 
 const keptOutput = 16 << 10 // bytes
@@ -152,6 +168,7 @@ func (o *output) Write(p []byte) (int, error) {
 	if over := o.last.Len() - keptOutput; over > 0 {
 		o.last.Next(over)
 	}
+	o.read(p)
 	select {
 	case o.bell <- struct{}{}:
 	default:

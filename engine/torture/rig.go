@@ -43,6 +43,7 @@ type rig struct {
 
 	mu      sync.Mutex
 	trouble []string // what happened that nobody ordered
+	deaths  []string // what servers did by themselves that is never in order, not even in a control run
 }
 
 // shape is how large a rig is and how its parts are set.
@@ -58,6 +59,7 @@ type shape struct {
 	Bouncer                 bool     // PgBouncer in front of Postgres
 	Spin                    int      // goroutines of each worker that only take time
 	Previous                string   // the commit of the version before that the servers are of, until a scenario changes that; empty: none
+	Ends                    []ending // how servers may end by themselves
 	Clocks                  bool     // the wall clock of each server can be set
 	DatabaseClock           bool     // and that of Postgres
 }
@@ -94,6 +96,7 @@ type server struct {
 	life   *process
 	direct string   // its address behind the door
 	env    []string // of the next life alone
+	ends   []ending // likewise: how it may end by itself
 	wrap   []string
 	starts []time.Duration // how long each life took until it served
 }
@@ -114,6 +117,9 @@ type worker struct {
 // newRig starts everything.
 func newRig(ctx context.Context, o options, s shape) (*rig, error) {
 	r := &rig{program: o.program, dir: o.dir, seed: o.seed, shape: s, log: history.NewLog("nemesis"), luck: newLuck(o.seed)}
+	if o.made != nil {
+		o.made(r)
+	}
 	var err error
 	if len(s.Wrap) > 0 {
 		if _, err := exec.LookPath(s.Wrap[0]); err != nil {
@@ -255,11 +261,11 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	life, err := spawn(s.command(), filepath.Join(s.rig.dir, s.name+".log"))
+	life, err := s.spawn()
 	if err != nil {
 		return err
 	}
-	s.life, s.env = life, nil
+	s.life, s.env, s.ends = life, nil, nil
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	address, err := life.await(ctx, listening)
@@ -374,9 +380,6 @@ func (r *rig) heal(ctx context.Context) error {
 		life := s.current()
 		life.signal(syscall.SIGCONT)
 		if life.ended() {
-			if code := life.exit(); code != -1 { // no fault has killed it
-				r.report("%s ended by itself with exit code %d: %s", s.name, code, life.out.tail())
-			}
 			if err := s.start(ctx); err != nil {
 				return err
 			}

@@ -34,6 +34,7 @@ type options struct {
 	scale    float64       // of the load; 1 is the workload of the matrix
 	duration time.Duration // under faults
 	strict   bool
+	made     func(*rig) // is told of each rig; nil: nobody is
 }
 
 // torture is one scenario on its way.
@@ -83,11 +84,33 @@ const (
 	emptyLimit    = 20 * time.Second // in which the last ticks have to end then
 )
 
-// run carries the scenario out.
+// run carries the scenario out. What happened that nobody ordered counts, also where the scenario came to nothing for it.
 func run(ctx context.Context, s scenario, o options) (*report, error) {
-	if s.alone != nil {
-		return s.alone(ctx, o)
+	var rigs []*rig
+	o.made = func(r *rig) { rigs = append(rigs, r) }
+	carryOut := s.alone
+	if carryOut == nil {
+		carryOut = s.underLoad
 	}
+	r, err := carryOut(ctx, o)
+	var trouble []string
+	for _, one := range rigs {
+		if err != nil || s.alone != nil { // else the report has it
+			trouble = append(trouble, one.trouble...)
+		}
+		trouble = append(trouble, one.deaths...)
+	}
+	switch {
+	case err == nil:
+		r.trouble = append(r.trouble, trouble...)
+	case len(trouble) > 0:
+		return &report{trouble: append(trouble, "not carried out: "+err.Error())}, nil
+	}
+	return r, err
+}
+
+// underLoad is a scenario that is a load under faults.
+func (s scenario) underLoad(ctx context.Context, o options) (*report, error) {
 	o.duration = max(o.duration, s.least)
 	t := &torture{scenario: s, options: o, replays: history.NewLog("replayer")}
 	shape := shape{Servers: 1, Workers: 4, Slots: 8, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}
@@ -238,7 +261,7 @@ func (t *torture) settle(ctx context.Context, giveUp func()) error {
 	return t.emptied(ctx)
 }
 
-// standBy waits until all is over, or for long enough. No server may end by itself meanwhile.
+// standBy waits until all is over, or for long enough. A server that ends by itself meanwhile is followed by another.
 func (t *torture) standBy(ctx context.Context, all <-chan struct{}) error {
 	limit := time.After(cmp.Or(t.scenario.settle, settleLimit))
 	look := time.NewTicker(time.Second)
@@ -254,8 +277,7 @@ func (t *torture) standBy(ctx context.Context, all <-chan struct{}) error {
 		case <-look.C:
 		}
 		for _, s := range t.rig.servers {
-			if life := s.current(); life.ended() {
-				t.rig.report("%s ended by itself, %s: %s", s.name, life.cmd.ProcessState, life.out.tail())
+			if s.current().ended() { // which has been reported
 				if err := s.start(ctx); err != nil {
 					return err
 				}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -471,30 +470,6 @@ func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
 	} {
 		if f := littleRoom(&torture{events: test.events}); f.ok != test.ok || !f.hard {
 			t.Errorf("%s: %+v, want ok %v", name, f, test.ok)
-		}
-	}
-}
-
-func TestAServerThatEndedByItselfIsNotHealedInSilence(t *testing.T) {
-	for code, want := range map[string]int{"exit 70": 1, "kill -9 $$": 0} {
-		dir := t.TempDir()
-		life, err := spawn(exec.Command("sh", "-c", code), filepath.Join(dir, "log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		life.exit()
-		r := &rig{dir: dir, program: "/nowhere"}
-		r.servers = []*server{{rig: r, name: "s", program: r.program, life: life}}
-		r.servers[0].door, err = newProxy("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.servers[0].door.close()
-		if err := r.heal(t.Context()); err == nil {
-			t.Fatal("a server was started of no program")
-		}
-		if len(r.trouble) != want {
-			t.Errorf("after %s: trouble %q, want %d", code, r.trouble, want)
 		}
 	}
 }

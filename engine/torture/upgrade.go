@@ -146,7 +146,7 @@ func (t *torture) killedUpgrade(after time.Duration) (hit bool, err error) {
 // spawnServers starts a process for each server, beside those that clients and workers know.
 func (t *torture) spawnServers() (lives []*process, err error) {
 	for _, s := range t.rig.servers {
-		life, err := spawn(s.command(), filepath.Join(t.rig.dir, s.name+".log"))
+		life, err := s.spawn()
 		if err != nil {
 			return lives, err
 		}
