@@ -270,11 +270,12 @@ func during(t *torture) figure {
 	return f
 }
 
-// noInternal wants no operation to end with an internal error.
+// noInternal wants no operation to end with an internal error, whatever the fault: each has an answer of its own. What was answered and did not
+// arrive is in the servers' logs. The code of a run that was looked at is the run's own.
 func noInternal(t *torture) figure {
 	n := 0
 	for _, e := range t.events {
-		if strings.EqualFold(e.Code, "INTERNAL") {
+		if strings.EqualFold(e.Code, "INTERNAL") && e.Outcome != history.OK {
 			n++
 		}
 	}

@@ -227,6 +227,7 @@ func TestPromisesThatAreCountedInTheEnd(t *testing.T) {
 		"no internal error":                    {noInternal, codes("NOT_FOUND", ""), true},
 		"an internal error for a worker":       {noInternal, codes("", "INTERNAL"), false},
 		"an internal error for a client":       {noInternal, codes("Internal"), false},
+		"a run that ended with one":            {noInternal, &torture{events: []history.Event{{Op: history.Observe, Outcome: history.OK, Code: "INTERNAL"}}}, true},
 		"a poisoned run":                       {poisoned, runs(check.Run{}, check.Run{Crashed: true}), true},
 		"no poisoned run":                      {poisoned, runs(check.Run{}), false},
 		"a tick in a pause":                    {quietWhilePaused, pauses(15, "s"), false},

@@ -69,7 +69,7 @@ var scenarios = []scenario{
 	{id: "F-25", name: "a table is locked for 10 s", on: []string{dbPostgres}, pass: "recovers within 5 s", nemesis: lockTables, need: need{faults: 1}},
 	{id: "F-26", name: "branches, failures and cancellations meet", pass: "no caller sees a deadlock",
 		mix:   mix{Flaky: 0.3, Fanned: 0.5, Naps: 0.2, Cancelled: 0.6, Twice: 0.3, Longest: 30, Nap: 200},
-		shape: func(s *shape) { s.Cluster = []string{"deadlock_timeout=10ms"} }, figures: []func(*torture) figure{noInternal}},
+		shape: func(s *shape) { s.Cluster = []string{"deadlock_timeout=10ms"} }},
 	{id: "F-27", name: "the disk of Postgres is full", on: []string{dbPostgres}, pass: "nothing is acknowledged meanwhile, and it passes",
 		disk: inMemory(400), shape: func(s *shape) { s.Cluster = []string{"max_wal_size=64MB"} }, nemesis: fillPostgres, need: need{faults: 1}},
 	{id: "F-28", name: "PgBouncer in transaction mode", on: []string{dbPostgres}, shape: func(s *shape) { s.Bouncer = true }},

@@ -363,7 +363,7 @@ func (t *torture) judge(ctx context.Context) (*report, error) {
 	})
 	r := &report{scope: t.scope(), trouble: t.rig.trouble}
 	r.lines = check.Invariants(&check.Case{Events: events, Dump: t.dump, Expected: expected, Ended: true, Lossy: t.scenario.lossy})
-	r.figures = append(r.figures, recovery(t), backAgain(t), heard(t))
+	r.figures = append(r.figures, recovery(t), backAgain(t), heard(t), noInternal(t))
 	for _, f := range t.scenario.figures {
 		r.figures = append(r.figures, f(t))
 	}

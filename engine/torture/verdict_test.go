@@ -289,7 +289,6 @@ func TestWhatIsJudged(t *testing.T) {
 		"one in which runs are lost":        {scenario{lossy: true}, "I7"},
 		"one in which they have to be lost": {scenario{control: true}, ""},
 	} {
-		test.scenario.figures = []func(*torture) figure{noInternal}
 		tortured := &torture{
 			scenario: test.scenario, options: options{program: "true", dir: dir}, rig: &rig{log: history.NewLog("nemesis"), shape: shape{DataDir: dir}, trouble: []string{"x"}},
 			load: &load{clients: []*client{{log: history.NewLog("client")}}}, replays: history.NewLog("replayer"),
