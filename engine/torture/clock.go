@@ -99,6 +99,14 @@ func furthest(settings []setting, at int64, before time.Duration) time.Duration 
 	return most
 }
 
+// ahead is how far the clock that the servers go by was left ahead.
+func (t *torture) ahead() time.Duration {
+	if len(t.settings) == 0 {
+		return 0
+	}
+	return t.settings[len(t.settings)-1].ahead
+}
+
 // byTheirClock counts how early sleeps ended by the clock that was set, and not by that of the worker.
 func (t *torture) byTheirClock(events []history.Event) {
 	for i := range events {

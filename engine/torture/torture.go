@@ -296,7 +296,7 @@ func (t *torture) countUnheard() {
 	}
 }
 
-// retire pauses a schedule once it has no tick to catch up with. One that still has after the patience is stuck.
+// retire pauses a schedule once it has no tick to catch up with, by the clock that the servers go by. One that still has after the patience is stuck.
 func (t *torture) retire(ctx context.Context, s *kagzi.Schedule, patience time.Duration) error {
 	limit := time.Now().Add(patience)
 	for {
@@ -304,7 +304,7 @@ func (t *torture) retire(ctx context.Context, s *kagzi.Schedule, patience time.D
 		if status.Code(err) == codes.NotFound && (t.scenario.lossy || t.scenario.control) {
 			return nil // it is among what was lost
 		}
-		if err == nil && d.NextFireAt.After(time.Now()) {
+		if err == nil && d.NextFireAt.After(time.Now().Add(t.ahead())) {
 			return s.Pause(ctx, "over")
 		}
 		if err == nil && time.Now().After(limit) {

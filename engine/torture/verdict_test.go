@@ -181,15 +181,26 @@ func (p *planner) PauseWorkflowSchedule(context.Context, *kagziv1.PauseWorkflowS
 }
 
 func TestAScheduleThatDoesNotCatchUpIsTrouble(t *testing.T) {
-	for next, want := range map[time.Duration]int{time.Hour: 0, -time.Hour: 1} {
-		p := &planner{next: time.Now().Add(next)}
+	const day = 24 * time.Hour
+	for _, test := range []struct {
+		next     time.Duration
+		settings []setting
+		want     int
+	}{
+		{time.Hour, nil, 0},
+		{-time.Hour, nil, 1},
+		{time.Hour, []setting{{}, {1, day}}, 1}, // a day behind, by the servers' clock
+		{day + time.Hour, []setting{{}, {1, day}}, 0},
+		{time.Hour, []setting{{}, {1, day}, {2, 0}}, 0},
+	} {
+		p := &planner{next: time.Now().Add(test.next)}
 		sdk := clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowScheduleServiceServer(s, p) })
-		tortured := &torture{rig: &rig{}}
+		tortured := &torture{rig: &rig{}, settings: test.settings}
 		if err := tortured.retire(t.Context(), sdk.Schedule("s"), 0); err != nil || !p.paused {
-			t.Errorf("next tick in %s: %v, paused %t, want it paused", next, err, p.paused)
+			t.Errorf("next tick in %s: %v, paused %t, want it paused", test.next, err, p.paused)
 		}
-		if got := tortured.rig.trouble; len(got) != want {
-			t.Errorf("next tick in %s: trouble %q, want %d", next, got, want)
+		if got := tortured.rig.trouble; len(got) != test.want {
+			t.Errorf("next tick in %s, clock %v: trouble %q, want %d", test.next, test.settings, got, test.want)
 		}
 	}
 }
