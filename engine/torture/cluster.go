@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 )
 
 // cluster is a private Postgres on a socket in its own directory, which syncs what it commits. It can be killed and started again.
@@ -27,6 +28,7 @@ type cluster struct {
 	flags    []string
 	clock    *databaseClock // nil: that of the machine
 	life     *process
+	left     []leftover // by its last life, which was killed
 }
 
 // socket is where the cluster listens.
@@ -52,7 +54,11 @@ func (c *cluster) standby(ctx context.Context, dir string, flags ...string) (*cl
 	if err := s.tool(ctx, "pg_basebackup", "-h", c.dir, "-U", "postgres", "-D", s.data(), "-R", "-X", "stream", "-c", "fast"); err != nil {
 		return nil, err
 	}
-	return s, s.start(ctx)
+	if err := s.start(ctx); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
 }
 
 // emptyCluster is a cluster of which there is only its directory.
@@ -104,6 +110,7 @@ func (c *cluster) start(ctx context.Context) error {
 			return err
 		}
 		if err = c.answers(ctx, limit); err == nil {
+			c.left = nil // it has taken it away, as every Postgres does
 			return nil
 		}
 		// What a killed server has left, memory and a lock file, may stand in the way for a moment.
@@ -195,9 +202,74 @@ func (c *cluster) kill() bool {
 	if c.life.ended() {
 		return false
 	}
+	c.left = c.leftovers()
 	hit := c.signalAll(syscall.SIGKILL)
 	<-c.life.done
 	return hit
+}
+
+// end ends it for good, and leaves nothing of it in the machine's memory: in immediate mode, as a killed Postgres leaves that to its next start.
+func (c *cluster) end() {
+	if c.life == nil {
+		return
+	}
+	if !c.life.ended() {
+		c.signalAll(syscall.SIGCONT)
+		c.life.signal(syscall.SIGQUIT)
+		select {
+		case <-c.life.done:
+		case <-time.After(endLimit):
+			c.kill()
+		}
+	}
+	for _, l := range c.left {
+		l.remove()
+	}
+	c.left = nil
+}
+
+// endLimit is how long a Postgres may take that is to end at once.
+const endLimit = 15 * time.Second
+
+// leftover is memory that a killed Postgres leaves: a file, or by its number what is older than files.
+type leftover struct {
+	path string
+	id   int
+}
+
+func (l leftover) remove() {
+	if l.path != "" {
+		_ = os.Remove(l.path) // somebody else may have
+		return
+	}
+	_, _ = unix.SysvShmCtl(l.id, unix.IPC_RMID, nil)
+}
+
+// leftovers is the memory that its processes share.
+func (c *cluster) leftovers() []leftover {
+	var all []leftover
+	for _, pid := range c.backends() {
+		maps, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "maps"))
+		for line := range strings.Lines(string(maps)) {
+			all = append(all, sharedIn(line)...)
+		}
+	}
+	return all
+}
+
+// sharedIn is the shared memory of a line of a process's maps.
+func sharedIn(line string) []leftover {
+	fields := strings.Fields(line)
+	switch {
+	case len(fields) < 6:
+	case strings.HasPrefix(fields[5], "/dev/shm/PostgreSQL."):
+		return []leftover{{path: fields[5]}}
+	case strings.HasPrefix(fields[5], "/SYSV"):
+		if id, err := strconv.Atoi(fields[4]); err == nil {
+			return []leftover{{id: id}}
+		}
+	}
+	return nil
 }
 
 // shut ends it by the signal that stands for a mode: SIGINT for fast, SIGQUIT for immediate.

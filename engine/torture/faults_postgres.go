@@ -301,6 +301,7 @@ func promote(lagging bool) func(context.Context, *torture) error {
 				t.pause(ctx, 2*time.Second, 3*time.Second)
 			}
 			t.rig.fault("kill the primary", old.kill)
+			old.end() // it does not come back
 			next.signalAll(syscall.SIGCONT)
 			t.rig.cluster, t.rig.spare = next, nil
 			if err := next.promote(ctx); err != nil {

@@ -454,8 +454,8 @@ func (r *rig) close() {
 		r.bouncer.kill()
 	}
 	for _, c := range []*cluster{r.cluster, r.spare} {
-		if c != nil && c.life != nil {
-			c.kill()
+		if c != nil {
+			c.end()
 		}
 	}
 	for _, p := range r.proxies() {

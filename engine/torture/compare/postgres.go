@@ -44,7 +44,11 @@ func newCluster(ctx context.Context, dir string) (*cluster, error) {
 	if err := c.tool(ctx, "initdb", "-D", c.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale"); err != nil {
 		return nil, err
 	}
-	return c, c.start(ctx)
+	if err := c.start(ctx); err != nil {
+		_ = c.stop(context.WithoutCancel(ctx), "immediate") // if it came up after all
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
