@@ -46,12 +46,26 @@ func loopDisk(ctx context.Context, base string, size int64) (*disk, error) {
 	if out, err := exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", d.image).CombinedOutput(); err != nil {
 		return nil, notHere("mkfs.ext4: %v: %s", err, out)
 	}
-	return d, d.mount(ctx)
+	return d, d.tryOut(ctx)
+}
+
+// tryOut mounts the disk, and cuts its power once. What this machine cannot do shows here: from now on the same is a failure.
+func (d *disk) tryOut(ctx context.Context) error {
+	if err := d.mount(ctx); err != nil {
+		return notHere("%v", err)
+	}
+	if err := d.cutPower(); err != nil {
+		return errors.Join(notHere("%v", err), d.unmount())
+	}
+	if err := d.unmount(); err != nil {
+		return err
+	}
+	return d.mount(ctx)
 }
 
 func (d *disk) mount(ctx context.Context) error {
 	if out, err := exec.CommandContext(ctx, "mount", "-o", "loop,data=ordered", d.image, d.dir).CombinedOutput(); err != nil {
-		return notHere("a loop device cannot be mounted: %v: %s", err, out)
+		return fmt.Errorf("a loop device cannot be mounted: %w: %s", err, out)
 	}
 	return nil
 }
@@ -90,7 +104,7 @@ func (d *disk) cutPower() error {
 	}
 	defer f.Close()
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), shutdownNoFlush, noLogFlush); err != nil {
-		return notHere("the file system cannot be shut down: %v", err)
+		return fmt.Errorf("the file system cannot be shut down: %w", err)
 	}
 	return nil
 }
