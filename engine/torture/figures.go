@@ -172,7 +172,7 @@ func ends(e history.Event, token string) bool {
 }
 
 // faultOnWorker begins the name of a fault that takes a worker's life, or stops it.
-const faultOnWorker = "worker "
+const faultOnWorker = check.OnWorker
 
 // takeover wants runs of lost workers to be handed out again within the lease, the second look and a second.
 func takeover(t *torture) figure {

@@ -340,10 +340,8 @@ func (i *indexed) attemptsCountFailures() Line {
 		if least, most := 1+len(sure), 1+len(sure)+len(open); !i.Lossy && (r.Attempts < least || r.Attempts > most) {
 			l.violate("run %s has %d attempts, want %d to %d", r.ID, r.Attempts, least, most)
 		}
-		if r.Crashed && r.LeaseLosses != mostLosses {
-			l.violate("run %s failed for its lost workers after %d of them, want %d", r.ID, r.LeaseLosses, mostLosses)
-		}
 	}
+	i.lossesCountWorkers(&l)
 	return l
 }
 
