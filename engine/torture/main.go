@@ -43,6 +43,10 @@ func main() {
 		}
 		return
 	}
+	if err := ownMounts(); err != nil {
+		fmt.Fprintln(os.Stderr, "torture:", err)
+		os.Exit(exitVacuous)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := command(ctx, os.Args[1:])
 	stop()
