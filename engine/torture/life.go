@@ -74,6 +74,16 @@ func (r *rig) died(format string, args ...any) {
 	r.deaths = append(r.deaths, fmt.Sprintf(format, args...))
 }
 
+// troubles is what servers did by themselves and, with all, whatever else nobody has ordered.
+func (r *rig) troubles(all bool) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if all {
+		return slices.Concat(r.trouble, r.deaths)
+	}
+	return slices.Clone(r.deaths)
+}
+
 // defect is in a line in which a server tells of a mistake of its own: a panic, of the whole process or one that it has survived, or an answer
 // with an internal error, each of which it writes down, whether or not the answer arrives.
 var defect = regexp.MustCompile(`panic: |^fatal error: |"msg":"internal error"|^WARNING: DATA RACE`)

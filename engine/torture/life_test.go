@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,5 +174,14 @@ func TestADeathCountsWhateverCameOfTheScenario(t *testing.T) {
 				test.report.trouble = nil
 			}
 		}
+	}
+}
+
+func TestAReportUnderLoadIsGivenTheDeathsAlone(t *testing.T) {
+	r := &rig{}
+	r.report("trouble")
+	r.died("death")
+	if deaths, all := r.troubles(false), r.troubles(true); !slices.Equal(deaths, []string{"death"}) || !slices.Equal(all, []string{"trouble", "death"}) {
+		t.Errorf("deaths %q, all %q", deaths, all)
 	}
 }

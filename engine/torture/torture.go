@@ -95,10 +95,7 @@ func run(ctx context.Context, s scenario, o options) (*report, error) {
 	r, err := carryOut(ctx, o)
 	var trouble []string
 	for _, one := range rigs {
-		if err != nil || s.alone != nil { // else the report has it
-			trouble = append(trouble, one.trouble...)
-		}
-		trouble = append(trouble, one.deaths...)
+		trouble = append(trouble, one.troubles(err != nil || s.alone != nil)...) // else the report has the others
 	}
 	switch {
 	case err == nil:
