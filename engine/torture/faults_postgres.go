@@ -3,15 +3,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -157,84 +154,6 @@ func ctxless(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-// cutCommits is F-29: connections are broken after a commit has reached Postgres, and before the server hears of it.
-func cutCommits(ctx context.Context, t *torture) error {
-	var cuts atomic.Int64
-	for _, s := range t.rig.servers {
-		p := s.database
-		p.mu.Lock()
-		p.watch = func() watch {
-			w := &commitWatch{statements: map[string]string{}}
-			return func(up bool, data []byte) verdict {
-				if up && w.commits(data) && t.rig.luck.n(4) == 0 {
-					cuts.Add(1)
-					t.rig.fault("cut a commit's answer off", func() bool { return true })
-					return passCut
-				}
-				return pass
-			}
-		}
-		p.mu.Unlock()
-		p.cut() // so that all connections are watched
-	}
-	<-ctx.Done()
-	for _, s := range t.rig.servers {
-		s.database.mu.Lock()
-		s.database.watch = nil
-		s.database.mu.Unlock()
-		s.database.cut()
-	}
-	if cuts.Load() == 0 {
-		return fmt.Errorf("no commit was seen to pass")
-	}
-	return nil
-}
-
-// commitWatch reads the messages of a connection to Postgres, as far as it takes to know a commit.
-type commitWatch struct {
-	begun      bool // the first message has no type
-	rest       []byte
-	statements map[string]string // by name
-}
-
-// commits reports whether a commit is among the messages that end in data.
-func (w *commitWatch) commits(data []byte) bool {
-	w.rest = append(w.rest, data...)
-	found := false
-	for {
-		head := 5
-		if !w.begun {
-			head = 4
-		}
-		if len(w.rest) < head {
-			return found
-		}
-		size := int(binary.BigEndian.Uint32(w.rest[head-4:])) + head - 4
-		if len(w.rest) < size {
-			return found
-		}
-		if w.begun {
-			found = w.isCommit(w.rest[0], w.rest[head:size]) || found
-		}
-		w.begun = true
-		w.rest = w.rest[size:]
-	}
-}
-
-func (w *commitWatch) isCommit(kind byte, body []byte) bool {
-	first, rest, _ := bytes.Cut(body, []byte{0})
-	second, _, _ := bytes.Cut(rest, []byte{0})
-	switch kind {
-	case 'Q':
-		return bytes.EqualFold(first, []byte("commit"))
-	case 'P':
-		w.statements[string(first)] = string(second)
-	case 'B':
-		return w.statements[string(second)] == "commit"
-	}
-	return false
 }
 
 // startBouncer puts PgBouncer, in transaction mode, between the servers and Postgres.

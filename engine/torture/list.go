@@ -74,7 +74,7 @@ var scenarios = []scenario{
 		disk: inMemory(400), shape: func(s *shape) { s.Cluster = []string{"max_wal_size=64MB"} }, nemesis: fillPostgres, need: need{faults: 1}},
 	{id: "F-28", name: "PgBouncer in transaction mode", on: []string{dbPostgres}, shape: func(s *shape) { s.Bouncer = true }},
 	{id: "F-29", name: "the answers of commits are cut off", on: []string{dbPostgres}, pass: "no double effect, no lost acknowledgement",
-		nemesis: cutCommits, need: need{faults: 10}},
+		nemesis: cutCommits, figures: []func(*torture) figure{cutsByKind}, need: need{faults: 10}, proof: eachKindCut},
 	{id: "F-30", name: "a synchronous standby takes over", on: []string{dbPostgres}, pass: "no acknowledged write is lost",
 		nemesis: promote(false), need: need{faults: 1}},
 	{id: "F-31", name: "a standby that lags behind takes over", on: []string{dbPostgres}, pass: "no token counts twice, no run is stuck, no schedule either",

@@ -42,16 +42,17 @@ type weather struct {
 type verdict int
 
 const (
-	pass    verdict = iota
-	passCut         // pass it on, and break the connection before an answer comes back
+	pass     verdict = iota
+	withhold         // drop it, and leave the connection as it is
+	passCut          // pass it on, and break the connection
+	cut              // break the connection
 )
 
 type link struct {
 	up, down net.Conn
 
-	mu       sync.Mutex
-	watch    watch
-	cutAfter bool // the next answer breaks the connection
+	mu    sync.Mutex
+	watch watch
 }
 
 func newProxy(network, target string) (*proxy, error) {
@@ -218,29 +219,24 @@ func (p *proxy) send(c *link, to net.Conn, d piece, up bool) bool {
 			if w.breaking > 0 && rand.Float64() < w.breaking {
 				return false
 			}
-			if !c.judged(d.data, up) {
-				return false
-			}
 			break
 		}
 		<-changed
 	}
+	v := c.judge(d.data, up)
+	if v == withhold || v == cut {
+		return v == withhold
+	}
 	_, err := to.Write(d.data)
-	return err == nil
+	return err == nil && v == pass
 }
 
-// judged asks the watch; false when the connection is to be broken now.
-func (c *link) judged(data []byte, up bool) bool {
+// judge asks the watch.
+func (c *link) judge(data []byte, up bool) verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watch == nil {
-		return true
+		return pass
 	}
-	if !up && c.cutAfter {
-		return false
-	}
-	if c.watch(up, data) == passCut {
-		c.cutAfter = true
-	}
-	return true
+	return c.watch(up, data)
 }

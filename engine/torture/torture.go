@@ -57,6 +57,8 @@ type torture struct {
 	events               []history.Event
 	dump                 check.Dump
 
+	cuts commitCounts // what a nemesis cut off
+
 	cutShort int // killed upgrades that have left migrations to be applied
 
 	mu     sync.Mutex
@@ -416,6 +418,9 @@ func (t *torture) vacuous() []string {
 	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
 	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was there, want %d", t.cutShort, n.cutShort)
 	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
+	if t.scenario.proof != nil {
+		why = append(why, t.scenario.proof(t)...)
+	}
 	return why
 }
 

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -132,37 +131,6 @@ func TestProxy(t *testing.T) {
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection that was cut goes on")
-	}
-}
-
-// message is one of Postgres's protocol.
-func message(kind byte, parts ...string) []byte {
-	body := []byte(strings.Join(parts, "\x00") + "\x00")
-	return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4)), body...)
-}
-
-func TestACommitIsKnown(t *testing.T) {
-	startup := binary.BigEndian.AppendUint32(nil, 8)
-	startup = append(startup, 0, 3, 0, 0)
-	sent := slices.Concat(startup, message('P', "s1", "commit", ""), message('P', "s2", "select 'commit'", ""), message('B', "", "s2"))
-	for name, test := range map[string]struct {
-		then []byte
-		want bool
-	}{
-		"a prepared commit":       {message('B', "", "s1"), true},
-		"a simple commit":         {message('Q', "commit"), true},
-		"another statement":       {message('B', "", "s2"), false},
-		"a statement of its name": {message('P', "s3", "commit", ""), false},
-	} {
-		for size := range len(sent) + len(test.then) {
-			w := &commitWatch{statements: map[string]string{}}
-			all := slices.Concat(sent, test.then)
-			found := w.commits(all[:size+1])
-			found = w.commits(all[size+1:]) || found
-			if found != test.want {
-				t.Errorf("%s, in pieces of %d bytes and the rest: %t, want %t", name, size+1, found, test.want)
-			}
-		}
 	}
 }
 

@@ -1,0 +1,317 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The kinds of commits whose answers are cut off. All but the first are of batches outside of an explicit transaction, which the protocol's Sync
+// commits: groups of starts, of steps and of ends, and claims.
+const (
+	commitExplicit = "explicit"
+	commitStarts   = "starts"
+	commitSteps    = "steps"
+	commitEnds     = "ends"
+	commitClaims   = "claims"
+	commitOthers   = "others"
+)
+
+// commitKinds are those without which nothing is proved.
+var commitKinds = []string{commitExplicit, commitStarts, commitSteps, commitEnds, commitClaims}
+
+// cutCommits is F-29: connections are broken after a commit has reached Postgres, and before the server hears of it. Most are broken when the
+// commit has come to its end, so that it is known whether it counted; some at once, so that the server goes on while it is under way.
+func cutCommits(ctx context.Context, t *torture) error {
+	for _, s := range t.rig.servers {
+		s.database.see(func() watch {
+			w := newCommitWatch(t.cutting, t.cuts.note)
+			return func(up bool, data []byte) verdict {
+				v := w.pass(up, data)
+				if v == cut || v == passCut {
+					t.rig.fault("cut off the answer of "+strings.Join(w.kinds, " and "), func() bool { return true })
+				}
+				return v
+			}
+		})
+	}
+	<-ctx.Done()
+	for _, s := range t.rig.servers {
+		s.database.see(nil)
+	}
+	return nil
+}
+
+// see has each connection watched by what makes its watch, nil for none. Those that are there are cut.
+func (p *proxy) see(makes func() watch) {
+	p.mu.Lock()
+	p.watch = makes
+	p.mu.Unlock()
+	p.cut()
+}
+
+// cutting says what is to become of an answer to a commit of these kinds: it passes, or its connection is broken. The first of each kind is cut off.
+func (t *torture) cutting(kinds []string) verdict {
+	luck := t.rig.luck.n(32)
+	switch {
+	case slices.ContainsFunc(kinds, t.cuts.lacks), luck < 3:
+		return cut
+	case luck == 3:
+		return passCut
+	}
+	return pass
+}
+
+// commitCounts is how many commits of each kind counted whose answers were cut off.
+type commitCounts struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (c *commitCounts) note(kinds []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string]int{}
+	}
+	for _, k := range kinds {
+		c.of[k]++
+	}
+}
+
+func (c *commitCounts) get(kind string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[kind]
+}
+
+// lacks says that none of a kind was cut off that is to be.
+func (c *commitCounts) lacks(kind string) bool { return kind != commitOthers && c.get(kind) == 0 }
+
+// eachKindCut is the proof of F-29.
+func eachKindCut(t *torture) (missing []string) {
+	for _, kind := range commitKinds {
+		if t.cuts.get(kind) < leastCuts {
+			missing = append(missing, fmt.Sprintf("%d commits of kind %s counted whose answers were cut off, want %d", t.cuts.get(kind), kind, leastCuts))
+		}
+	}
+	return missing
+}
+
+const leastCuts = 2
+
+// cutsByKind tells what was cut off.
+func cutsByKind(t *torture) figure {
+	var counts []string
+	for _, kind := range append(slices.Clone(commitKinds), commitOthers) {
+		counts = append(counts, fmt.Sprint(t.cuts.get(kind), " ", kind))
+	}
+	return figure{name: "commits that counted and whose answers were cut off", got: strings.Join(counts, ", "), limit: "some of each", ok: len(eachKindCut(t)) == 0}
+}
+
+// commitWatch reads the messages of a connection to Postgres, as far as it takes to know what commits, and whether it counted.
+type commitWatch struct {
+	choose func(kinds []string) verdict // asked about each commit
+	noted  func(kinds []string)         // told of each that counted and was cut off
+
+	up, down   reader
+	statements map[string]statement // by name
+	portals    map[string]statement // by name
+	open       bool                 // an explicit transaction is
+	kinds      []string             // of the writes since the last answer
+	executed   []statement          // since then
+	took       bool                 // a row of the answer names a run that was claimed
+	counted    []string             // kinds of what is answered to have written something
+	withheld   bool                 // the answer is not to pass
+}
+
+func newCommitWatch(choose func([]string) verdict, noted func([]string)) *commitWatch {
+	return &commitWatch{choose: choose, noted: noted, up: reader{untyped: true}, statements: map[string]statement{}, portals: map[string]statement{}}
+}
+
+// statement is what one does to the transaction that it is in.
+type statement struct {
+	word string // its first, in lower case
+	kind string // of a commit of its writes; empty: it writes nothing
+}
+
+var (
+	sqlPassed = regexp.MustCompile(`(?m)--.*$|'[^']*'`) // comments and texts
+	sqlWrites = regexp.MustCompile(`\b(insert into|delete from|update) (\w+)`)
+)
+
+// statementOf reads the text of a statement.
+func statementOf(text string) statement {
+	text = strings.ToLower(sqlPassed.ReplaceAllString(text, ""))
+	s := statement{}
+	if words := strings.Fields(text); len(words) > 0 {
+		s.word = strings.TrimSuffix(words[0], ";")
+	}
+	writes := map[string]bool{}
+	for _, found := range sqlWrites.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1) {
+		if found[2] != "of" && found[2] != "skip" && found[2] != "set" { // which locks, or stands in "on conflict do update set"
+			writes[found[1]+" "+found[2]] = true
+		}
+	}
+	switch {
+	case writes["insert into runs"]:
+		s.kind = commitStarts
+	case writes["insert into steps"]:
+		s.kind = commitSteps
+	case writes["delete from leases"] && writes["update runs"]:
+		s.kind = commitEnds
+	case writes["insert into leases"]:
+		s.kind = commitClaims
+	case len(writes) > 0:
+		s.kind = commitOthers
+	}
+	return s
+}
+
+// pass reads a piece of what passes, and says what is to become of it.
+func (w *commitWatch) pass(up bool, data []byte) verdict {
+	said := pass
+	if up {
+		w.up.read(data, func(kind byte, body []byte) { said = max(said, w.asked(kind, body)) })
+		return said
+	}
+	over := false
+	w.down.read(data, func(kind byte, body []byte) { over = w.answered(kind, body) || over })
+	switch {
+	case !w.withheld:
+		return pass
+	case over:
+		return cut
+	}
+	return withhold
+}
+
+// asked takes a message to Postgres.
+func (w *commitWatch) asked(kind byte, body []byte) verdict {
+	first, rest, _ := bytes.Cut(body, []byte{0})
+	second, _, _ := bytes.Cut(rest, []byte{0})
+	switch kind {
+	case 'P': // parse
+		w.statements[string(first)] = statementOf(string(second))
+	case 'B': // bind
+		w.portals[string(first)] = w.statements[string(second)]
+	case 'E': // execute
+		w.execute(w.portals[string(first)])
+	case 'Q': // a simple query, which is a Sync as well
+		w.execute(statementOf(string(first)))
+		return w.sync()
+	case 'S': // sync
+		return w.sync()
+	}
+	return pass
+}
+
+func (w *commitWatch) execute(s statement) {
+	w.executed = append(w.executed, s)
+	switch {
+	case s.word == "begin":
+		w.open = true
+	case s.word == "commit":
+		w.kinds = append(w.kinds, commitExplicit)
+	case s.kind != "" && !w.open && !slices.Contains(w.kinds, s.kind):
+		w.kinds = append(w.kinds, s.kind)
+	}
+}
+
+// sync ends what was asked. It commits what was written outside of a transaction.
+func (w *commitWatch) sync() verdict {
+	if len(w.kinds) == 0 {
+		return pass
+	}
+	v := w.choose(w.kinds)
+	if w.withheld = v == cut; w.withheld {
+		return pass // until the answer comes
+	}
+	return v
+}
+
+// answered takes a message from Postgres; true when the answer is over.
+func (w *commitWatch) answered(kind byte, body []byte) (over bool) {
+	switch kind {
+	case 'D': // a row
+		w.took = w.took || claimed(body)
+	case 'C': // a statement is complete
+		if len(w.executed) == 0 {
+			return false
+		}
+		s := w.executed[0]
+		w.executed = w.executed[1:]
+		tag := strings.Fields(string(bytes.TrimRight(body, "\x00")))
+		switch wrote := len(tag) > 1 && tag[len(tag)-1] != "0"; {
+		case s.word == "commit" && tag[0] == "COMMIT":
+			w.counted = append(w.counted, commitExplicit)
+		case s.kind == commitClaims && w.took, s.kind != commitClaims && s.kind != "" && wrote && slices.Contains(w.kinds, s.kind):
+			w.counted = append(w.counted, s.kind)
+		}
+		w.took = false
+	case 'E': // an error: nothing has happened
+		w.counted = nil
+	case 'Z': // ready for the next
+		if w.withheld {
+			w.noted(slices.Compact(slices.Sorted(slices.Values(w.counted))))
+			return true
+		}
+		w.open = len(body) > 0 && body[0] != 'I'
+		w.kinds, w.executed, w.counted, w.took = nil, nil, nil, false
+	}
+	return false
+}
+
+// claimed says whether a row of a claim names a run that was taken: the first six columns of claim.sql are there in any case.
+func claimed(row []byte) bool {
+	if len(row) < 2 {
+		return false
+	}
+	columns := int(binary.BigEndian.Uint16(row))
+	row = row[2:]
+	for i := 0; i < columns && len(row) >= 4; i++ {
+		size := int32(binary.BigEndian.Uint32(row))
+		if i == 6 {
+			return size >= 0
+		}
+		if row = row[4:]; size > 0 {
+			row = row[min(int(size), len(row)):]
+		}
+	}
+	return false
+}
+
+// reader puts messages together from pieces.
+type reader struct {
+	untyped bool // the next message has no type, which is so of the first to Postgres
+	rest    []byte
+}
+
+func (r *reader) read(data []byte, take func(kind byte, body []byte)) {
+	r.rest = append(r.rest, data...)
+	for {
+		head := 5
+		if r.untyped {
+			head = 4
+		}
+		if len(r.rest) < head {
+			return
+		}
+		size := int(binary.BigEndian.Uint32(r.rest[head-4:])) + head - 4
+		if len(r.rest) < size {
+			return
+		}
+		if !r.untyped {
+			take(r.rest[0], r.rest[head:size])
+		}
+		r.untyped = false
+		r.rest = r.rest[size:]
+	}
+}
