@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
 // kind is what a run of the workload does beside its steps.
@@ -42,6 +44,8 @@ type errand struct {
 	job
 	Twice  bool          // started twice at once, under one request id
 	Cancel time.Duration // after the start; 0 not at all
+
+	Started func(*kagzi.Run) // told once the start is acknowledged; nil: nobody is
 }
 
 // mix is a workload: what is started, of how many kinds.

@@ -32,6 +32,7 @@ type load struct {
 	rate    float64 // starts a second, of all clients
 	clients []*client
 
+	answers  answers
 	expected sync.Map // request id: check.Wanted
 	started  atomic.Int64
 	ended    atomic.Int64
@@ -53,7 +54,8 @@ func newLoad(m mix, seed uint64, rate float64, servers []*server, clients int) (
 	l := &load{mix: m, seed: seed, rate: rate}
 	for i := range clients {
 		address := servers[i%len(servers)].door.address()
-		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: address, Logger: quiet})
+		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: address, Logger: quiet,
+			DialOptions: []grpc.DialOption{grpc.WithStatsHandler(&l.answers)}})
 		if err != nil {
 			return nil, err
 		}
@@ -120,6 +122,9 @@ func (l *load) serve(ctx context.Context, c *client, e errand) {
 	starting.Wait()
 	if run == nil {
 		return
+	}
+	if e.Started != nil {
+		e.Started(run)
 	}
 	if e.Cancel > 0 {
 		select {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/torture/history"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -171,7 +172,9 @@ func refused(e history.Event, d *kagziv1.ErrorDetail) history.Event {
 	switch d.GetCode() {
 	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL, kagziv1.ErrorCode_ERROR_CODE_TIMEOUT,
 		kagziv1.ErrorCode_ERROR_CODE_CANCELLED, kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED:
-		e.Outcome = history.Unknown
+		if e.Why = d.GetMessage(); e.Why != engine.ErrBehindRefused.Message { // which says that nothing was changed, and is held to that
+			e.Outcome = history.Unknown
+		}
 	}
 	return e
 }

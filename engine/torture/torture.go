@@ -58,6 +58,7 @@ type torture struct {
 	dump                 check.Dump
 
 	cuts commitCounts // what a nemesis cut off
+	heat heat         // what came of a crowd
 
 	cutShort int // killed upgrades that have left migrations to be applied
 

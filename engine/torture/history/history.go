@@ -45,6 +45,7 @@ type Event struct {
 	Returned int64   `json:"returned,omitempty"` // 0 while there is no answer
 	Outcome  Outcome `json:"outcome,omitempty"`
 	Code     string  `json:"code,omitempty"` // of a refusal: LEASE_LOST, ..
+	Why      string  `json:"why,omitempty"`  // what an error says after which the operation may be repeated
 
 	Run     string `json:"run,omitempty"`
 	Request string `json:"request,omitempty"`
