@@ -152,6 +152,21 @@ func (c *cluster) ask(ctx context.Context, statements ...string) error {
 	return nil
 }
 
+// askOne is the text that a query answers with.
+func (c *cluster) askOne(ctx context.Context, query string) (text string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	if err := conn.QueryRow(ctx, query).Scan(&text); err != nil {
+		return "", fmt.Errorf("%s: %w", query, err)
+	}
+	return text, nil
+}
+
 func (c *cluster) connect(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, c.url("")) }
 
 // url is how to reach the cluster: on its socket, or through a proxy that listens on an address.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine/torture/history"
 )
 
 // restartPostgres is F-20: by turns in good order and not.
@@ -215,13 +217,18 @@ func promote(lagging bool) func(context.Context, *torture) error {
 				}
 			}
 			t.pause(ctx, t.brief(2), t.brief(5))
+			lag := span{}
 			if lagging {
-				next.signalAll(syscall.SIGSTOP)
+				if lag.from, err = next.leaveBehind(ctx, old); err != nil {
+					return err
+				}
 				t.pause(ctx, 2*time.Second, 3*time.Second)
 			}
 			t.rig.fault("kill the primary", old.kill)
+			if lag.to = history.Now(); lagging {
+				t.withheld = append(t.withheld, lag)
+			}
 			old.end() // it does not come back
-			next.signalAll(syscall.SIGCONT)
 			t.rig.cluster, t.rig.spare = next, nil
 			if err := next.promote(ctx); err != nil {
 				return err
@@ -232,6 +239,26 @@ func promote(lagging bool) func(context.Context, *torture) error {
 			return nil
 		})
 	}
+}
+
+// leaveBehind has a standby get no more from its primary. What had been committed when that began it has got. To stop its processes would not do: they
+// would find in their socket what was sent meanwhile.
+func (c *cluster) leaveBehind(ctx context.Context, primary *cluster) (began int64, err error) {
+	if err := primary.awaitTrue(ctx, "select count(*) = 1 from pg_stat_replication where state = 'streaming'"); err != nil {
+		return 0, err
+	}
+	began = history.Now()
+	written, err := primary.askOne(ctx, "select pg_current_wal_flush_lsn()::text")
+	if err != nil {
+		return 0, err
+	}
+	if err := c.awaitTrue(ctx, "select pg_last_wal_receive_lsn() >= '"+written+"'::pg_lsn"); err != nil {
+		return 0, err
+	}
+	if err := c.ask(ctx, "alter system set primary_conninfo = ''", "select pg_reload_conf()"); err != nil {
+		return 0, err
+	}
+	return began, c.awaitTrue(ctx, "select count(*) = 0 from pg_stat_wal_receiver")
 }
 
 // promote ends a cluster's life as a standby. Its commits do not wait for the next standby, which does not exist yet.

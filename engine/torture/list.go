@@ -79,7 +79,7 @@ var scenarios = []scenario{
 	{id: "F-30", name: "a synchronous standby takes over", on: []string{dbPostgres}, pass: "no acknowledged write is lost",
 		nemesis: promote(false), need: need{faults: 1}},
 	{id: "F-31", name: "a standby that lags behind takes over", on: []string{dbPostgres}, pass: "no token counts twice, no run is stuck, no schedule either",
-		nemesis: promote(true), lossy: true, need: need{faults: 1}},
+		nemesis: promote(true), lossy: true, figures: []func(*torture) figure{lostInTheLag}, need: need{faults: 1}, proof: someLost},
 	{id: "F-40", name: "the power is cut", on: []string{dbSQLite}, pass: "no acknowledged write is lost", disk: onLoop(512), nemesis: powerCuts,
 		figures: []func(*torture) figure{restart}, need: need{faults: 2}},
 	// An acknowledgement that does not wait for its sync is lost at nearly every cut here, where elsewhere it takes some luck.
