@@ -291,24 +291,3 @@ func (c *cluster) awaitTrue(ctx context.Context, query string) error {
 		breathe(ctx)
 	}
 }
-
-// fillPostgres is F-27. Postgres stops when it cannot write its log, and is started again when there is room.
-func fillPostgres(ctx context.Context, t *torture) error {
-	return t.every(ctx, t.brief(2), t.brief(5), func() error {
-		ctx := context.WithoutCancel(ctx)
-		var failed error
-		t.rig.fault("fill the disk of Postgres", func() bool {
-			free, err := t.rig.disk.fill(0)
-			if failed = err; err != nil {
-				return false
-			}
-			t.pause(ctx, t.brief(20), t.brief(30))
-			failed = free()
-			return failed == nil
-		})
-		if failed == nil && t.rig.cluster.life.ended() {
-			failed = t.rig.cluster.start(ctx)
-		}
-		return failed
-	})
-}

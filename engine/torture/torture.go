@@ -60,7 +60,8 @@ type torture struct {
 	cuts commitCounts // what a nemesis cut off
 	heat heat         // what came of a crowd
 
-	withheld []span // when a standby that was promoted then got no WAL
+	filled   []*noRoom // times at which Postgres had no room
+	withheld []span    // when a standby that was promoted then got no WAL
 
 	cutShort int // killed upgrades that have left migrations to be applied
 
