@@ -14,11 +14,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
+
+	"github.com/kagzi/kagzi/engine/torture/history"
 )
 
 // cluster is a private Postgres on a socket in its own directory, which syncs what it commits. It can be killed and started again.
@@ -29,6 +32,26 @@ type cluster struct {
 	clock    *databaseClock // nil: that of the machine
 	life     *process
 	left     []leftover // by its last life, which was killed
+	back     *moments   // when it answered again after an outage, or what was promoted in its place did
+}
+
+// moments are some of history.Now.
+type moments struct {
+	mu sync.Mutex
+	at []int64
+}
+
+// note adds the present one.
+func (m *moments) note() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = append(m.at, history.Now())
+}
+
+func (m *moments) all() []int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.at)
 }
 
 // socket is where the cluster listens.
@@ -42,7 +65,7 @@ func (c *cluster) create(ctx context.Context) error {
 	if err := c.tool(ctx, "initdb", "-D", c.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-instructions"); err != nil {
 		return err
 	}
-	return c.start(ctx)
+	return c.begin(ctx)
 }
 
 // standby makes a second cluster that follows this one.
@@ -54,7 +77,8 @@ func (c *cluster) standby(ctx context.Context, dir string, flags ...string) (*cl
 	if err := s.tool(ctx, "pg_basebackup", "-h", c.dir, "-U", "postgres", "-D", s.data(), "-R", "-X", "stream", "-c", "fast"); err != nil {
 		return nil, err
 	}
-	if err := s.start(ctx); err != nil {
+	s.back = c.back
+	if err := s.begin(ctx); err != nil {
 		s.end()
 		return nil, err
 	}
@@ -70,7 +94,7 @@ func emptyCluster(dir string, flags ...string) (*cluster, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	c := &cluster{bin: bin, dir: dir, flags: flags}
+	c := &cluster{bin: bin, dir: dir, flags: flags, back: &moments{}}
 	c.owner, err = unprivileged(dir)
 	return c, err
 }
@@ -91,8 +115,17 @@ func (c *cluster) own(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner}
 }
 
-// start starts the cluster and waits until it answers.
+// start ends an outage: it starts the cluster and waits until it answers.
 func (c *cluster) start(ctx context.Context) error {
+	err := c.begin(ctx)
+	if err == nil {
+		c.back.note()
+	}
+	return err
+}
+
+// begin starts the cluster and waits until it answers.
+func (c *cluster) begin(ctx context.Context) error {
 	args := []string{"-D", c.data(), "-k", c.dir, "-c", "listen_addresses=", "-c", "max_connections=120", "-c", "shared_buffers=128MB",
 		"-c", "logging_collector=off", "-c", "log_checkpoints=off"}
 	for _, f := range c.flags {

@@ -143,6 +143,7 @@ func lockTables(ctx context.Context, t *torture) error {
 			t.rig.fault("lock a table", func() bool {
 				t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(10)+time.Second)
 				_, err := conn.Exec(context.WithoutCancel(ctx), "rollback")
+				t.rig.cluster.back.note()
 				return err == nil
 			})
 			return nil
@@ -236,6 +237,7 @@ func promote(lagging bool) func(context.Context, *torture) error {
 			for _, s := range t.rig.servers {
 				s.database.aim(next.socket())
 			}
+			next.back.note()
 			return nil
 		})
 	}

@@ -186,6 +186,7 @@ func freezePostgres(ctx context.Context, t *torture) error {
 		t.rig.fault("freeze Postgres", func() bool { return t.rig.cluster.signalAll(syscall.SIGSTOP) })
 		t.pause(context.WithoutCancel(ctx), t.brief(20), t.brief(40))
 		t.rig.cluster.signalAll(syscall.SIGCONT)
+		t.rig.cluster.back.note()
 		return nil
 	})
 }

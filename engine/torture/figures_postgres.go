@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kagzi/kagzi/engine/torture/check"
 	"github.com/kagzi/kagzi/engine/torture/history"
@@ -47,4 +48,29 @@ func someLost(t *torture) []string {
 		return []string{"no acknowledged write was lost: the standby did not lag behind"}
 	}
 	return nil
+}
+
+// backEachTime wants a start to be acknowledged and a run to be handed out soon after each time that Postgres answers again.
+func backEachTime(limit time.Duration) func(t *torture) figure {
+	return func(t *torture) figure {
+		f := figure{name: "each time that Postgres answered again, until a start was acknowledged and a run handed out", limit: "≤ " + limit.String()}
+		var starts, claims []time.Duration
+		for _, at := range t.rig.cluster.back.all() {
+			starts, claims = append(starts, t.firstAfter(at, history.Start)), append(claims, t.firstAfter(at, history.Claim))
+		}
+		s, c := figure{}.within(starts, limit), figure{}.within(claims, limit)
+		f.got, f.ok, f.hard = "starts: "+s.got+"; runs: "+c.got, s.ok && c.ok, s.hard || c.hard
+		return f
+	}
+}
+
+// firstAfter is how long after a moment an operation was first answered with OK; -1 for never.
+func (t *torture) firstAfter(at int64, op history.Op) time.Duration {
+	first := time.Duration(-1)
+	for _, e := range t.events {
+		if after := time.Duration(e.Returned - at); e.Op == op && e.Outcome == history.OK && after >= 0 && (first < 0 || after < first) {
+			first = after
+		}
+	}
+	return first
 }

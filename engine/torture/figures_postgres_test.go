@@ -4,6 +4,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/engine/torture/check"
 	"github.com/kagzi/kagzi/engine/torture/history"
@@ -48,6 +49,31 @@ func TestWhatALaggingStandbyMayLose(t *testing.T) {
 		}
 		if got := someLost(lagged); (got == nil) != (test.all > 0) {
 			t.Errorf("%s: %q is missing", name, got)
+		}
+	}
+}
+
+func TestEachTimeThatPostgresIsBackIsHeldToItsLimit(t *testing.T) {
+	event := func(op history.Op, o history.Outcome, at int64) history.Event {
+		return history.Event{Op: op, Outcome: o, Returned: at}
+	}
+	start, claim := event(history.Start, history.OK, 11*sec), event(history.Claim, history.OK, 12*sec)
+	late := []history.Event{event(history.Start, history.OK, 35*sec), event(history.Claim, history.OK, 35*sec)}
+	for name, test := range map[string]struct {
+		back     []int64
+		events   []history.Event
+		ok, hard bool
+	}{
+		"in time":             {[]int64{10 * sec}, []history.Event{start, claim}, true, false},
+		"at its limit":        {[]int64{10 * sec, 30 * sec}, append([]history.Event{start, claim}, late...), true, false},
+		"too late once":       {[]int64{10 * sec, 30*sec - 1}, append([]history.Event{start, claim}, late...), false, false},
+		"no run is handed on": {[]int64{10 * sec}, []history.Event{start, event(history.Claim, history.OK, 9*sec)}, false, true},
+		"no start":            {[]int64{10 * sec}, []history.Event{claim, event(history.Start, history.Unknown, 11*sec)}, false, true},
+		"it was never away":   {nil, []history.Event{start, claim}, false, true},
+	} {
+		away := &torture{rig: &rig{cluster: &cluster{back: &moments{at: test.back}}}, events: test.events}
+		if f := backEachTime(5 * time.Second)(away); f.ok != test.ok || f.hard != test.hard {
+			t.Errorf("%s: %s, hard %t, want ok %t, hard %t", name, f, f.hard, test.ok, test.hard)
 		}
 	}
 }
