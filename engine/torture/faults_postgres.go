@@ -56,38 +56,36 @@ func (t *torture) withPostgres(ctx context.Context, do func(conn *pgx.Conn) erro
 	return do(conn)
 }
 
-// takeConnections is F-22: all free connections are held, while a server is started that needs some.
+// takeConnections is F-22: all free connections are held, while a server is started that needs some. It has to be refused, and to wait.
 func takeConnections(ctx context.Context, t *torture) error {
-	return t.every(ctx, t.brief(2), t.brief(5), func() error {
-		var held []*pgx.Conn
-		defer func() {
-			for _, conn := range held {
-				conn.Close(context.WithoutCancel(ctx))
-			}
-		}()
-		var started chan error
+	return t.every(ctx, t.brief(2), t.brief(5), func() (err error) {
+		ctx := context.WithoutCancel(ctx)
 		t.rig.fault("hold all connections", func() bool {
+			var held []*pgx.Conn
 			s := t.rig.servers[len(t.rig.servers)-1]
 			s.kill()
 			for {
-				conn, err := t.rig.cluster.connect(context.WithoutCancel(ctx))
+				conn, err := t.rig.cluster.connect(ctx)
 				if err != nil {
 					break
 				}
 				held = append(held, conn)
 			}
-			started = make(chan error, 1)
-			go func() { started <- s.start(context.WithoutCancel(ctx)) }()
-			t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(20))
-			return len(held) > 0
+			started := make(chan error, 1)
+			go func() { started <- s.start(ctx) }()
+			t.pause(ctx, t.brief(10), t.brief(20))
+			for _, conn := range held {
+				conn.Close(ctx)
+			}
+			err = <-started
+			return err == nil && s.current().out.has(noConnectionText)
 		})
-		for _, conn := range held {
-			conn.Close(context.WithoutCancel(ctx))
-		}
-		held = nil
-		return <-started
+		return err
 	})
 }
+
+// noConnectionText is what a server says that has to wait for a connection.
+const noConnectionText = "the database accepts no more connections"
 
 // pinRows is F-23: a transaction that stays open keeps every dead row.
 func pinRows(ctx context.Context, t *torture) error {

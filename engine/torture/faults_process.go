@@ -183,7 +183,7 @@ func freezeServers(ctx context.Context, t *torture) error {
 // freezePostgres is F-12.
 func freezePostgres(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(5), t.brief(10), func() error {
-		t.rig.fault("freeze Postgres", func() bool { return t.rig.cluster.signalAll(syscall.SIGSTOP) })
+		t.rig.fault(freezing, func() bool { return t.rig.cluster.signalAll(syscall.SIGSTOP) })
 		t.pause(context.WithoutCancel(ctx), t.brief(20), t.brief(40))
 		t.rig.cluster.signalAll(syscall.SIGCONT)
 		t.rig.cluster.back.note()

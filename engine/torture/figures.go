@@ -205,9 +205,15 @@ func restart(t *torture) figure {
 	return f
 }
 
-// noLeaseLost wants no worker that was well to lose a lease: to be refused a write for it, or to see its run handed to another while it had not given
-// the lease back.
+// noLeaseLost wants no worker that was well to lose a lease.
 func noLeaseLost(t *torture) figure {
+	lost := t.leasesLost()
+	return figure{name: "leases lost by workers that were well", got: fmt.Sprint(len(lost)), limit: "0", ok: len(lost) == 0}
+}
+
+// leasesLost are the tokens of the leases that workers lost: they were refused a write for it, or saw their run handed to another while they had not
+// given the lease back.
+func (t *torture) leasesLost() map[string]bool {
 	lost := map[string]bool{}
 	for _, events := range t.runs() {
 		holder := ""
@@ -223,7 +229,7 @@ func noLeaseLost(t *torture) figure {
 			}
 		}
 	}
-	return figure{name: "leases lost by workers that were well", got: fmt.Sprint(len(lost)), limit: "0", ok: len(lost) == 0}
+	return lost
 }
 
 // hard makes a promise of what is else a figure that depends on the machine.
@@ -262,12 +268,17 @@ func clientErrors(t *torture) figure {
 }
 
 // during wants the load to go on while the fault lasts.
-func during(t *torture) figure {
-	f := figure{name: "throughput during the fault", limit: "≥ 90 % of before, chance aside"}
-	before, now := t.endsBetween(t.calm+(t.faulty-t.calm)/2, t.faulty), t.endsBetween(t.faulty, t.healed)
-	f.got = fmt.Sprintf("%.1f/s before, %.1f/s during", before, now)
-	f.ok = now >= 0.9*before-2*math.Sqrt(before/(float64(t.faulty-t.calm)/2e9))
-	return f
+func during(t *torture) figure { return goesOn(0.9)(t) }
+
+// goesOn wants a share of the load of before while the fault lasts.
+func goesOn(share float64) func(t *torture) figure {
+	return func(t *torture) figure {
+		f := figure{name: "throughput during the fault", limit: fmt.Sprintf("≥ %.0f %% of before, chance aside", 100*share)}
+		before, now := t.endsBetween(t.calm+(t.faulty-t.calm)/2, t.faulty), t.endsBetween(t.faulty, t.healed)
+		f.got = fmt.Sprintf("%.1f/s before, %.1f/s during", before, now)
+		f.ok = now >= share*before-2*math.Sqrt(before/(float64(t.faulty-t.calm)/2e9))
+		return f
+	}
 }
 
 // noInternal wants no operation to end with an internal error, whatever the fault: each has an answer of its own. What was answered and did not

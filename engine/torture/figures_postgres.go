@@ -3,12 +3,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kagzi/kagzi/engine/torture/check"
 	"github.com/kagzi/kagzi/engine/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // span is from one moment to another.
@@ -73,4 +76,86 @@ func (t *torture) firstAfter(at int64, op history.Op) time.Duration {
 		}
 	}
 	return first
+}
+
+// freezing is the name of the fault by which Postgres stands still.
+const freezing = "freeze Postgres"
+
+// fewLeasesLost wants workers to be given time when Postgres is back from a standstill in which nobody could be heard: of the leases that were
+// held when it began hardly any may be lost.
+func fewLeasesLost(t *torture) figure {
+	const most = 5 // percent
+	lost, held, gone, back := t.leasesLost(), 0, 0, 0
+	for _, fault := range t.events {
+		if fault.Op != history.Fault || fault.Step != freezing {
+			continue
+		}
+		for _, events := range t.runs() {
+			for i, e := range events {
+				if e.Op != history.Claim || e.Returned >= fault.Invoked || ended(events, e.Token, fault.Invoked) {
+					continue
+				}
+				if next := slices.IndexFunc(events[i+1:], func(e history.Event) bool { return e.Op == history.Claim }); next >= 0 && events[i+1+next].Returned < fault.Invoked {
+					continue // it was lost before
+				}
+				held++
+				i := slices.IndexFunc(events, func(own history.Event) bool { return ends(own, e.Token) && own.Outcome == history.OK })
+				switch {
+				case i >= 0 && events[i].Op == history.Release:
+					back++ // by a worker that was heard by nobody for longer than the lease
+				case i < 0 && lost[e.Token]:
+					gone++
+				}
+			}
+		}
+	}
+	return figure{name: "leases lost of those held when Postgres stood still", got: fmt.Sprintf("%d of %d, %d more handed back", gone, held, back),
+		limit: fmt.Sprintf("≤ %d %%", most), ok: held > 0 && 100*gone <= most*held}
+}
+
+// askMode notes what each server says of how it hears of others.
+func askMode(ctx context.Context, t *torture) error {
+	for i := range t.rig.servers {
+		call, cancel := context.WithTimeout(ctx, callLimit)
+		info, err := kagziv1.NewAdminServiceClient(t.load.clients[i].sdk.Conn()).GetServerInfo(call, &kagziv1.GetServerInfoRequest{})
+		cancel()
+		if err != nil {
+			return err
+		}
+		t.modes = append(t.modes, info.Notifications)
+	}
+	return nil
+}
+
+// polls wants each server to say that it is not notified.
+func polls(t *torture) figure {
+	return figure{name: "notifications", got: strings.Join(t.modes, ", "), limit: "polling", hard: true,
+		ok: len(t.modes) > 0 && !slices.ContainsFunc(t.modes, func(m string) bool { return m != "polling" })}
+}
+
+// codeSoon wants the code of a run to begin soon after its start was acknowledged, of those that were started while the faults lasted.
+func codeSoon(limit time.Duration) func(t *torture) figure {
+	return func(t *torture) figure {
+		f := figure{name: "from a start until its code runs", got: "no run began", limit: "p99 ≤ " + limit.String()}
+		var delays []time.Duration
+		for _, events := range t.runs() {
+			started, begun := int64(0), int64(0)
+			for _, e := range events {
+				if e.Op == history.Start && e.Outcome == history.OK && (started == 0 || e.Returned < started) {
+					started = e.Returned
+				}
+				if e.Op == history.CodeBegins && (begun == 0 || e.Invoked < begun) {
+					begun = e.Invoked
+				}
+			}
+			if started >= t.faulty && started <= t.healed && begun > 0 {
+				delays = append(delays, max(0, time.Duration(begun-started)))
+			}
+		}
+		if slices.Sort(delays); len(delays) > 0 {
+			f.got = fmt.Sprintf("p50 %s, p99 %s, longest %s", round(percentile(delays, 50)), round(percentile(delays, 99)), round(delays[len(delays)-1]))
+			f.ok = percentile(delays, 99) <= limit
+		}
+		return f
+	}
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,6 +76,79 @@ func TestEachTimeThatPostgresIsBackIsHeldToItsLimit(t *testing.T) {
 		away := &torture{rig: &rig{cluster: &cluster{back: &moments{at: test.back}}}, events: test.events}
 		if f := backEachTime(5 * time.Second)(away); f.ok != test.ok || f.hard != test.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t, hard %t", name, f, f.hard, test.ok, test.hard)
+		}
+	}
+}
+
+func TestOfTheLeasesHeldInAStandstillHardlyAnyMayBeLost(t *testing.T) {
+	claim := func(run, token string, at int64) history.Event {
+		return history.Event{Op: history.Claim, Run: run, Token: token, Outcome: history.OK, Invoked: at * sec, Returned: at * sec}
+	}
+	end := func(run, token string, at int64) history.Event {
+		return history.Event{Op: history.End, Run: run, Token: token, Outcome: history.OK, Invoked: at * sec, Returned: at * sec}
+	}
+	events := []history.Event{{Op: history.Fault, Step: freezing, Outcome: history.OK, Invoked: 10 * sec, Returned: 10 * sec}}
+	for i := range 20 {
+		run := fmt.Sprint("r", i)
+		events = append(events, claim(run, run+"1", 5))
+	}
+	again := func(run string, at int64) []history.Event {
+		return []history.Event{claim(run, run+"2", at), end(run, run+"2", at+1)}
+	}
+	for name, test := range map[string]struct {
+		more []history.Event
+		got  string
+		ok   bool
+	}{
+		"none":                    {nil, "0 of 20, 0 more handed back", true},
+		"one":                     {again("r0", 25), "1 of 20, 0 more handed back", true},
+		"two":                     {append(again("r0", 25), again("r1", 26)...), "2 of 20, 0 more handed back", false},
+		"a refused write":         {append(again("r0", 25), history.Event{Op: history.Complete, Run: "r1", Token: "r11", Code: "LEASE_LOST", Status: "RUNNING", Returned: 26 * sec}), "2 of 20, 0 more handed back", false},
+		"one that was lost then":  {append([]history.Event{claim("s", "s1", 4), claim("s", "s2", 6), end("s", "s2", 7)}, again("r0", 25)...), "1 of 20, 0 more handed back", true},
+		"one that had ended then": {append([]history.Event{claim("s", "s1", 4), end("s", "s1", 9)}, again("s", 20)...), "0 of 20, 0 more handed back", true},
+		"one that was handed back": {append([]history.Event{{Op: history.Release, Run: "r0", Token: "r01", Outcome: history.OK, Invoked: 15 * sec, Returned: 16 * sec}}, again("r0", 25)...),
+			"0 of 20, 1 more handed back", true},
+		"one that parked, and was refused then": {[]history.Event{{Op: history.Park, Run: "r0", Token: "r01", Outcome: history.OK, Invoked: 15 * sec, Returned: 16 * sec},
+			{Op: history.Release, Run: "r0", Token: "r01", Code: "LEASE_LOST", Status: "SLEEPING", Invoked: 17 * sec, Returned: 18 * sec}}, "0 of 20, 0 more handed back", true},
+		"one that came later": {append([]history.Event{claim("s", "s1", 12)}, again("s", 20)...), "0 of 20, 0 more handed back", true},
+	} {
+		if f := fewLeasesLost(&torture{events: slices.Concat(events, test.more)}); f.got != test.got || f.ok != test.ok {
+			t.Errorf("%s: %s, want %s, ok %t", name, f, test.got, test.ok)
+		}
+	}
+	if f := fewLeasesLost(&torture{events: events[1:]}); f.ok {
+		t.Errorf("without a standstill: %s, want that it is missed", f)
+	}
+}
+
+func TestServersBehindAPoolerAreToSaySo(t *testing.T) {
+	for _, test := range []struct {
+		modes []string
+		ok    bool
+	}{{[]string{"polling", "polling"}, true}, {[]string{"polling", "listen"}, false}, {nil, false}} {
+		if f := polls(&torture{modes: test.modes}); f.ok != test.ok || !f.hard {
+			t.Errorf("%q: %s, hard %t, want ok %t and hard", test.modes, f, f.hard, test.ok)
+		}
+	}
+}
+
+func TestTheCodeOfARunIsToBeginSoonAfterItsStart(t *testing.T) {
+	run := func(id string, started, begun int64) []history.Event {
+		return []history.Event{{Op: history.Start, Run: id, Outcome: history.OK, Returned: started}, {Op: history.CodeBegins, Run: id, Invoked: begun},
+			{Op: history.CodeBegins, Run: id, Invoked: begun + 9*sec}}
+	}
+	for name, test := range map[string]struct {
+		events []history.Event
+		ok     bool
+	}{
+		"in time":             {run("a", 10*sec, 11*sec), true},
+		"before its answer":   {run("a", 11*sec, 10*sec), true},
+		"too late":            {run("a", 10*sec, 11*sec+1), false},
+		"of before the fault": {append(run("a", 10*sec, 11*sec), run("b", 1*sec, 19*sec)...), true},
+		"none":                {run("a", 10*sec, 0)[:1], false},
+	} {
+		if f := codeSoon(time.Second)(&torture{faulty: 5 * sec, healed: 20 * sec, events: test.events}); f.ok != test.ok {
+			t.Errorf("%s: %s, want ok %t", name, f, test.ok)
 		}
 	}
 }

@@ -60,8 +60,10 @@ type torture struct {
 	cuts commitCounts // what a nemesis cut off
 	heat heat         // what came of a crowd
 
-	filled   []*noRoom // times at which Postgres had no room
-	withheld []span    // when a standby that was promoted then got no WAL
+	modes      []string        // of each server: how it hears of others
+	filled     []*noRoom       // times at which Postgres had no room
+	relistened []time.Duration // how long a deaf server took until it listened again; -1: it did not
+	withheld   []span          // when a standby that was promoted then got no WAL
 
 	cutShort int // killed upgrades that have left migrations to be applied
 
