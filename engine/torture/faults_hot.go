@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
-	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/torture/history"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -171,7 +170,7 @@ func noRefusal(t *torture) figure {
 	unavailable, internal := t.load.answers.count(codes.Unavailable), t.load.answers.count(codes.Internal)
 	for _, e := range t.events {
 		switch {
-		case !strings.HasPrefix(e.Proc, "worker"), e.Why == engine.ErrBehindRefused.Message:
+		case !strings.HasPrefix(e.Proc, "worker"), e.Why == behindRefused:
 		case strings.EqualFold(e.Code, "UNAVAILABLE"):
 			unavailable++
 		case strings.EqualFold(e.Code, "INTERNAL"):

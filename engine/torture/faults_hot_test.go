@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
-	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/torture/history"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -35,7 +34,7 @@ func TestNobodyIsToBeToldOfALock(t *testing.T) {
 		return with
 	}
 	behind := worker("UNAVAILABLE")
-	behind.events[0].Why = engine.ErrBehindRefused.Message
+	behind.events[0].Why = behindRefused
 	for name, test := range map[string]struct {
 		with *torture
 		ok   bool
@@ -71,7 +70,7 @@ func TestACrowdOfWhichNobodyWaitsProvesNothing(t *testing.T) {
 }
 
 func TestWhatStoodBehindARefusalChangedNothing(t *testing.T) {
-	for message, want := range map[string]history.Outcome{engine.ErrBehindRefused.Message: history.Refused, "a lock was not free in time": history.Unknown} {
+	for message, want := range map[string]history.Outcome{behindRefused: history.Refused, "a lock was not free in time": history.Unknown} {
 		e := refused(history.Event{Op: history.Complete}, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, Message: message})
 		if e.Outcome != want || e.Why != message || e.Code != "UNAVAILABLE" {
 			t.Errorf("after %q: outcome %q, code %s, %q, want %q", message, e.Outcome, e.Code, e.Why, want)

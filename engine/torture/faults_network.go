@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -18,13 +19,61 @@ func storms(name string, w weather, from, to float64, pick func(t *torture) *pro
 	}
 }
 
-// silenceWorkers is F-13: nothing passes between a worker and its server for a while, so that the server takes it for lost.
+const (
+	deadAfter = 40 * time.Second // of silence a worker takes its connection for dead: keepalive asks after 30 s, and waits for 10
+	deadLimit = 45 * time.Second // for it to open another
+)
+
+// silenceWorkers is F-13: nothing passes between a worker and its server for a while, so that the server takes it for lost. Where there is time
+// for that, every third silence lasts for longer than a connection may be dead unnoticed.
 func silenceWorkers(ctx context.Context, t *torture) error {
+	n := 0
 	return t.every(ctx, t.brief(1), t.brief(4), func() error {
-		w := t.worker()
-		t.rig.fault(faultOnWorker+w.alias(), func() bool { return t.storm(ctx, w.door, weather{silent: true}, t.brief(5), t.brief(20)) })
+		w, from, to := t.worker(), t.brief(5), t.brief(20)
+		if n++; n%3 == 1 && t.options.duration >= 2*deadAfter {
+			from, to = deadAfter+8*time.Second, deadAfter+20*time.Second
+		}
+		before := w.door.joins()
+		stop := t.watchDoor(w.door, before, from > deadAfter)
+		t.rig.fault(faultOnWorker+w.alias(), func() bool { return t.storm(ctx, w.door, weather{silent: true}, from, to) })
+		stop()
 		return nil
 	})
+}
+
+// watchDoor notes, when it is a long silence, how long it takes until a connection is opened beside those that there were; -1 when none is until
+// it is stopped.
+func (t *torture) watchDoor(p *proxy, before int, long bool) (stop func()) {
+	if !long {
+		return func() {}
+	}
+	began, over, done := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for p.joins() == before {
+			select {
+			case <-over:
+				t.deaths = append(t.deaths, -1)
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		t.deaths = append(t.deaths, time.Since(began))
+	}()
+	return func() {
+		close(over)
+		<-done
+	}
+}
+
+// deadNoticed wants a worker to notice in time that its connection is dead.
+func deadNoticed(t *torture) figure {
+	f := figure{name: "from a silence until the worker opens another connection", limit: "≤ " + deadLimit.String()}
+	if len(t.deaths) == 0 {
+		f.got, f.ok = "no silence was so long", t.options.duration < 2*deadAfter
+		return f
+	}
+	return f.within(t.deaths, deadLimit)
 }
 
 // storm lasts for its time; it did hit when something was connected through the proxy. What is lost in a deaf time stays lost: the
@@ -61,6 +110,26 @@ func constantly(name string, w weather) func(context.Context, *torture) error {
 			<-ctx.Done()
 			return true
 		})
+		return nil
+	}
+}
+
+// slower makes a nemesis that gives all proxies of servers one weather after the other, each for an equal part of the time. Where that is short, it
+// is the first alone.
+func slower(name string, weathers ...weather) func(context.Context, *torture) error {
+	return func(ctx context.Context, t *torture) error {
+		if t.options.duration < time.Minute {
+			weathers = weathers[:1]
+		}
+		share := t.options.duration / time.Duration(len(weathers))
+		for _, w := range weathers {
+			stage, over := context.WithTimeout(ctx, share)
+			err := constantly(fmt.Sprintf("%s: %s to %s, %.1f %% break", name, w.delay, w.delay+w.jitter, 100*w.breaking), w)(stage, t)
+			over()
+			if err != nil || ctx.Err() != nil {
+				return err
+			}
+		}
 		return nil
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 // noRoom is one time at which the disk of Postgres was full.
 type noRoom struct {
-	full, freed int64           // when it was, and when there was room again
-	failed      int64           // when the first write of the nemesis failed for it; 0: none did
-	said        bool            // Postgres has said that there is no room
-	red, green  []time.Duration // of each server: from the first failure until it said that it is not well, and from the room until it said that it is; -1: never
+	freed      int64           // when there was room again
+	failed     int64           // when the first write of the nemesis failed for it; 0: none did
+	said       bool            // Postgres has said that there is no room
+	red, green []time.Duration // of each server: from the first failure until it said that it is not well, and from the room until it said that it is; -1: never
 }
 
 const (
@@ -38,7 +38,7 @@ func fillPostgres(ctx context.Context, t *torture) error {
 			if failed = err; err != nil {
 				return false
 			}
-			o := &noRoom{full: history.Now()}
+			o := &noRoom{}
 			t.filled = append(t.filled, o)
 			watch := t.watchHealth(ctx)
 			for limit := time.Now().Add(2 * wellLimit); o.failed == 0 && time.Now().Before(limit); {

@@ -84,12 +84,12 @@ func TestNothingIsToBeAcknowledgedWithoutRoom(t *testing.T) {
 		"a read":                    {event(history.Observe, history.OK, 12, 13), true},
 		"one of a time before that": {event(history.End, history.OK, 2, 3), true},
 	} {
-		filled := &torture{filled: []*noRoom{{full: 9 * sec, failed: 10 * sec, freed: 20 * sec}, {full: 1, freed: 5 * sec}}, events: []history.Event{refused, test.with}}
+		filled := &torture{filled: []*noRoom{{failed: 10 * sec, freed: 20 * sec}, {freed: 5 * sec}}, events: []history.Event{refused, test.with}}
 		if f := quietWithoutRoom(filled); f.ok != test.ok || !f.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard", name, f, f.hard, test.ok)
 		}
 	}
-	if f := quietWithoutRoom(&torture{filled: []*noRoom{{full: 1, freed: 20 * sec}}, events: []history.Event{refused}}); f.ok {
+	if f := quietWithoutRoom(&torture{filled: []*noRoom{{freed: 20 * sec}}, events: []history.Event{refused}}); f.ok {
 		t.Errorf("when no write failed: %s, want that it is missed", f)
 	}
 }

@@ -21,6 +21,7 @@ type proxy struct {
 	weather weather
 	changed chan struct{} // closed when the weather changes
 	conns   map[*link]struct{}
+	joined  int // connections so far
 	closed  bool
 	watch   func() watch // makes one for each connection; nil: none
 }
@@ -104,6 +105,13 @@ func (p *proxy) close() {
 	p.group.Wait()
 }
 
+// joins is how many connections were opened so far.
+func (p *proxy) joins() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.joined
+}
+
 func (p *proxy) accept() {
 	for {
 		down, err := p.listener.Accept()
@@ -130,6 +138,7 @@ func (p *proxy) join(down net.Conn) {
 	c := &link{up: up, down: down}
 	p.mu.Lock()
 	p.conns[c] = struct{}{}
+	p.joined++
 	closed := p.closed
 	if p.watch != nil {
 		c.watch = p.watch()

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/torture/history"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -172,12 +171,15 @@ func refused(e history.Event, d *kagziv1.ErrorDetail) history.Event {
 	switch d.GetCode() {
 	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL, kagziv1.ErrorCode_ERROR_CODE_TIMEOUT,
 		kagziv1.ErrorCode_ERROR_CODE_CANCELLED, kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED:
-		if e.Why = d.GetMessage(); e.Why != engine.ErrBehindRefused.Message { // which says that nothing was changed, and is held to that
+		if e.Why = d.GetMessage(); e.Why != behindRefused { // which says that nothing was changed, and is held to that
 			e.Outcome = history.Unknown
 		}
 	}
 	return e
 }
+
+// behindRefused is what a server says of an operation that stood behind one that was refused.
+const behindRefused = "the operation that this one builds on was refused; nothing was changed"
 
 func statusName(s kagziv1.WorkflowStatus) string {
 	return strings.TrimPrefix(s.String(), "WORKFLOW_STATUS_")

@@ -60,6 +60,7 @@ type torture struct {
 	cuts commitCounts // what a nemesis cut off
 	heat heat         // what came of a crowd
 
+	deaths     []time.Duration // how long a worker took to notice that its connection was dead; -1: it did not
 	modes      []string        // of each server: how it hears of others
 	filled     []*noRoom       // times at which Postgres had no room
 	relistened []time.Duration // how long a deaf server took until it listened again; -1: it did not
