@@ -152,3 +152,13 @@ func TestTheCodeOfARunIsToBeginSoonAfterItsStart(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatGoesOnDuringTheFaultIsHeldToItsShare(t *testing.T) {
+	slower := &torture{faulty: 20 * sec, healed: 40 * sec, events: slices.Concat(endsAt(1000, 10*sec, 20*sec), endsAt(1700, 20*sec, 40*sec))}
+	if f := goesOn(0.9)(slower); !f.ok {
+		t.Errorf("of 90 %%, chance aside: %s, want ok", f)
+	}
+	if f := goesOn(0.95)(slower); f.ok {
+		t.Errorf("of 95 %%, chance aside: %s, want that it is missed", f)
+	}
+}

@@ -26,14 +26,15 @@ type scenario struct {
 	prepare  func(ctx context.Context, t *torture) error
 	nemesis  func(ctx context.Context, t *torture) error // until ctx ends
 	figures  []func(t *torture) figure
-	need     need                                // without which it proves nothing
-	proof    func(t *torture) (missing []string) // what else it would have to have for that
-	readings time.Duration                       // how old a reading of a clock that was set may be when a server goes by it
-	lossy    bool                                // acknowledged writes may be lost here
-	control  bool                                // acknowledged writes must be lost here: it shows that the fault bites
+	need     need          // without which it proves nothing
+	readings time.Duration // how old a reading of a clock that was set may be when a server goes by it
+	lossy    bool          // acknowledged writes may be lost here
+	control  bool          // acknowledged writes must be lost here: it shows that the fault bites
 	disk     diskMaker
 
 	alone func(ctx context.Context, o options) (*report, error) // a scenario that is no load under faults
+
+	proof func(t *torture) (missing []string) // what it would have to have to prove anything, beside need
 }
 
 // need is the least that must have happened.
