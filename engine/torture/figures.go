@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -92,11 +93,14 @@ func (t *torture) endsBetween(from, to int64) float64 {
 // takeovers are how long it took from the fault that took a run's worker until another was handed the run, without the pause that a run makes
 // when it is lost again and again.
 func (t *torture) takeovers() []time.Duration {
-	taken := map[string]int64{} // worker's life: when a fault struck it
+	struck := map[string][]history.Event{} // worker's life: the faults that struck it, one after the other
 	for _, e := range t.events {
 		if target, ok := strings.CutPrefix(e.Step, faultOnWorker); e.Op == history.Fault && ok {
-			taken[target] = e.Invoked
+			struck[target] = append(struck[target], e)
 		}
+	}
+	for _, faults := range struck {
+		slices.SortFunc(faults, func(a, b history.Event) int { return cmp.Compare(a.Invoked, b.Invoked) })
 	}
 	var delays []time.Duration
 	for _, events := range t.runs() {
@@ -114,13 +118,30 @@ func (t *torture) takeovers() []time.Duration {
 				losses = 0
 			}
 			losses++
-			if at, struck := taken[e.Proc]; struck && e.Returned <= at && next.Returned > at && !ended(events[i+1:], e.Token, at) {
+			if at, ok := takenAt(struck[e.Proc], e, next, events[i+1:]); ok && !ended(events[i+1:], e.Token, at) {
 				delays = append(delays, time.Duration(next.Returned-at)-pauseAfter(losses))
 			}
 		}
 	}
 	slices.Sort(delays)
 	return delays
+}
+
+// takenAt is when the fault began that took a lease: the first on its worker after the claim that the lease did not outlive, or else the last.
+func takenAt(faults []history.Event, claim, next history.Event, events []history.Event) (at int64, ok bool) {
+	for _, f := range faults {
+		if f.Invoked < claim.Returned || f.Invoked >= next.Returned {
+			continue
+		}
+		at, ok = f.Invoked, true
+		outlived := f.Returned > 0 && slices.ContainsFunc(events, func(e history.Event) bool {
+			return e.Token == claim.Token && e.Proc == claim.Proc && e.Outcome == history.OK && check.Writes(e.Op) && e.Invoked > f.Returned
+		})
+		if !outlived {
+			return at, true
+		}
+	}
+	return at, ok
 }
 
 // pauseAfter is how long a run is to wait that was lost so many times, one after the other: the first time not at all, then a second, doubled

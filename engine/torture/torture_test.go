@@ -397,6 +397,36 @@ func TestARunThatItsWorkerGaveBackWasNotTakenOver(t *testing.T) {
 	}
 }
 
+func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
+	event := func(op history.Op, proc, run, token string, second int64) history.Event {
+		return history.Event{Op: op, Proc: proc, Run: run, Token: token, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+	}
+	stopped := func(from, to int64) history.Event {
+		return history.Event{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: from * 1e9, Returned: to * 1e9}
+	}
+	for name, test := range map[string]struct {
+		events []history.Event
+		want   []time.Duration
+	}{
+		"each stop of a life takes its own": {[]history.Event{
+			event(history.Claim, "a", "r", "1", 1), stopped(2, 6), event(history.Claim, "b", "r", "2", 5),
+			event(history.Claim, "a", "s", "3", 11), stopped(12, 19), event(history.Claim, "b", "s", "4", 18), stopped(22, 29)}, []time.Duration{3e9, 6e9}},
+		"before the claim nothing was taken": {[]history.Event{stopped(2, 6), event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9)}, nil},
+		"nor after the next one":             {[]history.Event{event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9), stopped(10, 11)}, nil},
+		"a stop that the lease outlived did not take it": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
+			event(history.Complete, "a", "r", "1", 4), stopped(5, 9), event(history.Claim, "b", "r", "2", 9)}, []time.Duration{4e9}},
+		"nor did one that it outlived, unless there was no other": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
+			event(history.Complete, "a", "r", "1", 4), event(history.Claim, "b", "r", "2", 9)}, []time.Duration{7e9}},
+		"a result of before its end does not tell": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(3, 8),
+			event(history.Complete, "a", "r", "1", 2), event(history.Claim, "b", "r", "2", 7)}, []time.Duration{4e9}},
+	} {
+		torture := &torture{events: test.events}
+		if got := torture.takeovers(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) {
 	event := func(op history.Op, proc, token string, second int64) history.Event {
 		return history.Event{Op: op, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
