@@ -133,9 +133,3 @@ func slower(name string, weathers ...weather) func(context.Context, *torture) er
 		return nil
 	}
 }
-
-// starve notes that the workers spin for the whole time.
-func starve(ctx context.Context, t *torture) error {
-	t.rig.fault("workers spin", func() bool { <-ctx.Done(); return true })
-	return nil
-}

@@ -31,7 +31,7 @@ type handSpec struct {
 	Address string
 	Log     string // file of its history
 	Slots   int
-	Spin    int // goroutines that do nothing but take the processor's time
+	Spin    int // goroutines that do nothing but take the processor's time, from one spinSignal to the next
 	Stamp   int // of the process's life, in what its steps return
 }
 
@@ -45,11 +45,9 @@ func beHand(text string) error {
 	if err != nil {
 		return err
 	}
-	for range spec.Spin {
-		go spin()
-	}
 	if spec.Spin > 0 {
 		runtime.GOMAXPROCS(1)
+		go spinAtSignal(spec.Spin)
 	}
 	h := &hand{spec: spec, witness: newWitness(log)}
 	w := kagzi.NewWorker(kagzi.WorkerOptions{
@@ -66,12 +64,6 @@ func beHand(text string) error {
 		os.Exit(1) // the parent is gone
 	}()
 	return errors.Join(w.Run(context.Background()), log.Failure())
-}
-
-func spin() {
-	for { //nolint:staticcheck // that it takes time is its purpose
-		runtime.Gosched()
-	}
 }
 
 // hand is the code of the workload's workflows.

@@ -78,6 +78,9 @@ func (s *session) RecvMsg(m any) error {
 		s.witness.handed(task, s.opened)
 		return nil
 	}
+	if response.GetWelcome() != nil {
+		s.witness.log.Note(history.Event{Op: history.Beat}, s.opened)
+	}
 	s.mu.Lock()
 	e, ok := s.pending[response.Seq]
 	delete(s.pending, response.Seq)
@@ -133,6 +136,8 @@ func asked(r *kagziv1.SessionRequest) (history.Event, bool) {
 		return history.Event{Op: history.End, Run: c.RunId, Token: c.LeaseToken, Value: history.Digest(c.Output.GetData())}, true
 	case *kagziv1.SessionRequest_FailWorkflow:
 		return history.Event{Op: history.EndBadly, Run: o.FailWorkflow.RunId, Token: o.FailWorkflow.LeaseToken}, true
+	case *kagziv1.SessionRequest_Heartbeat:
+		return history.Event{Op: history.Beat}, true
 	case *kagziv1.SessionRequest_ReleaseTask:
 		return history.Event{Op: history.Release, Run: o.ReleaseTask.RunId, Token: o.ReleaseTask.LeaseToken}, true
 	}

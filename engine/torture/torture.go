@@ -53,6 +53,7 @@ type torture struct {
 	peak, left           int64           // bytes of SQLite's log: at the end of the faults, at the end of all
 	memory               int             // MiB: the most that a server took
 	flood                flooding        // what came of a storm
+	shares               []float64       // of a core that starved workers got
 	boots                []time.Duration // how long after Postgres's first answer servers served that were there before it
 	events               []history.Event
 	dump                 check.Dump
