@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -114,11 +116,13 @@ func failing(failure string, kinds ...string) func(context.Context, *torture) er
 	}
 }
 
-// failCalls has a life of a server in which the calls fail from the n-th on. It has to end it.
+// failCalls has a life of a server in which the calls fail from the n-th on. It has to end it. What it wrote and did not sync is gone then: the power
+// is cut before another server looks, for the pages of a file that could not be synced are still to be read.
 func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) error {
-	s := t.rig.servers[0]
+	s, d := t.rig.servers[0], t.rig.disk
 	s.kill()
-	s.wrap = []string{strace, "-D", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", "trace=" + calls,
+	trace := filepath.Join(t.options.dir, fmt.Sprintf("strace.%d", len(t.failures)+1))
+	s.wrap = []string{strace, "-D", "-f", "-qq", "-ttt", "-e", "signal=none", "-o", trace, "--seccomp-bpf", "-e", "trace=" + calls,
 		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d+", calls, failure, 30+t.rig.luck.n(60))}
 	s.ends = []ending{exitDisk}
 	err := s.start(ctx)
@@ -132,13 +136,31 @@ func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) 
 		case <-life.done:
 		case <-time.After(pointLimit):
 			t.rig.report("a server whose %s end with %s went on", calls, failure)
-			return false
 		}
-		if life.ending() != exitDisk {
+		over := history.Now()
+		if life.ended() && life.ending() != exitDisk {
 			t.rig.report("a server whose %s end with %s ended with %s, want exit code %d: %s", calls, failure, life.cmd.ProcessState, exitDisk, life.out.tail())
 		}
+		var first int64
+		if first, err = firstInjected(trace); err != nil {
+			return false
+		}
+		t.failures = append(t.failures, diskFailure{first, over})
 		return true
 	})
+	if err == nil {
+		err = d.cutPower()
+	}
+	s.kill() // one that has not ended
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(d.unmount(), d.mount(ctx)); err != nil {
+		return err
+	}
+	if err := t.soundNow(ctx); err != nil {
+		return err
+	}
 	return s.start(ctx)
 }
 

@@ -49,10 +49,11 @@ type torture struct {
 	calm, faulty, healed int64 // when the load began, the faults began, and the last damage was taken away
 	over                 int64 // when the load ended
 	pauses               []pausing
-	settings             []setting       // of the clock that the servers go by
-	peak, left           int64           // bytes of SQLite's log: at the end of the faults, at the end of all
-	memory               int             // MiB: the most that a server took
-	flood                flooding        // what came of a storm
+	settings             []setting // of the clock that the servers go by
+	peak, left           int64     // bytes of SQLite's log: at the end of the faults, at the end of all
+	memory               int       // MiB: the most that a server took
+	flood                flooding  // what came of a storm
+	failures             []diskFailure
 	shares               []float64       // of a core that starved workers got
 	boots                []time.Duration // how long after Postgres's first answer servers served that were there before it
 	events               []history.Event
