@@ -117,21 +117,23 @@ func (t *torture) byTheirClock(events []history.Event) {
 }
 
 // setClock sets a clock to one time after the other, each for the same share of the duration. What it is set to last is the furthest ahead, for what was
-// due at a time that has not come yet would have to wait for it.
-func (t *torture) setClock(ctx context.Context, times []time.Duration, set func(ahead time.Duration) error) error {
+// due at a time that has not come yet would have to wait for it. It did hit when that is shown by what servers do.
+func (t *torture) setClock(ctx context.Context, times []time.Duration, set func(ahead time.Duration) error, shown func(ahead time.Duration) bool) error {
 	t.settings = []setting{{}}
 	share := t.options.duration / time.Duration(len(times))
 	for _, ahead := range times {
+		next := time.Now().Add(share)
 		var err error
 		t.rig.fault(fmt.Sprintf("set the clock by %+.1f s", ahead.Seconds()), func() bool {
 			t.settings = append(t.settings, setting{history.Now(), ahead})
 			err = set(ahead)
-			return err == nil
+			return err == nil && shown(ahead)
 		})
 		if err != nil {
 			return err
 		}
-		t.pause(ctx, share, share)
+		rest := time.Until(next)
+		t.pause(ctx, rest, rest)
 	}
 	return nil
 }
@@ -145,36 +147,70 @@ func setServerClock(ctx context.Context, t *torture) error {
 			s.clock.set(ahead)
 		}
 		return nil
+	}, func(ahead time.Duration) bool {
+		return t.stampsShow(ctx, t.load.clients[0].sdk, ahead, time.Millisecond, 40*time.Millisecond, 5*time.Second)
 	})
 }
 
-// skewServerClocks is F-62: they are half a minute apart from the next, and set again and again.
+// skewServerClocks is F-62: they are half a minute apart from the next, and set again and again. Each has to tell that its clock differs from that of
+// Postgres, and to go by that one all the same.
 func skewServerClocks(ctx context.Context, t *torture) error {
-	const apart = 30 * time.Second
+	const apart, slack = 30 * time.Second, 2 * time.Second
 	n := 0
 	return t.every(ctx, t.brief(2), t.brief(5), func() error {
+		ctx := context.WithoutCancel(ctx)
 		n++
 		for i, s := range t.rig.servers {
 			ahead := time.Duration((i+n)%len(t.rig.servers)-1) * apart
-			t.rig.fault(fmt.Sprintf("set the clock of %s by %s", s.name, ahead), func() bool { s.clock.set(ahead); return true })
+			c := t.load.clients[i].sdk // which there is one of for each server
+			t.rig.fault(fmt.Sprintf("set the clock of %s by %s", s.name, ahead), func() bool {
+				s.clock.set(ahead)
+				return offsetShows(ctx, c, ahead, slack, 5*time.Second)
+			})
+			if stamp, err := t.stampAt(ctx, c); err == nil && !stamp.shows(0, slack, callLimit) {
+				t.rig.report("%s, whose clock is ahead by %s, stamped a run by %s to %s ahead", s.name, ahead, stamp.from, stamp.to)
+			}
 		}
 		return nil
 	})
 }
 
-// databaseClock is how Postgres gets a clock that can be set: a library that reads how far it is ahead from a file.
-type databaseClock struct{ library, path string }
+// databaseClock is how Postgres gets a clock that can be set. Where libfaketime is installed, Postgres reads from a file how far it is ahead. Else a
+// function stands before the one that Kagzi asks for the time, which is all that it wants to know of that clock.
+type databaseClock struct {
+	library, path string // of libfaketime; library is empty where it is not installed
+	cluster       *cluster
+}
 
-func newDatabaseClock(path string) (*databaseClock, error) {
+func newDatabaseClock(c *cluster, path string) (*databaseClock, error) {
 	found, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
-	if err != nil || len(found) == 0 {
-		return nil, notHere("libfaketime is not installed (%v)", errors.Join(err, os.ErrNotExist))
+	if err != nil {
+		return nil, err
 	}
-	c := &databaseClock{found[0], path}
-	return c, c.set(0)
+	if len(found) == 0 {
+		return &databaseClock{cluster: c}, nil
+	}
+	clock := &databaseClock{found[0], path, c}
+	return clock, clock.set(0)
+}
+
+// install is called when Postgres has been started for the first time.
+func (c *databaseClock) install(ctx context.Context) error {
+	if c.library != "" {
+		return nil
+	}
+	return c.cluster.ask(ctx,
+		"create schema clock",
+		"create table clock.ahead as select 0::bigint as seconds",
+		"create function clock.clock_timestamp() returns timestamptz volatile language sql as "+
+			"'select pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => seconds) from clock.ahead'",
+		"alter database postgres set search_path = public, clock, pg_catalog") // else pg_catalog comes first
 }
 
 func (c *databaseClock) set(ahead time.Duration) error {
+	if c.library == "" {
+		return c.cluster.ask(context.Background(), fmt.Sprintf("update clock.ahead set seconds = %d", int64(ahead.Seconds())))
+	}
 	next := c.path + ".next"
 	if err := os.WriteFile(next, fmt.Appendf(nil, "%+d\n", int64(ahead.Seconds())), 0o644); err != nil {
 		return err
@@ -183,10 +219,20 @@ func (c *databaseClock) set(ahead time.Duration) error {
 }
 
 func (c *databaseClock) env() []string {
+	if c.library == "" {
+		return nil
+	}
 	return []string{"LD_PRELOAD=" + c.library, "FAKETIME_TIMESTAMP_FILE=" + c.path, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}
 }
 
-// setDatabaseClock is F-61.
+// setDatabaseClock is F-61. A server takes a new reading once a minute.
 func setDatabaseClock(ctx context.Context, t *torture) error {
-	return t.setClock(ctx, []time.Duration{-time.Hour, 0, time.Hour}, t.rig.cluster.clock.set)
+	return t.setClock(ctx, []time.Duration{-time.Hour, 0, time.Hour}, t.rig.cluster.clock.set, func(ahead time.Duration) bool {
+		for i := range t.rig.servers {
+			if !t.stampsShow(ctx, t.load.clients[i].sdk, ahead, 500*time.Millisecond, time.Second, 70*time.Second) {
+				return false
+			}
+		}
+		return true
+	})
 }

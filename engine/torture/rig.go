@@ -174,11 +174,15 @@ func (r *rig) openDatabase(ctx context.Context, db string) (err error) {
 			return err
 		}
 		if r.shape.DatabaseClock {
-			if r.cluster.clock, err = newDatabaseClock(filepath.Join(dir, "clock")); err != nil {
+			if r.cluster.clock, err = newDatabaseClock(r.cluster, filepath.Join(dir, "clock")); err != nil {
 				return err
 			}
 		}
-		if err = r.cluster.create(ctx); err != nil || !r.shape.Bouncer {
+		err = r.cluster.create(ctx)
+		if err == nil && r.cluster.clock != nil {
+			err = r.cluster.clock.install(ctx)
+		}
+		if err != nil || !r.shape.Bouncer {
 			return err
 		}
 		return r.startBouncer(ctx)

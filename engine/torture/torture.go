@@ -72,6 +72,7 @@ type torture struct {
 
 	mu     sync.Mutex
 	gaveUp int // servers that ended by themselves because Postgres did not come
+	stamps int // that were asked for to see a server's clock
 }
 
 // report is what came of a scenario.
