@@ -54,51 +54,41 @@ func powerCuts(ctx context.Context, t *torture) error {
 	})
 }
 
-// fillDisk is F-43: first there is little room, in which what is begun may end, then none at all.
+// fillDisk is F-43: first there is little room, in which what is begun may end; and when all goes on again, none at all.
 func fillDisk(ctx context.Context, t *torture) error {
+	ballast, err := t.newBallast(ctx)
+	if err != nil {
+		return err
+	}
 	return t.every(ctx, t.brief(2), t.brief(4), func() error {
-		var failed error
-		for _, left := range []int64{100, 0} {
-			t.rig.fault(fmt.Sprintf("%s%d MiB", faultLeave, left), func() bool {
-				free, err := t.rig.disk.fill(left)
-				if failed = err; err != nil {
-					return false
-				}
-				t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(15))
-				failed = free()
-				return failed == nil
-			})
-			if failed != nil {
-				return failed
-			}
+		if err := t.leave(ctx, roomForEnds, func() bool { return true }); err != nil {
+			return err
 		}
-		return nil
+		t.pause(ctx, t.brief(5), t.brief(10)) // until runs are begun again
+		return t.leave(ctx, 0, func() bool { return ballast.useUp(context.WithoutCancel(ctx)) })
 	})
+}
+
+// leave leaves only so many MiB on the disk for a while. It did hit when the servers are without room by what fills.
+func (t *torture) leave(ctx context.Context, left int64, fills func() bool) (failed error) {
+	t.rig.fault(fmt.Sprintf("%s%d MiB", faultLeave, left), func() bool {
+		free, err := t.rig.disk.fill(left)
+		if failed = err; err != nil {
+			return false
+		}
+		hit := fills()
+		t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(15))
+		failed = free()
+		return failed == nil && hit
+	})
+	return failed
 }
 
 // faultLeave begins the name of a fault that leaves only so much room on the disk.
 const faultLeave = "of the disk is left "
 
-// littleRoom wants new runs to be refused while there is little room, and the steps of those that have begun to be taken.
-func littleRoom(t *torture) figure {
-	refused, taken := 0, 0
-	for _, fault := range t.events {
-		if fault.Op != history.Fault || !strings.HasPrefix(fault.Step, faultLeave) {
-			continue
-		}
-		for _, e := range t.events {
-			switch {
-			case e.Invoked < fault.Invoked || e.Invoked > fault.Returned:
-			case e.Op == history.Start && e.Code == "RESOURCE_EXHAUSTED":
-				refused++
-			case e.Op == history.Complete && e.Outcome == history.OK:
-				taken++
-			}
-		}
-	}
-	return figure{name: "while there was little room", got: fmt.Sprintf("%d starts refused, %d steps' results taken", refused, taken),
-		limit: "some of each", ok: refused > 0 && taken > 0, hard: true}
-}
+// roomForEnds is MiB: too little for a server to take new runs, and enough for those that have begun to end.
+const roomForEnds = 100
 
 // failing makes the nemesis of F-44 and F-46: from a moment on, some of a server's system calls fail.
 func failing(failure string, kinds ...string) func(context.Context, *torture) error {

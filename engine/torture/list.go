@@ -100,7 +100,9 @@ var scenarios = []scenario{
 		disk: onLoop(512), nemesis: powerCuts, shape: func(s *shape) { s.ServerEnv = []string{"KAGZI_UNSAFE_SYNCHRONOUS=normal"} },
 		settle: 20 * time.Second, control: true, need: need{faults: 2}},
 	{id: "F-43", name: "the disk is full", on: []string{dbSQLite}, pass: "what is begun may end, and it passes without a restart",
-		disk: inMemory(500), nemesis: fillDisk, figures: []func(*torture) figure{littleRoom}, need: need{faults: 2}},
+		// Long steps, so that some are still to be reported when there is no room.
+		mix:  mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Longest: 1000, Nap: 1000},
+		disk: inMemory(500), nemesis: fillDisk, figures: []func(*torture) figure{littleRoom, refusedAtOnce, backWithRoom}, need: need{faults: 2}},
 	{id: "F-44", name: "syncs and writes fail", on: []string{dbSQLite}, pass: "the server stops with exit code 70, nothing is acknowledged after",
 		disk: onLoop(512), nemesis: failing("EIO", "fsync,fdatasync", "pwrite64"), figures: []func(*torture) figure{nothingAfter, hard(gone(time.Second))}, need: need{faults: 2}},
 	{id: "F-45", name: "syncs take 100 ms", on: []string{dbSQLite}, pass: "no lease lost", shape: slowSyncs(100 * time.Millisecond),

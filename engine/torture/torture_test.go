@@ -451,23 +451,3 @@ func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) 
 		}
 	}
 }
-
-func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
-	fault := history.Event{Op: history.Fault, Step: faultLeave + "0 MiB", Invoked: 10, Returned: 20}
-	refused := history.Event{Op: history.Start, Outcome: history.Refused, Code: "RESOURCE_EXHAUSTED", Invoked: 12}
-	taken := history.Event{Op: history.Complete, Outcome: history.OK, Invoked: 13}
-	early := history.Event{Op: history.Start, Outcome: history.Refused, Code: "RESOURCE_EXHAUSTED", Invoked: 2}
-	for name, test := range map[string]struct {
-		events []history.Event
-		ok     bool
-	}{
-		"both":               {[]history.Event{fault, refused, taken}, true},
-		"no start refused":   {[]history.Event{fault, taken, early}, false},
-		"no step taken":      {[]history.Event{fault, refused}, false},
-		"no fault, but both": {[]history.Event{refused, taken}, false},
-	} {
-		if f := littleRoom(&torture{events: test.events}); f.ok != test.ok || !f.hard {
-			t.Errorf("%s: %+v, want ok %v", name, f, test.ok)
-		}
-	}
-}
