@@ -47,6 +47,7 @@ func (t *torture) brief(seconds float64) time.Duration {
 func killServers(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(5), t.brief(15), func() error {
 		s := t.server()
+		killed := time.Now()
 		t.rig.fault("kill "+s.name, s.kill)
 		t.pause(ctx, 0, time.Second)
 		if t.options.db == dbSQLite {
@@ -54,7 +55,9 @@ func killServers(ctx context.Context, t *torture) error {
 				return err
 			}
 		}
-		return s.start(context.WithoutCancel(ctx))
+		err := s.start(context.WithoutCancel(ctx))
+		t.outage = max(t.outage, time.Since(killed))
+		return err
 	})
 }
 
@@ -162,9 +165,11 @@ func restartAll(ctx context.Context, t *torture) error {
 }
 
 func (t *torture) ends(name string, p *process) bool {
+	asked := time.Now()
 	if err := p.stop(stopLimit); err != nil {
 		t.rig.report("%s: %v", name, err)
 	}
+	t.exits = append(t.exits, time.Since(asked))
 	return true
 }
 

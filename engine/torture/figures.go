@@ -331,20 +331,6 @@ func forged(t *torture) figure {
 		limit: "some refused and some repeated, none accepted", ok: refusals > 0 && repeated > 0 && accepted == 0, hard: true}
 }
 
-// poisoned wants runs that end their workers to have failed for that; I8 holds how often they were tried.
-func poisoned(t *torture) figure {
-	n, exits := 0, 0
-	for _, r := range t.dump.Runs {
-		if r.Crashed {
-			n++
-		}
-	}
-	for _, w := range t.rig.workers {
-		exits += w.exits[poisonExit]
-	}
-	return figure{name: "runs that failed for the workers that they ended", got: fmt.Sprintf("%d, after %d ended workers", n, exits), limit: "> 0", ok: n > 0, hard: true}
-}
-
 // percentile is of durations in order, of which there is at least one.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*p/100)]

@@ -205,7 +205,6 @@ func TestPromisesThatAreCountedInTheEnd(t *testing.T) {
 		}
 		return t
 	}
-	runs := func(runs ...check.Run) *torture { return &torture{rig: &rig{}, dump: check.Dump{Runs: runs}} }
 	pauses := func(firedAt int64, schedule string) *torture {
 		return &torture{pauses: []pausing{{"s", 10, 20}}, dump: check.Dump{Fires: []check.Fire{{Schedule: schedule, FiredAt: firedAt}}}}
 	}
@@ -228,8 +227,6 @@ func TestPromisesThatAreCountedInTheEnd(t *testing.T) {
 		"an internal error for a worker":       {noInternal, codes("", "INTERNAL"), false},
 		"an internal error for a client":       {noInternal, codes("Internal"), false},
 		"a run that ended with one":            {noInternal, &torture{events: []history.Event{{Op: history.Observe, Outcome: history.OK, Code: "INTERNAL"}}}, true},
-		"a poisoned run":                       {poisoned, runs(check.Run{}, check.Run{Crashed: true}), true},
-		"no poisoned run":                      {poisoned, runs(check.Run{}), false},
 		"a tick in a pause":                    {quietWhilePaused, pauses(15, "s"), false},
 		"a tick at the beginning of a pause":   {quietWhilePaused, pauses(11, "s"), false},
 		"a tick before a pause":                {quietWhilePaused, pauses(9, "s"), true},

@@ -106,7 +106,7 @@ func (m mix) errand(seed uint64, n int) errand {
 
 // handler is the type of the run that is to follow when the errand's fails.
 func (e errand) handler() string {
-	if e.Kind == doomed {
+	if e.Kind == doomed || e.Kind == poison {
 		return handlerType
 	}
 	return ""

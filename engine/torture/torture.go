@@ -54,6 +54,8 @@ type torture struct {
 	memory               int       // MiB: the most that a server took
 	flood                flooding  // what came of a storm
 	failures             []diskFailure
+	outage               time.Duration   // the longest from a server's kill until it served again
+	exits                []time.Duration // how long what was asked to end took
 	shares               []float64       // of a core that starved workers got
 	boots                []time.Duration // how long after Postgres's first answer servers served that were there before it
 	events               []history.Event
@@ -71,8 +73,8 @@ type torture struct {
 	cutShort int // killed upgrades that have left migrations to be applied
 
 	mu     sync.Mutex
-	gaveUp int // servers that ended by themselves because Postgres did not come
 	stamps int // that were asked for to see a server's clock
+	gaveUp int // servers that ended by themselves because Postgres did not come
 }
 
 // report is what came of a scenario.
