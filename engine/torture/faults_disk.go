@@ -65,7 +65,9 @@ func fillDisk(ctx context.Context, t *torture) error {
 			return err
 		}
 		t.pause(ctx, t.brief(5), t.brief(10)) // until runs are begun again
-		return t.leave(ctx, 0, func() bool { return ballast.useUp(context.WithoutCancel(ctx)) })
+		err := t.leave(ctx, 0, func() bool { return ballast.useUp(context.WithoutCancel(ctx)) })
+		t.pause(ctx, roomAgain+time.Second, roomAgain+2*time.Second) // for starts to be taken again
+		return err
 	})
 }
 

@@ -121,10 +121,12 @@ func refusedAtOnce(t *torture) figure {
 	return f
 }
 
+// roomAgain is how soon after there is room a server has to take starts.
+const roomAgain = 5 * time.Second
+
 // backWithRoom wants starts to be taken again soon after there is room, each time: the server goes on without a restart.
 func backWithRoom(t *torture) figure {
-	const limit = 5 * time.Second
-	f := figure{name: "from when there is room until a start is acknowledged", got: "there was always room", limit: "≤ " + limit.String(), hard: true}
+	f := figure{name: "from when there is room until a start is acknowledged", got: "there was always room", limit: "≤ " + roomAgain.String(), hard: true}
 	var longest time.Duration
 	fills := t.fills(0)
 	for _, fault := range fills {
@@ -138,7 +140,7 @@ func backWithRoom(t *torture) figure {
 	}
 	if len(fills) > 0 {
 		f.got = fmt.Sprintf("%d times, longest %s", len(fills), round(longest))
-		f.ok = longest <= limit
+		f.ok = longest <= roomAgain
 	}
 	return f
 }
