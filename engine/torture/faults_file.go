@@ -110,7 +110,7 @@ func loseFile(ctx context.Context, o options) (*report, error) {
 
 func loseOne(ctx context.Context, o options, do func(file string) error) (figure, error) {
 	const limit = 30 * time.Second
-	f := figure{limit: "noticed within 30 s: the server stops and nothing more is acknowledged", hard: true}
+	f := figure{limit: fmt.Sprintf("noticed within 30 s: the server stops with exit code %d, and nothing that was asked for after is acknowledged", exitDisk), hard: true}
 	r, err := one(ctx, o, nil)
 	defer r.close()
 	if err != nil {
@@ -131,55 +131,130 @@ func loseOne(ctx context.Context, o options, do func(file string) error) (figure
 	if err := do(r.sqliteFile()); err != nil {
 		return f, err
 	}
-	begun := time.Now()
+	begun, since := time.Now(), history.Now()
 	for n := 20; ctx.Err() == nil && !r.servers[0].current().ended(); n++ {
 		once, stop := context.WithTimeout(ctx, time.Second)
 		c.start(once, l.mix.errand(o.seed, n))
 		stop()
 	}
-	after := 0
-	for _, e := range c.log.Events() {
-		if e.Op == history.Start && e.Outcome == history.OK {
-			after++
-		}
-	}
 	life := r.servers[0].current()
-	if !life.ended() {
-		f.got = fmt.Sprintf("it goes on, %d starts were acknowledged after", after-20)
-		return f, nil
+	f.got, f.ok = lost(c.log.Events(), since, life.ended(), life.ending)
+	f.got += fmt.Sprintf(", after %s", round(time.Since(begun)))
+	if !f.ok {
+		f.got += ": " + life.out.tail()
 	}
-	f.got = fmt.Sprintf("stopped after %s with exit code %d, %d starts acknowledged until then", round(time.Since(begun)), life.exit(), after-20)
-	f.ok = life.ending() == exitDisk
 	return f, nil
 }
 
-// permissions is F-53.
+// lost is what came of a server whose file was taken away at a moment: it has to be over, by its own decision, and to have acknowledged nothing since.
+func lost(events []history.Event, since int64, over bool, exit func() ending) (got string, ok bool) {
+	before, after := 0, 0
+	for _, e := range events {
+		switch {
+		case e.Op != history.Start || e.Outcome != history.OK:
+		case e.Invoked < since:
+			before++
+		default:
+			after++
+		}
+	}
+	got = fmt.Sprintf("%d starts were acknowledged before and %d after, ", before, after)
+	if !over {
+		return got + "and the server goes on", false
+	}
+	return got + fmt.Sprintf("the server stopped with exit code %d", exit()), exit() == exitDisk && before > 0 && after == 0
+}
+
+// exitUnsafe is the exit code of a server that is not to be run as it is set.
+const exitUnsafe = 78
+
+// permissions is F-53: what a server makes is its owner's alone, whatever the umask, and it does not serve what others may change.
 func permissions(ctx context.Context, o options) (*report, error) {
-	old := syscall.Umask(0)
-	r, err := one(ctx, o, func(s *shape) {
-		s.ServerFlags = []string{"--db", "sqlite:" + filepath.Join(o.dir, "server-1", "kagzi.db")}
-	})
-	syscall.Umask(old)
+	r, err := one(ctx, o, func(s *shape) { s.Servers = 0 })
 	defer r.close()
 	if err != nil {
 		return nil, err
 	}
-	f := figure{name: "modes of the files that a server makes under umask 000", limit: "0600", ok: true, hard: true}
-	found, err := filepath.Glob(filepath.Join(o.dir, "server-1", "*"))
-	if err != nil {
-		return nil, err
+	result := &report{}
+	for _, mask := range []int{0, 0o077} {
+		dir := filepath.Join(o.dir, fmt.Sprintf("umask-%03o", mask), "data")
+		if err := os.Mkdir(filepath.Dir(dir), 0o755); err != nil {
+			return nil, err
+		}
+		r.shape.ServerFlags = []string{"--data-dir", dir}
+		s, err := r.addServer(fmt.Sprintf("server-%03o", mask))
+		if err != nil {
+			return nil, err
+		}
+		s.env = []string{"KAGZI_DB_URL="}
+		old := syscall.Umask(mask)
+		err = s.start(ctx)
+		syscall.Umask(old)
+		if err != nil {
+			return nil, err
+		}
+		f, err := private(dir)
+		if err != nil {
+			return nil, err
+		}
+		f.name = fmt.Sprintf("modes of what a server makes under umask %03o", mask)
+		result.figures = append(result.figures, f)
+		s.kill()
+		if f, err = exposed(s, dir); err != nil {
+			return nil, err
+		}
+		result.figures = append(result.figures, f)
 	}
-	for _, path := range found {
+	return result, nil
+}
+
+// private wants a directory and all in it to be its owner's alone.
+func private(dir string) (figure, error) {
+	f := figure{limit: "0700 and 0600", ok: true, hard: true}
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return f, err
+	}
+	for _, path := range append([]string{dir}, found...) {
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return f, err
+		}
+		want := fs.FileMode(0o600)
+		if info.IsDir() {
+			want = 0o700
 		}
 		f.got += fmt.Sprintf("%s %04o ", filepath.Base(path), info.Mode().Perm())
-		f.ok = f.ok && info.Mode().Perm()&0o077 == 0
+		f.ok = f.ok && info.Mode().Perm() == want
 	}
-	f.ok = f.ok && len(found) > 1
-	return &report{figures: []figure{f}}, nil
+	f.ok = f.ok && len(found) > 2 // the file, its log and the log's index
+	return f, nil
+}
+
+// exposed wants a server not to serve from a directory that others may write to, in which there is a database that they may have written.
+func exposed(s *server, dir string) (figure, error) {
+	f := figure{name: "a server on a directory and a file that all may write to", limit: fmt.Sprintf("ends with exit code %d, and names the directory", exitUnsafe), hard: true}
+	if err := errors.Join(os.Chmod(filepath.Join(dir, "kagzi.db"), 0o666), os.Chmod(dir, 0o777)); err != nil {
+		return f, err
+	}
+	s.env = []string{"KAGZI_DB_URL="}
+	life, err := spawn(s.command(), filepath.Join(s.rig.dir, s.name+".log"))
+	if err != nil {
+		return f, err
+	}
+	select {
+	case <-life.done:
+		f.got = fmt.Sprintf("ended with %s", life.cmd.ProcessState)
+		f.ok = life.exit() == exitUnsafe && strings.Contains(life.out.tail(), dir)
+		if !f.ok {
+			f.got += ": " + life.out.tail()
+		}
+	case <-time.After(5 * time.Second):
+		f.got = "it serves"
+		life.kill()
+	}
+	return f, nil
 }
