@@ -100,43 +100,74 @@ type pausing struct {
 	from, to int64
 }
 
-// raceSchedules is F-67: schedules are paused and resumed as they fire, and others come and go.
+// raced is how many schedules are paused, resumed and changed at the same time, beside those of the workload.
+const raced = 16
+
+// raceSchedules is F-67: schedules are paused and resumed as they fire, and changed at the same time, and others come and go.
 func raceSchedules(ctx context.Context, t *torture) error {
 	var group sync.WaitGroup
-	var mu sync.Mutex
+	defer group.Wait()
 	for _, s := range t.ticks {
+		group.Go(func() { t.pauseAndResume(ctx, s) })
+	}
+	// Of these the checker does not know when they are to fire: it may be changed.
+	for n := range raced {
+		s, err := kagzi.CreateSchedule(ctx, t.load.clients[n%clients].sdk, tickType, racedCrons[0], job{Name: "raced"}, kagzi.ScheduleOptions{})
+		if err != nil {
+			return err
+		}
+		t.ticks = append(t.ticks, s)
+		group.Go(func() { t.pauseAndResume(ctx, s) })
+		group.Go(func() { t.change(ctx, s) })
+	}
+	for range 4 {
 		group.Go(func() {
-			for t.pause(ctx, 200*time.Millisecond, time.Second) {
-				p := pausing{schedule: s.ID()}
-				t.rig.fault("pause and resume", func() bool {
-					if s.Pause(context.WithoutCancel(ctx), "race") != nil {
+			for t.pause(ctx, 0, time.Second) {
+				t.rig.fault("create and delete", func() bool {
+					s, err := kagzi.CreateSchedule(context.WithoutCancel(ctx), t.load.clients[0].sdk, tickType, "* * * * * *", job{Name: "brief"}, kagzi.ScheduleOptions{})
+					if err != nil {
 						return false
 					}
-					p.from = time.Now().UnixMicro()
-					t.pause(ctx, 0, 1500*time.Millisecond)
-					p.to = time.Now().UnixMicro()
-					return s.Resume(context.WithoutCancel(ctx), "race") == nil
+					t.pause(ctx, 500*time.Millisecond, 2*time.Second)
+					return s.Delete(context.WithoutCancel(ctx), "race") == nil
 				})
-				mu.Lock()
-				t.pauses = append(t.pauses, p)
-				mu.Unlock()
 			}
 		})
 	}
-	group.Go(func() {
-		for t.pause(ctx, 0, time.Second) {
-			t.rig.fault("create and delete", func() bool {
-				s, err := kagzi.CreateSchedule(context.WithoutCancel(ctx), t.load.clients[0].sdk, tickType, "* * * * * *", job{Name: "brief"}, kagzi.ScheduleOptions{})
-				if err != nil {
-					return false
-				}
-				t.pause(ctx, 500*time.Millisecond, 2*time.Second)
-				return s.Delete(context.WithoutCancel(ctx), "race") == nil
-			})
-		}
-	})
-	group.Wait()
 	return nil
+}
+
+// racedCrons are none of those that the checker knows.
+var racedCrons = []string{"*/2 * * * * *", "1-59/2 * * * * *", "*/3 * * * * *"}
+
+// pauseAndResume pauses a schedule again and again, and notes when it surely was.
+func (t *torture) pauseAndResume(ctx context.Context, s *kagzi.Schedule) {
+	for t.pause(ctx, 200*time.Millisecond, time.Second) {
+		p := pausing{schedule: s.ID()}
+		t.rig.fault("pause and resume", func() bool {
+			if s.Pause(context.WithoutCancel(ctx), "race") != nil {
+				return false
+			}
+			p.from = time.Now().UnixMicro()
+			t.pause(ctx, 0, 1500*time.Millisecond)
+			p.to = time.Now().UnixMicro()
+			return s.Resume(context.WithoutCancel(ctx), "race") == nil
+		})
+		t.mu.Lock()
+		t.pauses = append(t.pauses, p)
+		t.mu.Unlock()
+	}
+}
+
+// change gives a schedule another cron expression and input again and again. That does not end a pause.
+func (t *torture) change(ctx context.Context, s *kagzi.Schedule) {
+	for n := 1; t.pause(ctx, 50*time.Millisecond, 500*time.Millisecond); n++ {
+		cron := racedCrons[n%len(racedCrons)]
+		t.rig.fault("change", func() bool {
+			d, err := s.Update(context.WithoutCancel(ctx), kagzi.ScheduleUpdate{Cron: &cron})
+			return err == nil && d.Cron == cron
+		})
+	}
 }
 
 // quietWhilePaused wants no schedule to have fired while it was paused.
