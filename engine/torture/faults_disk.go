@@ -158,9 +158,33 @@ func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) 
 
 // slowSyncs makes each sync of the servers take longer.
 func slowSyncs(delay time.Duration) func(s *shape) {
-	return func(s *shape) {
-		s.Wrap = []string{"strace", "-D", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", "trace=fsync,fdatasync",
-			"-e", fmt.Sprintf("inject=fsync,fdatasync:delay_enter=%d", delay.Microseconds())}
+	return func(s *shape) { s.Wrap = slowed(delay) }
+}
+
+// slowed is the command before a server's whose syncs are to take longer.
+func slowed(delay time.Duration) []string {
+	return []string{"strace", "-D", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", "trace=fsync,fdatasync",
+		"-e", fmt.Sprintf("inject=fsync,fdatasync:delay_enter=%d", delay.Microseconds())}
+}
+
+// slowMeanwhile makes a nemesis that has syncs take longer until it ends: so long that no schedule which fires each second ever catches up.
+func slowMeanwhile(delay time.Duration) func(context.Context, *torture) error {
+	return func(ctx context.Context, t *torture) error {
+		wrap := slowed(delay)
+		if _, err := exec.LookPath(wrap[0]); err != nil {
+			return notHere("%s is not installed", wrap[0])
+		}
+		s := t.rig.servers[0]
+		again := func(wrap []string) error {
+			t.ends(s.name, s.current())
+			s.wrap = wrap
+			return s.start(context.WithoutCancel(ctx))
+		}
+		if err := again(wrap); err != nil {
+			return err
+		}
+		t.rig.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
+		return again(nil)
 	}
 }
 
