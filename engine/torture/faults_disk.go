@@ -64,7 +64,7 @@ func fillDisk(ctx context.Context, t *torture) error {
 		if err := t.leave(ctx, roomForEnds, func() bool { return true }); err != nil {
 			return err
 		}
-		t.pause(ctx, t.brief(5), t.brief(10)) // until runs are begun again
+		t.pause(ctx, 3*time.Second, 5*time.Second) // until many runs are begun again: a server looks for room once a second
 		err := t.leave(ctx, 0, func() bool { return ballast.useUp(context.WithoutCancel(ctx)) })
 		t.pause(ctx, roomAgain+time.Second, roomAgain+2*time.Second) // for starts to be taken again
 		return err
