@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -189,42 +190,15 @@ func detailOf(s *status.Status) *kagziv1.ErrorDetail {
 
 // unreached says why a server was not reached, and what to do.
 func unreached(address, message string) []string {
-	reason := connectionReason(message)
-	for _, trouble := range connectionTroubles {
-		if strings.Contains(reason, trouble.sign) {
-			return []string{fmt.Sprintf(trouble.text, address), trouble.advice, reason}
-		}
+	why := tui.WhyUnreached(address, message)
+	lines := []string{why.Text, why.Advice}
+	if why.Absent {
+		lines = []string{why.Text + "; " + why.Advice}
 	}
-	line := fmt.Sprintf("no server answers at %s; start one with: kagzi server", address)
-	if reason == "" {
-		return []string{line}
+	if why.Reason != "" {
+		lines = append(lines, why.Reason)
 	}
-	return []string{line, reason}
-}
-
-// connectionTroubles are what goes wrong while a connection is made, by a sign in the words of the library. The first that fits counts.
-var connectionTroubles = []struct{ sign, text, advice string }{
-	{"first record does not look like a TLS handshake", "the server at %s does not speak TLS", "leave out --tls and the like, or start the server with --tls-cert and --tls-key"},
-	{"signed by unknown authority", "the certificate of the server at %s is signed by an authority that is not trusted here", "name the authority's file with --tls-ca ca.crt; `kagzi tls init` wrote one beside the server's certificate"},
-	{"certificate has expired or is not yet valid", "the certificate of the server at %s is not valid at this time", "renew it on the server's machine, for one of `kagzi tls init` with: kagzi tls init --renew; and see that the clocks are right"},
-	{"certificate is valid for", "the certificate of the server at %s is for another name", "use an address that the certificate names, or say which name to expect with --tls-server-name"},
-	{"doesn't contain any IP SANs", "the certificate of the server at %s is for names, not for this address", "use a name that the certificate has, or say which to expect with --tls-server-name"},
-	{"certificate is not valid for any names", "the certificate of the server at %s is for another name", "use an address that the certificate names, or say which name to expect with --tls-server-name"},
-	{"tls: protocol version not supported", "the server at %s does not speak TLS 1.3", "it is no server of Kagzi, or something between cuts the connection"},
-	{"remote error: tls:", "the server at %s does not accept the certificate of this client", "name one that its authority signed with --tls-client-cert and --tls-client-key, or none, and a key"},
-	{"use of closed network connection", "what listens at %s does not answer", "the server stands still or has too much to do, or it is none of Kagzi's"}, // we closed it
-	{"error reading server preface", "the server at %s ended the connection at once; it may speak TLS", "encrypt the connection with --tls, or --tls-ca ca.crt for an authority of your own"},
-}
-
-// connectionReason is the part of gRPC's message that says more than that nobody was there.
-func connectionReason(message string) string {
-	if strings.Contains(message, "connection refused") || strings.Contains(message, "actively refused it") { // the latter on Windows
-		return ""
-	}
-	if _, reason, ok := strings.Cut(message, `desc = "`); ok {
-		message = strings.TrimSuffix(reason, `"`)
-	}
-	return message
+	return lines
 }
 
 // filterError shows where a filter went wrong, with a caret under the place.

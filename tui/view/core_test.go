@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/kagzi/kagzi/tui/world"
 )
 
@@ -218,6 +221,37 @@ func TestALostConnectionCountsDownToTheNextTry(t *testing.T) {
 			t.Errorf("the pace is %s while the screen counts down, want 1s", pace)
 		}
 	})
+}
+
+func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
+	const start = "Start one with"
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"nobody is there": {errGone, []string{"no server answers", "Start one with:  kagzi server"}},
+		"no key": {status.Error(codes.Unauthenticated, "an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients"),
+			[]string{"Cannot show this: an API key is needed: give a key with --api-key-file", "Give a key with:  kagzi tui --address db:1 --api-key-file FILE"}},
+		"too weak a key": {status.Error(codes.PermissionDenied, "the API key may not read here"), []string{"may not read here", "kagzi doctor --address db:1"}},
+		"another authority": {status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"`),
+			[]string{"Cannot show this: the certificate of the server is signed by an authority", "--tls-ca ca.crt"}},
+		"no TLS here": {status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`), []string{"it may speak TLS", "Encrypt the connection with --tls"}},
+		"a stop":      {status.Error(codes.Unavailable, "the server is stopping; try again"), []string{"the server is stopping", "kagzi doctor --address db:1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := func() Options {
+				w := world.New(1, begin)
+				w.Down(c.err)
+				return Options{API: w, Open: "overview", Now: w.Now, Address: "db:1"}
+			}
+			onRig(t, options, 100, 24, func(r *rig) {
+				r.shows(c.want...)
+				if name != "nobody is there" {
+					r.lacks(start)
+				}
+			})
+		})
+	}
 }
 
 func TestHelpStaysInItsColumn(t *testing.T) {
