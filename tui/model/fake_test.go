@@ -117,6 +117,7 @@ type server struct {
 	runs     []*kagziv1.Workflow // by id, newest first
 	lists    []*kagziv1.ListWorkflowsRequest
 	calls    map[string]int
+	oldest   float64       // seconds that the oldest run has been waiting
 	listGate chan struct{} // while set, lists wait for it after they were read
 	refuse   error         // of unary calls
 
@@ -338,7 +339,7 @@ func (s *server) ListWorkflowSchedules(_ context.Context, r *kagziv1.ListWorkflo
 }
 
 func (s *server) GetStats(context.Context, *kagziv1.GetStatsRequest, ...grpc.CallOption) (*kagziv1.GetStatsResponse, error) {
-	return &kagziv1.GetStatsResponse{RunningWorkflows: 3}, s.call("GetStats")
+	return &kagziv1.GetStatsResponse{RunningWorkflows: 3, OldestPendingSeconds: s.oldest}, s.call("GetStats")
 }
 
 func (s *server) GetActivity(_ context.Context, r *kagziv1.GetActivityRequest, _ ...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {

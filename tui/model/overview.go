@@ -31,6 +31,7 @@ type Overview struct {
 	Version string
 
 	stats     *kagziv1.GetStatsResponse
+	statsAsOf time.Time // when they were read, by the server's clock
 	info      *kagziv1.GetServerInfoResponse
 	me        *kagziv1.WhoAmIResponse
 	sealed    bool // the server does not tell its activity, at least not to the caller
@@ -57,7 +58,7 @@ func NewOverview(l *Link) *Overview {
 	o.queues.Changed, o.schedules.Changed, o.workers.Changed, o.failures.Changed = o.change, o.change, o.change, o.change
 	o.readStats = o.poller(statsEvery, func(ctx context.Context, namespace string) (func(), error) {
 		answer, err := l.api.GetStats(ctx, &kagziv1.GetStatsRequest{Namespace: &namespace})
-		return func() { o.stats = answer }, err
+		return func() { o.stats, o.statsAsOf = answer, l.Now() }, err
 	})
 	o.readSeconds = o.poller(seldomEvery, o.activity(time.Second, &o.seconds))
 	o.readMinutes = o.poller(minutesEvery, o.activity(time.Minute, &o.minutes))
@@ -162,6 +163,30 @@ func (o *Overview) Refresh() {
 // Stats counts everything in the namespace; nil until it has come.
 func (o *Overview) Stats() *kagziv1.GetStatsResponse { return o.stats }
 
+// OldestPending is how long the oldest run that is due has waited by now; 0 when none does. What waits makes no news, so what was read grows.
+func (o *Overview) OldestPending() time.Duration {
+	return aged(o.stats.GetOldestPendingSeconds(), o.statsAsOf, o.link.Now())
+}
+
+// OldestIn is the same of a queue of Queues.
+func (o *Overview) OldestIn(q *kagziv1.QueueDepth) time.Duration {
+	return Oldest(q, o.queues.AsOf(), o.link.Now())
+}
+
+// Oldest is how long the oldest run that is due in a queue has waited by now; asOf is when the queue was read.
+func Oldest(q *kagziv1.QueueDepth, asOf, now time.Time) time.Duration {
+	return aged(q.GetOldestPendingSeconds(), asOf, now)
+}
+
+// aged is a wait that has gone on since it was read; 0 stays 0.
+func aged(seconds float64, asOf, now time.Time) time.Duration {
+	wait := time.Duration(seconds * float64(time.Second))
+	if wait <= 0 || asOf.IsZero() {
+		return max(wait, 0)
+	}
+	return wait + max(now.Sub(asOf), 0)
+}
+
 // Info is what the server is; nil until it has come.
 func (o *Overview) Info() *kagziv1.GetServerInfoResponse { return o.info }
 
@@ -244,7 +269,7 @@ func (o *Overview) FailedLastHour() int64 {
 func (o *Overview) Warnings() []Warning {
 	return Warnings(Situation{
 		Now: o.link.Now(), Skew: o.link.Skew(), RoundTrip: o.link.RoundTrip(), Health: o.link.Health(), Version: o.Version,
-		Stats: o.stats, Info: o.info, Queues: o.queues.All(), Schedules: o.schedules.All(), Workers: o.workers.All(), WorkersAsOf: o.workers.AsOf(),
+		Stats: o.stats, StatsAsOf: o.statsAsOf, Info: o.info, Queues: o.queues.All(), Schedules: o.schedules.All(), Workers: o.workers.All(), WorkersAsOf: o.workers.AsOf(),
 	})
 }
 

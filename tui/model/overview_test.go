@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +123,32 @@ func TestActivity_goes_on_while_nothing_is_read(t *testing.T) {
 	}
 }
 
+func TestAWaitGrowsWhileNothingIsRead(t *testing.T) {
+	story(t, func(s *server) {
+		s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q", Pending: 1, OldestPendingSeconds: 56}, {TaskQueue: "idle"}}
+		s.oldest = 56
+	}, func(t *testing.T, s *server, u *ui, l *Link) {
+		o := NewOverview(l)
+		defer o.Close()
+		u.settle()
+		stats := s.called("GetStats")
+		s.live(u, 5*time.Minute)
+		if s.called("GetStats") != stats {
+			t.Fatal("the statistics were read again, which shows nothing")
+		}
+		const want = 5*time.Minute + 56*time.Second
+		if all, one := o.OldestPending(), o.OldestIn(o.Queues().All()[0]); (all-want).Abs() > time.Second || (one-want).Abs() > time.Second {
+			t.Errorf("the oldest waits for %s, in its queue %s, want %s", all, one, want)
+		}
+		if idle := o.OldestIn(o.Queues().All()[1]); idle != 0 {
+			t.Errorf("in a queue in which nothing waits the oldest waits for %s", idle)
+		}
+		if w := o.Warnings(); !slices.ContainsFunc(w, func(w Warning) bool { return strings.HasSuffix(w.Text, "waiting for a worker for 5m") }) {
+			t.Errorf("the warnings are %v, want one of the wait", w)
+		}
+	})
+}
+
 func TestWarnings(t *testing.T) {
 	now := time.Unix(100_000, 0)
 	info := func(section, name, value string) *kagziv1.GetServerInfoResponse {
@@ -150,7 +178,7 @@ func TestWarnings(t *testing.T) {
 		"no worker of the type": {Situation{Queues: []*kagziv1.QueueDepth{{TaskQueue: "q", OnlineWorkers: 2, UnservedByType: map[string]int64{"d": 0, "a": 1, "b": 0, "c": 0}}}},
 			[]Warning{{Warn, `1 run waits on queue "q" for a worker that takes a, b, c and 1 more`, "runs", "status:pending queue:q type:a,b,c,d"}}},
 		"pending long": {Situation{Stats: &kagziv1.GetStatsResponse{OldestPendingSeconds: 301}},
-			[]Warning{{Warn, "a run has been waiting for a worker for 5m1s", "runs", "status:pending"}}},
+			[]Warning{{Warn, "a run has been waiting for a worker for 5m", "runs", "status:pending"}}},
 		"silent worker": {Situation{Workers: worker(online, 26*time.Second), WorkersAsOf: now},
 			[]Warning{{Warn, "worker box has been silent for 26s", "workers", "w1"}}},
 		"silent for a slow heartbeat": {Situation{Workers: worker(online, 26*time.Second), WorkersAsOf: now, Info: &kagziv1.GetServerInfoResponse{HeartbeatIntervalMs: 20_000}}, nil},

@@ -33,6 +33,7 @@ type Warning struct {
 // Situation is what warnings are made of. What is missing is nil or zero and warns of nothing.
 type Situation struct {
 	Now, WorkersAsOf time.Time // by the server's clock
+	StatsAsOf        time.Time // likewise
 	Skew, RoundTrip  time.Duration
 	Version          string // of this program
 	Health           *kagziv1.HealthCheckResponse
@@ -131,11 +132,11 @@ func few(names []string) string {
 }
 
 func ofPending(s Situation) []Warning {
-	oldest := time.Duration(s.Stats.GetOldestPendingSeconds() * float64(time.Second))
-	if oldest <= pendingLong {
+	oldest := aged(s.Stats.GetOldestPendingSeconds(), s.StatsAsOf, s.Now).Truncate(time.Minute) // so that it is not another warning with every frame
+	if oldest < pendingLong {
 		return nil
 	}
-	return []Warning{{Level: Warn, Text: "a run has been waiting for a worker for " + render.Duration(oldest), View: "runs", Filter: "status:pending"}}
+	return []Warning{{Level: Warn, Text: "a run has been waiting for a worker for " + strings.TrimSuffix(render.Duration(oldest), "0s"), View: "runs", Filter: "status:pending"}}
 }
 
 func ofWorkers(s Situation) []Warning {

@@ -68,9 +68,9 @@ func (p *overviewPage) tiles() []*item {
 		}}
 	}
 	oldest, waits := "nothing waits", render.Plain
-	if s := stats.GetOldestPendingSeconds(); s >= 1 {
-		oldest = "oldest " + p.app.waited(seconds(s))
-		if seconds(s) > longWait {
+	if d := o.OldestPending(); d >= time.Second {
+		oldest = "oldest " + p.app.waited(d)
+		if d > longWait {
 			waits = render.Waiting
 		}
 	} else if stats.GetPendingWorkflows() > 0 {
@@ -179,8 +179,8 @@ func (p *overviewPage) queues() *block {
 		if q.GetPending() == 0 {
 			waiting.Style = render.Dim
 		}
-		if s := q.GetOldestPendingSeconds(); s >= 1 {
-			oldest = p.app.waited(seconds(s))
+		if d := p.app.overview.OldestIn(q); d >= time.Second {
+			oldest = p.app.waited(d)
 		}
 		b.items = append(b.items, &item{
 			id: q.GetTaskQueue(), message: q, cells: []render.Cell{name, running, waiting, {Text: oldest}}, open: p.opens("runs", "status:open queue:"+q.GetTaskQueue()),

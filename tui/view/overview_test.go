@@ -107,6 +107,17 @@ func TestAListOfTheOverviewThatIsCutDoesNotPassForAllThereIs(t *testing.T) {
 	})
 }
 
+func TestAWaitGrowsOnTheScreenWhileNothingIsHeard(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "overview"), 120, 32, func(r *rig) {
+		r.shows("oldest 5m", "waiting for a worker for 5m")
+		w.Hang()
+		w.Advance(10 * time.Minute)
+		r.pass(time.Second)
+		r.shows("oldest 15m", "waiting for a worker for 15m")
+	})
+}
+
 // young is a world whose server was started a while ago.
 type young struct {
 	*world.World

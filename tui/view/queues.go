@@ -19,8 +19,11 @@ type queuesPage struct {
 
 func openQueues(a *App, _ []string) (page, error) {
 	workers := model.NewWorkers(a.link)
-	row := func(q *kagziv1.QueueDepth) widget.Row { return a.queueRow(q, slotsOf(q.GetTaskQueue(), workers.All())) }
-	p := &queuesPage{shelf: newShelf(a, "queues", "Queues", queueColumns, model.NewQueues(a.link), row), workers: workers}
+	queues := model.NewQueues(a.link)
+	row := func(q *kagziv1.QueueDepth) widget.Row {
+		return a.queueRow(q, model.Oldest(q, queues.AsOf(), a.now()), slotsOf(q.GetTaskQueue(), workers.All()))
+	}
+	p := &queuesPage{shelf: newShelf(a, "queues", "Queues", queueColumns, queues, row), workers: workers}
 	p.order = map[string]func(a, b *kagziv1.QueueDepth) int{
 		"pending":  func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetPending(), b.GetPending()) },
 		"running":  func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetRunning(), b.GetRunning()) },

@@ -176,11 +176,14 @@ var queueColumns = []widget.Column{
 	{ID: "unserved", Title: "NO WORKER FOR", Priority: 2, Flex: true, Min: 14, Max: 60},
 }
 
-// queueRow is a queue, with the room that its workers have, as a row of those columns.
-func (a *App) queueRow(q *kagziv1.QueueDepth, s slots) widget.Row {
+// queueRow is a queue, with how long its oldest run has waited and the room that its workers have, as a row of those columns.
+func (a *App) queueRow(q *kagziv1.QueueDepth, waits time.Duration, s slots) widget.Row {
 	oldest := "-"
-	if s := q.GetOldestPendingSeconds(); s > 0 {
-		oldest = render.Duration(seconds(s))
+	if waits > time.Second && waits < time.Minute {
+		waits = waits.Truncate(time.Second) // it grows while it is looked at
+	}
+	if waits > 0 {
+		oldest = render.Duration(waits)
 	}
 	workers := render.Cell{Text: strconv.Itoa(int(q.GetOnlineWorkers()))}
 	if q.GetOnlineWorkers() == 0 && q.GetPending() > 0 {
@@ -235,8 +238,5 @@ func (a *App) namespaceRow(n *kagziv1.Namespace, stats *kagziv1.GetStatsResponse
 		{Text: render.Retention(n.GetRetention())}, {Text: cmp.Or(n.GetDescription(), n.GetDisplayName())}, {Text: a.clock.show(n.GetCreatedAt())}, {Text: n.GetFailureTaskQueue()},
 	}}
 }
-
-// seconds is a length of time that the wire has as a number.
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
