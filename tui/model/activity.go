@@ -54,10 +54,10 @@ func (s *series) last(n int, now time.Time) []*kagziv1.ActivityPoint {
 	return list
 }
 
-// since is the points that ended after a moment.
+// since is the points that began at a moment or later. Two answers of a server date the same moment a little apart, so half a step is allowed.
 func (s *series) since(t time.Time) []*kagziv1.ActivityPoint {
 	for i := range s.points {
-		if s.at.Add(-time.Duration(len(s.points)-1-i) * s.step).After(t) {
+		if s.at.Add(-time.Duration(len(s.points)-1-i) * s.step).After(t.Add(s.step / 2)) {
 			return s.points[i:]
 		}
 	}

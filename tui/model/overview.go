@@ -21,6 +21,8 @@ const (
 	topFailures   = 8
 	topFires      = 5
 	runsPerMinute = 60
+	// secondOver is after how long the second in which something happened is told: a server tells those that are over. It leaves room for the way.
+	secondOver = 2 * time.Second
 )
 
 // Overview is how the namespace and its server are. What the counters and the warnings are made of is followed from the beginning; Show adds
@@ -43,6 +45,8 @@ type Overview struct {
 	failures  *Collection[*kagziv1.Workflow]
 
 	readStats, readSeconds, readMinutes, readInfo *poller
+
+	lastSecond *timer // until the second of the latest change can be read
 }
 
 // poller is a reader whose answer has been taken when it is done.
@@ -128,6 +132,7 @@ func (o *Overview) Show() {
 	if o.link.Ready() && !o.sealed {
 		o.readSeconds.now()
 		o.readMinutes.want()
+		o.readLastSecond()
 	}
 	o.workers.Show()
 	o.failures.Show()
@@ -289,6 +294,7 @@ func (o *Overview) heard(c Change) {
 		if !o.sealed {
 			o.readSeconds.want()
 			o.readMinutes.want()
+			o.readLastSecond()
 		}
 	}
 	if c.Beat {
@@ -303,4 +309,16 @@ func (o *Overview) readAll() {
 	for _, r := range []*poller{o.readStats, o.readSeconds, o.readMinutes, o.readInfo} {
 		r.now()
 	}
+	o.readLastSecond()
+}
+
+// readLastSecond has the seconds read once more when the one that is under way is over: what is done in it is in no reading before, and when
+// nothing happens after it there would be none.
+func (o *Overview) readLastSecond() {
+	o.lastSecond.stop()
+	o.lastSecond = o.tasks.after(secondOver, func() {
+		if o.link.Ready() && !o.sealed {
+			o.readSeconds.want()
+		}
+	})
 }

@@ -118,8 +118,55 @@ func TestActivity_goes_on_while_nothing_is_read(t *testing.T) {
 			t.Errorf("the last %d points after %s: %s", try.n, try.after, diff)
 		}
 	}
+	for after, want := range map[time.Duration]int{-2 * time.Second: 2, -2*time.Second + time.Millisecond: 2, -2*time.Second - time.Millisecond: 2, 0: 0, -time.Millisecond: 0} {
+		if got := len(s.since(begin.Add(after))); got != want {
+			t.Errorf("%d points began at %s or later, want %d", got, after, want)
+		}
+	}
 	if points := (&series{}).last(2, begin); len(points) != 2 {
 		t.Errorf("a series that was never read has %d points", len(points))
+	}
+}
+
+func TestAFailureInTheSecondOfTheReadingIsCounted(t *testing.T) {
+	for name, back := range map[string]bool{"when it opens": true, "later": false} {
+		t.Run(name, func(t *testing.T) {
+			var begun, failed time.Time
+			story(t, func(s *server) {
+				begun = time.Now().Add(-90*time.Second - 300*time.Millisecond)
+				if failed = time.Now().Add(time.Hour); back {
+					failed = time.Now().Add(-100 * time.Millisecond)
+				}
+				s.told = func(step time.Duration) *kagziv1.GetActivityResponse { // whole steps only, as a server tells them
+					answer := &kagziv1.GetActivityResponse{}
+					at := begun
+					for ; !at.Add(step).After(time.Now()); at = at.Add(step) {
+						p := &kagziv1.ActivityPoint{}
+						if !failed.Before(at) && failed.Before(at.Add(step)) {
+							p.RunsFailed = 1
+						}
+						answer.Points = append(answer.Points, p)
+					}
+					answer.At = timestamppb.New(at)
+					return answer
+				}
+			}, func(t *testing.T, s *server, u *ui, l *Link) {
+				o := NewOverview(l)
+				defer o.Close()
+				u.settle()
+				s.live(u, 20*time.Second)
+				if !back {
+					failed = time.Now()
+					s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
+				}
+				for range 20 { // over the end of a minute
+					s.live(u, 6*time.Second)
+					if n := o.FailedLastHour(); n != 1 {
+						t.Fatalf("%d have failed within the hour, want 1", n)
+					}
+				}
+			})
+		})
 	}
 }
 
