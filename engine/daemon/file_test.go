@@ -202,9 +202,6 @@ func TestPrintedSettingsAreAFileThatSaysTheSame(t *testing.T) {
 			t.Fatalf("%v in:\n%s", err, out.String())
 		}
 		want := c
-		if want.DB, _, err = c.database(); err != nil {
-			t.Fatal(err)
-		}
 		again.File, again.Sources, want.Sources = want.File, nil, nil
 		if diff := cmp.Diff(want, again); diff != "" {
 			t.Errorf("read again (-want +got):\n%s\nof:\n%s", diff, out.String())
@@ -230,7 +227,7 @@ func TestPrintedSettingsSayWhereTheyComeFrom(t *testing.T) {
 		}
 	}
 	for line, source := range map[string]string{
-		fmt.Sprintf("# config = %q", path): "default", fmt.Sprintf("data-dir = %q", dir): "flag", fmt.Sprintf("db = %q", "sqlite:"+filepath.Join(dir, "kagzi.db")): "default",
+		fmt.Sprintf("# config = %q", path): "default", fmt.Sprintf("data-dir = %q", dir): "flag", fmt.Sprintf("# db = %q", "sqlite:"+filepath.Join(dir, "kagzi.db")): "default",
 		`http = "off"`: "flag", `coordinator-interval = "9s"`: "environment KAGZI_SCHEDULER_INTERVAL_SECS", `log-format = "json"`: "file " + path + ":2",
 		`listen = "127.0.0.1:50051"`: "default", `insecure = false`: "default",
 	} {
@@ -240,6 +237,25 @@ func TestPrintedSettingsSayWhereTheyComeFrom(t *testing.T) {
 	}
 	if len(got) != len(serverSettings) {
 		t.Errorf("%d settings are printed, want all %d", len(got), len(serverSettings))
+	}
+}
+
+func TestADataDirectoryMovesTheDatabaseOfPrintedSettings(t *testing.T) {
+	c, err := settleBeside(written(t, ""), []string{"--data-dir=" + t.TempDir()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := printConfig(&out, &c); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := t.TempDir()
+	moved, err := settleBeside(written(t, out.String()), []string{"--data-dir=" + elsewhere}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if url, _, err := moved.database(); err != nil || url != "sqlite:"+filepath.Join(elsewhere, "kagzi.db") {
+		t.Errorf("the database is %q, %v, want it in %s", url, err, elsewhere)
 	}
 }
 

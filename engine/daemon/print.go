@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// printConfig writes the settings as a file of settings, with where each comes from behind it. What it cannot hold is a comment: a
-// password is left out.
+// printConfig writes the settings as a file of settings, with where each comes from behind it. What it cannot hold is a comment, and so is the
+// database where it only follows from the data directory: a file that named it would hold it there. A password is left out.
 func printConfig(w io.Writer, c *Config) error {
 	database, _, err := c.database()
 	if err != nil {
@@ -20,7 +20,7 @@ func printConfig(w io.Writer, c *Config) error {
 	for i, f := range facts {
 		s := &serverSettings[i]
 		lines[i] = s.name + " = " + s.literal(f.Value)
-		if s.name == "config" || f.Value == "" {
+		if s.name == "config" || f.Value == "" || s.name == "db" && c.DB == "" {
 			lines[i] = "# " + lines[i]
 		}
 		width = max(width, utf8.RuneCountInString(lines[i]))
