@@ -30,7 +30,7 @@ const checkPatience = 10 * time.Second
 
 func newCheck(e *env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "check COMMAND [ARG...]",
+		Use:   "check [flags] COMMAND [ARG...]",
 		Short: "Say whether a new build of a worker would go on with the open runs",
 		Long: `Start a build of your worker with the extra last argument ` + checkFlag + `, which the SDK takes away before its main begins: it replays
 the history of every open run of its workflow types on the server without running a step's body, and reports the runs that would diverge,
@@ -94,7 +94,7 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	}
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) {
-		return &usageError{err: fmt.Errorf("%s does not start: %w", args[0], err), hint: []string{"usage: kagzi check COMMAND [ARG...]"}}
+		return &usageError{err: fmt.Errorf("%s does not start: %w", args[0], err), hint: []string{"usage: kagzi check [flags] COMMAND [ARG...]"}}
 	}
 	if ended.ExitCode() == ExitError && len(said.checks) > 0 {
 		return codeError(ExitError) // it has said which runs would diverge

@@ -115,6 +115,9 @@ func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 // arguments are the arguments that a command's line of use names: how many of them must be given, and whether the last may be repeated.
 func arguments(cmd *cobra.Command) (names []string, required int, open bool) {
 	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if word == "[flags]" { // where they must stand before the arguments
+			continue
+		}
 		name := strings.Trim(word, "[]")
 		if strings.HasPrefix(name, "-") || name == "|" {
 			break

@@ -216,7 +216,7 @@ func TestUsage_errors(t *testing.T) {
 		"audit --keys -n x":                         "--keys and --namespace",
 		"workflow list --profile none":              "none",
 		"workflow list --api-key-file /nonexistent": missing,
-		"check":                              "usage: kagzi check COMMAND",
+		"check":                              "error: COMMAND is missing\n  usage: kagzi check [flags] COMMAND [ARG...]\n",
 		"workflow wait":                      "usage: kagzi workflow wait",
 		"queue lst":                          "did you mean: kagzi queue list",
 		"worker list --status asleep":        "online, draining or offline",
