@@ -1,8 +1,12 @@
 package daemon
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/kagzi/kagzi/engine/certs"
@@ -102,4 +106,25 @@ func factsOfTLS(k *certs.Keeper) []server.Fact {
 		{Section: section, Name: "expires", Value: moment(cert.NotAfter)},
 		{Section: section, Name: "client certificates", Value: clients},
 	}
+}
+
+// authorityBeside is the file of the authority that `kagzi tls init` put beside a server's certificate; empty where there is none, or another one.
+func authorityBeside(k *certs.Keeper) string {
+	if k == nil {
+		return ""
+	}
+	leaf, files := k.Held()
+	path, err := filepath.Abs(filepath.Join(filepath.Dir(files.Cert), "ca.crt"))
+	if err != nil {
+		return ""
+	}
+	text, err := os.ReadFile(path)
+	block, _ := pem.Decode(text)
+	if err != nil || block == nil {
+		return ""
+	}
+	if ca, err := x509.ParseCertificate(block.Bytes); err != nil || leaf.CheckSignatureFrom(ca) != nil {
+		return ""
+	}
+	return path
 }

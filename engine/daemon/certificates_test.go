@@ -143,7 +143,7 @@ func TestWhatOtherMachinesReachOverHTTPIsEncryptedWhereTheServerIs(t *testing.T)
 	}
 	var out bytes.Buffer
 	announce(&out, s.Ready)
-	for _, want := range []string{"metrics   https://" + s.HTTP + "/metrics\n", "--address " + s.Client + " --tls\n"} {
+	for _, want := range []string{"metrics   https://" + s.HTTP + "/metrics\n", "--address " + s.Client + " --tls-ca " + word(c.ClientCA) + "\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("announcement %s, want %q in it", out.String(), want)
 		}

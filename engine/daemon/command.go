@@ -86,15 +86,21 @@ func announce(w io.Writer, r Ready) {
   database  %s %s
   version   %s
 `, r.Address, r.Database.Backend, plain(r.Database.Database), plain(r.Version))
-	scheme, encrypted := "http", ""
+	scheme, reach := "http", ""
 	if r.HTTPS {
 		scheme = "https"
 	}
-	if r.TLS {
-		encrypted = " --tls"
+	switch {
+	case r.CA != "":
+		reach = " --tls-ca " + word(r.CA)
+	case r.TLS:
+		reach = " --tls"
+	}
+	if r.Keyed {
+		reach += " --api-key-file FILE"
 	}
 	if r.HTTP != "" {
 		fmt.Fprintf(w, "  metrics   %s://%s/metrics\n", scheme, r.HTTP)
 	}
-	fmt.Fprintf(w, "  next      kagzi workflow list --address %s%s\n", r.Client, encrypted)
+	fmt.Fprintf(w, "  next      kagzi workflow list --address %s%s\n", r.Client, reach)
 }

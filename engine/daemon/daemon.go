@@ -53,6 +53,8 @@ type Ready struct {
 	Address  string // host:port as it was bound
 	Client   string // the same for a client on this machine
 	TLS      bool   // it is to be spoken there
+	CA       string // file of the authority that signed its certificate, where one lies beside it; empty: none does
+	Keyed    bool   // a call needs a key
 	HTTP     string // host:port of metrics and health for one on this machine; empty: none
 	HTTPS    bool   // that is over TLS
 	Database engine.Description
@@ -168,9 +170,15 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	}
 	p.startParts(options, copies, netFor(description), web)
 	return Ready{
-		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
+		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, CA: authorityBeside(p.certs), Keyed: p.keyed(ctx), HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
 		Database: description, Version: c.Version,
 	}, nil
+}
+
+// keyed says whether calls need a key, as far as that can be found out.
+func (p *process) keyed(ctx context.Context) bool {
+	ring, err := p.store.Keyring(ctx)
+	return err == nil && len(ring) > 0
 }
 
 // openDoors listens for calls, and for who asks for metrics and health; web is nil where nobody is to.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -320,6 +321,47 @@ func TestTheAnnouncementNamesAddressDatabaseVersionAndTheNextCommand(t *testing.
 		"  next      kagzi workflow list --address 127.0.0.1:1234\n"
 	if out.String() != want {
 		t.Errorf("announcement:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+func TestTheNextCommandOfTheAnnouncementReachesTheServer(t *testing.T) {
+	for _, c := range []struct {
+		ready Ready
+		want  string
+	}{
+		{Ready{}, " a:1\n"},
+		{Ready{Keyed: true}, " a:1 --api-key-file FILE\n"},
+		{Ready{TLS: true}, " a:1 --tls\n"},
+		{Ready{TLS: true, CA: "/the tls/ca.crt", Keyed: true}, " a:1 --tls-ca " + word("/the tls/ca.crt") + " --api-key-file FILE\n"},
+	} {
+		var out bytes.Buffer
+		c.ready.Client = "a:1"
+		announce(&out, c.ready)
+		if want := "  next      kagzi workflow list --address" + c.want; !strings.HasSuffix(out.String(), want) {
+			t.Errorf("announcement:\n%s\nwant at its end %q", out.String(), want)
+		}
+	}
+}
+
+func TestAnAuthorityThatDidNotSignTheCertificateIsNotNamed(t *testing.T) {
+	c := encrypted(t)
+	c.Log = slog.New(slog.DiscardHandler)
+	keeper, err := c.keepCertificates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := authorityBeside(keeper); got != c.ClientCA {
+		t.Errorf("the authority is %q, want %q", got, c.ClientCA)
+	}
+	text, err := os.ReadFile(team(t).ClientCA)
+	if err == nil {
+		err = os.WriteFile(c.ClientCA, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := authorityBeside(keeper); got != "" || authorityBeside(nil) != "" {
+		t.Errorf("of another authority and without TLS: %q, want nothing", got)
 	}
 }
 
