@@ -13,6 +13,7 @@ import (
 
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -116,8 +117,9 @@ type client struct {
 	namespace string
 	address   string
 	timeout   time.Duration
-	given     string // timeout as it was given
-	query     string // the filter of -q, as it was given
+	given     string     // timeout as it was given
+	query     string     // the filter of -q, as it was given
+	home      model.Home // where a command line goes that names no place
 	out       *output
 	typed     func(field string) string // what was typed for a field of a request
 	now       func() time.Time
@@ -156,6 +158,7 @@ func (e *env) run(cmd *cobra.Command, work func(context.Context, *client) error)
 
 // work does a command's work within its time.
 func (c *client) work(ctx context.Context, work func(context.Context, *client) error) error {
+	whole := ctx
 	if c.timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, c.timeout)
 		defer cancel()
@@ -163,12 +166,13 @@ func (c *client) work(ctx context.Context, work func(context.Context, *client) e
 	}
 	err := work(ctx, c)
 	if err != nil && c.timeout > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &timeoutError{limit: c.given, err: err}
+		return &timeoutError{limit: c.given, err: err, hint: c.whyOpen(whole, err)}
 	}
 	return c.placed(err)
 }
 
 func (e *env) connect(cmd *cobra.Command) (*client, func() error, error) {
+	home := e.home(cmd.Flags())
 	if err := e.resolve(cmd); err != nil {
 		return nil, nil, err
 	}
@@ -176,7 +180,9 @@ func (e *env) connect(cmd *cobra.Command) (*client, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.client(cmd, api, e.flags.Address), closeConn, nil
+	c := e.client(cmd, api, e.flags.Address)
+	c.home = home
+	return c, closeConn, nil
 }
 
 // resolve makes the flags whole.

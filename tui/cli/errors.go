@@ -37,6 +37,7 @@ func (e codeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 type timeoutError struct {
 	limit string // as it was given
 	err   error  // what was being done
+	hint  []string
 }
 
 func (e *timeoutError) Error() string {
@@ -72,7 +73,7 @@ func explain(err error) (lines []string, code int) {
 	case errors.As(err, &usage):
 		return append([]string{usage.Error()}, usage.hint...), ExitUsage
 	case errors.As(err, &late):
-		return []string{late.Error()}, ExitError
+		return append([]string{late.Error()}, late.hint...), ExitError
 	case errors.As(err, &call):
 		return explainCall(call)
 	case errors.As(err, &own) && own.ExitCode() > 0:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -120,11 +122,42 @@ func (c *client) waitEnd(ctx context.Context, server *patience, runID string) (*
 		case err == nil:
 			server.answered()
 		default:
-			if err := server.after(ctx, err); err != nil {
+			err := server.after(ctx, err)
+			if err != nil && ctx.Err() != nil {
+				return nil, &openError{runID, err}
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
 	}
+}
+
+// openError says that a run had not ended when there was no more time to wait for it.
+type openError struct {
+	runID string
+	err   error
+}
+
+func (e *openError) Error() string { return e.err.Error() }
+func (e *openError) Unwrap() error { return e.err }
+
+// whyWithin is how long the server may take to say why a run has not ended: the time that the command was given is over.
+const whyWithin = 2 * time.Second
+
+// whyOpen says why the run of an openError has not ended, where the server tells at once, and how to see more of it.
+func (c *client) whyOpen(ctx context.Context, err error) (lines []string) {
+	open, ok := errors.AsType[*openError](err)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, whyWithin)
+	defer cancel()
+	if answer, err := c.ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{Namespace: c.namespace, RunId: open.runID}); err == nil && answer.GetSummary() != "" {
+		lines = append(lines, "the run goes on without this command: "+answer.GetSummary())
+	}
+	scope := model.Scope{Namespace: c.namespace, Address: c.address, Home: c.home}
+	return append(lines, "what it waits for: kagzi workflow explain "+open.runID+scope.Reach())
 }
 
 // outcomeLine is how a run ended in one line.

@@ -122,6 +122,30 @@ func TestA_timeout_is_told_as_it_was_given(t *testing.T) {
 	})
 }
 
+func TestA_wait_that_gives_up_says_why_the_run_has_not_ended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		still := func() (*kagziv1.WaitWorkflowResponse, error) {
+			time.Sleep(time.Hour)
+			return nil, status.Error(codes.DeadlineExceeded, "late")
+		}
+		for _, c := range []struct {
+			explained *kagziv1.ExplainWorkflowResponse
+			fail      map[string]error
+			want      string
+		}{
+			{explained: &kagziv1.ExplainWorkflowResponse{Summary: "no online worker serves type a\x1b[31m in queue q"},
+				want: "error: gave up after 3s (--timeout)\n  the run goes on without this command: no online worker serves type a\\x1b[31m in queue q\n" +
+					"  what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
+			{fail: map[string]error{"ExplainWorkflow": unavailable}, want: "error: gave up after 3s (--timeout)\n  what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
+		} {
+			s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){still}, runs: []*kagziv1.Workflow{{RunId: "run-1"}}, explained: c.explained, fail: c.fail}}
+			if _, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", "3s", "-n", "shop", "--address", "db:1"); msg != c.want {
+				t.Errorf("stderr\n%s\nwant\n%s", msg, c.want)
+			}
+		}
+	})
+}
+
 func TestWait_outlasts_the_server_and_keeps_to_its_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		still := func() (*kagziv1.WaitWorkflowResponse, error) { return &kagziv1.WaitWorkflowResponse{}, nil }
