@@ -65,8 +65,9 @@ func (c *clock) now() time.Time {
 	return engine.Micros(r.at(local))
 }
 
-// read takes three readings and keeps the one that took the least time, for it is the most exact. Under load it may have waited for seconds, and
-// for a connection at that: what it does not refute stays.
+// read takes three readings and keeps the one that took the least time, for it is the most exact. What the database's clock showed when it was read it
+// shows by the moment of the answer at the latest, so that this clock is never ahead of it: a sleep that ended by it has ended. Under load a reading may
+// have waited for seconds, and for a connection at that: what it does not refute stays.
 func (c *clock) read(ctx context.Context) error {
 	var best *reading
 	var took time.Duration
@@ -76,13 +77,15 @@ func (c *clock) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if d := time.Since(before); best == nil || d < took {
-			middle := before.Add(d / 2)
-			best, took = &reading{local: middle, remote: remote, measured: middle}, d
+		after := time.Now()
+		if d := after.Sub(before); best == nil || d < took {
+			best, took = &reading{local: after, remote: remote, measured: after}, d
 		}
 	}
-	if old := c.reading.Load(); old != nil && best.remote.Sub(old.at(best.local)).Abs() <= took/2 {
-		best.remote = old.at(best.local)
+	if old := c.reading.Load(); old != nil {
+		if ahead := old.at(best.local).Sub(best.remote); ahead >= 0 && ahead <= took {
+			best.remote = old.at(best.local)
+		}
 	}
 	c.reading.Store(best)
 	return nil

@@ -70,24 +70,48 @@ func TestAClockThatCannotBeReadGoesOn(t *testing.T) {
 
 func TestAnAnswerThatTookLongMovesTheClockOnlyAsFarAsItCanTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var wait, ahead time.Duration
+		var wait, late, ahead time.Duration
 		c := clock{measure: func(context.Context) (time.Time, error) {
 			time.Sleep(wait) // for a connection
-			return time.Now().Add(ahead), nil
+			now := time.Now().Add(ahead)
+			time.Sleep(late)
+			return now, nil
 		}}
-		for _, reading := range []struct{ wait, ahead, want time.Duration }{
-			{0, time.Hour, time.Hour},
-			{4 * time.Second, time.Hour, time.Hour},                           // it may have been asked at any moment of these
-			{4 * time.Second, time.Hour + 90*time.Second, 3692 * time.Second}, // the clock was set: two seconds are not known
-			{0, time.Hour + 90*time.Second, 3690 * time.Second},
+		for _, reading := range []struct{ wait, late, ahead, want time.Duration }{
+			{0, 0, time.Hour, time.Hour},
+			{4 * time.Second, 0, time.Hour, time.Hour}, // it may have been asked at any moment of these
+			{0, 4 * time.Second, time.Hour, time.Hour},
+			{4 * time.Second, 0, time.Hour + 90*time.Second, 3690 * time.Second}, // the clock was set
+			{0, 4 * time.Second, time.Hour, 3596 * time.Second},                  // and set back: four seconds are not known
+			{0, 0, time.Hour, time.Hour},
 		} {
-			wait, ahead = reading.wait, reading.ahead
+			wait, late, ahead = reading.wait, reading.late, reading.ahead
 			if err := c.read(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got := time.Until(c.now()); (got - reading.want).Abs() > time.Millisecond {
-				t.Errorf("after a wait of %s the clock is %s ahead, want %s", wait, got, reading.want)
+				t.Errorf("after a wait of %s and an answer %s late the clock is %s ahead, want %s", wait, late, got, reading.want)
 			}
 		}
 	})
+}
+
+// TestTheClockIsNeverAheadOfTheDatabases has answers that come late, before there is a reading that they could not refute.
+func TestTheClockIsNeverAheadOfTheDatabases(t *testing.T) {
+	for wait := range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			c := clock{measure: func(context.Context) (time.Time, error) {
+				time.Sleep(time.Duration(wait) * time.Millisecond)
+				now := time.Now().Add(time.Hour)
+				time.Sleep(time.Duration(4-wait) * time.Millisecond)
+				return now, nil
+			}}
+			if err := c.read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Until(c.now()) - time.Hour; got > 0 || got < -4*time.Millisecond {
+				t.Errorf("read %d ms after it was asked for, the clock is %s ahead of the database's, want at most 4 ms behind it", wait, got)
+			}
+		})
+	}
 }
