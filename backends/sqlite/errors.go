@@ -53,12 +53,22 @@ func failedWrite(err error) bool {
 	return false
 }
 
-func isFull(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
+func isFull(err error) bool { return code(err) == sqlite3.SQLITE_FULL || noIndex(err) }
+
+// noIndex says that the index of the log, the -shm file, could not grow, as when no room at all is left. The commit is in the log then and not in
+// its index: nobody sees it, and the next one is written over it. Only a crash before that would bring it back.
+func noIndex(err error) bool {
+	e, ok := errors.AsType[*libError](err)
+	return ok && e.code == sqlite3.SQLITE_IOERR_SHMSIZE
+}
 
 // fatal is err as a FatalError when it is one, for a write or, with reading, for a read: a read that failed has lost nothing.
 func fatal(err error, reading bool) *FatalError {
 	if failure, ok := errors.AsType[*FatalError](err); ok {
 		return failure
+	}
+	if noIndex(err) {
+		return nil
 	}
 	switch code(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
@@ -73,6 +83,7 @@ func fatal(err error, reading bool) *FatalError {
 
 var (
 	errExhausted   = &engine.Error{Kind: engine.KindExhausted, Message: "no room is left on the disk of the database; it passes when there is room again"}
+	errNoIndex     = &engine.Error{Kind: engine.KindUnavailable, Message: "no room is left on the disk for the index of the database's log; it passes when there is room again, and the call may or may not have counted"}
 	errUnavailable = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot write"}
 	errBusy        = &engine.Error{Kind: engine.KindUnavailable, Message: "another process keeps the database locked"}
 	errUnreadable  = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot be read"}
@@ -92,6 +103,9 @@ func isRefusal(err error) bool {
 func translate(verb string, err error) error {
 	if err == nil || isRefusal(err) {
 		return err
+	}
+	if noIndex(err) {
+		return errNoIndex
 	}
 	switch code(err) {
 	case sqlite3.SQLITE_FULL:
