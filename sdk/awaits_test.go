@@ -199,6 +199,27 @@ func TestAwaits(t *testing.T) {
 			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
 		})
 	})
+	t.Run("it is told soon after a server is well again that has refused it for long", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			d.mu.Lock()
+			d.noBatch, d.ill = true, status.Error(codes.Unavailable, "the database does not answer")
+			d.mu.Unlock()
+			all := results(t.Context(), c, "a")
+			time.Sleep(time.Hour)
+			d.mu.Lock()
+			d.ill = nil
+			d.mu.Unlock()
+			d.ends(goodRun("a"))
+			well := time.Now()
+			equal(t, all(), []string{"out of a"})
+			if late := time.Since(well); late > 9*time.Second {
+				t.Errorf("it was told after %s", late)
+			}
+			if n := len(d.took()); n > 3600 {
+				t.Errorf("it asked %d times in an hour", n)
+			}
+		})
+	})
 	t.Run("while there is no server a stream that nobody needs ends", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.refuse = func() error { return errCut }

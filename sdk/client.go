@@ -130,6 +130,10 @@ func (r *Run) Describe(ctx context.Context) (*RunDetails, error) { return r.c.Ge
 // waitSlice is how long one call of WaitWorkflow asks the server to wait.
 const waitSlice = 50 * time.Second
 
+// waitTries is after how many refusals in a row the pause before the next call does not grow any more: whoever waits is to hear of the end soon
+// after an outage, however long that was.
+const waitTries = 4
+
 // Wait blocks until the run has ended, however, and returns it as it stands then. It lasts until ctx ends, over
 // restarts of the server and cuts of the network; the run need not be known to have begun. Where a run continued as new, it goes on with the
 // next, so that what it returns may have another RunID.
@@ -160,7 +164,7 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 			return nil, nil, callError(ctx, err)
 		}
 		failures++
-		delay := backoff(failures)
+		delay := backoff(min(failures, waitTries))
 		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", statusError(status.Convert(err)), "attempt", failures,
 			"next_attempt_in", delay.Round(time.Millisecond))
 		if !sleep(ctx, delay) {

@@ -42,6 +42,7 @@ type desk struct {
 	news    chan struct{}                        // closed when that may have changed
 	noBatch bool                                 // the server is of before StartWorkflows and AwaitWorkflows
 	refuse  func() error                         // of streams
+	ill     error                                // of single waits
 	open    map[*deskStream]map[uint64]*deskWait // streams
 }
 
@@ -184,6 +185,12 @@ func (d *desk) StartWorkflows(ctx context.Context, r *kagziv1.StartWorkflowsRequ
 
 func (d *desk) WaitWorkflow(_ context.Context, r *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
 	d.note("wait %s", r.GetRunId())
+	d.mu.Lock()
+	ill := d.ill
+	d.mu.Unlock()
+	if ill != nil {
+		return nil, ill
+	}
 	w := d.ended(r.GetRunId())
 	if w == nil {
 		st, _ := status.New(codes.NotFound, "no such run").WithDetails(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Message: "no such run", Subject: "run"})
