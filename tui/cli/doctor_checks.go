@@ -208,7 +208,7 @@ func (p *patient) ofWorkers() []Check {
 			continue
 		}
 		if p.serverNow().Sub(w.GetLastHeartbeatAt().AsTime()) > limit {
-			silent = append(silent, cmp.Or(w.GetHostname(), w.GetWorkerId()))
+			silent = append(silent, w.GetWorkerId()) // what `kagzi worker show` takes; of one host there may be several
 		}
 		if v := w.GetVersion(); v != "" {
 			versions[v]++
@@ -220,7 +220,7 @@ func (p *patient) ofWorkers() []Check {
 	c.Text += versioned(versions, unversioned)
 	list := []Check{c}
 	if len(silent) > 0 {
-		list = append(list, Check{Name: "workers", State: checkWarn, Text: "silent for longer than two heartbeats: " + some(silent), Advice: "see whether they run and reach the server; their runs are given to others when their lease is over"})
+		list = append(list, Check{Name: "workers", State: checkWarn, Text: "silent for longer than two heartbeats: " + some(silent), Advice: "see whether they run and reach the server; their runs are given to others when their lease is over: kagzi worker show ID"})
 	}
 	return list
 }

@@ -84,8 +84,10 @@ func TestDoctor(t *testing.T) {
 			"ok 3 online, 0 draining in namespace default: 1 of version 2.0, 2 without a version /", ExitOK},
 		"workers of several versions": {manned("2.0", "1.9", "2.0"), "workers",
 			"ok 3 online, 0 draining in namespace default: 1 of version 1.9, 2 of version 2.0 /", ExitOK},
-		"workers without a version":  {manned("", ""), "workers", "ok 2 online, 0 draining in namespace default /", ExitOK},
-		"a silent worker":            {func(f *fake) { f.workers[0].LastHeartbeatAt = at(-time.Minute) }, "workers", "warn silent", ExitOK},
+		"workers without a version": {manned("", ""), "workers", "ok 2 online, 0 draining in namespace default /", ExitOK},
+		"a silent worker": {func(f *fake) {
+			f.workers[0].WorkerId, f.workers[0].Hostname, f.workers[0].LastHeartbeatAt = "worker-7", "vm", at(-time.Minute)
+		}, "workers", "warn silent for longer than two heartbeats: worker-7 /", ExitOK},
 		"a queue that nobody serves": {func(*fake) {}, "queues", "warn in queue orders wait 1 of type mail", ExitOK},
 		"a key that ends soon":       {func(*fake) {}, "keys", "warn 2 valid keys; ending to be valid: shop in 10d", ExitOK},
 		"keys that all have expired": {func(f *fake) { f.keys = f.keys[:1] }, "keys", "bad every key has expired", ExitError},
