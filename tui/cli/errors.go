@@ -65,6 +65,7 @@ func explain(err error) (lines []string, code int) {
 		quiet codeError
 		late  *timeoutError
 		call  *callError
+		held  *heldError
 		own   interface{ ExitCode() int }
 	)
 	switch {
@@ -76,6 +77,8 @@ func explain(err error) (lines []string, code int) {
 		return append([]string{late.Error()}, late.hint...), ExitError
 	case errors.As(err, &call):
 		return explainCall(call)
+	case errors.As(err, &held) && errors.As(err, &own):
+		return []string{err.Error(), "ask that server in place of its database, with --address instead of --db; or stop it first"}, own.ExitCode()
 	case errors.As(err, &own) && own.ExitCode() > 0:
 		return []string{err.Error()}, own.ExitCode()
 	case errors.Is(err, context.Canceled):

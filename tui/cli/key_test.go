@@ -206,6 +206,17 @@ func TestKeys_with_db(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
+	t.Run("a database that a server has to itself says what to do", func(t *testing.T) {
+		s := &session{local: Local{Open: func(context.Context, string, bool) (*Nearby, error) {
+			return nil, &inUse{}
+		}}}
+		_, msg := s.want(t, ExitConflict, "key", "create", "root", "--role", "admin", "-y", "--db", "default")
+		want := "error: the database a.db is in use by process 7; one server at a time can have it\n" +
+			"  ask that server in place of its database, with --address instead of --db; or stop it first\n"
+		if msg != want {
+			t.Errorf("stderr %q, want %q", msg, want)
+		}
+	})
 }
 
 func TestAudit(t *testing.T) {
@@ -244,3 +255,11 @@ func TestAudit(t *testing.T) {
 		}
 	})
 }
+
+// inUse is how a database refuses that a server has.
+type inUse struct{}
+
+func (*inUse) Error() string {
+	return "the database a.db is in use by process 7; one server at a time can have it"
+}
+func (*inUse) ExitCode() int { return ExitConflict }

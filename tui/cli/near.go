@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +43,7 @@ func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(c
 	}
 	near, err := e.local.Open(cmd.Context(), url, create)
 	if err != nil {
-		return err
+		return ifHeld(err)
 	}
 	api, closeConn, err := e.dial(tui.DialOptions{Address: "the database", Dialer: near.Dial, CallTimeout: defaultCallTimeout})
 	if err != nil {
@@ -50,4 +51,20 @@ func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(c
 	}
 	err = e.client(cmd, api, near.Database).work(cmd.Context(), work)
 	return errors.Join(err, closeConn(), near.Close())
+}
+
+// heldError says that a server has the database to itself, and what to do then. Its exit code is that of the error.
+type heldError struct{ error }
+
+func (e *heldError) Unwrap() error { return e.error }
+
+// ifHeld makes an error of opening a database that a server has to itself one that says what to do.
+func ifHeld(err error) error {
+	if own, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok && own.ExitCode() == ExitConflict && strings.Contains(err.Error(), "is in use by ") {
+		return &heldError{err}
+	}
+	return err
 }
