@@ -82,6 +82,7 @@ type report struct {
 	scope   string // how much was held to the promises
 	lines   []check.Line
 	figures []figure
+	met     string   // what happened that makes it prove something; empty where the figures say so themselves
 	vacuous []string // why it proves nothing
 	trouble []string
 }
@@ -378,7 +379,8 @@ func (t *torture) judge(ctx context.Context) (*report, error) {
 	for _, f := range t.scenario.figures {
 		r.figures = append(r.figures, f(t))
 	}
-	r.vacuous = append(t.vacuous(), blind(r.lines, t.scenario.lossy)...)
+	r.met, r.vacuous = t.vacuous()
+	r.vacuous = append(r.vacuous, blind(r.lines, t.scenario.lossy)...)
 	if t.scenario.control {
 		r.turnOver()
 	}
@@ -395,9 +397,8 @@ func (r *report) turnOver() {
 	r.figures = []figure{{name: "acknowledged writes that the control run lost", got: fmt.Sprint(lost), limit: "> 0", ok: lost > 0}}
 }
 
-// vacuous is I14: what would have had to happen for the scenario to prove anything.
-func (t *torture) vacuous() []string {
-	var why []string
+// vacuous is I14: what has happened, and what would have had to for the scenario to prove anything.
+func (t *torture) vacuous() (met string, why []string) {
 	want := func(ok bool, format string, args ...any) {
 		if !ok {
 			why = append(why, fmt.Sprintf(format, args...))
@@ -433,7 +434,8 @@ func (t *torture) vacuous() []string {
 	if t.scenario.proof != nil {
 		why = append(why, t.scenario.proof(t)...)
 	}
-	return why
+	return fmt.Sprintf("%d of %d faults did hit, %d of %d starts outside of them were acknowledged in time, %d starts were repeated, %d runs taken over, %d late writes refused",
+		hits, faults, calmAcks, calmStarts, repeated, taken, late), why
 }
 
 // blind is the lines that have held nothing to their promise, of those for which every load has something. What may have lost writes is not held
@@ -485,7 +487,11 @@ func (r *report) print(s scenario, o options, took time.Duration) int {
 		fmt.Println("  " + f.String())
 		missed = missed || !f.ok && (f.hard || o.strict)
 	}
-	fmt.Printf("  I14  %-8s %s\n", map[bool]string{true: "ok", false: "VACUOUS"}[len(r.vacuous) == 0], strings.Join(r.vacuous, "; "))
+	verdict, details := "ok", r.met
+	if len(r.vacuous) > 0 {
+		verdict, details = "VACUOUS", strings.Join(r.vacuous, "; ")
+	}
+	fmt.Printf("  I14  %-8s %s\n", verdict, details)
 	for _, text := range r.trouble {
 		fmt.Printf("  TROUBLE %.1000q\n", text)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os/exec"
@@ -370,8 +371,13 @@ func TestWhatProvesNothing(t *testing.T) {
 		"upgrades done by then":  {inTime, need{faults: 1, cutShort: 1}, "0 upgrades were killed before the new schema was there, want 1"},
 	} {
 		torture := &torture{scenario: scenario{need: test.need, nemesis: powerCuts}, events: test.events, faulty: 10e9, healed: 20e9}
-		if got := strings.Join(torture.vacuous(), "; "); got != test.want {
+		met, why := torture.vacuous()
+		if got := strings.Join(why, "; "); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+		acknowledged := map[bool]int{true: 0, false: 2}[name == "late"]
+		if want := fmt.Sprintf("1 of 1 faults did hit, %d of 2 starts outside of them were acknowledged in time", acknowledged); !strings.HasPrefix(met, want) {
+			t.Errorf("%s: met %q, want %q", name, met, want)
 		}
 	}
 }
