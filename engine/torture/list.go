@@ -149,6 +149,8 @@ var scenarios = []scenario{
 		nemesis: rollingUpgrade(false), shape: func(s *shape) { s.Previous = previousCommit }, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
 	{id: "H-02-reverse", name: "servers become the next version, the last first", on: []string{dbPostgres}, pass: "two versions share the database",
 		nemesis: rollingUpgrade(true), shape: func(s *shape) { s.Previous = previousCommit }, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
+	{id: "H-02-schema", name: "servers become those of a newer schema", on: []string{dbPostgres}, pass: "the older ones work on it, and none starts again",
+		nemesis: rollingUpgrade(false), shape: func(s *shape) { s.Previous = olderCommit }, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
 	{id: "H-05", name: "the servers start before Postgres", on: []string{dbPostgres}, pass: "they serve within 10 s of its first answer", least: 45 * time.Second,
 		nemesis: bootFirst, figures: []func(*torture) figure{serveSoon}, need: need{faults: 2}},
 	{id: "L-01", name: "idle workers", alone: idleWorkers, pass: "10,000 of them within 600 MiB and 10 % of a core, and back within a minute"},
