@@ -17,6 +17,23 @@ import (
 type scenario struct {
 	name  string
 	fault func(ctx context.Context, b *bench) error // returns when it is over
+	works bool                                      // Postgres and the worker work meanwhile
+}
+
+// verdict is what Kagzi did not do as it should.
+func (s scenario) verdict(ours, theirs result) (why []string) {
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			why = append(why, fmt.Sprintf(format, args...))
+		}
+	}
+	want(ours.before >= 0.9*float64(*rate), "Kagzi did %.1f of %d jobs a second before: this proves nothing", ours.before, *rate)
+	want(ours.lost == 0, "%d effects were lost with Kagzi", ours.lost)
+	want(ours.isBack, "Kagzi did not come back")
+	want(ours.recovery() >= enough, "Kagzi recovered to %.0f %%, want %.0f %%", 100*ours.recovery(), 100*enough)
+	want(ours.recovery() >= min(theirs.recovery(), 1)-noise, "Kagzi recovered to %.0f %%, River to %.0f %%", 100*ours.recovery(), 100*theirs.recovery())
+	want(!s.works || ours.kept() >= min(theirs.kept(), 1)-noise, "Kagzi kept %.0f %% meanwhile, River %.0f %%", 100*ours.kept(), 100*theirs.kept())
+	return why
 }
 
 // bench is one system at work.
@@ -27,9 +44,9 @@ type bench struct {
 }
 
 var scenarios = []scenario{
-	{"restart", func(ctx context.Context, b *bench) error { return b.down(ctx, "fast") }},
-	{"crash", func(ctx context.Context, b *bench) error { return b.down(ctx, "immediate") }},
-	{"worker killed", func(ctx context.Context, b *bench) error {
+	{name: "restart", fault: func(ctx context.Context, b *bench) error { return b.down(ctx, "fast") }},
+	{name: "crash", fault: func(ctx context.Context, b *bench) error { return b.down(ctx, "immediate") }},
+	{name: "worker killed", fault: func(ctx context.Context, b *bench) error {
 		for end := time.Now().Add(*phase); time.Now().Before(end); pause(ctx, *phase/5) {
 			b.worker.kill()
 			if err := b.worker.start(); err != nil {
@@ -38,7 +55,7 @@ var scenarios = []scenario{
 		}
 		return nil
 	}},
-	{"old snapshot", func(ctx context.Context, b *bench) error {
+	{name: "old snapshot", works: true, fault: func(ctx context.Context, b *bench) error {
 		return b.query(ctx, func(conn *pgx.Conn) error {
 			if _, err := conn.Exec(ctx, "begin isolation level repeatable read; select count(*) from "+b.system.table()); err != nil {
 				return err
@@ -48,24 +65,28 @@ var scenarios = []scenario{
 			return err
 		})
 	}},
-	{"big readers", func(ctx context.Context, b *bench) error {
+	{name: "big readers", works: true, fault: func(ctx context.Context, b *bench) error {
 		end := time.Now().Add(*phase)
 		var group sync.WaitGroup
-		errs := make(chan error, 2)
+		errs := make(chan error, 4)
 		for range cap(errs) {
 			group.Go(func() {
 				errs <- b.query(ctx, func(conn *pgx.Conn) error {
+					if _, err := conn.Exec(ctx, "begin isolation level repeatable read"); err != nil {
+						return err
+					}
 					for time.Now().Before(end) {
 						if _, err := conn.Exec(ctx, "select count(distinct md5(t::text)) from "+b.system.table()+" t, generate_series(1, 20)"); err != nil {
 							return err
 						}
 					}
-					return nil
+					_, err := conn.Exec(ctx, "rollback")
+					return err
 				})
 			})
 		}
 		group.Wait()
-		return first(<-errs, <-errs)
+		return first(<-errs, <-errs, <-errs, <-errs)
 	}},
 }
 
@@ -146,7 +167,8 @@ func (s scenario) run(ctx context.Context, sys system) (r result, err error) {
 	for limit := time.Now().Add(straggle); seen.distinct() < n && time.Now().Before(limit) && ctx.Err() == nil; {
 		pause(ctx, 100*time.Millisecond)
 	}
-	r = result{before: seen.rate(began, broken), during: seen.rate(broken, healed), after: seen.rate(healed, ended), lost: n - seen.distinct(), twice: seen.repeated()}
+	settled := healed.Add(ended.Sub(healed) / 2)
+	r = result{before: seen.rate(began, broken), during: seen.rate(broken, healed), after: seen.rate(settled, ended), lost: n - seen.distinct(), twice: seen.repeated()}
 	r.back, r.isBack = seen.back(healed, ended, enough*r.before)
 	return r, ctx.Err()
 }
@@ -246,14 +268,17 @@ func (e *effects) back(healed, ended time.Time, enough float64) (time.Duration, 
 
 // result is the figures of one system in one scenario, by second.
 type result struct {
-	before, during, after float64
+	before, during, after float64 // the last when half of the time after is over
 	back                  time.Duration
 	isBack                bool
 	lost, twice           int
 }
 
-// recovery is 1 when it does afterwards what it did before; more when it also catches up.
+// recovery is 1 when it does afterwards what it did before; more when it still catches up.
 func (r result) recovery() float64 { return r.after / r.before }
+
+// kept is 1 when it does meanwhile what it did before.
+func (r result) kept() float64 { return r.during / r.before }
 
 func (r result) String() string {
 	back := "not"
