@@ -38,18 +38,25 @@ func (t *torture) newBallast(ctx context.Context) (*ballast, error) {
 	return &ballast{run, t.rig.servers[0], filler(newLuck(t.options.seed).r, 1<<20)}, nil
 }
 
-// mostBallast is how many MiB may be needed.
-const mostBallast = 64
+const (
+	mostBallast  = 128     // signals that may be needed, of a MiB and, at last, less
+	leastBallast = 4 << 10 // bytes for which there is no room in the end, as for what a run writes
+)
 
-// useUp sends signals until one is refused for want of room.
+// useUp sends signals until there is no room for a small one.
 func (b *ballast) useUp(ctx context.Context) bool {
 	life := b.server.current()
-	for n := 0; n < mostBallast && !life.ended(); n++ {
+	for n, size := 0, len(b.filler); n < mostBallast && !life.ended(); n++ {
 		call, cancel := context.WithTimeout(ctx, callLimit)
-		err := kagzi.Signal(call, b.run, "ballast", b.filler, kagzi.SignalOptions{})
+		err := kagzi.Signal(call, b.run, "ballast", b.filler[:size], kagzi.SignalOptions{})
 		cancel()
-		if o, code := outcome(err); o == history.Refused && exhausted(history.Event{Code: code}) {
+		switch o, code := outcome(err); {
+		case o == history.Unknown: // the index of the log has no room
+			return !life.ended()
+		case exhausted(history.Event{Code: code}) && size <= leastBallast:
 			return true
+		case exhausted(history.Event{Code: code}):
+			size /= 4
 		}
 	}
 	return false
@@ -71,6 +78,11 @@ func exhausted(e history.Event) bool {
 	return strings.EqualFold(strings.ReplaceAll(e.Code, "_", ""), "ResourceExhausted")
 }
 
+// noRoomFor reports whether an operation failed on a full disk: it was refused, or nobody knows, as when the index of SQLite's log has no room.
+func noRoomFor(e history.Event) bool {
+	return exhausted(e) || e.Outcome == history.Unknown && strings.EqualFold(e.Code, "Unavailable")
+}
+
 // littleRoom wants new runs to be refused while there is little room, and the steps of those that have begun to be taken; and each time that there is
 // none at all, writes for runs that have begun to fail as well, or else there was room.
 func littleRoom(t *torture) figure {
@@ -90,7 +102,7 @@ func littleRoom(t *torture) figure {
 	for _, fault := range none {
 		before := failed
 		for _, e := range t.events {
-			if e.Invoked >= fault.Invoked && e.Invoked <= fault.Returned && exhausted(e) && check.Writes(e.Op) {
+			if e.Invoked >= fault.Invoked && e.Invoked <= fault.Returned && noRoomFor(e) && check.Writes(e.Op) {
 				failed++
 			}
 		}

@@ -30,6 +30,8 @@ func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
 	}{
 		"all of it":                         {once, true},
 		"an end that failed":                {[]history.Event{little, none, refused, taken, write(history.End, history.Refused, "RESOURCE_EXHAUSTED", 35)}, true},
+		"an end of which nobody knows":      {[]history.Event{little, none, refused, taken, write(history.End, history.Unknown, "UNAVAILABLE", 35)}, true},
+		"an end that took too long":         {[]history.Event{little, none, refused, taken, write(history.End, history.Unknown, "DEADLINE_EXCEEDED", 35)}, false},
 		"no start refused":                  {[]history.Event{little, none, taken, failed, write(history.Start, history.Refused, "RESOURCE_EXHAUSTED", 2)}, false},
 		"none refused but when full":        {[]history.Event{little, none, taken, failed, write(history.Start, history.Refused, "RESOURCE_EXHAUSTED", 35)}, false},
 		"refused for another reason":        {[]history.Event{little, none, taken, failed, write(history.Start, history.Refused, "NOT_FOUND", 12)}, false},
