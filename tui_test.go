@@ -369,6 +369,11 @@ func TestTheTerminalUIBeginsWithTheRunsThatAFilterChooses(t *testing.T) {
 	ui.shows("exit code 0")
 }
 
+func TestAViewOfTheTerminalUIThatThereIsNotIsWrongUsage(t *testing.T) {
+	ui := openPane(t, 100, 24, nil, "tui", "--demo", "--view", "rums")
+	ui.shows(`there is no command "rums"; did you mean runs?`, "exit code 64")
+}
+
 func TestAloneTheProgramServesItselfAndAFileIsOpenedWithoutAServer(t *testing.T) {
 	address, data := enginetest.FreeAddress(t), filepath.Join(t.TempDir(), "data")
 	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address, "KAGZI_DATA_DIR=" + data})

@@ -188,7 +188,16 @@ func showServer(cmd *cobra.Command, e *env, o *uiOptions, note string, reach fun
 		return err
 	}
 	options.API, options.Note, options.Home = api, note, o.home
-	return errors.Join(view.Run(cmd.Context(), options), closeConn())
+	return errors.Join(show(cmd.Context(), options), closeConn())
+}
+
+// show shows the UI. What the flags asked for and cannot be had is wrong usage.
+func show(ctx context.Context, o view.Options) error {
+	err := view.Run(ctx, o)
+	if wrong := (*view.OptionError)(nil); errors.As(err, &wrong) {
+		return usagef("%w", wrong)
+	}
+	return err
 }
 
 // runFileUI shows a database file.
@@ -208,7 +217,7 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	}
 	options.API, options.Address, options.Source = api, o.db, "--db"
 	options.Home.Address = o.db // which is no address for a command line
-	return errors.Join(view.Run(cmd.Context(), options), closeConn(), near.Close())
+	return errors.Join(show(cmd.Context(), options), closeConn(), near.Close())
 }
 
 // demoSeed makes every demo the same.
@@ -228,7 +237,7 @@ func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 		w.Run(ctx, 1)
 	}()
 	options.API, options.Note, options.Address, options.Source = w, "demo", "demo", "--demo"
-	err = view.Run(ctx, options)
+	err = show(ctx, options)
 	stop()
 	<-lived
 	return err

@@ -105,10 +105,11 @@ type App struct {
 	quitting bool
 	pacer    *time.Timer
 	job      *model.Job // the last action, or the last that failed
+	wrong    error      // why the program cannot begin as the options ask
 }
 
 // Run shows the terminal UI until the person quits or ctx ends. The terminal is as it was when Run returns, also after a panic, which is
-// returned as an error with its stack in the log. Errors are about the terminal and about the first page.
+// returned as an error with its stack in the log. Errors are about the terminal, and an *OptionError about what the options ask for.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Screen == nil {
 		if o.Screen, err = terminal(o.withDefaults().Lookup); err != nil {
@@ -128,6 +129,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	return newApp(ctx, o).run(cancel)
 }
 
+// OptionError says what the options ask for and cannot be had: a first page, or a theme. Nothing was shown then.
+type OptionError struct{ Err error }
+
+func (e *OptionError) Error() string { return e.Err.Error() }
+
+func (e *OptionError) Unwrap() error { return e.Err }
+
 // newApp makes the program over a screen that has been initialised.
 func newApp(ctx context.Context, o Options) *App {
 	o = o.withDefaults()
@@ -144,6 +152,9 @@ func newApp(ctx context.Context, o Options) *App {
 	registerPlainer(a.screen)
 	if err := a.setTheme(a.firstTheme()); err != nil {
 		a.look = theme.Default().For(a.screen, a.noColour(), o.ASCII)
+		if o.Theme != "" {
+			a.wrong = &OptionError{err}
+		}
 		a.complain(err)
 	}
 	return a
@@ -169,6 +180,9 @@ func (a *App) run(cancel context.CancelFunc) error {
 	a.begin()
 	defer a.end()
 	defer cancel() // before end, which waits for what is under way
+	if a.wrong != nil {
+		return a.wrong
+	}
 	err := a.tv.Run()
 	return errors.Join(err, a.saveTyped())
 }
@@ -178,9 +192,8 @@ func (a *App) begin() {
 	a.link = model.NewLink(a.ctx, a.options.API, a.options.Namespace, a.post, a.options.Now)
 	a.overview = model.NewOverview(a.link)
 	a.overview.Version = a.options.Version
-	if err := a.command(a.options.Open); err != nil {
-		a.complain(err)
-		a.done(a.command("overview"))
+	if err := a.command(a.options.Open); err != nil && a.wrong == nil {
+		a.wrong = &OptionError{err}
 	}
 }
 

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -8,8 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/gdamore/tcell/v2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -474,4 +478,42 @@ func TestInAWindowThatIsTooSmallNoKeyDoesAnythingButQuit(t *testing.T) {
 			t.Error("q does not quit")
 		}
 	})
+}
+
+func TestWhatTheOptionsAskForAndCannotBeHadIsToldAndNothingShown(t *testing.T) {
+	for _, try := range []struct {
+		name   string
+		ask    func(o *Options)
+		reason string // empty: it is shown
+	}{
+		{"a view that there is not", func(o *Options) { o.Open = "rums" }, `there is no command "rums"; did you mean runs?`},
+		{"a filter that is none", func(o *Options) { o.Open = "runs status:sideways" }, "sideways"},
+		{"a theme that there is not", func(o *Options) { o.Theme = "pink" }, `there is no theme "pink"; there are `},
+		{"a theme of the settings that there is not", func(o *Options) { o.Config.Theme = "pink" }, ""},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				screen := &simulated{SimulationScreen: tcell.NewSimulationScreen("UTF-8")}
+				if err := screen.Init(); err != nil {
+					t.Fatal(err)
+				}
+				w := world.New(1, begin)
+				o := Options{API: w, Open: "runs", Screen: screen, Now: w.Now, Lookup: func(string) (string, bool) { return "", false }}
+				try.ask(&o)
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Minute, cancel)
+				err := Run(ctx, o)
+				var wrong *OptionError
+				switch {
+				case try.reason == "" && (err != nil || ctx.Err() == nil):
+					t.Errorf("Run returned %v before it was told to", err)
+				case try.reason != "" && (!errors.As(err, &wrong) || !strings.Contains(wrong.Error(), try.reason) || ctx.Err() != nil):
+					t.Errorf("Run returned %v, want an option error at once that says %q", err, try.reason)
+				case screen.finished == 0:
+					t.Error("the terminal was not given back")
+				}
+				cancel()
+			})
+		})
+	}
 }

@@ -36,7 +36,9 @@ func onRig(t *testing.T, options func() Options, width, height int, story func(r
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		r := &rig{t: t, app: newApp(ctx, o), screen: screen}
-		r.app.begin()
+		if r.app.begin(); r.app.wrong != nil {
+			t.Fatal(r.app.wrong)
+		}
 		r.settle()
 		story(r)
 		cancel()
