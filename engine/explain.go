@@ -127,10 +127,31 @@ func explainRunning(c *Circumstances, now time.Time) Explanation {
 			e.add("child run %s is not over yet", s.ChildRunID)
 		}
 	}
-	if i := slices.IndexFunc(c.Workers, func(w Worker) bool { return w.ID == r.WorkerID }); i >= 0 {
-		e.add("the worker was heard from %s ago", brief(now.Sub(c.Workers[i].LastHeartbeatAt)))
-	}
+	e.addHolder(c, now)
 	return e
+}
+
+// addHolder says what is known of the worker that holds the run, and, where it is silent or gone, what becomes of the run.
+func (e *Explanation) addHolder(c *Circumstances, now time.Time) {
+	r := &c.Run
+	i := slices.IndexFunc(c.Workers, func(w Worker) bool { return w.ID == r.WorkerID })
+	if i < 0 {
+		if r.Timeouts.Heartbeat > c.WorkerLease {
+			e.add("the worker is not online for its queue; if it does not come back, the run is handed to another when its own heartbeat timeout of %s is over",
+				brief(r.Timeouts.Heartbeat))
+		}
+		return
+	}
+	silent := now.Sub(c.Workers[i].LastHeartbeatAt)
+	e.add("the worker was heard from %s ago", brief(silent))
+	keeps := max(c.WorkerLease, r.Timeouts.Heartbeat)
+	switch {
+	case c.WorkerLease == 0 || silent <= c.WorkerLease/2:
+	case silent < keeps:
+		e.add("if it stays silent, its lease is over %s, and the run is handed to another soon after", in(now.Add(keeps-silent), now))
+	default:
+		e.add("its lease is over; if it stays silent, the run is handed to another within seconds")
+	}
 }
 
 func explainPause(c *Circumstances, now time.Time) Explanation {

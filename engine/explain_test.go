@@ -53,6 +53,24 @@ func TestExplain(t *testing.T) {
 			c.Run.Status, c.Run.WorkerID, c.Run.AvailableAt = RunRunning, "w1", time.Time{}
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, Attempt: 2, StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
 		}, "runs step charge (attempt 2) on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(time.Minute), "heard from 1s ago"},
+		{"running, on a worker that is silent", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
+			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{},
+			"heard from 20s ago|if it stays silent, its lease is over in 10s, and the run is handed to another soon after"},
+		{"running, on a worker that is silent, with more time of its own", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
+			c.Run.Timeouts.Heartbeat = 5 * time.Minute
+			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{}, "its lease is over in 4m29s"},
+		{"running, on a worker that was silent for too long", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
+			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{}, "its lease is over; if it stays silent, the run is handed to another within seconds"},
+		{"running, on a worker that was taken off", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
+			c.Run.Timeouts.Heartbeat, c.Workers = 5*time.Minute, nil
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{}, "handed to another when its own heartbeat timeout of 5m is over"},
 		{"retry", func(c *Circumstances) {
 			c.Run.AvailableAt = at(38 * time.Second)
 			c.Steps = []Step{{Name: "charge", Status: StepPending, Failures: 6, RetryAt: at(38 * time.Second), Error: declined, FinishedAt: at(-time.Second),

@@ -102,6 +102,8 @@ type Circumstances struct {
 	AheadInLine  int
 	// LastPause is who paused the run, when and why, if that is known. The store leaves it to its caller, who has ListAudit.
 	LastPause *AuditEvent
+	// WorkerLease is how long a worker that is not heard from keeps its runs; 0: not known. The store leaves it to its caller too.
+	WorkerLease time.Duration
 }
 
 // TypeInfo is one workflow type that has runs.

@@ -136,6 +136,7 @@ func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWo
 			return nil, err
 		}
 	}
+	circumstances.WorkerLease = s.options.WorkerLease
 	e := engine.Explain(circumstances, s.now())
 	return &kagziv1.ExplainWorkflowResponse{
 		Summary: e.Summary, Details: e.Details, Blocker: kagziv1.ExplainWorkflowResponse_Blocker(e.Blocker),
