@@ -26,12 +26,18 @@ func (w *world) happen(e Event, luck *rand.Rand) {
 			time.Sleep(e.For)
 			w.startWorker(e.Index)
 		}
-	case "silence":
-		if h := w.hostOf(e); h != nil {
-			w.report.hit("silence")
-			h.Hush()
+	case "silence", "deaf", "mute":
+		lost := map[string]host.Way{"silence": host.Both, "deaf": host.Come, "mute": host.Sent}[e.Do]
+		if h := w.hostOf(e); h != nil && h.Hush(lost) {
+			w.report.hit(e.Do)
 			time.Sleep(e.For)
 			h.Speak()
+		}
+	case "stall":
+		if h := w.hostOf(e); h != nil && h.Stall() {
+			w.report.hit(e.Do)
+			time.Sleep(e.For)
+			h.Flow()
 		}
 	case "cut":
 		if h := w.hostOf(e); h != nil {

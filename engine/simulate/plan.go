@@ -91,7 +91,8 @@ type Fault struct {
 }
 
 // Event is a fault that comes at a time: "server" and "worker" kill a process for a while, what its calls under way have come to is luck; "silence" has
-// all connections of a worker or, with Client, of a client neither deliver nor break for a while; "cut" breaks them; "gap" has a server miss rings;
+// all connections of a worker or, with Client, of a client neither deliver nor break for a while, "deaf" have it hear nothing although it is heard, "mute"
+// not be heard although it hears, and "stall" holds up what goes either way, which then arrives late; "cut" breaks them; "gap" has a server miss rings;
 // "lose" kills all servers and takes the last commits back, as no database may; "failover" takes some back while the servers go on, as a database does
 // whose standby is promoted before it has got all.
 type Event struct {
@@ -141,6 +142,7 @@ func NewPlan(seed uint64) Plan {
 	p.faults()
 	p.events()
 	p.failover()
+	p.lines()
 	return p.plan
 }
 
@@ -322,6 +324,21 @@ func (p *planner) failover() {
 	p.Rand = rand.New(rand.NewPCG(p.plan.Seed, 0x6661696c6f766572))
 	for p.chance(0.1) {
 		p.plan.Events = append(p.plan.Events, Event{Do: "failover", At: p.moment()})
+	}
+}
+
+// lines has some machines on bad lines, by a luck of its own likewise.
+func (p *planner) lines() {
+	p.Rand = rand.New(rand.NewPCG(p.plan.Seed, 0x6c696e6573))
+	if !p.chance(0.25) {
+		return
+	}
+	for range 1 + p.IntN(3) {
+		e := Event{Do: []string{"stall", "stall", "deaf", "mute"}[p.IntN(4)], At: p.moment(), For: 100*time.Millisecond + p.upTo(60*time.Second), Client: p.chance(0.2)}
+		if e.Index = p.IntN(len(p.plan.Workers)); e.Client {
+			e.Index = p.IntN(p.plan.Clients)
+		}
+		p.plan.Events = append(p.plan.Events, e)
 	}
 }
 

@@ -189,7 +189,7 @@ func notVacuous(t *testing.T, total *Report) {
 		"starts", "bodies", "sleeps", "ends seen", "leases lost", "repeated calls", "schedules", "order: cancel", "order: stop", "order: terminate",
 		"order: pause", "order: signal", "order: retry", "done: FailStep", "done: FailRun", "done: FireSchedule", "done: StartChild",
 		"runs COMPLETED", "runs FAILED", "runs CANCELLED", "runs TIMED_OUT", "fault: call fail", "fault: call lose", "fault: call late",
-		"fault: cut", "fault: gap", "fault: silence", "fault: server killed", "fault: worker killed",
+		"fault: cut", "fault: gap", "fault: silence", "fault: stall", "fault: deaf", "fault: mute", "fault: server killed", "fault: worker killed",
 	}
 	if *store == "memory" && *seeds >= 200 { // few seeds have one, and SQLite has no standby
 		all = append(all, "fault: failover")

@@ -45,8 +45,8 @@ type plan struct {
 	fails  int                // how often that fails when it has come to its end, and is tried again
 }
 
-// event is a fault that comes at a time: "cut", "silence" and "kill" meet the host of a worker or, the first two, of the client; "off" and "drain" are an
-// operator's words to a worker; "pause" are those to the run.
+// event is a fault that comes at a time: "cut", "silence", "deaf", "mute" and "stall" meet the host of a worker or of the client, "kill" that of a worker;
+// "off" and "drain" are an operator's words to a worker; "pause" are those to the run.
 type event struct {
 	kind  string
 	at    time.Duration
@@ -62,7 +62,7 @@ func newPlan(r *rand.Rand, want time.Duration) plan {
 		{fateLose}, {fateFail, fateLose}, {fateLate, fateLose}, {fateCutBefore, fateCutAfter}, {fateOffBefore, fateOffAfter},
 		{fateFail, fateLose, fateCutAfter, fateCutBefore, fateOffAfter, fateOffBefore, fateLate},
 	}[r.IntN(6)]
-	kinds := []string{"cut", "silence", "kill", "off", "drain", "pause"}
+	kinds := []string{"cut", "silence", "deaf", "mute", "stall", "kill", "off", "drain", "pause"}
 	r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	for _, kind := range kinds[:r.IntN(4)] {
 		for range 1 + r.IntN(3) {
@@ -248,11 +248,19 @@ func (a *among) newHost() *host.Host {
 	})
 }
 
-// silence has nothing come through for d.
-func (a *among) silence(h *host.Host, d time.Duration) {
-	if h.Hush() {
+// silence has nothing come through that way for d.
+func (a *among) silence(h *host.Host, lost host.Way, d time.Duration) {
+	if h.Hush(lost) {
 		pause(a.eventful, d)
 		h.Speak()
+	}
+}
+
+// stall has everything come late by up to d.
+func (a *among) stall(h *host.Host, d time.Duration) {
+	if h.Stall() {
+		pause(a.eventful, d)
+		h.Flow()
 	}
 }
 
@@ -277,7 +285,13 @@ func (a *among) happen(e event) {
 	case "cut":
 		a.someHost(e.who).Cut(host.All)
 	case "silence":
-		a.silence(a.someHost(e.who), e.lasts)
+		a.silence(a.someHost(e.who), host.Both, e.lasts)
+	case "deaf":
+		a.silence(a.someHost(e.who), host.Come, e.lasts)
+	case "mute":
+		a.silence(a.someHost(e.who), host.Sent, e.lasts)
+	case "stall":
+		a.stall(a.someHost(e.who), e.lasts)
 	case "kill":
 		h := a.hand(e.who)
 		h.host.Die()
