@@ -19,7 +19,7 @@ var shortSelection = []string{
 // scenarios are the rows of the matrix.
 var scenarios = []scenario{
 	{id: "F-00", name: "no fault at all"},
-	{id: "F-01", name: "workers are killed", pass: "runs of lost workers are handed out again within lease + second look + 1 s",
+	{id: "F-01", name: "workers are killed", pass: "runs of lost workers are handed out again within lease + second look + 1 s", least: 12 * time.Second,
 		nemesis: killWorkers, figures: []func(*torture) figure{takeover}, need: need{faults: 3, takeovers: 3}},
 	{id: "F-02", name: "servers are killed", on: []string{dbPostgres}, pass: "starts acknowledged within 3 s (p99)",
 		nemesis: killServers, figures: []func(*torture) figure{clientErrors, restart}, need: need{faults: 2}},
@@ -36,7 +36,7 @@ var scenarios = []scenario{
 	{id: "F-08", name: "runs that end their worker's process", pass: "they fail after 10 lost workers, each with its handler once, and the others go on", rate: 0.2,
 		mix:    mix{Naps: 0.1, Flaky: 0.1, Longest: 100, Nap: 1000, Poison: 12},
 		settle: 10 * time.Minute, figures: []func(*torture) figure{poisoned}},
-	{id: "F-10", name: "workers stand still and come back", pass: "no late write counts", nemesis: freezeWorkers,
+	{id: "F-10", name: "workers stand still and come back", pass: "no late write counts", nemesis: freezeWorkers, least: 16 * time.Second,
 		// Long steps, so that the run is still at work under the next lease when its last holder comes back. And slots to spare, or it would be
 		// measured how long the runs of the one that stands still wait for slots of the others.
 		mix: mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Longest: 2500, Nap: 1000}, rate: 0.5,
@@ -46,7 +46,7 @@ var scenarios = []scenario{
 	{id: "F-12", name: "Postgres stands still and comes back", on: []string{dbPostgres}, pass: "at most 5 % of the leases are lost",
 		nemesis: freezePostgres, figures: []func(*torture) figure{backEachTime(5 * time.Second), fewLeasesLost}, need: need{faults: 1}},
 	{id: "F-13", name: "the network between workers and server goes silent", pass: "runs are handed out again within lease + second look + 1 s; of silences of more than 40 s, each is noticed within 45 s",
-		nemesis: silenceWorkers, figures: []func(*torture) figure{takeover, deadNoticed}, need: need{faults: 1, takeovers: 1}},
+		least: 24 * time.Second, nemesis: silenceWorkers, figures: []func(*torture) figure{takeover, deadNoticed}, need: need{faults: 1, takeovers: 1}},
 	{id: "F-14", name: "answers are lost, requests arrive", nemesis: storms("deafness", weather{deaf: true}, 1, 5, serverDoor),
 		figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
 	{id: "F-15", name: "old writes are sent again, and forged ones", pass: "no replay changes anything", nemesis: replayWrites,
