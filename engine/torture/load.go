@@ -54,12 +54,13 @@ func newLoad(m mix, seed uint64, rate float64, servers []*server, clients int) (
 	l := &load{mix: m, seed: seed, rate: rate}
 	for i := range clients {
 		address := servers[i%len(servers)].door.address()
+		log := history.NewLog(fmt.Sprintf("client-%d", i+1))
 		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: address, Logger: quiet,
-			DialOptions: []grpc.DialOption{grpc.WithStatsHandler(&l.answers)}})
+			DialOptions: []grpc.DialOption{grpc.WithStatsHandler(&l.answers), triedIn(log)}})
 		if err != nil {
 			return nil, err
 		}
-		l.clients = append(l.clients, &client{c, history.NewLog(fmt.Sprintf("client-%d", i+1))})
+		l.clients = append(l.clients, &client{c, log})
 	}
 	return l, nil
 }

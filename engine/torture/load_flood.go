@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/kagzi/kagzi/engine/torture/check"
 	"github.com/kagzi/kagzi/engine/torture/history"
 	kagzi "github.com/kagzi/kagzi/sdk"
@@ -31,7 +33,8 @@ func flood(ctx context.Context, t *torture) error {
 		}
 	}()
 	for i := range clients {
-		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: t.rig.servers[i%len(t.rig.servers)].door.address(), Logger: quiet})
+		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: t.rig.servers[i%len(t.rig.servers)].door.address(), Logger: quiet,
+			DialOptions: []grpc.DialOption{triedIn(t.replays)}})
 		if err != nil {
 			return err
 		}

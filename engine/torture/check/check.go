@@ -117,13 +117,17 @@ func (i *indexed) acknowledged(op history.Op, do func(e history.Event)) {
 	}
 }
 
-// startsExist is I1, and its reverse: nothing is there that nobody has started.
+// startsExist is I1, and its reverse: nothing is there that nobody has started, nor what was refused each time that it was asked for.
 func (i *indexed) startsExist() Line {
 	l := Line{ID: "I1", Of: "acknowledged starts and runs"}
-	asked := map[string]bool{}
+	asked, possible := map[string]bool{}, map[string]bool{}
 	for _, e := range i.Events {
-		if e.Op == history.Start {
+		switch {
+		case e.Op == history.Start:
 			asked[e.Request] = true
+			possible[e.Request] = possible[e.Request] || e.Outcome != history.Refused
+		case e.Op == history.Tried: // a start that had counted may have been refused when it was made again
+			possible[e.Request] = true
 		}
 	}
 	i.acknowledged(history.Start, func(e history.Event) {
@@ -139,8 +143,12 @@ func (i *indexed) startsExist() Line {
 	})
 	for _, r := range i.Dump.Runs {
 		l.Checked++
-		if !asked[r.Request] && r.Schedule == "" && r.FailedRun == "" {
+		switch {
+		case r.Schedule != "" || r.FailedRun != "":
+		case !asked[r.Request]:
 			l.violate("run %s (request %q) is there and nobody has started it", r.ID, r.Request)
+		case !possible[r.Request]:
+			l.violate("run %s (request %q) was refused and yet is there", r.ID, r.Request)
 		}
 	}
 	return l

@@ -130,6 +130,27 @@ func TestInvariants(t *testing.T) {
 			s.tell(history.Event{Op: history.Start, Request: "d", Outcome: history.Refused, Code: "TIMEOUT"}).Outcome = history.Unknown
 			s.Dump.Runs = append(s.Dump.Runs, Run{ID: "run-d", Request: "d", Status: "CANCELLED", Attempts: 1})
 		}, ""},
+		{"a start without an answer has its run, and was refused when it was asked for again", func(s *story) {
+			s.tell(history.Event{Op: history.Start, Request: "d", Code: "TIMEOUT"})
+			s.refusedStart("d")
+		}, ""},
+		{"and was refused before", func(s *story) {
+			s.refusedStart("d")
+			s.tell(history.Event{Op: history.Start, Request: "d", Code: "TIMEOUT"})
+		}, ""},
+		{"a start was refused and then acknowledged", func(s *story) {
+			s.Expected["d"] = Wanted{}
+			s.refusedStart("d")
+			s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+		}, ""},
+		{"a start was refused that the SDK had made before", func(s *story) {
+			s.tell(history.Event{Op: history.Tried, Request: "d", Why: "Unavailable"}).Outcome = history.Unknown
+			s.refusedStart("d")
+		}, ""},
+		{"a refused start has no run", func(s *story) {
+			s.refusedStart("d")
+			s.Dump.Runs = s.Dump.Runs[:len(s.Dump.Runs)-1]
+		}, ""},
 		{"a refused result is another", func(s *story) { s.refusedWrite().Step = "s0" }, ""},
 		{"a step was begun with its result", func(s *story) {
 			at := s.find(history.End).Invoked
@@ -175,6 +196,10 @@ func TestInvariants(t *testing.T) {
 		{"an acknowledged run was not asked for", func(s *story) { delete(s.Expected, "b") }, "I1"},
 		{"a run is there that nobody has started", func(s *story) {
 			s.Dump.Runs = append(s.Dump.Runs, Run{ID: "x", Request: "x", Status: "COMPLETED", Attempts: 1})
+		}, "I1"},
+		{"a run is there whose starts were all refused", func(s *story) {
+			s.refusedStart("d")
+			s.refusedStart("d")
 		}, "I1"},
 		{"an acknowledged result is not there", func(s *story) { s.Dump.Steps = s.Dump.Steps[1:] }, "I2"},
 		{"a result has changed", func(s *story) { s.Dump.Steps[0].Output = "else" }, "I2"},
@@ -300,6 +325,14 @@ func TestInvariants(t *testing.T) {
 				t.Fatalf("violated = %v, want %s among them", got, test.want)
 			}
 		})
+	}
+}
+
+// refusedStart adds a start that was refused, and a run of its request.
+func (s *story) refusedStart(request string) {
+	s.tell(history.Event{Op: history.Start, Request: request, Outcome: history.Refused, Code: "RESOURCE_EXHAUSTED"})
+	if run := (Run{ID: "run-" + request, Request: request, Status: "CANCELLED", Attempts: 1}); !slices.Contains(s.Dump.Runs, run) {
+		s.Dump.Runs = append(s.Dump.Runs, run)
 	}
 }
 

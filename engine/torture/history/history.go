@@ -23,6 +23,8 @@ const (
 	End      Op = "end"      // of a run, with Value
 	EndBadly Op = "endbadly" // of a run, by an error; Status PENDING when it is to be run again
 
+	Tried Op = "tried" // a call of the SDK for a start, by its Request, which it may have made again by itself: what came of it is Unknown
+
 	Beat       Op = "beat"  // a worker was confirmed in what it holds, by a heartbeat or at its registration
 	CodeBegins Op = "code"  // a step's own code runs, on its way to the result Value
 	Fault      Op = "fault" // the nemesis did what Step says; Outcome OK when it did hit

@@ -60,6 +60,15 @@ func (l *Log) Note(e Event, since int64) {
 	l.write(e)
 }
 
+// NoteUnknown is Note for something of which only a part was seen: nobody knows what came of it.
+func (l *Log) NoteUnknown(e Event, since int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seq++
+	e.Proc, e.Seq, e.Invoked, e.Returned, e.Outcome = l.proc, l.seq, since, 0, Unknown
+	l.write(e)
+}
+
 // Failure is why something could not be written down; the history is worth nothing then.
 func (l *Log) Failure() error {
 	l.mu.Lock()
