@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -104,7 +105,7 @@ func (d *dumping) each(query string, take func(scan func(...any) error) error) {
 }
 
 func (d *dumping) runs() {
-	const query = `select r.run_id, r.request_id, r.workflow_type, r.task_queue, r.status, r.attempts, r.lease_losses, r.error,
+	const query = `select r.run_id, r.request_id, r.workflow_type, r.task_queue, r.status, r.attempts, r.lease_losses, r.error, coalesce(r.finished_at, 0),
 		r.on_failure_workflow, r.failed_run_id, r.schedule_id, p.input, p.output
 		from runs r left join payloads p on p.run_id = r.run_id`
 	d.each(query, func(scan func(...any) error) error {
@@ -113,13 +114,21 @@ func (d *dumping) runs() {
 		var status int
 		var failure string
 		var input, output []byte
-		err := scan(&run, &r.Request, &r.Type, &r.Queue, &status, &r.Attempts, &r.LeaseLosses, &failure, &r.OnFailure, &failed, &schedule, &input, &output)
+		err := scan(&run, &r.Request, &r.Type, &r.Queue, &status, &r.Attempts, &r.LeaseLosses, &failure, &r.EndedAt, &r.OnFailure, &failed, &schedule, &input, &output)
 		r.ID, r.FailedRun, r.Schedule, r.Status = string(run), string(failed), string(schedule), runStatuses[status]
 		r.Input, r.Output = history.Digest(input), history.Digest(output)
+		r.Message = messageOf(failure)
 		r.Crashed = r.Status == "FAILED" && strings.Contains(failure, `"crashed"`)
 		d.dump.Runs = append(d.dump.Runs, r)
 		return err
 	})
+}
+
+// messageOf is the message of an error as the database has it; empty where that is none.
+func messageOf(failure string) string {
+	var f struct{ Message string }
+	_ = json.Unmarshal([]byte(failure), &f) // what is no error has no message, and contradicts who was told one
+	return history.Digest([]byte(f.Message))
 }
 
 // runStatuses are the numbers in the database.

@@ -215,7 +215,9 @@ func (c *client) observe(ctx context.Context, id string) error {
 		w := answer.Workflow
 		event.Status = statusName(w.Status)
 		event.Code = strings.TrimPrefix(w.GetError().GetCode().String(), "ERROR_CODE_")
+		event.Message = history.Digest([]byte(w.GetError().GetMessage()))
 		if w.FinishedAt != nil {
+			event.Ended = w.FinishedAt.AsTime().UnixMicro()
 			event.Value = history.Digest(w.GetOutput().GetData())
 			event.Answer = fmt.Sprint(event.Status, " ", event.Value, " ", event.Code, " ", w.FinishedAt.AsTime().UnixMicro(), " ", w.Attempts)
 		}

@@ -135,7 +135,8 @@ func asked(r *kagziv1.SessionRequest) (history.Event, bool) {
 		c := o.CompleteWorkflow
 		return history.Event{Op: history.End, Run: c.RunId, Token: c.LeaseToken, Value: history.Digest(c.Output.GetData())}, true
 	case *kagziv1.SessionRequest_FailWorkflow:
-		return history.Event{Op: history.EndBadly, Run: o.FailWorkflow.RunId, Token: o.FailWorkflow.LeaseToken}, true
+		return history.Event{Op: history.EndBadly, Run: o.FailWorkflow.RunId, Token: o.FailWorkflow.LeaseToken,
+			Message: history.Digest([]byte(o.FailWorkflow.Error.GetMessage()))}, true
 	case *kagziv1.SessionRequest_Heartbeat:
 		return history.Event{Op: history.Beat}, true
 	case *kagziv1.SessionRequest_ReleaseTask:

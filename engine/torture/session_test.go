@@ -73,7 +73,8 @@ func TestWhatAWorkerSaysIsWrittenDownBeforeItIsSentAndWithItsAnswer(t *testing.T
 		Sleep: &kagziv1.SleepRequest{RunId: "r", LeaseToken: "t", StepId: "s", Hold: true}}}
 	end := &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{
 		CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{RunId: "r", LeaseToken: "t", Output: data("v")}}}
-	endBadly := &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{RunId: "r", LeaseToken: "t"}}}
+	endBadly := &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
+		RunId: "r", LeaseToken: "t", Error: &kagziv1.ErrorDetail{Message: "broken"}}}}
 	release := &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{RunId: "r", LeaseToken: "t"}}}
 	ok := &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CompletedStep{CompletedStep: &kagziv1.CompleteStepResponse{}}}
 	begun := func(b *kagziv1.BeginStepResponse) *kagziv1.SessionResponse {
@@ -98,7 +99,7 @@ func TestWhatAWorkerSaysIsWrittenDownBeforeItIsSentAndWithItsAnswer(t *testing.T
 		"a sleep":                   {sleep, ok, history.Event{Op: history.Park, Step: "s", Held: true, Outcome: history.OK}},
 		"an end":                    {end, ok, history.Event{Op: history.End, Value: "v", Outcome: history.OK}},
 		"a bad end": {endBadly, &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_FailedWorkflow{
-			FailedWorkflow: &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED}}}, history.Event{Op: history.EndBadly, Outcome: history.OK, Status: "FAILED"}},
+			FailedWorkflow: &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED}}}, history.Event{Op: history.EndBadly, Outcome: history.OK, Status: "FAILED", Message: "broken"}},
 		"a run that is handed back": {release, ok, history.Event{Op: history.Release, Outcome: history.OK}},
 		"a lost lease": {complete, failure(kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, "RUNNING"),
 			history.Event{Op: history.Complete, Step: "s", Value: "v", Outcome: history.Refused, Code: "LEASE_LOST", Status: "RUNNING"}},

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine/simulate/overlay"
 	"github.com/kagzi/kagzi/engine/torture/history"
@@ -337,6 +338,32 @@ func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
 	}
 	if events := c.log.Events(); len(events) != 1 || events[0].Outcome != history.Refused {
 		t.Errorf("history = %+v, want one answer: that it is not there", events)
+	}
+}
+
+// over answers with a run that has failed.
+type over struct {
+	kagziv1.UnimplementedWorkflowServiceServer
+	run *kagziv1.Workflow
+}
+
+func (o over) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
+	return &kagziv1.GetWorkflowResponse{Workflow: o.run}, nil
+}
+
+func TestAnObservedEndIsWrittenDownWithWhyAndWhen(t *testing.T) {
+	run := &kagziv1.Workflow{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, FinishedAt: &timestamppb.Timestamp{Seconds: 1, Nanos: 2000}, Attempts: 3,
+		Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "broken"}}
+	c := &client{clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, over{run: run}) }), history.NewLog("client")}
+	if err := c.observe(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	got := c.log.Events()[0]
+	got.Invoked, got.Returned = 0, 0
+	want := history.Event{Proc: "client", Seq: 1, Op: history.Observe, Run: "r", Outcome: history.OK, Status: "FAILED", Code: "TIMEOUT", Message: "broken", Ended: 1_000_002,
+		Answer: "FAILED  TIMEOUT 1000002 3"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("history = %+v\nwant      %+v", got, want)
 	}
 }
 

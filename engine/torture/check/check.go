@@ -234,18 +234,51 @@ func (i *indexed) endsAreFinal() Line {
 			ended(e, e.Status, "")
 		}
 	})
-	first := map[string]string{}
+	i.acknowledged(history.Observe, func(e history.Event) {
+		if Ended(e.Status) {
+			ended(e, e.Status, e.Value)
+		}
+	})
+	i.endsNeverChange(&l)
+	return l
+}
+
+// endsNeverChange is the part of I4 that is about all that is told of an end, beside what it was: why, and when. Whoever is told of it is told the
+// same, and so is the database.
+func (i *indexed) endsNeverChange(l *Line) {
+	if i.Lossy { // what was lost may have ended again, otherwise
+		return
+	}
+	answers, codes, messages, times := map[string]string{}, map[string]string{}, map[string]string{}, map[string]int64{}
+	for _, r := range i.Dump.Runs {
+		if r.EndedAt != 0 {
+			messages[r.ID], times[r.ID] = r.Message, r.EndedAt
+		}
+	}
+	i.acknowledged(history.EndBadly, func(e history.Event) {
+		if e.Status == "FAILED" && e.Message != "" && !history.IsHash(e.Message) { // a long one is cut
+			same(l, e, "for", messages, e.Message)
+		}
+	})
 	i.acknowledged(history.Observe, func(e history.Event) {
 		if !Ended(e.Status) {
 			return
 		}
-		ended(e, e.Status, e.Value)
-		if was, ok := first[e.Run]; ok && was != e.Answer && !i.Lossy {
-			l.violate("run %s ended as %s and was then seen as %s", e.Run, was, e.Answer)
+		same(l, e, "as", answers, e.Answer)
+		same(l, e, "with the code", codes, e.Code)
+		if e.Ended != 0 { // else the history is of the time when neither was written down
+			same(l, e, "for", messages, e.Message)
+			same(l, e, "at", times, e.Ended)
 		}
-		first[e.Run] = e.Answer
 	})
-	return l
+}
+
+// same holds what an event tells of its run's end to what was told of it before.
+func same[V comparable](l *Line, e history.Event, how string, told map[string]V, value V) {
+	if was, ok := told[e.Run]; ok && was != value {
+		l.violate("run %s ended %s %v, and by another answer (%s, %s) %s %v", e.Run, how, was, e.Op, e.Proc, how, value)
+	}
+	told[e.Run] = value
 }
 
 // tokensNeverOverlap is I5.

@@ -75,7 +75,7 @@ func sound() *story {
 	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "4", Proc: "w2", Steps: map[string]string{"s0": "v0", "s1": "v1"}, Woken: true, Early: -1e6})
 	s.tell(history.Event{Op: history.End, Run: "run-a", Token: "4", Value: "out", Proc: "w2"})
 	for range 2 {
-		s.tell(history.Event{Op: history.Observe, Run: "run-a", Status: "COMPLETED", Value: "out", Answer: "completed at noon"})
+		s.tell(history.Event{Op: history.Observe, Run: "run-a", Status: "COMPLETED", Value: "out", Answer: "completed at noon", Ended: 12})
 	}
 
 	s.tell(history.Event{Op: history.Claim, Run: "run-b", Token: "5", Proc: "w1"})
@@ -83,14 +83,14 @@ func sound() *story {
 	s.tell(history.Event{Op: history.End, Run: "run-b", Token: "5", Value: "too late", Outcome: history.Refused, Code: "LEASE_LOST", Status: "CANCELLED"})
 
 	s.tell(history.Event{Op: history.Claim, Run: "run-c", Token: "6", Proc: "w1"})
-	s.tell(history.Event{Op: history.EndBadly, Run: "run-c", Token: "6", Status: "FAILED"})
+	s.tell(history.Event{Op: history.EndBadly, Run: "run-c", Token: "6", Status: "FAILED", Message: "broken"})
 
 	s.Dump = Dump{
 		Rows: 10,
 		Runs: []Run{
-			{ID: "run-a", Request: "a", Type: "t", Queue: "q", Input: "in-a", Status: "COMPLETED", Output: "out", Attempts: 2},
+			{ID: "run-a", Request: "a", Type: "t", Queue: "q", Input: "in-a", Status: "COMPLETED", Output: "out", Attempts: 2, EndedAt: 12},
 			{ID: "run-b", Request: "b", Type: "t", Queue: "q", Input: "in-b", Status: "CANCELLED", Attempts: 1},
-			{ID: "run-c", Request: "c", Type: "t", Queue: "q", Input: "in-c", Status: "FAILED", Attempts: 1, OnFailure: "h"},
+			{ID: "run-c", Request: "c", Type: "t", Queue: "q", Input: "in-c", Status: "FAILED", Attempts: 1, OnFailure: "h", Message: "broken", EndedAt: 13},
 			{ID: "run-h", Status: "COMPLETED", FailedRun: "run-c", Attempts: 1},
 			{ID: "run-1", Status: "COMPLETED", Schedule: "s", Attempts: 1},
 			{ID: "run-2", Status: "COMPLETED", Schedule: "s", Attempts: 1},
@@ -150,6 +150,24 @@ func TestInvariants(t *testing.T) {
 		{"a refused start has no run", func(s *story) {
 			s.refusedStart("d")
 			s.Dump.Runs = s.Dump.Runs[:len(s.Dump.Runs)-1]
+		}, ""},
+		{"a run failed with a long message, which was cut", func(s *story) {
+			s.last(history.EndBadly).Message = history.Digest(make([]byte, 100))
+		}, ""},
+		{"a failed run is seen as it failed", func(s *story) {
+			s.tell(history.Event{Op: history.Observe, Run: "run-c", Status: "FAILED", Message: "broken", Ended: 13})
+		}, ""},
+		{"an attempt of a run failed for another reason", func(s *story) {
+			s.last(history.EndBadly).Token = "7"
+			s.Events = slices.Insert(s.Events, len(s.Events)-1, history.Event{Op: history.EndBadly, Run: "run-c", Token: "6", Status: "PENDING", Message: "else",
+				Outcome: history.OK, Proc: "w1", Invoked: s.clock - 2e5, Returned: s.clock - 1e5},
+				history.Event{Op: history.Claim, Run: "run-c", Token: "7", Proc: "w1", Outcome: history.OK, Invoked: s.clock - 1e5, Returned: s.clock - 5e4})
+			s.Dump.Runs[2].Attempts = 2
+		}, ""},
+		{"a history of the time when it was not written down why and when runs ended", func(s *story) {
+			for n := range s.Events {
+				s.Events[n].Message, s.Events[n].Ended = "", 0
+			}
 		}, ""},
 		{"a refused result is another", func(s *story) { s.refusedWrite().Step = "s0" }, ""},
 		{"a step was begun with its result", func(s *story) {
@@ -227,6 +245,15 @@ func TestInvariants(t *testing.T) {
 		}, "I4"},
 		{"a run was seen with another result", func(s *story) { s.last(history.Observe).Value = "else" }, "I4"},
 		{"an end was seen in two ways", func(s *story) { s.last(history.Observe).Answer = "completed at one" }, "I4"},
+		{"an end was seen with two codes", func(s *story) { s.last(history.Observe).Code = "TIMEOUT" }, "I4"},
+		{"an end was seen for two reasons", func(s *story) { s.last(history.Observe).Message = "else" }, "I4"},
+		{"an end was seen at two times", func(s *story) { s.last(history.Observe).Ended++ }, "I4"},
+		{"a run ends in the database for another reason than was seen", func(s *story) { s.Dump.Runs[0].Message = "else" }, "I4"},
+		{"a run ends in the database at another time than was seen", func(s *story) { s.Dump.Runs[0].EndedAt++ }, "I4"},
+		{"a run failed for another reason than was acknowledged", func(s *story) { s.Dump.Runs[2].Message = "else" }, "I4"},
+		{"a run was seen to have failed for another reason than was acknowledged", func(s *story) {
+			s.tell(history.Event{Op: history.Observe, Run: "run-c", Status: "FAILED", Message: "else", Ended: 13})
+		}, "I4"},
 		{"two leases write at the same time", func(s *story) {
 			s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "x", Token: "1", Value: "v"})
 		}, "I5"},
@@ -494,6 +521,8 @@ func TestWhatIsForgivenWhereAcknowledgedWritesMayBeLost(t *testing.T) {
 		{"a run", func(s *story) { s.Dump.Runs = s.Dump.Runs[1:]; s.Dump.Steps = nil }, nil},
 		{"a result", func(s *story) { s.Dump.Steps = s.Dump.Steps[1:] }, nil},
 		{"an end", func(s *story) { s.Dump.Runs[1].Status = "COMPLETED" }, nil},
+		{"a time", func(s *story) { s.Dump.Runs[0].EndedAt++ }, nil},
+		{"a reason", func(s *story) { s.Dump.Runs[2].Message = "else" }, nil},
 		{"a failure", func(s *story) { s.Dump.Runs[0].Attempts = 1 }, nil},
 		{"a tick", func(s *story) { s.Dump.Schedules[0].Skipped = 0 }, nil},
 		{"an answer", func(s *story) { s.Events[3].Run = "run-gone" }, nil},

@@ -19,7 +19,9 @@ type Run struct {
 	Status                   string // by name: COMPLETED, ..
 	Input, Output            string // digests
 	Attempts, LeaseLosses    int
-	Crashed                  bool // it failed because it lost its workers
+	Crashed                  bool   // it failed because it lost its workers
+	Message                  string // of the error by which it ended; a digest
+	EndedAt                  int64  // microseconds since 1970; 0 while it is open
 	OnFailure, FailedRun     string
 	Schedule                 string
 }

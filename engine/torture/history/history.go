@@ -5,6 +5,7 @@ package history
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 )
 
 // Op is what was done.
@@ -54,10 +55,12 @@ type Event struct {
 	Request string `json:"request,omitempty"`
 	Step    string `json:"step,omitempty"`
 	Token   string `json:"token,omitempty"`
-	Value   string `json:"value,omitempty"`  // a Digest
-	Status  string `json:"status,omitempty"` // as the answer has it, without its prefix
-	Answer  string `json:"answer,omitempty"` // an observed end, whole: for comparing with other observations of it
-	Held    bool   `json:"held,omitempty"`   // the operation keeps the lease although it parks
+	Value   string `json:"value,omitempty"`   // a Digest
+	Status  string `json:"status,omitempty"`  // as the answer has it, without its prefix
+	Answer  string `json:"answer,omitempty"`  // an observed end, whole: for comparing with other observations of it
+	Message string `json:"message,omitempty"` // of the error by which a run ends or ended; a Digest
+	Ended   int64  `json:"ended,omitempty"`   // when an observed run ended, by the servers' clock: microseconds since 1970
+	Held    bool   `json:"held,omitempty"`    // the operation keeps the lease although it parks
 
 	Steps map[string]string `json:"steps,omitempty"` // of a claim: the completed steps that ran code, with their values
 	Part  bool              `json:"part,omitempty"`  // of a claim: there are more steps, which the worker has to ask for
@@ -65,11 +68,17 @@ type Event struct {
 	Woken bool              `json:"woken,omitempty"` // of a claim: a sleep has just ended
 }
 
+// hashed begins the digest of data that is not short.
+const hashed = "sha256:"
+
+// IsHash reports whether a digest is the hash of longer data.
+func IsHash(digest string) bool { return strings.HasPrefix(digest, hashed) }
+
 // Digest is the data itself while it is short, else its hash.
 func Digest(data []byte) string {
 	if len(data) <= 96 {
 		return string(data)
 	}
 	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return hashed + hex.EncodeToString(sum[:])
 }
