@@ -4,7 +4,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kagzi/kagzi/engine/torture/history"
@@ -86,6 +85,8 @@ type indexed struct {
 	runs  map[string]*Run
 	steps map[stepKey]*Step // the latest attempts
 	byRun map[string][]history.Event
+
+	faults []history.Event // but those of workers
 }
 
 type stepKey struct{ run, step string }
@@ -101,6 +102,9 @@ func index(c *Case) *indexed {
 		}
 	}
 	for _, e := range c.Events {
+		if e.Op == history.Fault && !strings.HasPrefix(e.Step, OnWorker) {
+			i.faults = append(i.faults, e)
+		}
 		if e.Run != "" {
 			i.byRun[e.Run] = append(i.byRun[e.Run], e)
 		}
@@ -279,68 +283,6 @@ func same[V comparable](l *Line, e history.Event, how string, told map[string]V,
 		l.violate("run %s ended %s %v, and by another answer (%s, %s) %s %v", e.Run, how, was, e.Op, e.Proc, how, value)
 	}
 	told[e.Run] = value
-}
-
-// tokensNeverOverlap is I5.
-func (i *indexed) tokensNeverOverlap() Line {
-	l := Line{ID: "I5", Of: "leases that wrote"}
-	for run, events := range i.byRun {
-		spans := spansOf(events)
-		l.Checked += len(spans)
-		var sure []*span
-		for _, s := range spans {
-			if s.from < s.to {
-				sure = append(sure, s)
-			}
-		}
-		slices.SortFunc(sure, func(a, b *span) int { return strings.Compare(a.token, b.token) })
-		for n, a := range sure {
-			for _, b := range sure[n+1:] {
-				if a.from < b.to && b.from < a.to {
-					l.violate("run %s: the leases %s and %s both wrote at the same time", run, a.token, b.token)
-				}
-			}
-		}
-	}
-	return l
-}
-
-// span is the time in which a token was surely the current one; none when it ends before it begins.
-type span struct {
-	token    string
-	from, to int64
-}
-
-// spansOf is the spans of the tokens that wrote to a run. A write may be repeated, and its repetition answered, long after it has counted; so it
-// counted at some time between when it was first sent and when it was first answered.
-func spansOf(events []history.Event) map[string]*span {
-	type write struct {
-		token, step, value string
-		op                 history.Op
-	}
-	sent, answered := map[write]int64{}, map[write]int64{}
-	for _, e := range events {
-		if e.Token == "" || !Writes(e.Op) {
-			continue
-		}
-		w := write{e.Token, e.Step, e.Value, e.Op}
-		if at, ok := sent[w]; !ok || e.Invoked < at {
-			sent[w] = e.Invoked
-		}
-		if at, ok := answered[w]; e.Outcome == history.OK && (!ok || e.Returned < at) {
-			answered[w] = e.Returned
-		}
-	}
-	spans := map[string]*span{}
-	for w, at := range answered {
-		s := spans[w.token]
-		if s == nil {
-			s = &span{w.token, at, sent[w]}
-			spans[w.token] = s
-		}
-		s.from, s.to = min(s.from, at), max(s.to, sent[w])
-	}
-	return spans
 }
 
 // nothingIsStuck is I7.
