@@ -44,6 +44,7 @@ type torture struct {
 	rig      *rig
 	load     *load
 	replays  *history.Log // of writes that the nemesis sent itself
+	onlooker *onlooker    // nil: there is none
 	ticks    []*kagzi.Schedule
 
 	calm, faulty, healed int64 // when the load began, the faults began, and the last damage was taken away
@@ -185,6 +186,10 @@ func (t *torture) torture(ctx context.Context) error {
 			return err
 		}
 	}
+	if t.onlooker, err = newOnlooker(m, t.options.seed, t.rig.servers); err != nil {
+		return err
+	}
+	defer t.onlooker.start(ctx)()
 	rest, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	starting, enough := context.WithCancel(ctx)
@@ -357,6 +362,9 @@ func (t *torture) judge(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	events = append(events, t.replays.Events()...)
+	if t.onlooker != nil {
+		events = append(events, t.onlooker.log.Events()...)
+	}
 	for _, c := range t.load.clients {
 		events = append(events, c.log.Events()...)
 	}

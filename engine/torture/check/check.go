@@ -214,7 +214,34 @@ func (i *indexed) resultsNeverChange() Line {
 			saw(e.Run, e.Step, e.Value)
 		}
 	})
+	i.acknowledged(history.ListedSteps, func(e history.Event) {
+		for step, value := range e.Steps {
+			saw(e.Run, step, value)
+		}
+	})
+	i.listsHaveResults(&l)
 	return l
+}
+
+// listsHaveResults is the part of I3 that is about what a list of steps leaves out: nothing that was acknowledged before it was asked for.
+func (i *indexed) listsHaveResults(l *Line) {
+	if i.Lossy {
+		return
+	}
+	acknowledged := map[stepKey]int64{}
+	i.acknowledged(history.Complete, func(e history.Event) { keepEarliest(acknowledged, stepKey{e.Run, e.Step}, e.Returned) })
+	i.acknowledged(history.ListedSteps, func(e history.Event) {
+		if e.Part {
+			return
+		}
+		for _, other := range i.byRun[e.Run] {
+			at, ok := acknowledged[stepKey{e.Run, other.Step}]
+			if _, shown := e.Steps[other.Step]; ok && at < e.Invoked && !shown {
+				l.violate("step %s of run %s was acknowledged, and was not in the list of its steps that was asked for then", other.Step, e.Run)
+				return
+			}
+		}
+	})
 }
 
 // endsAreFinal is I4.
@@ -243,6 +270,16 @@ func (i *indexed) endsAreFinal() Line {
 			ended(e, e.Status, e.Value)
 		}
 	})
+	i.acknowledged(history.Listed, func(e history.Event) {
+		switch over, r := overAt(i.byRun[e.Run]), i.runs[e.Run]; {
+		case Ended(e.Status) && r != nil:
+			ended(e, e.Status, r.Output) // which lists leave out
+		case Ended(e.Status):
+			ended(e, e.Status, "")
+		case over < e.Invoked && !i.Lossy:
+			l.violate("run %s was listed as %s after somebody had been told that it had ended", e.Run, e.Status)
+		}
+	})
 	i.endsNeverChange(&l)
 	return l
 }
@@ -264,17 +301,21 @@ func (i *indexed) endsNeverChange(l *Line) {
 			same(l, e, "for", messages, e.Message)
 		}
 	})
-	i.acknowledged(history.Observe, func(e history.Event) {
+	shown := func(e history.Event) {
 		if !Ended(e.Status) {
 			return
 		}
-		same(l, e, "as", answers, e.Answer)
+		if e.Answer != "" {
+			same(l, e, "as", answers, e.Answer)
+		}
 		same(l, e, "with the code", codes, e.Code)
 		if e.Ended != 0 { // else the history is of the time when neither was written down
 			same(l, e, "for", messages, e.Message)
 			same(l, e, "at", times, e.Ended)
 		}
-	})
+	}
+	i.acknowledged(history.Observe, shown)
+	i.acknowledged(history.Listed, shown)
 }
 
 // same holds what an event tells of its run's end to what was told of it before.

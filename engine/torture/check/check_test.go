@@ -169,6 +169,22 @@ func TestInvariants(t *testing.T) {
 				s.Events[n].Message, s.Events[n].Ended = "", 0
 			}
 		}, ""},
+		{"lists show what is so", func(s *story) {
+			s.listed("run-a", history.Event{Status: "COMPLETED", Ended: 12})
+			s.listed("run-c", history.Event{Status: "FAILED", Message: "broken", Ended: 13})
+			s.listed("run-1", history.Event{Status: "COMPLETED"})
+			s.listedSteps("run-a", map[string]string{"s0": "v0", "s1": "v1"})
+			s.listedSteps("run-1", nil)
+		}, ""},
+		{"lists show a part of the steps, and say so", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "v0"}).Part = true }, ""},
+		{"lists were asked for before all was over", func(s *story) {
+			s.listed("run-a", history.Event{Status: "SLEEPING"}).Invoked = s.find(history.End).Invoked
+			s.listedSteps("run-a", map[string]string{"s0": "v0"}).Invoked = s.last(history.Complete).Invoked - 2e6
+		}, ""},
+		{"a list has a result that nobody heard was recorded", func(s *story) {
+			s.Dump.Steps = append(s.Dump.Steps, Step{Run: "run-b", Name: "s0", Status: Completed, Latest: true, Output: "v"})
+			s.listedSteps("run-b", map[string]string{"s0": "v"})
+		}, ""},
 		{"a refused result is another", func(s *story) { s.refusedWrite().Step = "s0" }, ""},
 		{"a step was begun with its result", func(s *story) {
 			at := s.find(history.End).Invoked
@@ -235,6 +251,21 @@ func TestInvariants(t *testing.T) {
 			s.find(history.Claim).Steps = map[string]string{"s0": "else"}
 		}, "I3"},
 		{"a step is completed twice", func(s *story) { s.Dump.Steps[1].Status = Completed }, "I3"},
+		{"a list has another result", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "else", "s1": "v1"}) }, "I3"},
+		{"a list has a result that is not there", func(s *story) { s.listedSteps("run-b", map[string]string{"s0": "v"}) }, "I3"},
+		{"a list lacks a result that was acknowledged", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "v0"}) }, "I3"},
+		{"a list lacks the first of two results", func(s *story) { s.listedSteps("run-a", map[string]string{"s1": "v1"}) }, "I3"},
+		{"a list has an end that is not that of the database", func(s *story) { s.listed("run-a", history.Event{Status: "FAILED", Ended: 12}) }, "I4"},
+		{"a list has the end of a run that is not there", func(s *story) { s.listed("run-x", history.Event{Status: "FAILED", Ended: 12}) }, "I4"},
+		{"a list has another time of an end", func(s *story) { s.listed("run-a", history.Event{Status: "COMPLETED", Ended: 11}) }, "I4"},
+		{"a list has another reason for an end", func(s *story) {
+			s.listed("run-c", history.Event{Status: "FAILED", Message: "else", Ended: 13})
+		}, "I4"},
+		{"a list has another code of an end", func(s *story) {
+			s.listed("run-a", history.Event{Status: "COMPLETED", Code: "TIMEOUT", Ended: 12})
+		}, "I4"},
+		{"a list has a run open that had ended", func(s *story) { s.listed("run-a", history.Event{Status: "RUNNING"}) }, "I4"},
+		{"a list has a run open that was cancelled", func(s *story) { s.listed("run-b", history.Event{Status: "PENDING"}) }, "I4"},
 		{"an acknowledged end is not that of the database", func(s *story) { s.Dump.Runs[0].Output = "else" }, "I4"},
 		{"a cancelled run is completed", func(s *story) { s.Dump.Runs[1].Status = "COMPLETED" }, "I4"},
 		{"an acknowledged end was another's", func(s *story) { s.Dump.Runs[0].Status = "FAILED" }, "I4"},
@@ -361,6 +392,17 @@ func (s *story) refusedStart(request string) {
 	if run := (Run{ID: "run-" + request, Request: request, Status: "CANCELLED", Attempts: 1}); !slices.Contains(s.Dump.Runs, run) {
 		s.Dump.Runs = append(s.Dump.Runs, run)
 	}
+}
+
+// listed adds that a run was shown in a list as an event has it.
+func (s *story) listed(run string, e history.Event) *history.Event {
+	e.Op, e.Run, e.Proc, e.Outcome = history.Listed, run, "onlooker", history.OK
+	return s.tell(e)
+}
+
+// listedSteps adds that a run's steps were shown in a list.
+func (s *story) listedSteps(run string, steps map[string]string) *history.Event {
+	return s.tell(history.Event{Op: history.ListedSteps, Run: run, Proc: "onlooker", Steps: steps})
 }
 
 // unanswered adds an operation of run-a at the end of its lease that has no answer.
@@ -523,6 +565,13 @@ func TestWhatIsForgivenWhereAcknowledgedWritesMayBeLost(t *testing.T) {
 		{"an end", func(s *story) { s.Dump.Runs[1].Status = "COMPLETED" }, nil},
 		{"a time", func(s *story) { s.Dump.Runs[0].EndedAt++ }, nil},
 		{"a reason", func(s *story) { s.Dump.Runs[2].Message = "else" }, nil},
+		{"what lists have shown", func(s *story) {
+			s.listed("run-a", history.Event{Status: "FAILED", Code: "TIMEOUT", Message: "else", Ended: 9})
+			s.listed("run-a", history.Event{Status: "RUNNING"})
+			s.listed("run-gone", history.Event{Status: "FAILED"})
+			s.listedSteps("run-a", map[string]string{"s0": "else"})
+			s.listedSteps("run-gone", map[string]string{"s0": "v"})
+		}, nil},
 		{"a failure", func(s *story) { s.Dump.Runs[0].Attempts = 1 }, nil},
 		{"a tick", func(s *story) { s.Dump.Schedules[0].Skipped = 0 }, nil},
 		{"an answer", func(s *story) { s.Events[3].Run = "run-gone" }, nil},

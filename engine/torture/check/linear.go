@@ -52,8 +52,9 @@ func operationsOf(events []history.Event) []porcupine.Operation {
 	procs, open := map[string]int{}, map[deed]bool{}
 	events = slices.SortedStableFunc(slices.Values(events), func(a, b history.Event) int { return cmp.Compare(a.Invoked, b.Invoked) })
 	for _, e := range events {
-		if e.Op == history.CodeBegins || e.Op == history.Fault {
-			continue
+		switch e.Op {
+		case history.CodeBegins, history.Fault, history.Listed, history.ListedSteps:
+			continue // what lists show is held to what was acknowledged, by I3 and I4
 		}
 		if d := (deed{e.Op, e.Token, e.Step, e.Value}); e.Outcome == history.Unknown {
 			if open[d] {

@@ -26,6 +26,9 @@ const (
 
 	Tried Op = "tried" // a call of the SDK for a start, by its Request, which it may have made again by itself: what came of it is Unknown
 
+	Listed      Op = "listed" // a run was shown in a list: Status and, once it has ended, Code, Message and Ended
+	ListedSteps Op = "steps"  // the Steps of a run were shown in a list: those that are completed and ran code, with their values
+
 	Beat       Op = "beat"  // a worker was confirmed in what it holds, by a heartbeat or at its registration
 	CodeBegins Op = "code"  // a step's own code runs, on its way to the result Value
 	Fault      Op = "fault" // the nemesis did what Step says; Outcome OK when it did hit
@@ -62,8 +65,8 @@ type Event struct {
 	Ended   int64  `json:"ended,omitempty"`   // when an observed run ended, by the servers' clock: microseconds since 1970
 	Held    bool   `json:"held,omitempty"`    // the operation keeps the lease although it parks
 
-	Steps map[string]string `json:"steps,omitempty"` // of a claim: the completed steps that ran code, with their values
-	Part  bool              `json:"part,omitempty"`  // of a claim: there are more steps, which the worker has to ask for
+	Steps map[string]string `json:"steps,omitempty"` // of a claim or a list: the completed steps that ran code, with their values
+	Part  bool              `json:"part,omitempty"`  // likewise: there are more steps, which have to be asked for
 	Early int64             `json:"early,omitempty"` // of a claim: nanoseconds that its last sleep ended early; negative when late
 	Woken bool              `json:"woken,omitempty"` // of a claim: a sleep has just ended
 }
