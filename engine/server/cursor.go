@@ -14,11 +14,12 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// A page token is a direction, a fingerprint of the request that it belongs to, and the place in the list. It is opaque to
-// clients; with another filter it is refused, because it would show a page of something else.
+// A page token is a direction, a seal, and the place in the list. It is opaque to clients; with another filter it is refused, because it would show a
+// page of something else, and so is one that was changed, which would show another page. The seal is no signature: whoever makes a token by hand
+// comes to no item that the same list would not have shown.
 //
 //	byte 0     'n' for what follows, 'p' for what precedes
-//	bytes 1-8  fingerprint of the request without its page
+//	bytes 1-8  seal of the request without its page, and of the rest of the token
 //	the rest   the cursor
 
 // Places behind the last item of every list that is in that order, so that what precedes them is the last page.
@@ -46,12 +47,10 @@ func pageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (
 	case p.GetPageToken() == "":
 		return page, nil
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(p.PageToken)
-	if err != nil || len(raw) < 9 {
-		return page, engine.Invalid("page_token", "is not a token that this list gave")
-	}
-	if binary.BigEndian.Uint64(raw[1:9]) != fingerprint(list) {
-		return page, engine.Invalid("page_token", "belongs to another list or filter")
+	strange := engine.Invalid("page_token", "is not a token that this list gave for this filter; without one the list begins anew")
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(p.PageToken)
+	if err != nil || len(raw) < 9 || binary.BigEndian.Uint64(raw[1:9]) != seal(raw[0], list, raw[9:]) {
+		return page, strange
 	}
 	cursor, ok := decodeCursor(raw[9:])
 	switch {
@@ -60,7 +59,7 @@ func pageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (
 	case ok && raw[0] == 'p':
 		page.Before = &cursor
 	default:
-		return page, engine.Invalid("page_token", "is not a token that this list gave")
+		return page, strange
 	}
 	return page, nil
 }
@@ -73,21 +72,21 @@ func pageTo(list proto.Message, asked engine.Page, info engine.PageInfo, first, 
 	}
 	page := &kagziv1.PageInfo{HasMore: info.HasNext, TotalCount: info.Total}
 	if info.HasNext {
-		page.NextPageToken = pageToken('n', list, last)
+		page.NextPageToken = pageToken('n', list, encodeCursor(last))
 	}
 	if info.HasPrev {
-		page.PrevPageToken = pageToken('p', list, first)
+		page.PrevPageToken = pageToken('p', list, encodeCursor(first))
 	}
 	return page
 }
 
-func pageToken(direction byte, list proto.Message, c engine.Cursor) string {
-	raw := append([]byte{direction}, binary.BigEndian.AppendUint64(nil, fingerprint(list))...)
-	return base64.RawURLEncoding.EncodeToString(append(raw, encodeCursor(c)...))
+func pageToken(direction byte, list proto.Message, cursor []byte) string {
+	raw := binary.BigEndian.AppendUint64([]byte{direction}, seal(direction, list, cursor))
+	return base64.RawURLEncoding.EncodeToString(append(raw, cursor...))
 }
 
-// fingerprint is equal for requests that differ only in their page.
-func fingerprint(list proto.Message) uint64 {
+// seal is equal for tokens of the same direction and place, and for requests that differ only in their page.
+func seal(direction byte, list proto.Message, cursor []byte) uint64 {
 	list = proto.Clone(list)
 	m := list.ProtoReflect()
 	if page := m.Descriptor().Fields().ByName("page"); page != nil {
@@ -99,7 +98,10 @@ func fingerprint(list proto.Message) uint64 {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(m.Descriptor().FullName()))
+	h.Write(binary.AppendUvarint(nil, uint64(len(text)))) // so that nothing of one part can be taken for the next
 	h.Write(text)
+	h.Write([]byte{direction})
+	h.Write(cursor)
 	return h.Sum64()
 }
 
