@@ -58,9 +58,9 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 			engine.Fact{Name: "last checkpoint", Value: sinceStart(s.folded.Load())},
 			engine.Fact{Name: "page cache of the writer", Value: bytesText(s.cached.Load())},
 			engine.Fact{Name: "writes waiting", Value: fmt.Sprint(len(s.writer.calls))},
+			engine.Fact{Name: "readers", Value: fmt.Sprintf("%d of %d busy", busy, readerCount)},
 		)
 	}
-	d.Facts = append(d.Facts, engine.Fact{Name: "readers", Value: fmt.Sprintf("%d of %d busy", busy, readerCount)})
 	if free, err := freeBytes(filepath.Dir(s.path)); err == nil {
 		d.Facts = append(d.Facts, engine.Fact{Name: "free disk space", Value: bytesText(int64(free))})
 	}

@@ -224,6 +224,47 @@ func TestAWindowForLookingAsksForNoKey(t *testing.T) {
 	}
 }
 
+// TestAWindowForLookingTellsNothingOfAServer: what the window itself has done since it was opened looks like the figures of a live server.
+func TestAWindowForLookingTellsNothingOfAServer(t *testing.T) {
+	c := testConfig(t)
+	makeKeys(t, c)
+	url, _, err := c.database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Look(t.Context(), url, "v1", embedded(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	admin := kagziv1.NewAdminServiceClient(through(t, w))
+	info, err := admin.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.StartedAt != nil || len(info.Methods) > 0 || info.OpenConnections+info.OpenStreams != 0 || info.HeartbeatIntervalMs+info.LeaseMs != 0 || info.Notifications != "" {
+		t.Errorf("a window tells of itself as of a server: %v", info)
+	}
+	if info.Database == "" || info.DatabaseBytes == 0 || info.SchemaVersion == 0 {
+		t.Errorf("a window does not tell what its database is: %v", info)
+	}
+	for _, f := range info.Facts {
+		if f.Name == "readers" {
+			t.Errorf("a window tells its own %s as a fact of the database", f.Name)
+		}
+	}
+	if _, err := admin.GetActivity(t.Context(), &kagziv1.GetActivityRequest{}); grpcstatus.Code(err) != codes.Unimplemented {
+		t.Errorf("GetActivity: %v, want Unimplemented", err)
+	}
+	events, err := admin.WatchEvents(t.Context(), &kagziv1.WatchEventsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if event, err := events.Recv(); grpcstatus.Code(err) != codes.Unimplemented {
+		t.Errorf("WatchEvents: %v, %v, want Unimplemented", event, err)
+	}
+}
+
 func TestMetricsAreForKeysThatLookOnceThereAreKeys(t *testing.T) {
 	c := testConfig(t)
 	secrets := makeKeys(t, c,

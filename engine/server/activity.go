@@ -160,6 +160,9 @@ func (s *Server) wrote(took time.Duration) {
 
 // GetActivity is how much this server did lately. The step of time under way is left out until it is over.
 func (s *Server) GetActivity(_ context.Context, request *kagziv1.GetActivityRequest) (*kagziv1.GetActivityResponse, error) {
+	if s.options.Beside {
+		return nil, errBeside
+	}
 	step, err := durationOf("step", request.Step)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -22,7 +23,10 @@ var features = []string{
 	"signals", "children", "schedules", "failure-handlers", "namespaces", "repair", "explain", "bulk", "capsule", "audit", "activity", "events", "keys",
 }
 
-// GetServerInfo tells what this server is. A client or a worker is told what its program has to know; how the server is set up, where its
+// errBeside refuses what only a server can tell: zeros would look like those of one that does nothing.
+var errBeside = &engine.Error{Kind: engine.KindUnsupported, Message: "no server is asked here, and only a server knows this"}
+
+// GetServerInfo tells what this server is, or beside one what its database is. A client or a worker is told what its program has to know; how the server is set up, where its
 // database is and how others use it are for those who look after it.
 func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
 	d, err := s.store.Describe(ctx)
@@ -31,16 +35,21 @@ func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequ
 	}
 	response := &kagziv1.GetServerInfoResponse{
 		Version: s.options.Version, ApiVersion: "kagzi.v1", MinSdkVersion: "0.1.0", SupportedFeatures: features, Backend: d.Backend,
-		HeartbeatIntervalMs: s.options.HeartbeatInterval.Milliseconds(), LeaseMs: s.options.WorkerLease.Milliseconds(),
 		Warnings: s.options.Warnings,
+	}
+	if !s.options.Beside {
+		response.HeartbeatIntervalMs, response.LeaseMs = s.options.HeartbeatInterval.Milliseconds(), s.options.WorkerLease.Milliseconds()
 	}
 	if key := callerOf(ctx); key != nil && !keepers.has(key.Role) {
 		return response, nil
 	}
 	response.BackendVersion, response.Database, response.DatabaseBytes = d.Version, d.Database, d.Bytes
-	response.StartedAt, response.Notifications, response.SchemaVersion = timestamppb.New(s.started), d.Notifications, int32(d.Schema)
-	response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.openStreams()
-	response.Methods = s.methods.stats() // after that, so that a stream which is not open any more is counted as ended
+	response.SchemaVersion = int32(d.Schema)
+	if !s.options.Beside {
+		response.StartedAt, response.Notifications = timestamppb.New(s.started), d.Notifications
+		response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.openStreams()
+		response.Methods = s.methods.stats() // after that, so that a stream which is not open any more is counted as ended
+	}
 	for _, f := range d.Facts {
 		response.Facts = append(response.Facts, &kagziv1.ServerFact{Section: "database", Name: f.Name, Value: f.Value})
 	}

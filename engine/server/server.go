@@ -54,6 +54,7 @@ type Options struct {
 	Facts             func() []Fact // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
 	TLS               *tls.Config   // default: plaintext
 	Trusted           bool          // no call needs a key: the server is reached from within this process only
+	Beside            bool          // the store is looked at beside its server, if it has one: what only a server can tell is not told
 	NeedKey           bool          // calls need a key also while there is none: other machines can reach the server
 	NamespaceRate     int           // runs and signals that clients may add to one namespace in a second; default no limit
 	Warnings          []string      // what GetServerInfo tells an operator at every look; default nothing

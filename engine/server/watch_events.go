@@ -11,6 +11,9 @@ const defaultTail = 200
 // WatchEvents tells the latest events and then those that follow. A reader who is too slow misses some, and sees that by their sequence.
 // A sequence that this server has not reached, or had another event for, is from before it started, and counts as none.
 func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1.AdminService_WatchEventsServer) error {
+	if s.options.Beside {
+		return errBeside
+	}
 	after, tail := request.After, int(request.Tail)
 	switch {
 	case after < 0:

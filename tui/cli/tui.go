@@ -215,7 +215,7 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	if err != nil {
 		return errors.Join(err, near.Close())
 	}
-	options.API, options.Address, options.Source = api, o.db, "--db"
+	options.API, options.Address, options.Source, options.File = api, o.db, "--db", true
 	options.Home.Address = o.db // which is no address for a command line
 	return errors.Join(show(cmd.Context(), options), closeConn(), near.Close())
 }

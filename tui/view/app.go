@@ -38,6 +38,7 @@ type Options struct {
 	Version   string     // of this program
 	// Note is what the person must know of the server: "demo world", "orders.db, for looking only"; empty for one that was reached as usual.
 	Note     string
+	File     bool   // it is a database file that Address names: there is no server, and nothing of one is shown
 	ReadOnly bool   // nothing that changes anything is there
 	Open     string // the command that opens the first page; empty means the overview
 	Theme    string // a name; empty means that of the settings, then the default

@@ -68,7 +68,7 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 func (a *App) failed(stats *kagziv1.GetStatsResponse) (n int64, since, short string) {
 	started := a.overview.Info().GetStartedAt()
 	switch {
-	case a.overview.Sealed():
+	case a.options.File || a.overview.Sealed():
 		byStatus := stats.GetWorkflowsByStatus()
 		return byStatus["FAILED"] + byStatus["TIMED_OUT"], "in all", "in all"
 	case started != nil && a.now().Sub(started.AsTime()) < time.Hour:
@@ -91,7 +91,7 @@ const (
 // drawDone says how many runs end in a second, now and in the last five minutes.
 func (a *App) drawDone(c widget.Canvas, style func(render.Style) tcell.Style) {
 	rates := a.doneRates()
-	if c.W < doneText+leastSpark || a.overview.Sealed() {
+	if c.W < doneText+leastSpark || a.options.File || a.overview.Sealed() {
 		return
 	}
 	x := c.Text(0, 0, perTime(lately(rates))+" done ", style(render.Dim))
@@ -117,6 +117,9 @@ func (a *App) connection() theme.Sign {
 	}
 	switch state.Phase {
 	case model.Live:
+		if a.options.File { // what a server writes to it is seen, but none is asked whether it lives
+			return theme.Sign{Glyph: theme.Running, Word: "following", Style: render.Plain}
+		}
 		return theme.Sign{Glyph: theme.Running, Word: "live", Style: render.Good}
 	case model.Polling:
 		return theme.Sign{Glyph: theme.Polling, Word: "polling", Style: render.Waiting}

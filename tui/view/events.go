@@ -27,6 +27,9 @@ type eventsPage struct {
 }
 
 func openEvents(a *App, args []string) (page, error) {
+	if a.options.File {
+		return nil, errors.New("a database file has no events: only a server notes them")
+	}
 	p := &eventsPage{app: a, log: model.NewEventLog(a.link), list: eventList{follow: true}}
 	return p, p.SetFilter(strings.Join(args, " "))
 }

@@ -188,7 +188,7 @@ func (a *App) about() string {
 	if info := a.overview.Info(); info != nil && a.options.Note == "" {
 		parts = append(parts, info.GetBackend(), info.GetVersion())
 	}
-	if trip := a.link.RoundTrip(); trip >= time.Millisecond {
+	if trip := a.link.RoundTrip(); trip >= time.Millisecond && !a.options.File {
 		parts = append(parts, render.Duration(trip))
 	}
 	return strings.Join(parts, " · ")

@@ -116,7 +116,7 @@ func (p *overviewPage) Actions() []*Action {
 	do := func(f func()) func([]string) error {
 		return func([]string) error { f(); return nil }
 	}
-	return []*Action{
+	list := []*Action{
 		{Name: "open", Keys: []string{"enter"}, Help: "what is under the cursor: runs, a run, a schedule, a queue, the workers", Group: GroupMove, Hint: 1,
 			Run: func([]string) error {
 				i := p.under()
@@ -127,11 +127,16 @@ func (p *overviewPage) Actions() []*Action {
 			}},
 		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of the page", Group: GroupMove, Hint: 2, Run: do(func() { p.step(1) })},
 		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: do(func() { p.step(-1) })},
-		{Name: "range", Args: "5m|1h|24h", Help: "how far back the charts go", Group: GroupView, Run: p.setRange,
-			Complete: func(text string) []string { return beginning(rangeNames, text) }},
-		{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "charts that go further back", Group: GroupView, Hint: 3, Run: do(func() { p.span = min(p.span+1, model.Day) })},
-		{Name: "shorter", Keys: []string{"{"}, Help: "charts of a shorter time", Group: GroupView, Run: do(func() { p.span = max(p.span, 1) - 1 })},
 	}
+	if p.app.options.File { // there are no charts
+		return list
+	}
+	return append(list,
+		&Action{Name: "range", Args: "5m|1h|24h", Help: "how far back the charts go", Group: GroupView, Run: p.setRange,
+			Complete: func(text string) []string { return beginning(rangeNames, text) }},
+		&Action{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "charts that go further back", Group: GroupView, Hint: 3, Run: do(func() { p.span = min(p.span+1, model.Day) })},
+		&Action{Name: "shorter", Keys: []string{"{"}, Help: "charts of a shorter time", Group: GroupView, Run: do(func() { p.span = max(p.span, 1) - 1 })},
+	)
 }
 
 // rangeNames are how the ranges are typed, in their order.

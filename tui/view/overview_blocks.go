@@ -81,7 +81,7 @@ func (p *overviewPage) tiles() []*item {
 	if failed > 0 {
 		bad = render.Bad
 	}
-	if o.Sealed() {
+	if p.app.options.File || o.Sealed() {
 		which = onlyFailed
 	}
 	var active, slots int64

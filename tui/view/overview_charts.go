@@ -34,6 +34,13 @@ const (
 
 // drawActivity draws what the server did lately, all namespaces together.
 func (p *overviewPage) drawActivity(c widget.Canvas) {
+	if p.app.options.File {
+		c.Cut(0, 0, c.W, "Database file", p.app.look.Role(theme.Title))
+		for i, line := range []string{"No server is asked: how fast runs come", "and go is told by one only."} {
+			c.Cut(0, 1+i, c.W, line, p.style(render.Dim))
+		}
+		return
+	}
 	if p.app.overview.Sealed() {
 		c.Cut(0, 0, c.W, "Server", p.app.look.Role(theme.Title))
 		for i, line := range []string{"What it does, all namespaces together,", "is told to admins of all of them only."} {

@@ -22,6 +22,9 @@ func (p *overviewPage) drawStart(c widget.Canvas) {
 
 // startLines are three commands to begin with, and what is wrong.
 func (p *overviewPage) startLines() []widget.Line {
+	if p.app.options.File { // nobody can start anything in it from here
+		return []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q of this database yet.", p.app.link.Namespace()), render.Strong)}
+	}
 	where := p.app.scope().Reach()
 	lines := []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q yet. Three commands to begin with:", p.app.link.Namespace()), render.Strong), {}}
 	for _, s := range [...]struct{ command, help string }{

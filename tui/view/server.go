@@ -2,6 +2,7 @@ package view
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
@@ -38,8 +39,12 @@ func openServer(a *App, _ []string) (page, error) {
 		l.SetWrap(false)
 		return &serverPart{title: title, lines: l, made: made}
 	}
-	p.parts = []*serverPart{text("Server", p.facts), text("Settings", p.settings), {title: "Calls"}}
 	p.calls = newMethodList(a, p.server)
+	if a.options.File { // which has neither settings nor calls
+		p.parts = []*serverPart{text("Database", p.databaseFacts)}
+		return p, nil
+	}
+	p.parts = []*serverPart{text("Server", p.facts), text("Settings", p.settings), {title: "Calls"}}
 	return p, nil
 }
 
@@ -52,7 +57,12 @@ func (p *serverPage) Refresh()       { p.server.Refresh() }
 func (p *serverPage) Failure() error { return p.server.Err() }
 
 // Title is the address.
-func (p *serverPage) Title() string { return "Server at " + p.app.options.Address }
+func (p *serverPage) Title() string {
+	if p.app.options.File {
+		return "Database file " + p.app.options.Address
+	}
+	return "Server at " + p.app.options.Address
+}
 
 // Status is how long it has been up.
 func (p *serverPage) Status() string {
@@ -88,6 +98,8 @@ func (p *serverPage) Draw(c widget.Canvas) {
 	}
 	body := c.Part(0, top, c.W, c.H-top)
 	switch {
+	case len(p.parts) == 1:
+		p.drawPart(0, body.Part(0, 1, body.W, body.H-1))
 	case c.W >= 160:
 		third := c.W / 3
 		p.drawPart(0, body.Part(0, 0, third-2, body.H))
@@ -161,8 +173,11 @@ func (p *serverPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bo
 	return false
 }
 
-// Actions are to go from part to part, to sort the calls, and to read the log.
+// Actions are to go from part to part, to sort the calls, and to read the log; of a file there are none.
 func (p *serverPage) Actions() []*Action {
+	if p.app.options.File {
+		return nil
+	}
 	turn := func(n int) func([]string) error {
 		return func([]string) error { p.focus = (p.focus + n + len(p.parts)) % len(p.parts); return nil }
 	}
@@ -188,8 +203,16 @@ func (p *serverPage) CopyID() string { return p.app.options.Address }
 // CopyAll is all that the server tells of itself, as JSON.
 func (p *serverPage) CopyAll() string { return document(p.server.Info()) }
 
-// Rows are the calls.
-func (p *serverPage) Rows() (titles []string, rows [][]string) { return p.calls.Rows() }
+// Rows are the calls, of a file its facts.
+func (p *serverPage) Rows() (titles []string, rows [][]string) {
+	if !p.app.options.File {
+		return p.calls.Rows()
+	}
+	for _, line := range p.databaseFacts() {
+		rows = append(rows, []string{strings.TrimSpace(line.Cells[0].Text), line.Cells[1].Text})
+	}
+	return []string{"FACT", "VALUE"}, rows
+}
 
 // JSON is all that the server tells of itself.
 func (p *serverPage) JSON() ([]byte, error) {
@@ -199,6 +222,9 @@ func (p *serverPage) JSON() ([]byte, error) {
 
 // healthLine says whether the server does its work; in red when it does not.
 func (p *serverPage) healthLine() widget.Line {
+	if p.app.options.File {
+		return widget.TextLine("Opened for looking only. Whether a server has it open is not known here.", render.Dim)
+	}
 	health := p.server.Health()
 	if p.app.link.State().Down() {
 		return widget.TextLine(p.app.look.Glyph(theme.Broken)+" not connected; this is what it said last", render.Bad)

@@ -51,13 +51,25 @@ func (p *serverPage) facts() []widget.Line {
 		factLine("heartbeat", every(info.GetHeartbeatIntervalMs())),
 		factLine("lease", every(info.GetLeaseMs())),
 		{}, widget.TextLine("Database", render.Strong),
+	}
+	lines = append(append(lines, databaseLines(info)...), factLine("notifications", info.GetNotifications()))
+	return append(append(lines, p.sections(info)...), p.features(info)...)
+}
+
+// databaseLines are what the database is.
+func databaseLines(info *kagziv1.GetServerInfoResponse) []widget.Line {
+	return []widget.Line{
 		factLine("backend", strings.TrimSpace(info.GetBackend()+" "+info.GetBackendVersion())),
 		factLine("database", info.GetDatabase()),
 		factLine("size", render.Bytes(info.GetDatabaseBytes())),
 		factLine("schema", strconv.Itoa(int(info.GetSchemaVersion()))),
-		factLine("notifications", info.GetNotifications()),
 	}
-	return append(append(lines, p.sections(info)...), p.features(info)...)
+}
+
+// databaseFacts are all that is known of a database file without a server.
+func (p *serverPage) databaseFacts() []widget.Line {
+	info := p.server.Info()
+	return append(databaseLines(info), p.sections(info)...)
 }
 
 // sections are the facts by their sections, in the order of the server. Those of the database go on with what is above them.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
@@ -84,6 +86,58 @@ func TestWhatAKeyIsNotToldOfAServerIsNotShownAsZero(t *testing.T) {
 	}, 120, 32, func(r *rig) {
 		r.shows("version", "heartbeat", "backend           sqlite", "The rest is for admins, operators and viewers.", "The server does not tell its calls.")
 		r.lacks("schema", "size", "connections", "started")
+	})
+}
+
+// fileAlone is what is told of a database file that no server is asked about.
+type fileAlone struct{ tui.API }
+
+func (a fileAlone) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+	info, err := a.API.GetServerInfo(ctx, request, options...)
+	return &kagziv1.GetServerInfoResponse{
+		Version: info.GetVersion(), ApiVersion: info.GetApiVersion(), SupportedFeatures: []string{"wait"}, Backend: info.GetBackend(), Database: info.GetDatabase(),
+		DatabaseBytes: info.GetDatabaseBytes(), SchemaVersion: info.GetSchemaVersion(), Facts: []*kagziv1.ServerFact{{Section: "database", Name: "access", Value: "read-only"}},
+	}, err
+}
+
+func (fileAlone) GetActivity(context.Context, *kagziv1.GetActivityRequest, ...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "only a server knows this")
+}
+
+func TestADatabaseFileIsNotShownAsAServer(t *testing.T) {
+	for _, size := range sizes {
+		onRig(t, func() Options {
+			w := world.New(1, begin)
+			return Options{API: fileAlone{w}, File: true, ReadOnly: true, Note: "x.db", Address: "/tmp/x.db", Source: "--db", Now: w.Now}
+		}, size.width, size.height, func(r *rig) {
+			nothingLive := func() {
+				t.Helper()
+				r.lacks("● live", "up ", "/s, most", "done ", "Server, last", "on server", "<}>", "1ms")
+			}
+			r.shows("● following", "failed")
+			nothingLive()
+			r.press(":")
+			r.enter("server")
+			r.press("enter")
+			r.shows("Database file /tmp/x.db", "schema", "access            read-only", "for looking only")
+			r.lacks("serving", "started", "round trip", "connections", "heartbeat", "Calls", "Settings", "Features", "<l> log", "next part")
+			nothingLive()
+			r.press(":")
+			r.enter("events")
+			r.press("enter")
+			r.shows("a database file has no events")
+			r.shows("Database file /tmp/x.db")
+		})
+	}
+}
+
+func TestAnEmptyDatabaseFileNamesNoCommandsForAServer(t *testing.T) {
+	onRig(t, func() Options {
+		w := world.Empty(begin)
+		return Options{API: fileAlone{w}, File: true, ReadOnly: true, Now: w.Now}
+	}, 80, 24, func(r *rig) {
+		r.shows(`Nothing has happened in "default" of this database yet.`)
+		r.lacks("kagzi workflow start", "kagzi demo")
 	})
 }
 
