@@ -178,6 +178,10 @@ func flagError(cmd *cobra.Command, err error) error {
 			usage.hint = append(usage.hint, "did you mean: "+ui.CommandPath()+" --"+name)
 			return usage
 		}
+		if other := otherName(cmd, name); other != "" {
+			usage.hint = append(usage.hint, "did you mean: "+other)
+			return usage
+		}
 		if near := nearestFlag(cmd, name); near != "" && unknown.GetSpecifiedShortnames() == "" {
 			usage.hint = append(usage.hint, "did you mean: --"+near)
 			return usage

@@ -58,6 +58,29 @@ func typed(cmd *cobra.Command, field string) string {
 	return found
 }
 
+// opposites are flags that one command has and another has by the opposite, or by a word near it.
+var opposites = map[string][]string{"enabled": {"--disabled"}, "disabled": {"--enabled=false"}, "paused": {"--disabled", "--enabled=false"}}
+
+// otherName is what a command calls a flag that it does not have but that others have, or that is named as the field of the request; empty
+// where it has nothing for that.
+func otherName(cmd *cobra.Command, name string) string {
+	for _, opposite := range opposites[name] {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(opposite, "--"), "=")
+		if cmd.Flags().Lookup(flag) != nil {
+			return opposite
+		}
+	}
+	field := strings.ReplaceAll(name, "-", "_")
+	switch spelling := typed(cmd, field); {
+	case spelling == field:
+		return ""
+	case strings.HasPrefix(spelling, "--"):
+		return spelling
+	default:
+		return spelling + ", which is an argument: " + cmd.UseLine()
+	}
+}
+
 // asking are the fields of a filter that ask for what fields of a request say.
 var asking = map[string][]filter.Field{
 	"statuses": {filter.Status}, "status_filter": {filter.Status}, "workflow_type": {filter.Type}, "workflow_types": {filter.Type},
