@@ -40,6 +40,26 @@ func TestTheCommandForANamespaceSaysWhatIsWrong(t *testing.T) {
 	})
 }
 
+func TestARunOfTheNamespaceThatWasLeftIsNotCalledGone(t *testing.T) {
+	var w *world.World
+	onRig(t, inWorld(&w, "runs"), 120, 30, func(r *rig) {
+		r.press("enter")
+		r.settle()
+		r.shows("1 Timeline")
+		if err := r.app.command("ns staging"); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Second)
+		r.lacks("not on the server any more")
+		r.shows(`this run is of namespace "default" and is not followed from this one; :ns default goes back to it`)
+		if err := r.app.command("ns default"); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Second)
+		r.lacks("not followed")
+	})
+}
+
 func TestNamespacesAreCompleted(t *testing.T) {
 	var w *world.World
 	onRig(t, inWorld(&w, "namespaces"), 100, 30, func(r *rig) {

@@ -186,11 +186,20 @@ func (p *runPage) Failure() error {
 	return nil
 }
 
+// atHome says that the run is of the namespace that is worked in: its server knows it in no other, which does not mean that it is gone.
+func (p *runPage) atHome() bool {
+	of := p.run.Workflow().GetNamespace()
+	return of == "" || of == p.app.link.Namespace()
+}
+
 // Banner says that what is seen is all that is left of the run, or that the run is not followed.
 func (p *runPage) Banner() string {
 	switch {
 	case p.run == nil || p.run.Workflow() == nil:
 		return ""
+	case !p.atHome():
+		of := p.run.Workflow().GetNamespace()
+		return fmt.Sprintf("this run is of namespace %q and is not followed from this one; :ns %s goes back to it", of, of)
 	case p.run.Gone():
 		return "this run is not on the server any more; what was read of it stays here until it is closed"
 	case p.run.State().Down():
