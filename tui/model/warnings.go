@@ -58,7 +58,7 @@ func Warnings(s Situation) []Warning {
 	var list []Warning
 	list = append(list, ofHealth(s)...)
 	list = append(list, ofDisk(s.Info)...)
-	list = append(list, ofQueues(s.Queues)...)
+	list = append(list, OfQueues(s.Queues)...)
 	list = append(list, ofPending(s)...)
 	list = append(list, ofWorkers(s)...)
 	list = append(list, ofSchedules(s.Schedules)...)
@@ -90,8 +90,8 @@ func ofDisk(info *kagziv1.GetServerInfoResponse) []Warning {
 	return []Warning{{Level: Warn, Text: "the server's disk has only " + value + " left", View: "server"}}
 }
 
-// ofQueues warns of runs that no worker can take.
-func ofQueues(queues []*kagziv1.QueueDepth) []Warning {
+// OfQueues warns of runs that no worker can take.
+func OfQueues(queues []*kagziv1.QueueDepth) []Warning {
 	var list []Warning
 	for _, q := range queues {
 		var n int64

@@ -77,27 +77,12 @@ func (p *queuesPage) Close() {
 	p.shelf.Close()
 }
 
-// Banner names a queue whose runs nobody takes.
+// Banner names a queue whose runs nobody takes, in the words of the overview.
 func (p *queuesPage) Banner() string {
-	for _, q := range p.items.All() {
-		for _, name := range sortedKeys(q.GetUnservedByType()) {
-			return noWorkerFor(q, name)
-		}
+	for _, w := range model.OfQueues(p.items.All()) {
+		return w.Text
 	}
 	return ""
-}
-
-// noWorkerFor says that runs of a type wait in a queue and nobody takes them.
-func noWorkerFor(q *kagziv1.QueueDepth, workflowType string) string {
-	n := q.GetUnservedByType()[workflowType]
-	runs := "runs wait"
-	if n == 1 {
-		runs = "run waits"
-	}
-	if q.GetOnlineWorkers() == 0 {
-		return fmt.Sprintf("%s %s on queue %q and no worker polls it", number(n), runs, q.GetTaskQueue())
-	}
-	return fmt.Sprintf("%s %s of type %q on queue %q, and none of its workers serves that type", number(n), runs, workflowType, q.GetTaskQueue())
 }
 
 // Actions are to see the runs of a queue.

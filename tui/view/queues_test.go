@@ -1,12 +1,33 @@
 package view
 
 import (
+	"context"
 	"testing"
 
+	"google.golang.org/grpc"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestQueuesLookRight(t *testing.T) { goldenView(t, "queues", always("queues")) }
+
+// noWorkers is a server with a queue in which runs of two types wait for a worker that is not there.
+type noWorkers struct{ tui.API }
+
+func (noWorkers) GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest, ...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error) {
+	return &kagziv1.GetQueueDepthResponse{Queues: []*kagziv1.QueueDepth{{TaskQueue: "media", Pending: 3, UnservedByType: map[string]int64{"encode": 1, "thumbnail": 2}}}}, nil
+}
+
+func TestTheBannerOfQueuesCountsAllThatNobodyTakes(t *testing.T) {
+	onRig(t, func() Options {
+		w := world.New(1, begin)
+		return Options{API: noWorkers{w}, Open: "queues", Now: w.Now}
+	}, 80, 24, func(r *rig) {
+		r.shows(`3 runs wait on queue "media" and no worker polls it`)
+	})
+}
 
 func TestEnterOnAQueueShowsItsRuns(t *testing.T) {
 	var w *world.World
