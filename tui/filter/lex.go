@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kagzi/kagzi/tui/render"
 )
 
 // SyntaxError says where a filter went wrong and what was expected there.
@@ -13,6 +15,7 @@ type SyntaxError struct {
 	Offset   int    // in bytes, where the trouble begins
 	Expected string
 	Found    string // empty at the end of the text
+	Near     string // what was most likely meant; empty when nothing is near
 }
 
 func (e *SyntaxError) Error() string {
@@ -20,7 +23,21 @@ func (e *SyntaxError) Error() string {
 	if e.Found != "" {
 		found = e.Found
 	}
+	if e.Near != "" { // first: what is expected is long, and cut off where there is little room
+		return fmt.Sprintf("position %d: did you mean %s? expected %s, found %s", e.Position(), e.Near, e.Expected, found)
+	}
 	return fmt.Sprintf("position %d: expected %s, found %s", e.Position(), e.Expected, found)
+}
+
+// near is the name that a mistyped word was most likely meant to be; empty when none is near. A short word is near nearly everything.
+func near(word string, names []string) string {
+	found, best := "", min(3, (len(word)+1)/2)
+	for _, name := range names {
+		if d := render.Distance(strings.ToLower(word), strings.ToLower(name)); d < best {
+			found, best = name, d
+		}
+	}
+	return found
 }
 
 // Position counts characters from 1.

@@ -80,12 +80,15 @@ func (p *parser) take() token {
 	return t
 }
 
-func (p *parser) unexpected(t token, expected string) error {
+func (p *parser) unexpected(t token, expected string) error { return p.unknown(t, expected, nil) }
+
+// unknown refuses a word that is none of the names.
+func (p *parser) unknown(t token, expected string, names []string) error {
 	found := ""
 	if t.kind != end {
 		found = strconv.Quote(t.raw)
 	}
-	return &SyntaxError{Text: p.text, Offset: t.offset, Expected: expected, Found: found}
+	return &SyntaxError{Text: p.text, Offset: t.offset, Expected: expected, Found: found, Near: near(t.value, names)}
 }
 
 func (p *parser) condition() (Condition, error) {
@@ -125,7 +128,7 @@ func (p *parser) field() (Field, string, error) {
 	}
 	field := Field(t.value)
 	if field == Tag || opsOf(field) == nil {
-		return "", "", p.unexpected(t, "a field ("+fieldNames()+")")
+		return "", "", p.unknown(t, "a field ("+fieldNames()+")", strings.Split(fieldNames(), ", "))
 	}
 	return field, "", nil
 }
@@ -159,7 +162,7 @@ func (p *parser) value(field Field) (string, error) {
 	case Status:
 		name := strings.ToUpper(t.value)
 		if _, ok := statusOf(name); !ok {
-			return "", p.unexpected(t, expectedValue(field))
+			return "", p.unknown(t, expectedValue(field), statusNames())
 		}
 		return name, nil
 	case Created:

@@ -160,7 +160,7 @@ func (r *shortReader) blanks() {
 	}
 }
 
-func (r *shortReader) fail(at int, expected string) error {
+func (r *shortReader) fail(at int, expected string) *SyntaxError {
 	e := &SyntaxError{Text: r.text, Offset: at, Expected: expected}
 	if at < len(r.text) {
 		word, _, _ := strings.Cut(r.text[at:], " ")
@@ -190,7 +190,11 @@ func (r *shortReader) term() (Term, error) {
 		return r.tag(t, begin)
 	}
 	if !slices.Contains(shortKeys, key) {
-		return t, r.fail(begin, "one of "+strings.Join(shortKeys[:len(shortKeys)-1], ":, ")+": or tag.KEY=; quotes make it a text to look for")
+		e := r.fail(begin, "one of "+strings.Join(shortKeys[:len(shortKeys)-1], ":, ")+": or tag.KEY=; quotes make it a text to look for")
+		if e.Near = near(key, shortKeys); e.Near != "" {
+			e.Near += ":"
+		}
+		return t, e
 	}
 	t.Key = key
 	return r.values(t)
@@ -243,7 +247,11 @@ func (r *shortReader) values(t Term) (Term, error) {
 			return t, r.fail(begin, "a value")
 		}
 		if expected := t.check(&value); expected != "" {
-			return t, r.fail(begin, expected)
+			e := r.fail(begin, expected)
+			if t.Key == "status" {
+				e.Near = strings.ToLower(near(value, append(statusNames(), "open", "ended")))
+			}
+			return t, e
 		}
 		t.Values = append(t.Values, value)
 		if r.at == len(r.text) || r.text[r.at] != ',' {

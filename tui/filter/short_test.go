@@ -249,3 +249,25 @@ func FuzzParseShort(f *testing.F) {
 		}
 	})
 }
+
+func TestAMistypedNameIsAnsweredWithTheOneThatWasMeant(t *testing.T) {
+	for text, want := range map[string]string{
+		"typ:order":                      "position 1: did you mean type:? expected one of ",
+		"status:faild":                   "position 8: did you mean failed? expected a status ",
+		"status:failed,opne":             "position 15: did you mean open? expected a status ",
+		"since:24h queu:emails":          "position 11: did you mean queue:? expected ",
+		"x:y":                            "position 1: expected one of ",
+		`stauts = "FAILED"`:              "position 1: did you mean status? expected a field ",
+		`status = "FALED"`:               "position 10: did you mean FAILED? expected a status ",
+		`type = "a" and creatd > -1h`:    "position 16: did you mean created? expected a field ",
+		`status in ("COMPLETED", "ALL")`: "position 25: expected a status ",
+	} {
+		_, err := ParseShort(text)
+		if strings.Contains(text, " = ") || strings.Contains(text, " in ") {
+			_, err = Parse(text)
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q…", text, err, want)
+		}
+	}
+}
