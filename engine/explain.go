@@ -148,8 +148,13 @@ func (e *Explanation) addHolder(c *Circumstances, now time.Time) {
 	switch {
 	case c.WorkerLease == 0 || silent <= c.WorkerLease/2:
 	case silent < keeps:
-		e.add("if it stays silent, its lease is over %s, and the run is handed to another soon after", in(now.Add(keeps-silent), now))
+		over := now.Add(keeps - silent)
+		if e.NextAt.IsZero() || over.Before(e.NextAt) {
+			e.NextAt = over
+		}
+		e.add("if it stays silent, its lease is over %s, and the run is handed to another soon after", in(over, now))
 	default:
+		e.NextAt = time.Time{} // it is a matter of seconds; a step's timeout may be minutes ahead and would deny that
 		e.add("its lease is over; if it stays silent, the run is handed to another within seconds")
 	}
 }

@@ -56,13 +56,28 @@ func TestExplain(t *testing.T) {
 		{"running, on a worker that is silent", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
-		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{},
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), at(10 * time.Second),
 			"heard from 20s ago|if it stays silent, its lease is over in 10s, and the run is handed to another soon after"},
 		{"running, on a worker that is silent, with more time of its own", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
 			c.Run.Timeouts.Heartbeat = 5 * time.Minute
 			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
-		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{}, "its lease is over in 4m29s"},
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), at(4*time.Minute + 29*time.Second), "its lease is over in 4m29s"},
+		{"in a step, on a worker that is silent", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
+			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
+		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(10 * time.Second), "its lease is over in 10s"},
+		{"in a step that times out first, on a worker that is silent", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second), TimeoutAt: at(5 * time.Second)}}
+			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
+		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(5 * time.Second), "its lease is over in 10s"},
+		{"in a step, on a worker that was silent for too long", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-40 * time.Second), TimeoutAt: at(time.Minute)}}
+			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
+		}, "runs step charge on worker w1 for 40s", BlockedByNothing, at(-40 * time.Second), time.Time{}, "handed to another within seconds"},
 		{"running, on a worker that was silent for too long", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
 			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
