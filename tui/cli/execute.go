@@ -141,7 +141,9 @@ func helpArguments(help *cobra.Command, args []string) error {
 func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	err := usagef("%q is no command of %s", name, cmd.CommandPath())
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+	if other := otherCommand(cmd, name); other != "" {
+		err.hint = append(err.hint, "did you mean: "+cmd.CommandPath()+" "+other)
+	} else if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		err.hint = append(err.hint, "did you mean: "+cmd.CommandPath()+" "+near[0])
 	} else {
 		err.hint = append(err.hint, "see: "+cmd.CommandPath()+" --help")

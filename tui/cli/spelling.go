@@ -58,16 +58,38 @@ func typed(cmd *cobra.Command, field string) string {
 	return found
 }
 
-// opposites are flags that one command has and another has by the opposite, or by a word near it.
-var opposites = map[string][]string{"enabled": {"--disabled"}, "disabled": {"--enabled=false"}, "paused": {"--disabled", "--enabled=false"}}
+// otherFlags are flags that one command has and another has by the opposite, or by another word.
+var otherFlags = map[string][]string{
+	"enabled": {"--disabled"}, "disabled": {"--enabled=false"}, "paused": {"--disabled", "--enabled=false"},
+	"file": {"--input-file", "--output-file"}, "output-file": {"--file"},
+}
+
+// otherCommands are what commands are called elsewhere, with the names that they have here; of several that which the group has.
+var otherCommands = map[string][]string{
+	"get": {"show"}, "describe": {"show"}, "history": {"show"}, "inspect": {"show"}, "status": {"show", "doctor"}, "why": {"explain"},
+	"result": {"wait"}, "follow": {"watch"}, "tail": {"watch"}, "run": {"start", "trigger"}, "new": {"create", "start"}, "add": {"create"},
+	"execute": {"start"}, "fire": {"trigger"}, "edit": {"update"}, "set": {"update"}, "abort": {"cancel"}, "kill": {"terminate", "offline"},
+	"stop": {"cancel", "pause", "drain"}, "delete": {"disable", "revoke"}, "remove": {"delete", "disable", "revoke", "offline"},
+	"rm": {"delete", "disable", "revoke", "offline"}, "ui": {"tui"}, "start": {"server"}, "replay": {"check"},
+}
+
+// otherCommand is what a group calls a command that it has by another name; empty where it has none.
+func otherCommand(group *cobra.Command, name string) string {
+	for _, other := range otherCommands[name] {
+		if slices.ContainsFunc(group.Commands(), func(c *cobra.Command) bool { return c.Name() == other && !c.Hidden }) {
+			return other
+		}
+	}
+	return ""
+}
 
 // otherName is what a command calls a flag that it does not have but that others have, or that is named as the field of the request; empty
 // where it has nothing for that.
 func otherName(cmd *cobra.Command, name string) string {
-	for _, opposite := range opposites[name] {
-		flag, _, _ := strings.Cut(strings.TrimPrefix(opposite, "--"), "=")
+	for _, other := range otherFlags[name] {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(other, "--"), "=")
 		if cmd.Flags().Lookup(flag) != nil {
-			return opposite
+			return other
 		}
 	}
 	field := strings.ReplaceAll(name, "-", "_")
