@@ -122,7 +122,7 @@ func explainCall(e *callError) ([]string, int) {
 		}
 		switch detail.GetSubject() {
 		case "step":
-			lines = append(lines, "which steps a run has: kagzi workflow show")
+			lines = append(lines, "which steps a run has: kagzi workflow show ID")
 		case "worker":
 			lines = append(lines, "which workers there are: kagzi worker list")
 		case "namespace":

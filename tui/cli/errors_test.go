@@ -31,7 +31,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 		"silence":             {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ExitUnavailable, "error: no answer from 127.0.0.1:50051 in time"},
 		"a missing run":       {notFound("r1"), ExitNotFound, "error: not found (run r1)\n  looked in namespace default;"},
 		"a missing schedule":  {detailed(codes.NotFound, "no schedule x", &kagziv1.ErrorDetail{Subject: "schedule", SubjectId: "x"}), ExitNotFound, "error: no schedule x\n  looked in namespace default; see: kagzi schedule list --namespace default\n"},
-		"a missing step":      {detailed(codes.NotFound, "no step x", &kagziv1.ErrorDetail{Subject: "step", SubjectId: "x"}), ExitNotFound, "error: no step x\n  which steps a run has: kagzi workflow show\n"},
+		"a missing step":      {detailed(codes.NotFound, "no step x", &kagziv1.ErrorDetail{Subject: "step", SubjectId: "x"}), ExitNotFound, "error: no step x\n  which steps a run has: kagzi workflow show ID\n"},
 		"a missing worker":    {detailed(codes.NotFound, "no worker x", &kagziv1.ErrorDetail{Subject: "worker", SubjectId: "x"}), ExitNotFound, "error: no worker x\n  which workers there are: kagzi worker list\n"},
 		"a wrong field":       {detailed(codes.InvalidArgument, "too long", &kagziv1.ErrorDetail{Metadata: map[string]string{"field": "workflow_type"}}), ExitUsage, "error: --type: too long\n"},
 		"a missing namespace": {detailed(codes.NotFound, "no namespace x", &kagziv1.ErrorDetail{Subject: "namespace", SubjectId: "x"}), ExitNotFound, "error: no namespace x\n  which namespaces there are: kagzi namespace list\n"},
