@@ -96,7 +96,7 @@ func (f *fake) UpdateWorkflowSchedule(_ context.Context, r *kagziv1.UpdateWorkfl
 
 func (f *fake) DeleteWorkflowSchedule(_ context.Context, r *kagziv1.DeleteWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
 	_, err := f.findSchedule("DeleteWorkflowSchedule", r.ScheduleId, r)
-	return &kagziv1.DeleteWorkflowScheduleResponse{Deleted: true}, err
+	return &kagziv1.DeleteWorkflowScheduleResponse{Deleted: true, Message: "the schedule is deleted"}, err
 }
 
 func (f *fake) PauseWorkflowSchedule(_ context.Context, r *kagziv1.PauseWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.PauseWorkflowScheduleResponse, error) {

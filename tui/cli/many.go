@@ -10,6 +10,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/tui/render"
 )
 
 // manyOptions are those of the commands whose runs are named by ids or chosen by a filter: cancel, terminate, retry, pause, resume, pin,
@@ -85,7 +86,9 @@ func (o *manyOptions) parse(args []string, changed func(string) bool) error {
 	o.ids = args
 	switch {
 	case len(args) == 0 && strings.TrimSpace(o.query) == "":
-		return usagef("which runs? want their ids, or a filter with -q")
+		err := usagef("which runs? want their ids, or a filter with -q")
+		err.hint = []string{"usage: kagzi workflow " + o.verb + " ID... | -q FILTER [flags]", "see: kagzi workflow " + o.verb + " --help"}
+		return err
 	case len(args) > 0 && changed("query"):
 		return usagef("ids and -q are both given; want one")
 	case len(args) > 0 && changed("limit"):
@@ -116,7 +119,7 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 		q.Keep = both(q.Keep, o.open.of)
 	}
 	if !o.yes {
-		if err := c.out.askable("-y goes ahead without asking; see first what is chosen: kagzi workflow list -q …"); err != nil {
+		if err := c.out.askable("-y goes ahead without asking; see first what is chosen: kagzi workflow list -q " + render.Safe(quoted(o.choose.String()))); err != nil {
 			return err
 		}
 	}

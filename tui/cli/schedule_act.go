@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,12 +38,12 @@ func newScheduleDelete(e *env, o *scheduleActOptions) *cobra.Command {
 		Short: "Delete schedules; the runs that they started stay",
 	}, []string{"deleted", "message"}, func(ctx context.Context, c *client, id string) (outcome, error) {
 		answer, err := c.DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
-		line := "deleted"
-		if !answer.GetDeleted() {
-			line = "was deleted before"
-		}
-		if answer.GetMessage() != "" {
-			line += "  " + render.Safe(answer.GetMessage())
+		line := render.Safe(answer.GetMessage())
+		switch {
+		case !answer.GetDeleted():
+			line = strings.TrimSpace("was deleted before  " + line)
+		case line == "":
+			line = "deleted"
 		}
 		return outcome{line: line, values: []any{answer.GetDeleted(), answer.GetMessage()}}, err
 	})
