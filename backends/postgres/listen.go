@@ -22,7 +22,7 @@ import (
 const (
 	flushAfter    = 10 * time.Millisecond // rings for other servers are gathered for so long
 	doubtAfter    = time.Second           // a commit whose answer was lost has come to its end by then
-	aliveEvery    = 10 * time.Second      // a listening connection that was silent for so long is asked whether it lives
+	aliveEvery    = 6 * time.Second       // a listening connection that was silent for so long is asked whether it lives
 	probeTimeout  = 2 * time.Second
 	pollEvery     = time.Second // without notifications: anything may have changed
 	minReconnect  = time.Second
