@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -211,6 +212,40 @@ func TestANewSessionOfAWorkerReplacesTheOld(t *testing.T) {
 		renewed.grant(1)
 		s.start(t)
 		receive(t, "the next run", renewed.tasks)
+	})
+}
+
+func TestHowManyRunsAConnectedWorkerHoldsIsKnownAtOnce(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		same := func(r *kagziv1.RegisterRequest) { r.InstanceId, r.MaxConcurrent = "instance-1", 2 }
+		w := s.session(t, same)
+		holds := func(when string, want int32) {
+			t.Helper()
+			one := fine(s.admin().GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: w.id}))(t).Worker
+			all := fine(s.admin().ListWorkers(ctx, &kagziv1.ListWorkersRequest{}))(t).Workers
+			if one.ActiveWorkflowCount != want || len(all) != 1 || all[0].ActiveWorkflowCount != want {
+				t.Errorf("%s the worker holds %d runs, and in the list %v, want %d", when, one.ActiveWorkflowCount, all, want)
+			}
+		}
+		holds("at first", 0)
+		w.grant(2)
+		s.start(t)
+		s.start(t)
+		first, second := receive(t, "a run", w.tasks), receive(t, "another", w.tasks)
+		holds("with both,", 2)
+		third := s.start(t)
+		why := fine(s.workflows().ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{RunId: third}))(t)
+		if why.Blocker != kagziv1.ExplainWorkflowResponse_BLOCKER_WORKERS_BUSY || !strings.Contains(fmt.Sprint(why.Details), "runs 2 of 2") {
+			t.Errorf("a third run is explained by %v", why)
+		}
+		w.do(w.runDone(first, "over"))
+		holds("after the end of one", 1)
+		w = s.session(t, same)
+		w.beat(second)
+		holds("in a new session", 1)
+		w.do(w.runDone(second, "over"))
+		holds("after both", 0)
 	})
 }
 

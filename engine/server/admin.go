@@ -32,6 +32,9 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 	if err != nil {
 		return nil, err
 	}
+	for i := range workers {
+		s.sessions.freshen(&workers[i])
+	}
 	list, around := pageOfItems(request, page, info, workers, workerTo, func(w *engine.Worker) engine.Cursor {
 		return engine.Cursor{At: w.RegisteredAt, Name: w.ID}
 	})
@@ -47,6 +50,7 @@ func (s *Server) GetWorker(ctx context.Context, request *kagziv1.GetWorkerReques
 	if err != nil {
 		return nil, err
 	}
+	s.sessions.freshen(&worker)
 	return &kagziv1.GetWorkerResponse{Worker: workerTo(&worker)}, nil
 }
 

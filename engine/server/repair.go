@@ -137,6 +137,9 @@ func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWo
 		}
 	}
 	circumstances.WorkerLease = s.options.WorkerLease
+	for i := range circumstances.Workers {
+		s.sessions.freshen(&circumstances.Workers[i])
+	}
 	e := engine.Explain(circumstances, s.now())
 	return &kagziv1.ExplainWorkflowResponse{
 		Summary: e.Summary, Details: e.Details, Blocker: kagziv1.ExplainWorkflowResponse_Blocker(e.Blocker),

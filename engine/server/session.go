@@ -467,3 +467,18 @@ func (s *sessions) ringAll() {
 		ring(w.bell)
 	}
 }
+
+// freshen puts right how many runs a worker holds, if it is connected here: what it says itself is as old as its last heartbeat.
+func (s *sessions) freshen(worker *engine.Worker) {
+	s.mu.Lock()
+	w := s.workers[worker.ID]
+	s.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if holds := len(w.held); w.named || holds > worker.Active { // before that, there may be runs that it has from an earlier session
+		worker.Active = holds
+	}
+}
