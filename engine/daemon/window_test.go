@@ -207,7 +207,9 @@ func TestWhoLooksForKeysMakesNoDatabase(t *testing.T) {
 	}
 }
 
-func TestAWindowForLookingAsksForNoKey(t *testing.T) {
+// lookedThrough is a window for looking at a database that has keys.
+func lookedThrough(t *testing.T) kagziv1.AdminServiceClient {
+	t.Helper()
 	c := testConfig(t)
 	makeKeys(t, c)
 	url, _, err := c.database()
@@ -218,26 +220,23 @@ func TestAWindowForLookingAsksForNoKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
-	if _, err := kagziv1.NewAdminServiceClient(through(t, w)).ListKeys(t.Context(), &kagziv1.ListKeysRequest{}); err != nil {
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return kagziv1.NewAdminServiceClient(through(t, w))
+}
+
+func TestAWindowForLookingAsksForNoKey(t *testing.T) {
+	if _, err := lookedThrough(t).ListKeys(t.Context(), &kagziv1.ListKeysRequest{}); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestAWindowForLookingTellsNothingOfAServer: what the window itself has done since it was opened looks like the figures of a live server.
 func TestAWindowForLookingTellsNothingOfAServer(t *testing.T) {
-	c := testConfig(t)
-	makeKeys(t, c)
-	url, _, err := c.database()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := Look(t.Context(), url, "v1", embedded(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	admin := kagziv1.NewAdminServiceClient(through(t, w))
+	admin := lookedThrough(t)
 	info, err := admin.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
 	if err != nil {
 		t.Fatal(err)
