@@ -26,8 +26,8 @@ var features = []string{
 // errBeside refuses what only a server can tell: zeros would look like those of one that does nothing.
 var errBeside = &engine.Error{Kind: engine.KindUnsupported, Message: "no server is asked here, and only a server knows this"}
 
-// GetServerInfo tells what this server is, or beside one what its database is. A client or a worker is told what its program has to know; how the server is set up, where its
-// database is and how others use it are for those who look after it.
+// GetServerInfo tells what this server is, or beside one what its database is. A client or a worker is told what its program has to know; how the
+// server is set up, where its database is and how others use it are for those who look after it.
 func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
 	d, err := s.store.Describe(ctx)
 	if err != nil {
