@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -15,6 +16,31 @@ import (
 
 // nameWithin is how soon after its claim a run must be named in a heartbeat that names all; in a session, after the network has taken its task.
 func (s *Server) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
+
+// steadiness tells whether the clock that claims are dated by goes as the machine's own does, which nobody can set. Ahead of that by a day, or after
+// a machine has slept, a run that was claimed a moment ago looks as if its worker should have named it long ago.
+type steadiness struct {
+	mu         sync.Mutex
+	clock, own time.Time // the last reading of both
+	set        time.Time // by the machine's own, when the clock was last found to be ahead of where it should be; unset: it never was
+}
+
+// slack is how much the clock may gain without counting as set: it is corrected now and then.
+const slack = time.Second
+
+// steady notes a reading of both clocks. It is false when the clock was found to have been set ahead less than so long ago.
+func (s *steadiness) steady(clock, own time.Time, within time.Duration) bool {
+	clock = clock.Round(0) // or the machine's own would be compared with itself
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.own.IsZero() && clock.Sub(s.clock)-own.Sub(s.own) > slack {
+		s.set = own
+	}
+	if !own.Before(s.own) { // another heartbeat may have overtaken this one
+		s.clock, s.own = clock, own
+	}
+	return s.set.IsZero() || own.Sub(s.set) >= within
+}
 
 // patience is how long a session's heartbeat may wait for others to be noted with where its worker holds nothing: many thousands of idle workers
 // then cost the database a few commits a second.
@@ -41,9 +67,10 @@ func (s *Server) heartbeat(
 	if n := r.GetTasksReceived(); n < 0 {
 		return nil, engine.Invalid("tasks_received", "must not be negative, got %d", n)
 	}
+	now, within := s.now(), s.nameWithin()
 	p := engine.HeartbeatParams{
 		WorkerID: r.WorkerId, Active: int(r.ActiveCount), Completed: int(r.CompletedDelta), Failed: int(r.FailedDelta),
-		Whole: r.HeldIsWhole, NameWithin: s.nameWithin(), Now: s.now(),
+		Whole: r.HeldIsWhole && s.clock.steady(now, time.Now(), within), NameWithin: within, Now: now,
 	}
 	var err error
 	if p.Stats, err = statsOf(r.Stats); err != nil {

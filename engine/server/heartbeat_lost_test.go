@@ -2,6 +2,7 @@ package server
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -55,4 +56,47 @@ func TestAHeartbeatSaysWhatBecameOfTheRunsOfLostLeases(t *testing.T) {
 	if len(answer.Lost) == 0 {
 		t.Fatal("no lease is lost, want two")
 	}
+}
+
+// settable is a store whose clock can be set.
+type settable struct {
+	*books
+	ahead time.Duration
+}
+
+func (s *settable) Now() time.Time { return time.Now().Add(s.ahead) }
+
+// TestAClockThatIsSetAheadFreesNoRun: a claim that is not known to its worker's session yet, when the clock is set, is no run that was forgotten.
+func TestAClockThatIsSetAheadFreesNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &books{}
+		s, store := door(b), &settable{books: b}
+		s.store = store
+		frees := func(when string, want bool) {
+			t.Helper()
+			if _, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true}, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			if got := last[engine.HeartbeatParams](b).Whole; got != want {
+				t.Errorf("%s a heartbeat frees what it does not name: %t, want %t", when, got, want)
+			}
+		}
+		pass := func(d time.Duration) { time.Sleep(d) } // in the bubble
+		frees("at first", true)
+		pass(time.Hour)
+		frees("an hour later", true)
+		store.ahead = 24 * time.Hour
+		frees("when the clock was set ahead", false)
+		pass(9 * time.Second)
+		frees("before a run has to be named that was claimed then", false)
+		pass(time.Second)
+		frees("after that", true)
+		store.ahead -= time.Hour
+		frees("when the clock was set back", true)
+		for range 5 {
+			pass(time.Minute)
+			store.ahead += 100 * time.Millisecond
+			frees("when the clock is a little fast", true)
+		}
+	})
 }

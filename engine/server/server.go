@@ -121,6 +121,7 @@ type Server struct {
 	imports     chan struct{} // has room for one: a capsule is unpacked in memory
 	registering chan struct{} // has room for registeredAtOnce
 	untold      untold
+	clock       steadiness
 	stopping    chan struct{} // closed when long polls and streams are to end
 
 	keys      keyring
