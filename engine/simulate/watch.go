@@ -20,13 +20,36 @@ type watch struct {
 	began  time.Time
 
 	mu     sync.Mutex
-	tokens map[engine.Token]engine.ID // that were ever granted: for which run
-	held   map[string]int             // leases of each concurrency key
-	names  map[engine.ID]int          // of runs, by when they were first seen
+	tokens map[engine.Token]engine.ID    // that were ever granted: for which run
+	handed map[handing][]map[string]bool // the steps that had a result at each claim whose stay is not known to have begun, and at the last
+	held   map[string]int                // leases of each concurrency key
+	names  map[engine.ID]int             // of runs, by when they were first seen
+}
+
+// handing is a worker that was handed a run.
+type handing struct {
+	worker string
+	run    engine.ID
 }
 
 func newWatch(r *Report, trace bool) *watch {
-	return &watch{report: r, trace: trace, began: time.Now(), tokens: map[engine.Token]engine.ID{}, held: map[string]int{}, names: map[engine.ID]int{}}
+	return &watch{report: r, trace: trace, began: time.Now(), tokens: map[engine.Token]engine.ID{}, handed: map[handing][]map[string]bool{},
+		held: map[string]int{}, names: map[engine.ID]int{}}
+}
+
+// known is the steps that had a result when a worker was handed the run that it begins with now. Where a task of before never came to it, it is those
+// that had one then.
+func (w *watch) known(worker string, run engine.ID) map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	claims := w.handed[handing{worker, run}]
+	if len(claims) == 0 {
+		return nil
+	}
+	if len(claims) > 1 {
+		w.handed[handing{worker, run}] = claims[1:]
+	}
+	return claims[0]
 }
 
 // heed is told of every call, with the database locked.
@@ -150,6 +173,14 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 		_, used := w.tokens[r.Lease.Token]
 		w.report.check(5, !used, "%s granted run %s under a token that was used before", c.Verb, r.ID)
 		w.tokens[r.Lease.Token] = r.ID
+		done := map[string]bool{}
+		for _, s := range r.Steps {
+			if s.Latest && s.Status == engine.StepCompleted {
+				done[s.Name] = true
+			}
+		}
+		to := handing{r.Lease.Holder, r.ID}
+		w.handed[to] = append(w.handed[to], done)
 		if claim, is := c.Params.(engine.ClaimParams); is && old != nil {
 			due := !old.AvailableAt.IsZero() && !old.AvailableAt.After(claim.Now)
 			w.report.check(10, due, "run %s was handed out before its time, or while it was paused", r.ID)

@@ -69,7 +69,7 @@ func (k *worker) close() {
 type stay struct {
 	worker *worker
 	run    engine.ID
-	done   map[string]bool // the steps that had a result before it began
+	done   map[string]bool // the steps that had a result when it was handed out: what another has recorded since, a task that was long on its way has not
 }
 
 // line of execution: what its code has been told by steps so far.
@@ -81,14 +81,7 @@ func (k *worker) program(ctx kagzi.Context, p Program) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s := &stay{worker: k, run: id, done: map[string]bool{}}
-	if row := k.world.db.Run(id); row != nil {
-		for _, step := range row.Steps {
-			if step.Latest && step.Status == engine.StepCompleted {
-				s.done[step.Name] = true
-			}
-		}
-	}
+	s := &stay{worker: k, run: id, done: k.world.watch.known(k.sdk.ID(), id)}
 	heard := told{}
 	var results []string
 	for _, a := range p.Acts {
@@ -172,7 +165,7 @@ func (s *stay) body(ctx context.Context, heard told, a Act) (string, error) {
 		r := k.world.report
 		r.note("bodies")
 		k.world.bodyBegins(k.index)
-		r.told(9, !s.done[a.Name], "run %s: step %s runs again, although its result was recorded before this stay on %s began", s.run, a.Name, k.life)
+		r.told(9, !s.done[a.Name], "run %s: step %s runs again, although its result was recorded when %s was handed it", s.run, a.Name, k.life)
 		for name, v := range heard {
 			r.told(2, s.recorded(name) == v, "run %s: step %s begins, and the result %q of step %s before it is not recorded (but %q)", s.run, a.Name, v, name, s.recorded(name))
 		}
