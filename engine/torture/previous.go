@@ -16,7 +16,7 @@ import (
 const (
 	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
 	// whoever lands another version writes here which one is the last then.
-	previousCommit = "f1d95b178e122580ff8403091c9a946d5bdbafcd"
+	previousCommit = "9630ef1ab866367e130a4251c3770a83550c27e0"
 	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
 	olderCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
 )
