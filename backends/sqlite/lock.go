@@ -89,7 +89,8 @@ func soleName(path string) error {
 		return fmt.Errorf("lock the database: %w", err)
 	}
 	if n > 1 {
-		return fmt.Errorf("the database %s has %d names (hard links), by which several servers could write it at once; remove the others, or copy the file", path, n)
+		return &engine.Error{Kind: engine.KindPrecondition,
+			Message: fmt.Sprintf("the database %s has %d names (hard links), by which several servers could write it at once; remove the others, or copy the file", path, n)}
 	}
 	return nil
 }

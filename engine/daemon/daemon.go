@@ -94,17 +94,14 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 		return err
 	}
 	store, err := b.Open(ctx, url, engine.OpenOptions{Serving: true, Log: c.Log})
-	if engine.KindOf(err) == engine.KindInvalid {
-		return usagef("%w", err) // a service manager need not try again
-	}
 	if err != nil {
-		return quietIfStopped(ctx, err)
+		return coded(ctx, quietIfStopped(ctx, err)) // a service manager need not try again where a setting is wrong
 	}
 	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, backends: b, certs: keeper, parts: newParts()}
 	p.config.Store(&c)
 	about, err := p.start(ctx, at)
 	if err != nil {
-		return errors.Join(quietIfStopped(ctx, err), p.stop())
+		return errors.Join(coded(ctx, quietIfStopped(ctx, err)), p.stop())
 	}
 	if r != nil {
 		p.parts.start("reload", func(ctx context.Context) error { return r.run(ctx, p) })
@@ -122,7 +119,7 @@ func (c *Config) addresses(ctx context.Context, resolve resolver) (at addresses,
 
 // quietIfStopped makes a start that was interrupted a stop in good order.
 func quietIfStopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || engine.KindOf(err) == engine.KindUnavailable) {
 		return nil
 	}
 	return err

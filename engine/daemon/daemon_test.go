@@ -125,11 +125,46 @@ func TestASecondServerOnTheSameFileIsRefusedAtOnce(t *testing.T) {
 			t.Errorf("refused after %v, want at most 1s", took)
 		}
 	})
-	if err == nil || codeOf(err) != 1 || !mentions(err, first.Address) {
-		t.Errorf("error %v with code %d, want one that names %s, with 1", err, codeOf(err), first.Address)
+	if err == nil || codeOf(err) != 6 || !mentions(err, first.Address) {
+		t.Errorf("error %v with code %d, want one that names %s, with 6", err, codeOf(err), first.Address)
 	}
 	if err := healthOf(t, first.Address); err != nil {
 		t.Errorf("the first server: %v", err)
+	}
+}
+
+func TestAStartThatTheDatabaseRefusesEndsWithTheCodeOfItsReason(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		err         error
+		interrupted bool
+		code        int // 0: no error
+	}{
+		{name: "a newer program has used it", err: &engine.Error{Kind: engine.KindPrecondition, Message: "run that one"}, code: 6},
+		{name: "it does not answer", err: &engine.Error{Kind: engine.KindUnavailable, Message: "connection refused"}, code: 7},
+		{name: "its URL is wrong", err: engine.Invalid("db", "is no URL"), code: 64},
+		{name: "it failed", err: errors.New("no such table"), code: 1},
+		{name: "it did not answer until the stop", err: &engine.Error{Kind: engine.KindUnavailable, Message: "connection refused"}, interrupted: true},
+		{name: "it was let be for the stop", err: context.Canceled, interrupted: true},
+		{name: "it is in use, as the stop came", err: &engine.Error{Kind: engine.KindPrecondition, Message: "in use"}, interrupted: true, code: 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			b := Backends{Open: func(context.Context, string, engine.OpenOptions) (engine.Store, error) {
+				if c.interrupted {
+					interrupt()
+				}
+				return nil, c.err
+			}}
+			err := Run(ctx, testConfig(t), b, unreached(t))
+			if c.code == 0 && err == nil {
+				return
+			}
+			if err == nil || codeOf(err) != c.code {
+				t.Errorf("Run = %v with code %d, want %d", err, codeOf(err), c.code)
+			}
+		})
 	}
 }
 

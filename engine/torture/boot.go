@@ -75,7 +75,7 @@ func (t *torture) boot(ctx context.Context, unit unit, late time.Duration) error
 // serveAs starts the server, and again when it ends, as its unit is to have it, until it serves.
 func (t *torture) serveAs(ctx context.Context, unit unit, s *server) {
 	for {
-		s.ends = []ending{exitUnserved} // as long as there is no Postgres
+		s.ends = []ending{exitUnavailable} // as long as there is no Postgres
 		err := s.start(ctx)
 		life := s.current()
 		switch {

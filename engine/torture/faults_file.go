@@ -43,7 +43,7 @@ func shareFile(ctx context.Context, o options) (*report, error) {
 	for _, name := range []struct{ path, says string }{{file, holder}, {symbolic, holder}, {hard, "hard links"}} {
 		f := figure{name: "a second server on " + filepath.Base(name.path), limit: "ends within 2 s, and says why: " + name.says, hard: true}
 		second := &server{rig: r, name: "second", program: r.program, door: r.servers[0].door}
-		second.env, second.ends = []string{"KAGZI_DB_URL=sqlite:" + name.path}, []ending{exitUnserved}
+		second.env, second.ends = []string{"KAGZI_DB_URL=sqlite:" + name.path}, []ending{exitRefused}
 		begun := time.Now()
 		life, err := second.spawn()
 		if err != nil {
@@ -52,7 +52,7 @@ func shareFile(ctx context.Context, o options) (*report, error) {
 		select {
 		case <-life.done:
 			f.got = fmt.Sprintf("ended with %s after %s", life.cmd.ProcessState, round(time.Since(begun)))
-			f.ok = life.ending() == exitUnserved && time.Since(begun) < 2*time.Second && strings.Contains(life.out.tail(), name.says)
+			f.ok = life.ending() == exitRefused && time.Since(begun) < 2*time.Second && strings.Contains(life.out.tail(), name.says)
 			if !f.ok {
 				f.got += ": " + life.out.tail()
 			}

@@ -18,9 +18,10 @@ func bySignal(s syscall.Signal) ending { return -ending(s) }
 
 // The exit codes with which servers end by themselves where a fault gives them a reason.
 const (
-	exitUnserved ending = 1  // it never served: another has the file, a newer version had the database, Postgres does not come
-	exitDisk     ending = 70 // it cannot trust its disk
-	exitDamaged  ending = 71 // the file is damaged
+	exitRefused     ending = 6  // it never served: another has the file, or a newer version had the database
+	exitUnavailable ending = 7  // nor then: Postgres does not come
+	exitDisk        ending = 70 // it cannot trust its disk
+	exitDamaged     ending = 71 // the file is damaged
 )
 
 // ending is how a process has ended.
