@@ -18,6 +18,7 @@ func bySignal(s syscall.Signal) ending { return -ending(s) }
 
 // The exit codes with which servers end by themselves where a fault gives them a reason.
 const (
+	exitError       ending = 1  // so the versions up to 9630ef1 said the next two
 	exitRefused     ending = 6  // it never served: another has the file, or a newer version had the database
 	exitUnavailable ending = 7  // nor then: Postgres does not come
 	exitDisk        ending = 70 // it cannot trust its disk

@@ -90,7 +90,7 @@ func (t *torture) replace(ctx context.Context, servers []*server, program, name 
 			} else {
 				s.kill()
 			}
-			s.program, s.ends = program, []ending{exitRefused} // unless it knows the schema
+			s.program, s.ends = program, []ending{exitRefused, exitError} // unless it knows the schema
 			if err = s.start(ctx); err == nil {
 				s.current().mustLast()
 			}
