@@ -73,9 +73,9 @@ func (s *Store) OverrideStep(ctx context.Context, p engine.OverrideStepParams) (
 	return verb(ctx, s, "OverrideStep", size, ledger.OverrideStep, p)
 }
 
-// ImportRuns makes runs as they are given. It shares its commit with nobody.
+// ImportRuns makes runs as they are given. It shares its commit with nobody, not even calls of no size, which would wait for all of it.
 func (s *Store) ImportRuns(ctx context.Context, p engine.ImportRunsParams) (engine.Started, error) {
-	return newRun(ctx, s, "ImportRuns", maxGroupBytes, ledger.ImportRuns, p)
+	return newRun(ctx, s, "ImportRuns", maxGroupBytes+1, ledger.ImportRuns, p)
 }
 
 // BeginStep says what is known about the step, or that its code is to run.

@@ -109,6 +109,38 @@ func TestCallsThatWaitShareOneCommit(t *testing.T) {
 	}
 }
 
+// An import may be of many runs: who joined its commit would wait for all of them to be written.
+func TestAnImportSharesItsCommitWithNobody(t *testing.T) {
+	s := fresh(t)
+	before := s.CommitSizes().Commits
+	release := hold(t, s)
+	answers := make(chan error, 3)
+	insert := func(name string) {
+		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (none struct{}, err error) { return none, insertNamespace(tx, name) })
+		answers <- err
+	}
+	go insert("earlier")
+	waiting(t, s, 1)
+	go func() {
+		now := s.Now()
+		run := engine.Run{ID: engine.NewID(now), Queue: "q", Type: "t", Status: engine.RunPending, Attempts: 1, CreatedAt: now}
+		_, err := s.ImportRuns(t.Context(), engine.ImportRunsParams{
+			Namespace: "default", Runs: []engine.ImportedRun{{Run: run}}, AuditID: engine.NewID(now), Now: now,
+		})
+		answers <- err
+	}()
+	waiting(t, s, 2)
+	go insert("later")
+	waiting(t, s, 3)
+	release()
+	if err := errors.Join(<-answers, <-answers, <-answers); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.CommitSizes().Commits - before; got != 3 {
+		t.Errorf("commits = %d, want that of the import and one each for those before and after it", got)
+	}
+}
+
 func TestACallThatFailsAfterItHasWrittenFailsAlone(t *testing.T) {
 	s := fresh(t)
 	release := hold(t, s)
