@@ -12,7 +12,11 @@ import (
 // does it look at what there is.
 func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	size := p.Output.Size()
-	return write(ctx, s, "CompleteRun", size, func(t *tx) (engine.Completed, error) {
+	whole := size
+	if p.ContinueAs != nil {
+		whole += p.ContinueAs.Input.Size()
+	}
+	return write(ctx, s, "CompleteRun", whole, func(t *tx) (engine.Completed, error) {
 		if p.ContinueAs == nil {
 			done, err := t.completeUntied(&p, size)
 			if err != nil || done {

@@ -175,27 +175,61 @@ func TestWhoWaitsHearsOfAStartWhoseCallerHasGivenUp(t *testing.T) {
 	w.want(t, 1, 0)
 }
 
-func TestWhoHasGivenUpALargeStartStaysUntilItIsWritten(t *testing.T) {
-	s := working(t)
-	release := hold(t, s)
-	ctx, giveUp := context.WithCancel(t.Context())
-	start := startOf("t", s)
-	start.Input.Data = make([]byte, maxAbandoned+1)
-	answer := make(chan error, 1)
-	go func() {
-		_, err := s.StartRuns(ctx, []engine.StartRun{start})
-		answer <- err
-	}()
-	waiting(t, s, 1)
-	giveUp()
-	select {
-	case err := <-answer:
-		release()
-		t.Fatalf("answer = %v while its payload waits for the writer, want none", err)
-	case <-time.After(20 * time.Millisecond): // of nothing
-	}
-	release()
-	if err := <-answer; err != nil {
-		t.Errorf("answer = %v, want that it is written", err)
+func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
+	large := engine.Payload{Data: make([]byte, maxAbandoned+1)}
+	for name, call := range map[string]func(ctx context.Context, s *Store, held engine.Lease, ended engine.ID) error{
+		"start": func(ctx context.Context, s *Store, _ engine.Lease, _ engine.ID) error {
+			start := startOf("t", s)
+			start.Input = large
+			_, err := s.StartRuns(ctx, []engine.StartRun{start})
+			return err
+		},
+		"retry with another input": func(ctx context.Context, s *Store, _ engine.Lease, ended engine.ID) error {
+			now := s.Now()
+			_, err := s.RetryRun(ctx, engine.RetryRunParams{
+				SteerParams: engine.SteerParams{Namespace: "default", RunID: ended, AuditID: engine.NewID(now), Now: now},
+				ID:          engine.NewID(now), Restart: true, Input: &large,
+			})
+			return err
+		},
+		"end of a run that continues as new": func(ctx context.Context, s *Store, held engine.Lease, _ engine.ID) error {
+			next := startOf("t", s)
+			next.Input = large
+			_, err := s.CompleteRun(ctx, engine.CompleteRunParams{Lease: held, ContinueAs: &next, Now: s.Now()})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := working(t)
+			ended, held := startOf("t", s), startOf("t", s)
+			if _, err := s.StartRuns(t.Context(), []engine.StartRun{ended, held}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: ended.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			claimed, err := s.Claim(t.Context(), engine.ClaimParams{
+				Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
+			})
+			if err != nil || len(claimed.Tasks) != 1 {
+				t.Fatalf("claimed %d runs (%v), want 1", len(claimed.Tasks), err)
+			}
+			release := hold(t, s)
+			ctx, giveUp := context.WithCancel(t.Context())
+			answer := make(chan error, 1)
+			go func() { answer <- call(ctx, s, claimed.Tasks[0].Lease, ended.ID) }()
+			waiting(t, s, 1)
+			giveUp()
+			select {
+			case err := <-answer:
+				release()
+				t.Fatalf("answer = %v while its payload waits for the writer, want none", err)
+			case <-time.After(20 * time.Millisecond): // of nothing
+			}
+			release()
+			if err := <-answer; err != nil {
+				t.Errorf("answer = %v, want that it is written", err)
+			}
+		})
 	}
 }

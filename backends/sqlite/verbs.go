@@ -61,7 +61,11 @@ func (s *Store) SignalRun(ctx context.Context, p engine.SignalRunParams) (engine
 
 // RetryRun makes a new run out of one that has ended.
 func (s *Store) RetryRun(ctx context.Context, p engine.RetryRunParams) (engine.Started, error) {
-	return newRun(ctx, s, "RetryRun", 0, ledger.RetryRun, p)
+	size := 0
+	if p.Input != nil {
+		size = p.Input.Size()
+	}
+	return newRun(ctx, s, "RetryRun", size, ledger.RetryRun, p)
 }
 
 // OverrideStep records a result for a step.
