@@ -93,7 +93,7 @@ func (c *conn) query(ctx context.Context, text *string, each func(*row) error, a
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		defer context.AfterFunc(ctx, c.interrupt)()
+		defer c.interruptWhen(ctx)()
 	}
 	for {
 		switch code := lib.Xsqlite3_step(c.tls, s.stmt); code {

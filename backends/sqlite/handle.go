@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -119,6 +120,21 @@ func (h *handle) interrupt() {
 		tls := libc.NewTLS() // h.tls belongs to the goroutine that is at work
 		lib.Xsqlite3_interrupt(tls, h.db)
 		tls.Close()
+	}
+}
+
+// interruptWhen interrupts as soon as ctx ends, until over is called. That waits for an interrupt that is under way: one that came later would end
+// the next statement of the connection, which is somebody else's as a rule.
+func (h *handle) interruptWhen(ctx context.Context) (over func()) {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		h.interrupt()
+	})
+	return func() {
+		if !stop() {
+			<-interrupted
+		}
 	}
 }
 
