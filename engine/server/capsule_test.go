@@ -634,6 +634,20 @@ func TestAnExportThatIsTooWideIsRefusedBeforeItBegins(t *testing.T) {
 	}
 }
 
+// What retention deletes after an export has gathered its runs is not NOT_FOUND, which would be said of the run that was asked for.
+func TestAnExportOfWhichARunIsDeletedMeanwhileIsToBeTriedAgain(t *testing.T) {
+	b := family()
+	root, first := b.runs[3].ID, b.runs[2].ID
+	x := export{ctx: t.Context(), store: b, namespace: "default", at: began, most: maxCapsuleRuns, zip: zip.NewWriter(io.Discard)}
+	if err := x.gather(root); err != nil {
+		t.Fatal(err)
+	}
+	b.runs = slices.DeleteFunc(b.runs, func(r engine.Run) bool { return r.ID == first })
+	if err := x.write("test"); engine.KindOf(err) != engine.KindUnavailable {
+		t.Errorf("export: %v, want that it is to be tried again", err)
+	}
+}
+
 // capsuleStream is the server's end of an import: it brings these parts and then breaks.
 type capsuleStream struct {
 	grpc.ServerStream

@@ -148,12 +148,19 @@ func (x *export) write(version string) error {
 		return err
 	}
 	for i, run := range x.runs {
-		if err := x.writeRun(run.Directory+"/", x.ids[i]); err != nil {
+		err := x.writeRun(run.Directory+"/", x.ids[i])
+		if engine.KindOf(err) == engine.KindNotFound {
+			return errDeletedMeanwhile
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// errDeletedMeanwhile ends an export of which retention has deleted a run that the manifest names already. Another export leaves that run out.
+var errDeletedMeanwhile = &engine.Error{Kind: engine.KindUnavailable, Message: "a run of the capsule was deleted while the capsule was made; try again"}
 
 func (x *export) entry(name string) (io.Writer, error) {
 	return x.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: x.at})
