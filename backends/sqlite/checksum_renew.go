@@ -141,10 +141,11 @@ func (c *conn) sameAs(ctx context.Context, next string) error {
 	if err := made.inspect(ctx, &of); err != nil {
 		return err
 	}
-	if checked, err := made.checked(); err != nil || !checked || of.Schema != number {
-		return fmt.Errorf("the file that was made is not what it was made of: schema %d, want %d; checksums: %t (%w)", of.Schema, number, checked, err)
+	checked, err := made.checked()
+	if err == nil && (!checked || of.Schema != number) {
+		err = fmt.Errorf("the file that was made is not what it was made of: schema %d, want %d; checksums: %t", of.Schema, number, checked)
 	}
-	return nil
+	return err
 }
 
 // takePlace puts the file next in the place of the database, whose log is empty and which this process has closed.

@@ -490,6 +490,19 @@ func TestAFileWithoutChecksumsGetsThemAtTheStart(t *testing.T) {
 	}
 }
 
+func TestAFileThatWasMadeWithoutChecksumsIsRefusedInPlainWords(t *testing.T) {
+	path, _ := closedOne(t)
+	c, err := connectReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	err = c.sameAs(t.Context(), unchecked(t, path))
+	if err == nil || !strings.HasSuffix(err.Error(), "checksums: false") {
+		t.Errorf("sameAs = %v, want that it has no checksums", err)
+	}
+}
+
 func TestALargeFileWithoutChecksumsIsServedAsItIsAndSaysSo(t *testing.T) {
 	path, rows := closedOne(t)
 	old := unchecked(t, path)
