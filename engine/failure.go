@@ -117,7 +117,8 @@ func cutText(text string, limit int) string {
 // CrashedFailure ends a run that lost MaxLeaseLosses workers in a row.
 func CrashedFailure() Failure {
 	return Failure{Code: FailureCrashed, Type: "crashed", NonRetryable: true,
-		Message: fmt.Sprintf("%d workers in a row were lost while they held this run, without a step recorded in between", MaxLeaseLosses)}
+		Message: fmt.Sprintf("Workflow crashed and exhausted all retry attempts (%d workers in a row were lost while they held this run, "+
+			"without a step recorded in between)", MaxLeaseLosses)}
 }
 
 // InterruptedFailure marks an attempt that its worker never finished.
@@ -137,7 +138,8 @@ func RunEndedFailure() Failure {
 
 // DeadlineFailure is the error of a run that its deadline ended.
 func DeadlineFailure(deadline time.Time) Failure {
-	return Failure{Code: FailureTimeout, Type: "deadline", Message: "the run's deadline passed at " + deadline.UTC().Format(time.RFC3339Nano), NonRetryable: true}
+	return Failure{Code: FailureTimeout, Type: "deadline", NonRetryable: true,
+		Message: "Workflow execution timeout exceeded (the run's deadline passed at " + deadline.UTC().Format(time.RFC3339Nano) + ")"}
 }
 
 // EndedByFailure is the error of a run that a person ended; an empty reason gets a plain sentence.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -77,5 +78,18 @@ func TestCleaningTwiceChangesNothing(t *testing.T) {
 	}
 	if n := len(once.Metadata); n > MaxLabels {
 		t.Errorf("%d entries of metadata are left, want at most %d", n, MaxLabels)
+	}
+}
+
+func TestWhatKagziEndsByItselfSaysWhichLimitItWas(t *testing.T) {
+	at := time.Date(2026, 11, 20, 7, 55, 0, 0, time.FixedZone("CET", 3600))
+	for got, want := range map[string]string{
+		DeadlineFailure(at).Message:   "Workflow execution timeout exceeded (the run's deadline passed at 2026-11-20T06:55:00Z)",
+		CrashedFailure().Message:      "Workflow crashed and exhausted all retry attempts (10 workers in a row were lost while they held this run, without a step recorded in between)",
+		StepTimedOutFailure().Message: "Step execution timed out (start_to_close_timeout exceeded)",
+	} {
+		if got != want {
+			t.Errorf("message = %q, want %q", got, want)
+		}
 	}
 }

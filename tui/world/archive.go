@@ -161,7 +161,7 @@ func archivedFailure(status kagziv1.WorkflowStatus, a *act) *kagziv1.ErrorDetail
 	case status == terminated:
 		return endedBy("terminated", "")
 	case status == timedOut:
-		return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Type: "deadline", Message: "the run's deadline passed", NonRetryable: true}
+		return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Type: "deadline", Message: "Workflow execution timeout exceeded", NonRetryable: true}
 	case a.mishap != nil:
 		return a.mishap.detail()
 	}

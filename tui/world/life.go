@@ -41,7 +41,7 @@ func (w *World) expire(r *run) {
 	}
 	w.end(r, timedOut, &kagziv1.ErrorDetail{
 		Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Type: "deadline", NonRetryable: true,
-		Message: "the run's deadline passed at " + moment(r.DeadlineAt).Format(time.RFC3339Nano),
+		Message: "Workflow execution timeout exceeded (the run's deadline passed at " + moment(r.DeadlineAt).Format(time.RFC3339Nano) + ")",
 	})
 }
 
