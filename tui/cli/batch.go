@@ -96,6 +96,11 @@ func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*k
 func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWorkflowRequest, requestID string) error {
 	seq := &sequence{out: c.out}
 	failed, existed, done := 0, 0, 0
+	inputs := make([]*kagziv1.Payload, len(requests))
+	for i, r := range requests {
+		inputs[i] = r.GetInput()
+	}
+	c.out.warnLarge("input", inputs...)
 	for done < len(requests) {
 		part := nextBatch(requests[done:])
 		for _, r := range part {

@@ -67,6 +67,27 @@ func readPayload(flag, value string, in io.Reader) (*kagziv1.Payload, error) {
 	return jsonPayload(flag, data)
 }
 
+// largePayload is how many bytes of data are worth a warning, as in the SDK.
+const largePayload = 256 << 10
+
+// warnLarge tells of payloads that had better be kept elsewhere: each is stored, and sent to whoever takes the run up, whole.
+func (o *output) warnLarge(what string, payloads ...*kagziv1.Payload) {
+	var large []int64
+	for _, p := range payloads {
+		if n := len(p.GetData()); n > largePayload {
+			large = append(large, int64(n))
+		}
+	}
+	const advice = "is stored whole, and sent to each worker that takes the run up; better keep it elsewhere and hand over where"
+	switch len(large) {
+	case 0:
+	case 1:
+		o.say("warning: the %s is large, %s: it %s", what, render.Bytes(large[0]), advice)
+	default:
+		o.say("warning: %d of the %ss are large, more than %s: each %s", len(large), what, render.Bytes(largePayload), advice)
+	}
+}
+
 // readAll reads a file, or stdin for "-", up to a limit.
 func readAll(path string, in io.Reader, limit int64) ([]byte, error) {
 	if path != "-" {

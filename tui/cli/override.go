@@ -75,6 +75,7 @@ func (o *overrideOptions) request(e *env, cmd *cobra.Command) (*kagziv1.Override
 }
 
 func runOverride(ctx context.Context, c *client, o *overrideOptions, request *kagziv1.OverrideStepRequest) error {
+	c.out.warnLarge("result", request.GetOutput())
 	runID, err := c.runID(ctx, o.id, o.external)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -313,5 +314,34 @@ func TestHelp(t *testing.T) {
 		if out, msg := (&session{}).want(t, ExitOK, args...); !strings.Contains(out, "Usage:") || msg != "" {
 			t.Errorf("%v: stdout %q, stderr %q", args, out, msg)
 		}
+	}
+}
+
+func TestA_large_payload_is_warned_of_by_every_command_that_sends_one(t *testing.T) {
+	const id = "01936b2e-0000-7000-8000-000000000003"
+	dir := t.TempDir()
+	file := func(name string, bytes int) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(`"`+strings.Repeat("x", bytes-2)+`"`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	fits, large := file("fits", largePayload), file("large", largePayload+1)
+	for command, flag := range map[string]string{
+		"wf start order": "--input-file=", "wf signal " + id + " approval": "--input=@", "wf retry --restart " + id: "--input=@",
+		"wf override " + id + " charge --reason why": "--result=@", "schedule create report --cron @daily": "--input-file=", "schedule update daily": "--input-file=",
+	} {
+		for path, want := range map[string]bool{fits: false, large: true} {
+			_, msg := (&session{server: sampleServer()}).want(t, ExitOK, append(strings.Fields(command), flag+path)...)
+			if got := strings.Count(msg, "is large, 256.0 KiB"); (got == 1) != want {
+				t.Errorf("%s with %s: stderr %q", command, filepath.Base(path), msg)
+			}
+		}
+	}
+	line := `{"input":"` + strings.Repeat("x", largePayload) + `"}` + "\n"
+	_, msg := (&session{server: sampleServer(), stdin: line + `{"input":1}` + "\n" + line}).want(t, ExitOK, "wf", "start", "order", "--batch", "-")
+	if !strings.Contains(msg, "warning: 2 of the inputs are large, more than 256.0 KiB: each is stored whole") {
+		t.Errorf("a batch: stderr %q", msg)
 	}
 }

@@ -46,6 +46,7 @@ A run stays as it ended when it is retried. With -q those that were retried befo
 		if o.payload, err = o.input.read(cmd.Flags().Changed, e.streams(cmd).in); err != nil {
 			return err
 		}
+		newOutput(e.streams(cmd), e.flags, e.lookup).warnLarge("input", o.payload) // once, however many runs get it
 		return work(cmd, args)
 	}
 	fs := cmd.Flags()

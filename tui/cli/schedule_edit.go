@@ -104,6 +104,7 @@ func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command, workflowType
 }
 
 func runScheduleCreate(ctx context.Context, c *client, request *kagziv1.CreateWorkflowScheduleRequest) error {
+	c.out.warnLarge("input", request.GetInput())
 	request.Namespace = c.namespace
 	if request.RequestId == "" {
 		request.RequestId = c.newID()
@@ -199,6 +200,7 @@ func anyOf(changed func(string) bool, flags []string) bool {
 }
 
 func runScheduleUpdate(ctx context.Context, c *client, o *scheduleUpdateOptions, request *kagziv1.UpdateWorkflowScheduleRequest, changed func(string) bool, id string) error {
+	c.out.warnLarge("input", request.GetInput())
 	old, err := c.schedule(ctx, id)
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ run that goes on for it.`,
 }
 
 func runSignal(ctx context.Context, c *client, o *signalOptions, payload *kagziv1.Payload) error {
+	c.out.warnLarge("payload", payload)
 	id, err := c.runID(ctx, o.id, o.external)
 	if err != nil {
 		return err

@@ -106,6 +106,7 @@ func (o *startOptions) register(e *env, cmd *cobra.Command) {
 }
 
 func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequest, wait bool) error {
+	c.out.warnLarge("input", request.GetInput())
 	request.Namespace = c.namespace
 	if request.RequestId == "" {
 		request.RequestId = c.newID()
