@@ -73,6 +73,7 @@ type TimedOut struct {
 type TimedOutAttempt struct {
 	RunID   ID
 	Step    string
+	Worker  string // that was to end it, and may hang
 	Verdict Verdict
 }
 

@@ -18,7 +18,9 @@ var upkeepCases = []testCase{
 		s.sameTime("next", out.Next, first.TimeoutAt)
 		s.now = first.TimeoutAt
 		want := engine.AfterStepFailed(nil, nil, 1, engine.StepTimedOutFailure(), s.now, 0.5)
-		equal(s, "timed out", timedOutText(s.timeOut(s.now)), timedOutText(timedOut(l.RunID, "pay", want)))
+		out = s.timeOut(s.now)
+		equal(s, "timed out", timedOutText(out), timedOutText(timedOut(l.RunID, "pay", want)))
+		equal(s, "its worker", out.Attempts[0].Worker, "w1")
 		step := s.step(l.RunID, "pay")
 		equal(s, "status", step.Status, engine.StepPending)
 		equal(s, "failures", step.Failures, 1)

@@ -135,7 +135,7 @@ func (b *book) timeout(id engine.ID, late []engine.Step, roll float64) ([]engine
 		step := &late[i]
 		v := fail(run, step, engine.StepTimedOutFailure(), b.now, roll)
 		final = final || !v.Retry
-		out[i] = engine.TimedOutAttempt{RunID: id, Step: step.Name, Verdict: v}
+		out[i] = engine.TimedOutAttempt{RunID: id, Step: step.Name, Worker: step.WorkerID, Verdict: v}
 		step.Token = engine.Token{} // no lease has reported this, so no late report is a repetition of it
 		if err := b.tx.SaveStep(step); err != nil {
 			return nil, err

@@ -164,14 +164,14 @@ func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
 	late, cancelled, again, last, poison := someID(1), someID(2), someID(3), someID(4), someID(5)
 	s.RunsExpired(engine.Expired{Runs: 2, TimedOut: []engine.ID{late}, Cancelled: []engine.ID{cancelled}})
 	s.StepsTimedOut([]engine.TimedOutAttempt{
-		{RunID: again, Step: "pay", Verdict: engine.Verdict{Retry: true, RetryAt: began, Failures: 2}}, {RunID: last, Step: "ship"},
+		{RunID: again, Step: "pay", Worker: "w1", Verdict: engine.Verdict{Retry: true, RetryAt: began, Failures: 2}}, {RunID: last, Step: "ship", Worker: "w2"},
 	})
 	s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Failed: []engine.ID{poison}, Stopped: 2}})
 	for _, want := range []string{
 		`msg="run timed out" run=` + late.String() + "\n",
 		`msg="run cancelled at the end of its grace" run=` + cancelled.String() + "\n",
-		`msg="step timed out and will be retried" run=` + again.String() + " step=pay failures=2 at=" + began.Format("2006-01-02T15:04:05."),
-		`msg="step timed out for good" run=` + last.String() + " step=ship\n",
+		`msg="step timed out and will be retried" run=` + again.String() + " step=pay worker=w1 failures=2 at=" + began.Format("2006-01-02T15:04:05."),
+		`msg="step timed out for good" run=` + last.String() + " step=ship worker=w2\n",
 		`msg="run failed: its worker was lost too often" run=` + poison.String() + "\n",
 	} {
 		if strings.Count(log.String(), want) != 1 {

@@ -55,14 +55,15 @@ func (s *Server) tellUnnamed(message string, n int) {
 	}
 }
 
-// StepsTimedOut hears from the coordinator of this process which attempts have run for too long.
+// StepsTimedOut hears from the coordinator of this process which attempts have run for too long. Their workers are named: one that does not
+// keep the time of its steps itself may hang, and is worth a look.
 func (s *Server) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 	s.meters.stepTimeouts.Add(int64(len(attempts)))
 	for _, a := range attempts[:min(len(attempts), mostNamed)] {
 		if a.Verdict.Retry {
-			s.log.Warn("step timed out and will be retried", "run", a.RunID, "step", a.Step, "failures", a.Verdict.Failures, "at", a.Verdict.RetryAt)
+			s.log.Warn("step timed out and will be retried", "run", a.RunID, "step", a.Step, "worker", a.Worker, "failures", a.Verdict.Failures, "at", a.Verdict.RetryAt)
 		} else {
-			s.log.Warn("step timed out for good", "run", a.RunID, "step", a.Step)
+			s.log.Warn("step timed out for good", "run", a.RunID, "step", a.Step, "worker", a.Worker)
 		}
 	}
 	s.tellUnnamed("step timed out", len(attempts))
