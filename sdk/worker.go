@@ -193,6 +193,13 @@ func (w *Worker) ID() string {
 	return w.id
 }
 
+// Active is how many runs the worker has in hand now, each of which takes a slot of MaxConcurrent; runs that are parked are in nobody's hands.
+func (w *Worker) Active() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.executions)
+}
+
 // Ready is closed when the worker has first registered and can be given runs.
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 

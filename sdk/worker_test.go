@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -44,4 +45,29 @@ func running(t testing.TB, w *Worker) {
 
 func constant[T any](v T) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) { return v, nil }
+}
+
+func TestAWorkerTellsHowManyRunsItHasInHand(t *testing.T) {
+	world(t, func(t *testing.T, f *fake) {
+		w := testWorker(f)
+		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+			return Step(ctx, "s", func(ctx context.Context) (int, error) { return 1, wait(ctx, 20*time.Second) })
+		})
+		Handle(w, "sleeper", func(ctx Context, _ struct{}) (int, error) {
+			Sleep(ctx, "nap", time.Hour)
+			return 1, nil
+		})
+		equal(t, w.Active(), 0)
+		running(t, w)
+		f.start("a", "w", "")
+		f.start("b", "w", "")
+		f.start("c", "sleeper", "")
+		f.awaitParked(t, "c")
+		synctest.Wait()
+		equal(t, w.Active(), 2)
+		f.await(t, "a")
+		f.await(t, "b")
+		synctest.Wait()
+		equal(t, w.Active(), 0)
+	})
 }
