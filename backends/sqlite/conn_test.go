@@ -2,8 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
+
+	lib "modernc.org/sqlite/lib"
 )
 
 func TestAnInterruptThatComesLateIsNotTheNextCallersTrouble(t *testing.T) {
@@ -21,10 +24,12 @@ func TestAnInterruptThatComesLateIsNotTheNextCallersTrouble(t *testing.T) {
 		t.Fatalf("a query that was done before the interrupt came: %v", err)
 	}
 	err = c.query(t.Context(), &rows, func(*row) error {
-		if late.Stop() {
+		if late.Stop() { // the interrupt waits still
 			c.mu.Unlock()
+			for lib.Xsqlite3_is_interrupted(c.tls, c.db) == 0 {
+				runtime.Gosched()
+			}
 		}
-		time.Sleep(20 * time.Millisecond) // in which an interrupt that waited comes
 		return nil
 	})
 	if err != nil {
