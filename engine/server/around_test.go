@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -237,6 +238,41 @@ func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
 		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.counters.started() != 1 {
 		t.Errorf("asked with %+v", p)
 	}
+}
+
+// farAway is books to which the way takes a second.
+type farAway struct{ *books }
+
+func (f farAway) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
+	time.Sleep(time.Second)
+	return f.books.GetRun(ctx, namespace, id)
+}
+
+func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &books{}
+		var want []string
+		for i := range 2*looksAtOnce + 1 {
+			id := someID(i)
+			b.runs = append(b.runs, engine.Run{ID: id, Status: engine.RunCompleted})
+			b.children = append(b.children, engine.Step{ChildRunID: id, Status: engine.StepCompleted})
+			want = append(want, id.String())
+		}
+		s := door(b)
+		s.store = farAway{b}
+		begun := time.Now()
+		answer, err := s.awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, run := range answer.Finished {
+			got = append(got, run.RunId)
+		}
+		if took := time.Since(begun); took != 3*time.Second || !slices.Equal(got, want) {
+			t.Errorf("%d of %d children, in their order: %t, after %v; want all, as asked for, after 3s", len(got), len(want), slices.Equal(got, want), took)
+		}
+	})
 }
 
 func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 	heldBytes   = 8 << 20          // of results that are kept until their stream takes them; more are read again
 	endedBytes  = 1 << 20          // of results in one message, about
 	lookEvery   = 30 * time.Second // a run is looked at after so long to twice as long, should nobody tell of its end
-	looksAtOnce = 16               // of whole runs, for one stream
+	looksAtOnce = 16               // of whole runs, for one stream or one call
 )
 
 // awaiting is one stream of waits. Its caller's messages are read by one goroutine, and answered by another.
@@ -317,13 +317,7 @@ func (a *awaiting) sift(ctx context.Context, unsure []*waiter) []*waiter {
 // look answers for the runs of a few waits, as far as they have ended.
 func (a *awaiting) look(ctx context.Context, group []*waiter) []*kagziv1.AwaitWorkflowsResponse_Ended {
 	answers := make([]*kagziv1.AwaitWorkflowsResponse_Ended, len(group))
-	one := func(i int) { answers[i] = a.lookAt(ctx, group[i]) }
-	var others sync.WaitGroup
-	for i := range group[1:] {
-		others.Go(func() { one(i + 1) })
-	}
-	one(0)
-	others.Wait()
+	together(len(group), func(i int) { answers[i] = a.lookAt(ctx, group[i]) })
 	var over []*waiter
 	a.mu.Lock()
 	for i, w := range group {
@@ -338,6 +332,16 @@ func (a *awaiting) look(ctx context.Context, group []*waiter) []*kagziv1.AwaitWo
 	a.mu.Unlock()
 	a.server.waiters.leave(over...)
 	return slices.DeleteFunc(answers, func(one *kagziv1.AwaitWorkflowsResponse_Ended) bool { return one == nil })
+}
+
+// together calls do for 0 to n-1 at the same time, and returns when all have returned. n is at least 1.
+func together(n int, do func(i int)) {
+	var others sync.WaitGroup
+	for i := range n - 1 {
+		others.Go(func() { do(i + 1) })
+	}
+	do(0)
+	others.Wait()
 }
 
 // lookAt is the answer to a wait; nil while its run has not ended.

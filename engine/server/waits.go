@@ -172,20 +172,23 @@ func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequ
 func (s *Server) finished(ctx context.Context, namespace string, steps []engine.Step) ([]*kagziv1.Workflow, error) {
 	var finished []*kagziv1.Workflow
 	size := 0
-	for i := range steps {
-		run, err := s.store.GetRun(ctx, namespace, steps[i].ChildRunID)
-		if engine.KindOf(err) == engine.KindNotFound {
-			continue
+	for group := range slices.Chunk(steps, looksAtOnce) {
+		runs, errs := make([]engine.Run, len(group)), make([]error, len(group))
+		together(len(group), func(i int) { runs[i], errs[i] = s.store.GetRun(ctx, namespace, group[i].ChildRunID) })
+		for i := range runs {
+			if engine.KindOf(errs[i]) == engine.KindNotFound {
+				continue
+			}
+			if errs[i] != nil {
+				return nil, errs[i]
+			}
+			runs[i].Input = engine.Payload{} // its parent made it
+			workflow := runTo(&runs[i])
+			if size += proto.Size(workflow); size > maxAwaitedBytes && len(finished) > 0 {
+				return finished, nil
+			}
+			finished = append(finished, workflow)
 		}
-		if err != nil {
-			return nil, err
-		}
-		run.Input = engine.Payload{} // its parent made it
-		workflow := runTo(&run)
-		if size += proto.Size(workflow); size > maxAwaitedBytes && i > 0 {
-			break
-		}
-		finished = append(finished, workflow)
 	}
 	return finished, nil
 }
