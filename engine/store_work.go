@@ -14,6 +14,9 @@ import (
 //   - RunNotFound, when there is no such run in the namespace;
 //   - LeaseLost with the run's status.
 //
+// BeginStep, SetNote and, with Hold, AwaitSignal and AwaitChildren are of use to the holder alone: repeated once the lease is over they may be
+// LeaseLost although they have counted.
+//
 // Whenever a method ends a lease, SLEEPs and SIGNALs of the run that are due become COMPLETED with FinishedAt at their WakeAt
 // (a SIGNAL with TimedOut), and its step attempts that still run as FUNCTION become FAILED with InterruptedFailure (their
 // Failures unchanged), unless the run ends: then all that is still open becomes FAILED, with RunEndedFailure what is RUNNING,
