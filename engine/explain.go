@@ -117,16 +117,9 @@ func explainRunning(c *Circumstances, now time.Time) Explanation {
 			if !s.TimeoutAt.IsZero() {
 				e.add("step %s times out %s", s.Name, in(s.TimeoutAt, now))
 			}
-		case s.Status == StepPending:
-			e.add("step %s is tried again %s%s", s.Name, in(s.RetryAt, now), because(s.Error))
-		case s.Kind == StepSleep:
-			e.add("timer %s is over %s", s.Name, in(s.WakeAt, now))
-		case s.Kind == StepSignal:
-			e.add("it also waits for signal %s", s.SignalName)
-		case s.Kind == StepChild:
-			e.add("child run %s is not over yet", s.ChildRunID)
 		}
 	}
+	e.addWaits(c.Steps, now)
 	e.addHolder(c, now)
 	return e
 }
@@ -210,12 +203,47 @@ func explainWait(c *Circumstances, now time.Time) Explanation {
 	default:
 		e, waiting = explainDelay(c, now)
 	}
-	for _, s := range c.Steps {
-		if s.ID != waiting.ID && s.Status == StepPending {
-			e.add("step %s is tried again %s%s", s.Name, in(s.RetryAt, now), because(s.Error))
+	e.addWaits(slices.DeleteFunc(slices.Clone(c.Steps), func(s Step) bool {
+		told := s.ID == waiting.ID || kind == "child" && s.Kind == StepChild // of children the summary tells all
+		return told || s.Status == StepRunning && s.Kind != StepSleep && s.Awaited == 0
+	}), now)
+	return e
+}
+
+// addWaits names what else the code waits for: it may do so in many branches, and any of it makes the run go on.
+func (e *Explanation) addWaits(steps []Step, now time.Time) {
+	var waits []string
+	var child ID
+	children := 0
+	for _, s := range steps {
+		switch {
+		case s.Status == StepPending:
+			waits = append(waits, fmt.Sprintf("step %s is tried again %s%s", s.Name, in(s.RetryAt, now), because(s.Error)))
+		case !s.Open():
+		case s.Kind == StepSleep:
+			waits = append(waits, fmt.Sprintf("timer %s is over %s", s.Name, in(s.WakeAt, now)))
+		case s.Kind == StepSignal && s.WakeAt.IsZero():
+			waits = append(waits, "it also waits for signal "+s.SignalName)
+		case s.Kind == StepSignal:
+			waits = append(waits, fmt.Sprintf("it also waits for signal %s, and goes on without it %s", s.SignalName, in(s.WakeAt, now)))
+		case s.Kind == StepChild:
+			if children++; children == 1 {
+				child = s.ChildRunID
+			}
 		}
 	}
-	return e
+	switch {
+	case children == 1:
+		e.add("child run %s is not over yet", child)
+	case children > 1:
+		e.add("%d child runs are not over yet, the first of them %s", children, child)
+	}
+	for _, wait := range waits[:min(len(waits), maxNamed)] {
+		e.add("%s", wait)
+	}
+	if more := len(waits) - maxNamed; more > 0 {
+		e.add("and so on: %s not named here", count(more, "wait is", "waits are"))
+	}
 }
 
 // openChildren is how many child runs the code waits for.

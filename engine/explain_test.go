@@ -239,6 +239,54 @@ func TestExplainSaysOfARetryOnceWhatItIs(t *testing.T) {
 	}
 }
 
+// A run whose branches wait for several things is made to go on by each of them, so each is named, be it parked or at work.
+func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	id := func(n int) ID { return NewID(now.Add(time.Duration(n) * time.Second)) }
+	first := id(10)
+	steps := []Step{
+		{ID: id(1), Name: "nap", Kind: StepSleep, Status: StepRunning, WakeAt: now.Add(time.Hour)},
+		{ID: id(2), Name: "rest", Kind: StepSleep, Status: StepRunning, WakeAt: now.Add(2 * time.Hour)},
+		{ID: id(3), Name: "approval", SignalName: "approval", Kind: StepSignal, Status: StepRunning, Awaited: 1},
+		{ID: id(4), Name: "veto", SignalName: "veto", Kind: StepSignal, Status: StepRunning, Awaited: 1, WakeAt: now.Add(3 * time.Hour)},
+		{ID: id(5), Name: "ship-1", Kind: StepChild, Status: StepRunning, Awaited: 2, ChildRunID: first},
+		{ID: id(6), Name: "ship-2", Kind: StepChild, Status: StepRunning, Awaited: 2, ChildRunID: id(11)},
+	}
+	rest, signals, children := "timer rest is over in 2h", []string{"it also waits for signal approval", "it also waits for signal veto, and goes on without it in 3h"},
+		"2 child runs are not over yet, the first of them "+first.String()
+	for _, c := range []struct {
+		name       string
+		status     RunStatus
+		waitingFor string
+		until      time.Duration
+		steps      []Step
+		want       []string
+	}{
+		{"timer", RunSleeping, "timer:nap", time.Hour, steps, append([]string{children, rest}, signals...)},
+		{"child", RunSleeping, "child:" + first.String(), 0, steps[2:],
+			append([]string{"`kagzi workflow explain " + first.String() + "` says what that one waits for"}, signals...)},
+		{"nothing", RunRunning, "", 0, steps[1:], append([]string{children, rest}, signals...)},
+	} {
+		run := Run{ID: FirstID(now), Status: c.status, WaitingFor: c.waitingFor}
+		if c.until > 0 {
+			run.AvailableAt = now.Add(c.until)
+		}
+		if got := Explain(Circumstances{Run: run, Steps: c.steps}, now).Details; !slices.Equal(got, c.want) {
+			t.Errorf("of a run that is %s and waits for %s it says %q, want %q", c.status, c.name, got, c.want)
+		}
+	}
+	// A child that the code has started and does not wait for does not keep a parked run waiting.
+	run := Run{ID: FirstID(now), Status: RunSleeping, WaitingFor: "timer:nap", AvailableAt: now.Add(time.Hour)}
+	if got := Explain(Circumstances{Run: run, Steps: []Step{steps[0], {ID: id(7), Kind: StepChild, Status: StepRunning, ChildRunID: first}}}, now).Details; len(got) > 0 {
+		t.Errorf("of a run that has left a child to itself it says %q", got)
+	}
+	// Of thousands the first tell enough.
+	run = Run{ID: FirstID(now), Status: RunRunning}
+	if got := Explain(Circumstances{Run: run, Steps: slices.Repeat(steps[1:2], 50)}, now).Details; len(got) != maxNamed+1 || got[maxNamed] != "and so on: 30 waits are not named here" {
+		t.Errorf("fifty waits are told in %d lines: %q", len(got), got)
+	}
+}
+
 func TestADeadlineThatIsToBeNeverIsFarOff(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if got := in(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), now); got != "in 106751d23h" {
