@@ -260,11 +260,13 @@ func openChildren(steps []Step) (n int) {
 func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step) {
 	r := &c.Run
 	e = Explanation{Blocker: BlockedByRetryDelay, NextAt: r.AvailableAt}
+	whole := r.LeaseLosses < 2 // a first loss delays nothing
 	for _, s := range c.Steps {
 		if s.Status == StepPending && s.RetryAt.Equal(r.AvailableAt) {
 			e.Since = s.FinishedAt
 			if s.Failures == 0 {
-				break // the run itself is tried again, and this step with it
+				whole = true // the run itself is tried again, and this step with it
+				break
 			}
 			policy := firstPolicy(s.RetryPolicy, r.RetryPolicy)
 			e.Summary = fmt.Sprintf("retries %s, attempt %d%s %s%s", s.Name, s.Failures+1, of(policy), in(r.AvailableAt, now), because(s.Error))
@@ -272,11 +274,14 @@ func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step)
 		}
 	}
 	switch {
-	case r.Failures > 0:
+	case r.Failures > 0 && whole:
 		e.Summary = fmt.Sprintf("is tried again as a whole, attempt %d%s %s%s", r.Failures+1, of(firstPolicy(r.RetryPolicy)), in(r.AvailableAt, now), because(r.Error))
 	case r.LeaseLosses > 0:
 		e.Summary = fmt.Sprintf("lost %s in a row, is handed out again %s", count(r.LeaseLosses, "worker", "workers"), in(r.AvailableAt, now))
 		e.add("after %d in a row it fails", MaxLeaseLosses)
+		if r.Failures > 0 {
+			e.add("before that its code has failed %s%s", count(r.Failures, "time", "times"), because(r.Error))
+		}
 	default:
 		e.Blocker, e.Since = BlockedByStart, r.CreatedAt
 		e.Summary = "is to start " + in(r.AvailableAt, now)

@@ -96,6 +96,20 @@ func TestExplain(t *testing.T) {
 		}, "is tried again as a whole, attempt 2 in 1s: card declined", BlockedByRetryDelay, time.Time{}, at(time.Second), ""},
 		{"lost workers", func(c *Circumstances) { c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3 },
 			"lost 3 workers in a row, is handed out again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second), "after 10 in a row it fails"},
+		{"lost workers, in the retry of a run", func(c *Circumstances) {
+			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3
+			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
+		}, "lost 3 workers in a row, is handed out again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
+			"after 10 in a row it fails|before that its code has failed 1 time: card declined"},
+		{"run retry, when a worker had been lost", func(c *Circumstances) {
+			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 1
+			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
+		}, "is tried again as a whole, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, time.Time{}, at(2 * time.Second), ""},
+		{"run retry, when workers had been lost", func(c *Circumstances) {
+			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3
+			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
+			c.Steps = []Step{{Name: "charge", Status: StepPending, RetryAt: at(2 * time.Second), Error: declined, FinishedAt: at(-time.Second)}}
+		}, "is tried again as a whole, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, at(-time.Second), at(2 * time.Second), ""},
 		{"timer", func(c *Circumstances) {
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(26*time.Hour), "timer:cool-off"
 			c.Steps = []Step{{Name: "cool-off", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour), WakeAt: at(26 * time.Hour)}}
