@@ -173,6 +173,7 @@ func explainKey(c *Circumstances, since time.Time) Explanation {
 
 // explainWait is about a run that time or an event makes due.
 func explainWait(c *Circumstances, now time.Time) Explanation {
+	c = cleaningUp(c, now)
 	r := &c.Run
 	e := Explanation{NextAt: r.AvailableAt}
 	kind, name, _ := strings.Cut(r.WaitingFor, ":")
@@ -244,6 +245,28 @@ func (e *Explanation) addWaits(steps []Step, now time.Time) {
 	if more := len(waits) - maxNamed; more > 0 {
 		e.add("and so on: %s not named here", count(more, "wait is", "waits are"))
 	}
+}
+
+// cleaningUp is the circumstances without the timers and retries that the run's cancellation has ended, where its code waits for something else:
+// in the record they run on, and one of them may be the first to be over.
+func cleaningUp(c *Circumstances, now time.Time) *Circumstances {
+	r := &c.Run
+	ended := func(s Step) bool {
+		return (s.Kind == StepSleep || s.Status == StepPending) && s.StartedAt.Before(r.CancelRequestedAt)
+	}
+	live := *c
+	live.Steps = slices.DeleteFunc(slices.Clone(c.Steps), ended)
+	p := Park(live.Steps, now, now)
+	if !p.AvailableAt.IsZero() && !p.AvailableAt.After(now) {
+		return c // there is nothing else
+	}
+	first := func(s Step) bool {
+		return ended(s) && (r.WaitingFor == "timer:"+s.Name || s.Status == StepPending && s.RetryAt.Equal(r.AvailableAt))
+	}
+	if slices.ContainsFunc(c.Steps, first) {
+		live.Run.AvailableAt, live.Run.WaitingFor = p.AvailableAt, p.WaitingFor
+	}
+	return &live
 }
 
 // openChildren is how many child runs the code waits for.

@@ -301,6 +301,51 @@ func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 	}
 }
 
+// A sleep that its run's cancellation has ended goes on in the record, and its end may be the next thing to happen.
+func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	ended := Step{ID: NewID(now), Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour), WakeAt: at(time.Hour)}
+	failed := Step{ID: NewID(now), Name: "nap too", Status: StepPending, Failures: 1, StartedAt: at(-time.Hour), RetryAt: at(time.Hour)}
+	for _, c := range []struct {
+		step    Step // beside it
+		summary string
+		next    time.Time
+	}{
+		{Step{Kind: StepChild, Status: StepRunning, Awaited: 1, ChildRunID: FirstID(now)}, "waits for child run " + FirstID(now).String(), time.Time{}},
+		{Step{Kind: StepSignal, SignalName: "refunded", Status: StepRunning, Awaited: 1, WakeAt: at(2 * time.Hour)}, "waits for signal refunded, goes on without it in 2h", at(2 * time.Hour)},
+		{Step{Name: "refund", Status: StepPending, Failures: 1, StartedAt: at(-time.Minute), RetryAt: at(2 * time.Hour)}, "retries refund, attempt 2 of 3 in 2h", at(2 * time.Hour)},
+		{Step{Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Minute), WakeAt: at(2 * time.Hour)}, "sleeps in rest, wakes in 2h", at(2 * time.Hour)},
+		{Step{Kind: StepChild, Status: StepRunning, ChildRunID: FirstID(now)}, "sleeps in nap, wakes in 1h", at(time.Hour)}, // it is under Cleanup, and the child left to itself
+	} {
+		c.step.ID = NewID(now)
+		run := Run{ID: FirstID(now), Status: RunSleeping, WaitingFor: "timer:nap", AvailableAt: ended.WakeAt,
+			CancelRequestedAt: at(-30 * time.Minute), GraceUntil: at(24 * time.Hour)}
+		got := Explain(Circumstances{Run: run, Steps: []Step{ended, c.step}}, now)
+		if got.Summary != c.summary || !got.NextAt.Equal(c.next) {
+			t.Errorf("it says %q and next %v, want %q and %v", got.Summary, got.NextAt, c.summary, c.next)
+		}
+		if text := strings.Join(got.Details, "; "); strings.Contains(text, "nap") {
+			t.Errorf("%q tells of the timer that has been ended: %s", got.Summary, text)
+		}
+		if c.next.Equal(ended.WakeAt) {
+			continue
+		}
+		// The same of a retry, that may be the first as well.
+		run.Status, run.WaitingFor = RunPending, ""
+		got = Explain(Circumstances{Run: run, Steps: []Step{failed, c.step}}, now)
+		if text := strings.Join(got.Details, "; "); got.Summary != c.summary || !got.NextAt.Equal(c.next) || strings.Contains(text, "nap") {
+			t.Errorf("with a retry that has been ended it says %q, %s and next %v, want %q and %v", got.Summary, text, got.NextAt, c.summary, c.next)
+		}
+	}
+	// A delay because workers were lost is none of these.
+	run := Run{ID: FirstID(now), Status: RunPending, AvailableAt: at(4 * time.Second), LeaseLosses: 4, CancelRequestedAt: at(-time.Minute), GraceUntil: at(time.Hour)}
+	rest := Step{ID: NewID(now), Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second), WakeAt: at(time.Minute)}
+	if got, want := Explain(Circumstances{Run: run, Steps: []Step{ended, rest}}, now).Summary, "lost 4 workers in a row, is handed out again in 4s"; got != want {
+		t.Errorf("after losses it says %q, want %q", got, want)
+	}
+}
+
 func TestADeadlineThatIsToBeNeverIsFarOff(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if got := in(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), now); got != "in 106751d23h" {
