@@ -113,10 +113,14 @@ func requestConflict(run engine.ID) error {
 
 func endedBadly(s engine.RunStatus) bool { return s.Ended() && s != engine.RunCompleted }
 
-// notNow refuses what a run's status does not allow.
+// notNow refuses what a run's status does not allow. It tells which run goes on for one that continued as new.
 func notNow(run *Run, what string) error {
-	return &engine.Error{Kind: engine.KindPrecondition, Subject: "run", SubjectID: run.ID.String(), Status: run.Status,
+	e := &engine.Error{Kind: engine.KindPrecondition, Subject: "run", SubjectID: run.ID.String(), Status: run.Status, ContinuedAs: run.ContinuedAs,
 		Message: "run " + run.ID.String() + " cannot " + what + ": it is " + run.Status.String()}
+	if !run.ContinuedAs.IsZero() {
+		e.Message += " and continued as run " + run.ContinuedAs.String()
+	}
+	return e
 }
 
 // kept is the results that the new run begins with, by sequence.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/kagzi/kagzi/engine"
@@ -36,6 +37,24 @@ func TestARetryOfAServerOfBeforeIsAnsweredAgainByItsRunAlone(t *testing.T) {
 		}
 		if _, err := RetryRun(tx, of(3)); !errors.Is(err, engine.ErrConflict) {
 			t.Errorf("%s: for another run: %v, want a conflict", name, err)
+		}
+	}
+}
+
+// Who has the id of a chain's first run means the run that goes on for it, and cannot know which that is.
+func TestWhatARunThatContinuedIsRefusedNamesTheRunThatGoesOn(t *testing.T) {
+	run := aRun(1)
+	run.Status, run.ContinuedAs = engine.RunCompleted, id(2)
+	m := newMemory(t, run)
+	steer := engine.SteerParams{Namespace: "default", RunID: id(1), Now: noon}
+	_, retried := RetryRun(m, engine.RetryRunParams{SteerParams: steer, ID: id(9)})
+	m.steps = []engine.Step{{ID: id(101), RunID: id(1), Name: "pay", Status: engine.StepCompleted, Latest: true}}
+	_, overridden := OverrideStep(m, engine.OverrideStepParams{SteerParams: steer, ID: id(102), Step: "pay", Output: &engine.Payload{Data: []byte("1")}})
+	for what, err := range map[string]error{"retry": retried, "override": overridden} {
+		var refusal *engine.Error
+		if !errors.As(err, &refusal) || refusal.Kind != engine.KindPrecondition || refusal.ContinuedAs != id(2) ||
+			!strings.HasSuffix(refusal.Message, "it is COMPLETED and continued as run "+id(2).String()) {
+			t.Errorf("a %s is answered with %v, want it refused with run %s", what, err, id(2))
 		}
 	}
 }
