@@ -232,6 +232,26 @@ var repairCases = []testCase{
 			s.Fatalf("a retry after the first has ended is the same run")
 		}
 	}},
+	{"a retry while one has continued as new is the run that goes on", func(s *stage) {
+		run := s.failed("a")
+		s.retry(run)
+		var last engine.ID
+		for range 2 {
+			next := s.newRun()
+			last = next.ID
+			s.must(s.tryEnd(engine.CompleteRunParams{Lease: s.claim("w1").Lease, ContinueAs: &next, Now: s.now}), "CompleteRun")
+		}
+		by := func(p *engine.RetryRunParams) { p.RequestID = "r" }
+		again := s.retry(run, by)
+		equal(s, "run", again.RunID, last)
+		equal(s, "existed", again.Existed, true)
+		equal(s, "the same request again", s.retry(run, by), engine.Started{RunID: last, Existed: true, Repeated: true})
+		s.cancel(last)
+		third := s.retry(run)
+		if third.RunID == last || third.Existed {
+			s.Fatalf("a retry after the last has ended is the same run")
+		}
+	}},
 	{"a repeated request is answered alike, whatever became of the retry", func(s *stage) {
 		run := s.failed("a")
 		by := func(p *engine.RetryRunParams) { p.RequestID = "r" }

@@ -91,15 +91,15 @@ func (b *book) retriedBefore(p *engine.RetryRunParams) (engine.Started, error) {
 	if err != nil {
 		return engine.Started{}, err
 	}
-	if known.RetriedFrom != p.RunID {
-		return engine.Started{}, requestConflict(id)
-	}
 	first, err := b.tx.LeftRequest(p.Namespace, p.RequestID)
 	if err != nil {
 		return engine.Started{}, err
 	}
-	// Servers of before left nothing, or the start that they would have made.
-	if first != nil && first.Type == "" && !first.Input.Equal(retryRequest(p).Input) {
+	same := known.RetriedFrom == p.RunID
+	if first != nil && first.Type == "" { // servers of before left nothing, or the start that they would have made
+		same = first.Input.Equal(retryRequest(p).Input) // that of a run which goes on for the retry, too
+	}
+	if !same {
 		return engine.Started{}, requestConflict(id)
 	}
 	return engine.Started{RunID: id, Existed: known.RequestID != p.RequestID, Repeated: true}, nil

@@ -34,7 +34,7 @@ type Tx interface {
 	// before, or one that does not tell what was asked for. LeftRequest is what was remembered of the request; nil when nothing.
 	LeaveRequest(start *engine.StartRun, answer engine.ID) error
 	LeftRequest(namespace, requestID string) (*engine.StartRun, error)
-	// OpenRetry is the open run that was RetriedFrom this one; zero when none.
+	// OpenRetry is the open run that was RetriedFrom this one, or that goes on for such a run; zero when none.
 	OpenRetry(run engine.ID) (engine.ID, error)
 	// OpenChildren is the open runs whose parent this is and whose ParentClose is more than CloseAbandon, by id.
 	OpenChildren(parent engine.ID) ([]engine.ID, error)

@@ -134,7 +134,18 @@ func (t *tx) LeftRequest(namespace, requestID string) (*engine.StartRun, error) 
 }
 
 func (t *tx) OpenRetry(id engine.ID) (engine.ID, error) {
-	return t.first(func(r *Run) bool { return r.RetriedFrom == id && !r.Status.Ended() }), nil
+	return t.first(func(r *Run) bool { return !r.Status.Ended() && t.lifeOf(r, id) }), nil
+}
+
+// lifeOf says that a run was tried again as this one, or as one that this one goes on for.
+func (t *tx) lifeOf(r *Run, id engine.ID) bool {
+	for range len(t.db.runs) { // those of an import may name each other in a circle
+		if r == nil || r.RetriedFrom == id {
+			break
+		}
+		r = t.db.runs[r.ContinuedFrom]
+	}
+	return r != nil && r.RetriedFrom == id
 }
 
 func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
