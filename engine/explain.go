@@ -54,6 +54,7 @@ func Explain(c Circumstances, now time.Time) Explanation {
 		e = explainDue(&c, now)
 	}
 	if !r.Status.Ended() {
+		e.addDisabled(&c)
 		e.addLimits(r, now)
 	}
 	return e
@@ -61,6 +62,14 @@ func Explain(c Circumstances, now time.Time) Explanation {
 
 func (e *Explanation) add(format string, args ...any) {
 	e.Details = append(e.Details, fmt.Sprintf(format, args...))
+}
+
+// addDisabled says that what the run waits for will not have it go on.
+func (e *Explanation) addDisabled(c *Circumstances) {
+	if c.NamespaceEnabled || c.Run.Status == RunRunning || e.Blocker == BlockedByNamespace {
+		return
+	}
+	e.add("namespace %[1]s is disabled: whatever happens, it does not go on before `kagzi namespace enable %[1]s`", c.Run.Namespace)
 }
 
 // addLimits says what ends the run in any case.

@@ -141,6 +141,13 @@ func TestExplain(t *testing.T) {
 			"is to start in 1h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
 		{"namespace disabled", func(c *Circumstances) { c.NamespaceEnabled = false },
 			"due, but namespace default is disabled", BlockedByNamespace, at(-90 * time.Second), time.Time{}, "kagzi namespace enable default"},
+		{"asleep, namespace disabled", func(c *Circumstances) {
+			c.NamespaceEnabled, c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = false, RunSleeping, at(time.Hour), "timer:nap"
+			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour), WakeAt: at(time.Hour)}}
+		}, "sleeps in nap, wakes in 1h", BlockedByTimer, at(-time.Hour), at(time.Hour),
+			"namespace default is disabled: whatever happens, it does not go on before `kagzi namespace enable default`"},
+		{"paused, namespace disabled", func(c *Circumstances) { c.NamespaceEnabled, c.Run.Paused, c.Run.AvailableAt = false, true, time.Time{} },
+			"paused", BlockedByPause, time.Time{}, time.Time{}, "kagzi workflow resume|kagzi namespace enable default"},
 		{"no worker at all", func(c *Circumstances) { c.Workers = nil },
 			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "no worker is connected to queue orders"},
 		{"another type", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Types = []string{"mail"} })} },
@@ -241,8 +248,9 @@ func TestExplainSaysOfARetryOnceWhatItIs(t *testing.T) {
 		return Step{ID: NewID(now), Name: name, Status: StepPending, Failures: 1, RetryAt: now.Add(in), Error: &Failure{Message: name + " declined"}}
 	}
 	c := Circumstances{
-		Run:   Run{ID: FirstID(now), Status: RunPending, AvailableAt: now.Add(38 * time.Second)},
-		Steps: []Step{retried("refund", time.Minute), retried("charge", 38*time.Second)},
+		NamespaceEnabled: true,
+		Run:              Run{ID: FirstID(now), Status: RunPending, AvailableAt: now.Add(38 * time.Second)},
+		Steps:            []Step{retried("refund", time.Minute), retried("charge", 38*time.Second)},
 	}
 	got := Explain(c, now)
 	if want := "retries charge, attempt 2 of 3 in 38s: charge declined"; got.Summary != want {
@@ -285,18 +293,18 @@ func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 		if c.until > 0 {
 			run.AvailableAt = now.Add(c.until)
 		}
-		if got := Explain(Circumstances{Run: run, Steps: c.steps}, now).Details; !slices.Equal(got, c.want) {
+		if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: c.steps}, now).Details; !slices.Equal(got, c.want) {
 			t.Errorf("of a run that is %s and waits for %s it says %q, want %q", c.status, c.name, got, c.want)
 		}
 	}
 	// A child that the code has started and does not wait for does not keep a parked run waiting.
 	run := Run{ID: FirstID(now), Status: RunSleeping, WaitingFor: "timer:nap", AvailableAt: now.Add(time.Hour)}
-	if got := Explain(Circumstances{Run: run, Steps: []Step{steps[0], {ID: id(7), Kind: StepChild, Status: StepRunning, ChildRunID: first}}}, now).Details; len(got) > 0 {
+	if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{steps[0], {ID: id(7), Kind: StepChild, Status: StepRunning, ChildRunID: first}}}, now).Details; len(got) > 0 {
 		t.Errorf("of a run that has left a child to itself it says %q", got)
 	}
 	// Of thousands the first tell enough.
 	run = Run{ID: FirstID(now), Status: RunRunning}
-	if got := Explain(Circumstances{Run: run, Steps: slices.Repeat(steps[1:2], 50)}, now).Details; len(got) != maxNamed+1 || got[maxNamed] != "and so on: 30 waits are not named here" {
+	if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: slices.Repeat(steps[1:2], 50)}, now).Details; len(got) != maxNamed+1 || got[maxNamed] != "and so on: 30 waits are not named here" {
 		t.Errorf("fifty waits are told in %d lines: %q", len(got), got)
 	}
 }
@@ -321,7 +329,7 @@ func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
 		c.step.ID = NewID(now)
 		run := Run{ID: FirstID(now), Status: RunSleeping, WaitingFor: "timer:nap", AvailableAt: ended.WakeAt,
 			CancelRequestedAt: at(-30 * time.Minute), GraceUntil: at(24 * time.Hour)}
-		got := Explain(Circumstances{Run: run, Steps: []Step{ended, c.step}}, now)
+		got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{ended, c.step}}, now)
 		if got.Summary != c.summary || !got.NextAt.Equal(c.next) {
 			t.Errorf("it says %q and next %v, want %q and %v", got.Summary, got.NextAt, c.summary, c.next)
 		}
@@ -333,7 +341,7 @@ func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
 		}
 		// The same of a retry, that may be the first as well.
 		run.Status, run.WaitingFor = RunPending, ""
-		got = Explain(Circumstances{Run: run, Steps: []Step{failed, c.step}}, now)
+		got = Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{failed, c.step}}, now)
 		if text := strings.Join(got.Details, "; "); got.Summary != c.summary || !got.NextAt.Equal(c.next) || strings.Contains(text, "nap") {
 			t.Errorf("with a retry that has been ended it says %q, %s and next %v, want %q and %v", got.Summary, text, got.NextAt, c.summary, c.next)
 		}
@@ -341,7 +349,7 @@ func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
 	// A delay because workers were lost is none of these.
 	run := Run{ID: FirstID(now), Status: RunPending, AvailableAt: at(4 * time.Second), LeaseLosses: 4, CancelRequestedAt: at(-time.Minute), GraceUntil: at(time.Hour)}
 	rest := Step{ID: NewID(now), Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second), WakeAt: at(time.Minute)}
-	if got, want := Explain(Circumstances{Run: run, Steps: []Step{ended, rest}}, now).Summary, "lost 4 workers in a row, is handed out again in 4s"; got != want {
+	if got, want := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{ended, rest}}, now).Summary, "lost 4 workers in a row, is handed out again in 4s"; got != want {
 		t.Errorf("after losses it says %q, want %q", got, want)
 	}
 }
