@@ -150,7 +150,8 @@ func OverrideStep[T any](ctx context.Context, run *Run, step string, result T, r
 	})
 }
 
-// OverrideStepError is OverrideStep with a failure: the step counts as failed for good with it, and the code gets it as a *StepError.
+// OverrideStepError is OverrideStep with a failure: the step counts as failed for good with it, and the code gets it as a *StepError. A Sleep, which
+// has no error to return, is over by it and nothing more.
 func (r *Run) OverrideStepError(ctx context.Context, step string, failure error, reason string) error {
 	if failure == nil {
 		return fmt.Errorf("kagzi: failure of step %q is nil, want an error; OverrideStep sets a result", step)
