@@ -120,7 +120,7 @@ func (t *tx) ImportRun(r *engine.Run) error {
 		idArg("parent_step_id", r.ParentStepID), num("parent_close", r.ParentClose), text("traceparent", r.Traceparent),
 		num("origin", r.Origin), text("schedule_id", r.ScheduleID), idArg("failed_run_id", r.FailedRunID),
 		idArg("retried_from", r.RetriedFrom), idArg("continued_from", r.ContinuedFrom), idArg("continued_as", r.ContinuedAs),
-		instant("named_deadline_at", r.NamedDeadlineAt), flag("tied", r.Tied() || !r.CancelRequestedAt.IsZero()))
+		instant("named_deadline_at", r.NamedDeadlineAt), flag("tied", r.Tied()))
 	if err == nil {
 		err = t.insertInput(r)
 	}

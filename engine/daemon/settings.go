@@ -97,7 +97,7 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	{
 		name: "coordinator-batch-size", usage: "timeouts and deletions in one transaction",
 		older: []variable{{name: "KAGZI_SCHEDULER_BATCH_SIZE", deprecated: true}},
-		form:  "number", parse: parseNumber(func(c *Config) *int { return &c.CoordinatorBatchSize }),
+		form:  formNumber, parse: parseNumber(func(c *Config) *int { return &c.CoordinatorBatchSize }),
 		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorBatchSize) },
 	},
 	{
