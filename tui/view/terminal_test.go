@@ -97,8 +97,10 @@ func newMirror(simulation tcell.SimulationScreen, terminal tcell.Screen, width, 
 }
 
 func (m *mirror) SetContent(x, y int, primary rune, combining []rune, style tcell.Style) {
-	if text := string(append([]rune{primary}, combining...)); strings.ContainsFunc(text, forbidden) {
-		m.harm = text
+	if primary < ' ' || primary > '~' || len(combining) > 0 {
+		if text := string(append([]rune{primary}, combining...)); strings.ContainsFunc(text, forbidden) {
+			m.harm = text
+		}
 	}
 	if w, h := m.Size(); x >= 0 && x < w && y >= 0 && y < h {
 		m.count++
