@@ -123,12 +123,12 @@ func TestSIGTERMStopsAServerWithExitCode0(t *testing.T) {
 	}
 }
 
-func TestASecondServerOnTheSameFileEndsWithExitCode1AndNamesTheHolder(t *testing.T) {
+func TestASecondServerOnTheSameFileIsAConflictAndNamesTheHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	_, address, _ := startServer(t, dir)
 	code, out, errs := finish(t, "server", "--data-dir", dir, "--listen", "127.0.0.1:0", "--http", "off", "--config", "off")
-	if code != 1 || out != "" || !strings.Contains(errs, address) {
-		t.Errorf("exit code %d, stdout %q, stderr %q, want 1 and the address %s", code, out, errs, address)
+	if code != 6 || out != "" || !strings.Contains(errs, address) {
+		t.Errorf("exit code %d, stdout %q, stderr %q, want 6 and the address %s", code, out, errs, address)
 	}
 }
 
