@@ -61,7 +61,7 @@ func chapters() []chapter {
 		{"child", childCases},
 		{"key", keyCases},
 		{"pause", pauseCases},
-		{"repair", repairCases},
+		{"repair", slices.Concat(againCases, overrideCases, importedCases)},
 		{"schedule", scheduleCases},
 		{"namespace", namespaceCases},
 		{"api key", apiKeyCases},
