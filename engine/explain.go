@@ -260,6 +260,9 @@ func (e *Explanation) addWaits(steps []Step, now time.Time) {
 // in the record they run on, and one of them may be the first to be over.
 func cleaningUp(c *Circumstances, now time.Time) *Circumstances {
 	r := &c.Run
+	if r.CancelRequestedAt.IsZero() {
+		return c
+	}
 	ended := func(s Step) bool {
 		return (s.Kind == StepSleep || s.Status == StepPending) && s.StartedAt.Before(r.CancelRequestedAt)
 	}
