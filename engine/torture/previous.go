@@ -16,7 +16,7 @@ import (
 const (
 	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
 	// whoever lands another version writes here which one is the last then.
-	previousCommit = "9630ef1ab866367e130a4251c3770a83550c27e0"
+	previousCommit = "86c33e940db601b8d14e7ab416e0530969187e2e"
 	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
 	olderCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
 )
