@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
@@ -76,13 +78,8 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 		in, answered := make(chan *kagziv1.SessionRequest), make(chan *kagziv1.SessionResponse, 8)
 		ctx, end := context.WithCancel(t.Context())
 		began := time.Now()
-		w := &session{server: s, worker: engine.Worker{ID: "w"}, end: func(error) { end() }, bell: make(chan struct{}, 1),
-			room: make(chan struct{}, maxUnanswered), held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now()}
-		w.seat = dispatch.New(taking{}, nil).Sit(dispatch.Request{Worker: &w.worker})
-		w.out.room = w.room
-		w.out.stream = func(r *kagziv1.SessionResponse) error { answered <- r; return nil }
-		stream := &operations{ctx: ctx, in: in}
-		go w.receive(ctx, context.WithoutCancel(ctx), stream)
+		w := sessionOf(s, func(error) { end() }, answered)
+		go w.receive(ctx, context.WithoutCancel(ctx), &operations{ctx: ctx, in: in})
 		step := func(seq int64, size int) *kagziv1.SessionRequest {
 			return &kagziv1.SessionRequest{Seq: seq, Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{
 				RunId: engine.NewID(s.store.Now()).String(), LeaseToken: "00", StepId: "s", Output: bytesOf(size),
@@ -139,19 +136,36 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 	})
 }
 
+// sessionOf is a session of a worker of which the answers are caught.
+func sessionOf(s *Server, end context.CancelCauseFunc, answered chan<- *kagziv1.SessionResponse) *session {
+	w := &session{server: s, worker: engine.Worker{ID: "w"}, end: end, bell: make(chan struct{}, 1),
+		room: make(chan struct{}, maxUnanswered), held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now()}
+	w.seat = dispatch.New(taking{}, nil).Sit(dispatch.Request{Worker: &w.worker})
+	w.out.room = w.room
+	w.out.stream = func(r *kagziv1.SessionResponse) error { answered <- r; return nil }
+	return w
+}
+
 // operations is the receiving end of a session.
 type operations struct {
 	kagziv1.WorkerService_SessionServer
 	ctx context.Context
 	in  chan *kagziv1.SessionRequest
+
+	asked func() // when the next is asked for
 }
 
-func (o *operations) Recv() (*kagziv1.SessionRequest, error) {
+func (o *operations) RecvMsg(m any) error {
+	if o.asked != nil {
+		o.asked()
+	}
 	select {
 	case r := <-o.in:
-		return r, nil
+		raw, err := proto.Marshal(r)
+		m.(*unread).raw = mem.SliceBuffer(raw)
+		return err
 	case <-o.ctx.Done():
-		return nil, o.ctx.Err()
+		return o.ctx.Err()
 	}
 }
 

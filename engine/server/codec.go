@@ -19,6 +19,10 @@ import (
 type lenientCodec struct{ wire.Codec }
 
 func (l lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	if u, ok := v.(*unread); ok {
+		u.raw = wire.Whole(data)
+		return nil
+	}
 	err := l.Codec.Unmarshal(data, v)
 	message, ok := v.(proto.Message)
 	if err == nil || !ok {
@@ -33,6 +37,22 @@ func (l lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	message.ProtoReflect().SetUnknown(protowire.AppendString(mark, field))
 	return nil
+}
+
+// unread is an operation of a session as it has come.
+type unread struct{ raw mem.Buffer }
+
+// operation reads it, once. One that cannot be read is an operation all the same where it has a number: its session answers it by that.
+func (u *unread) operation() (*kagziv1.SessionRequest, error) {
+	defer u.raw.Free()
+	request := new(kagziv1.SessionRequest)
+	if err := (lenientCodec{}).Unmarshal(mem.BufferSlice{u.raw}, request); err != nil {
+		return nil, err
+	}
+	if request.Seq > 0 {
+		return request, nil
+	}
+	return request, checkWellFormed(request)
 }
 
 // brokenText is the path of the first field whose text is no UTF-8; empty when there is none. The depth of the search is that of the

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // unary surrounds every unary call: who may not make it is refused, and so is a malformed message; a panic is an answer, an error gets
@@ -164,9 +163,6 @@ func (g *guardedStream) RecvMsg(m any) error {
 	}
 	if g.ctx.Err() != nil {
 		return context.Cause(g.ctx)
-	}
-	if operation, ok := m.(*kagziv1.SessionRequest); ok && g.first != nil && operation.Seq > 0 {
-		return nil // its session answers it by its number
 	}
 	if err := checkWellFormed(m); err != nil || g.first != nil {
 		return err

@@ -17,12 +17,22 @@ func operationsOf(ctx context.Context) context.Context {
 	return metadata.NewIncomingContext(context.WithoutCancel(ctx), metadata.MD{})
 }
 
-// receive reads operations until the stream ends. Each is carried out by one of the crew, but for a heartbeat: what reads on after one begins
-// anew and small, for what has read a message keeps the stack for that, and there may be many thousands of sessions that have long to wait.
-// Those of one run are carried out in their order, everything else at once.
+// receive waits for an operation and leaves it to one of the crew, which reads on. There may be many thousands of sessions that have long to wait:
+// who waits has a small stack, and who has read a message one that is kept for the next.
 func (w *session) receive(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer) {
+	var next unread
+	if err := stream.RecvMsg(&next); err != nil {
+		w.end(err)
+		return
+	}
+	w.server.crew.do(func() { w.readOn(ctx, operations, stream, &next) })
+}
+
+// readOn reads the operation that has come, and those that come after it up to a heartbeat, behind which another waits for the next. Those of one run
+// are carried out in their order, everything else at once.
+func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer, next *unread) {
 	for {
-		request, err := stream.Recv()
+		request, err := next.operation()
 		if err != nil {
 			w.end(err)
 			return
@@ -37,6 +47,10 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 			return
 		}
 		w.server.crew.do(func() { w.carryOut(operations, f) })
+		if err := stream.RecvMsg(next); err != nil {
+			w.end(err)
+			return
+		}
 	}
 }
 

@@ -3,8 +3,12 @@ package server
 import (
 	"context"
 	"io"
+	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"unsafe"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -59,4 +63,47 @@ func TestTheGoroutineOfASessionStaysSmall(t *testing.T) {
 	} else {
 		t.Logf("%d bytes", bytes)
 	}
+}
+
+// under says whether a function of that name is on the stack.
+func under(name string) bool {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, "."+name) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing: what reads an operation has a stack that is twice as large afterwards, until the next
+// collection of garbage, and copies it for that.
+func TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(taking{}, nil, Options{})
+		defer s.crew.dismiss()
+		in, answered := make(chan *kagziv1.SessionRequest), make(chan *kagziv1.SessionResponse, 8)
+		ctx, end := context.WithCancel(t.Context())
+		var read []bool // whether who asks for the next has read the one before
+		stream := &operations{ctx: ctx, in: in, asked: func() {
+			read = append(read, under("readOn"))
+		}}
+		go sessionOf(s, func(error) {}, answered).receive(ctx, context.WithoutCancel(ctx), stream)
+		beat := &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}}
+		for range 3 {
+			in <- beat
+			<-answered
+		}
+		in <- &kagziv1.SessionRequest{Seq: 1}
+		<-answered
+		synctest.Wait()
+		if want := []bool{false, false, false, false, true}; !slices.Equal(read, want) {
+			t.Errorf("who asks for the next has read the one before: %v, want %v: only who reads on after an operation that is no heartbeat", read, want)
+		}
+		end()
+	})
 }

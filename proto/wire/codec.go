@@ -50,7 +50,10 @@ func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal reads a message.
 func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
-	whole := data.MaterializeToBuffer(buffers)
+	whole := Whole(data)
 	defer whole.Free()
 	return standard.Unmarshal(mem.BufferSlice{whole}, v)
 }
+
+// Whole is a message's bytes in one piece, to be freed.
+func Whole(data mem.BufferSlice) mem.Buffer { return data.MaterializeToBuffer(buffers) }
