@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	_ "embed"
-	"math"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -139,7 +138,7 @@ func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, unnamed []e
 	known := false
 	t.later(heartbeatSQL, args{
 		"worker_id": p.WorkerID, "active": p.Active, "completed": p.Completed, "failed": p.Failed,
-		"stats": statsText(p.Stats), "now": micros(p.Now),
+		"stats": engine.StatsText(p.Stats), "now": micros(p.Now),
 	}, []any{numberOf(&beat.Status)}, func() { known = true })
 	leases, err := t.leasesOf([]string{p.WorkerID})
 	if err == nil && !known {
@@ -193,20 +192,6 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 	}
 	t.ringWorker(p.WorkerID)
 	return ledger.FreeRuns(t, ids, p.Now)
-}
-
-// statsText is the statistics as JSON, which knows no number that is none.
-func statsText(stats *engine.WorkerStats) string {
-	if stats == nil {
-		return ""
-	}
-	plain := *stats
-	for _, n := range []*float64{&plain.CPUPercent, &plain.AverageRunMS} {
-		if math.IsNaN(*n) || math.IsInf(*n, 0) {
-			*n = 0
-		}
-	}
-	return jsonText(plain)
 }
 
 //go:embed sql/drain_worker.sql

@@ -116,10 +116,7 @@ var heartbeatSQL string
 // to, the next one knows as much.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
-	stats := ""
-	if p.Stats != nil {
-		stats = encode(p.Stats)
-	}
+	stats := engine.StatsText(p.Stats)
 	var unnamed []engine.Lease
 	call := &call{verb: "Heartbeat", patience: p.Patience}
 	beat, err := writeAs(ctx, s, call, func(t *tx) (beat engine.Beat, err error) {
