@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"time"
-	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -65,22 +64,6 @@ func (o ChildOptions) start(parentQueue string) StartOptions {
 	}
 }
 
-// checkText names what cannot be sent: in a session it would take the other runs of the worker along.
-func (o *ChildOptions) checkText(workflowType string) error {
-	if !utf8.ValidString(workflowType) {
-		return fmt.Errorf("workflow type %.300q, want UTF-8", workflowType)
-	}
-	for name, text := range map[string]string{
-		"ExternalID": o.ExternalID, "Queue": o.Queue, "Version": o.Version, "ConcurrencyKey": o.ConcurrencyKey,
-		"OnFailure": o.OnFailure, "OnFailureQueue": o.OnFailureQueue,
-	} {
-		if !utf8.ValidString(text) {
-			return fmt.Errorf("option %s is %.300q, want UTF-8", name, text)
-		}
-	}
-	return cmp.Or(checkLabelText("option Tags", o.Tags), checkLabelText("option Requirements", o.Requirements))
-}
-
 // Child is a run that another has started and can wait for.
 type Child[Out any] struct{ c *startedChild }
 
@@ -111,9 +94,6 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 			return nil, fmt.Errorf("input of workflow type %s: %w", workflowType, err)
 		}
 		warnLarge(e.w.log, "input", input, "type", workflowType)
-		if err := opts.checkText(workflowType); err != nil {
-			return nil, fmt.Errorf("start of workflow type %s: %w", workflowType, err)
-		}
 		request, err := newStart(e.task.GetNamespace(), workflowType, input, opts.start(e.info.Queue), e.now())
 		if err != nil {
 			return nil, fmt.Errorf("start of workflow type %s: %w", workflowType, err)

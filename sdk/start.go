@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -170,6 +171,9 @@ func startRequest[In any](c *Client, workflowType string, in In, o StartOptions)
 
 // newStart is the start of a run as it goes to the server. Its errors name options that say nothing sensible, which the server cannot see.
 func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOptions, now time.Time) (*kagziv1.StartWorkflowRequest, error) {
+	if err := o.checkText(workflowType); err != nil {
+		return nil, err
+	}
 	switch {
 	case o.Delay < 0:
 		return nil, fmt.Errorf("option Delay is %v, want 0 or more", o.Delay)
@@ -210,6 +214,22 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		req.Priority = &priority
 	}
 	return req, nil
+}
+
+// checkText names what cannot be sent. gRPC itself does not say what it was, and in a session it would take the other runs of the worker along.
+func (o *StartOptions) checkText(workflowType string) error {
+	if !utf8.ValidString(workflowType) {
+		return fmt.Errorf("workflow type %.300q, want UTF-8", workflowType)
+	}
+	for name, text := range map[string]string{
+		"ExternalID": o.ExternalID, "Queue": o.Queue, "Version": o.Version, "RequestID": o.RequestID, "ConcurrencyKey": o.ConcurrencyKey,
+		"OnFailure": o.OnFailure, "OnFailureQueue": o.OnFailureQueue,
+	} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("option %s is %.300q, want UTF-8", name, text)
+		}
+	}
+	return cmp.Or(checkLabelText("option Tags", o.Tags), checkLabelText("option Requirements", o.Requirements))
 }
 
 // requestID is the caller's own id of a call, or a fresh one: a call that is repeated has no second effect.

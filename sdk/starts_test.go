@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -129,11 +130,31 @@ func TestStarts(t *testing.T) {
 			for i := range 3 {
 				w.start(t.Context(), c, i, StartOptions{})
 			}
-			w.start(t.Context(), c, 3, StartOptions{Version: "\xff"})
+			var err error // of a request that Start would have refused by itself
+			w.group.Go(func() {
+				_, err = c.starts.start(t.Context(), "", false, &kagziv1.StartWorkflowRequest{Version: "\xff"})
+			})
+			synctest.Wait()
 			close(d.held)
 			w.all(t, 0, 2)
-			equal(t, status.Code(w.errs[3]), codes.Internal)
+			equal(t, status.Code(err), codes.Internal)
 			equal(t, d.took(), []string{"one", "one", "one"})
+		})
+	})
+	t.Run("one that cannot be sent is refused with what it is of it", func(t *testing.T) {
+		withDesk(t, func(t *testing.T, d *desk, c *Client) {
+			for want, o := range map[string]StartOptions{
+				`option Tags has "of": "caf\xc3", want UTF-8`:    {Tags: map[string]string{"of": "caf\xc3"}},
+				`option Requirements has "\xff": "", want UTF-8`: {Requirements: map[string]string{"\xff": ""}},
+				`option ExternalID is "\xff", want UTF-8`:        {ExternalID: "\xff"},
+				`option RequestID is "\xff", want UTF-8`:         {RequestID: "\xff"},
+			} {
+				_, err := Start(t.Context(), c, "w", 0, o)
+				equal(t, fmt.Sprint(err), "kagzi: start of workflow type w: "+want)
+			}
+			_, err := StartMany(t.Context(), c, "w", []int{0, 1}, StartOptions{}, func(i int, o *StartOptions) { o.Version = "v\xff"[:i+1] })
+			equal(t, fmt.Sprint(err), `start 1: kagzi: start of workflow type w: option Version is "v\xff", want UTF-8`)
+			equal(t, len(d.took()), 0)
 		})
 	})
 	t.Run("a caller that gives up goes at once, and takes nobody along", func(t *testing.T) {
