@@ -155,6 +155,8 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 		{[]string{"server", "extra"}, 64, "extra"},
 		{[]string{"tui", "--demo", "--db", "x"}, 64, "--db and --demo cannot be given together"},
 		{[]string{"tui", "--db", nothing}, 5, "there is no database"},
+		{[]string{"tui", "--db", "sqlite:" + nothing}, 5, "there is no database sqlite:" + nothing},
+		{[]string{"tui", "--db", "postgres://secret@host/x"}, 64, "kagzi tui --read-only"},
 		{[]string{"db", "copy", "--from", "sqlite:" + nothing, "--to", "sqlite:" + nothing + ".copy"}, 5, "there is no database"},
 		{[]string{"db", "copy", "--release", "sqlite:" + nothing}, 5, "there is no database"},
 		{[]string{"server", "--unheard-of"}, 64, "unheard-of"},

@@ -105,7 +105,7 @@ Settings are read from kagzi/tui.toml in the folder of your settings. NO_COLOR i
 		RunE: func(cmd *cobra.Command, _ []string) error { return runUI(cmd, e, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.db, "db", "", "open this file of an SQLite database, for looking only, without a server")
+	f.StringVar(&o.db, "db", "", "open this file of an SQLite database, FILE or sqlite:FILE, for looking only, without a server")
 	f.BoolVar(&o.demo, "demo", false, "show a world that is made up, without a server")
 	f.BoolVar(&o.readOnly, "read-only", false, "take away everything that changes anything")
 	f.StringVar(&o.theme, "theme", "", "terminal, dark, light, contrast, mono, or one of your own")
@@ -206,6 +206,10 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	if err != nil {
 		return err
 	}
+	if strings.HasPrefix(o.db, "postgres://") || strings.HasPrefix(o.db, "postgresql://") {
+		return usagef("--db opens a file of an SQLite database; to look at Postgres run a server on it, and then: kagzi tui --read-only")
+	}
+	o.db = strings.TrimPrefix(o.db, "sqlite:") // as every other --db has it
 	near, err := e.local.Look(cmd.Context(), o.db)
 	if err != nil {
 		return err
