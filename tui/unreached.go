@@ -12,16 +12,28 @@ type Unreached struct {
 
 // WhyUnreached reads the message of an Unavailable call that no server answered. An empty address is left out of the text.
 func WhyUnreached(address, message string) Unreached {
+	at := ""
 	if address != "" {
-		address = " at " + address
+		at = " at " + address
 	}
 	reason := connectionReason(message)
 	for _, trouble := range connectionTroubles {
 		if strings.Contains(reason, trouble.sign) {
-			return Unreached{Text: strings.Replace(trouble.text, "{at}", address, 1), Advice: trouble.advice, Reason: reason}
+			return Unreached{Text: strings.Replace(trouble.text, "{at}", at, 1), Advice: trouble.advice, Reason: reason}
 		}
 	}
-	return Unreached{Text: "no server answers" + address, Advice: "start one with: kagzi server", Reason: reason, Absent: true}
+	return Unreached{Text: "no server answers" + at, Advice: startAdvice(address), Reason: reason, Absent: true}
+}
+
+// startAdvice leads to a server at the address: one that is started somewhere else would leave the same command without an answer.
+func startAdvice(address string) string {
+	switch {
+	case address == "", address == DefaultAddress, address == "localhost:50051":
+		return "start one with: kagzi server"
+	case loopback(address) && !strings.HasPrefix(address, "unix:"):
+		return "start one with: kagzi server --listen " + address
+	}
+	return "see that one runs there and can be reached from here, or name another one with --address"
 }
 
 // connectionTroubles are what goes wrong while a connection is made, by a sign in the words of the library. The first that fits counts.

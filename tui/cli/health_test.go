@@ -42,7 +42,7 @@ func TestHealthOfThisMachineIsNotAskedOfTheServerThatClientsGoTo(t *testing.T) {
 func TestHealthSaysInOneLineWhyNobodyServes(t *testing.T) {
 	t.Setenv("KAGZI_CONFIG", "off")
 	err := Health(t.Context(), "127.0.0.1:1")
-	if err == nil || err.Error() != "no server answers at 127.0.0.1:1; start one with: kagzi server" {
+	if err == nil || err.Error() != "no server answers at 127.0.0.1:1; start one with: kagzi server --listen 127.0.0.1:1" {
 		t.Fatalf("err = %v", err)
 	}
 }
