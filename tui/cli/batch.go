@@ -21,14 +21,21 @@ const (
 	maxBatchFile  = 1 << 30
 )
 
+// startBatch is the starts of a file.
+type startBatch struct {
+	requests  []*kagziv1.StartWorkflowRequest
+	lines     []int  // where each of them stands in the file, from 1 on; empty lines count
+	requestID string // what the ids of requests that have none of their own begin with
+}
+
 // readBatch reads requests from JSON lines; what a line leaves out it takes from the request of the flags, and of the id of that request one of
 // its own, which is the same whenever the file is read.
-func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) ([]*kagziv1.StartWorkflowRequest, error) {
+func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) (*startBatch, error) {
 	data, err := readAll(path, in, maxBatchFile)
 	if err != nil {
 		return nil, &usageError{err: fmt.Errorf("--batch: %w", err)}
 	}
-	var requests []*kagziv1.StartWorkflowRequest
+	batch := &startBatch{requestID: flags.GetRequestId()}
 	number := 0
 	for line := range bytes.Lines(data) {
 		number++
@@ -39,12 +46,12 @@ func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) (
 		if err != nil {
 			return nil, err
 		}
-		requests = append(requests, r)
+		batch.requests, batch.lines = append(batch.requests, r), append(batch.lines, number)
 	}
-	if len(requests) == 0 {
+	if len(batch.requests) == 0 {
 		return nil, usagef("--batch: no lines in %s", path)
 	}
-	return requests, nil
+	return batch, nil
 }
 
 func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowRequest, error) {
@@ -91,9 +98,9 @@ func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*k
 	return r, nil
 }
 
-// runStartBatch starts the runs in as many calls as their number and size need. Where it breaks off it says how to go on: requestID is what the
-// ids of its requests begin with.
-func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWorkflowRequest, requestID string) error {
+// runStartBatch starts the runs in as many calls as their number and size need. Where it breaks off it says how to go on.
+func runStartBatch(ctx context.Context, c *client, b *startBatch) error {
+	requests := b.requests
 	seq := &sequence{out: c.out}
 	failed, existed, done := 0, 0, 0
 	inputs := make([]*kagziv1.Payload, len(requests))
@@ -111,14 +118,14 @@ func runStartBatch(ctx context.Context, c *client, requests []*kagziv1.StartWork
 			_ = seq.close() // the call's error is the one to report
 			c.out.say("%d of %d had been handed in before", done, len(requests))
 			if done > 0 || uncertain(err) || ctx.Err() != nil {
-				c.out.say("to repeat it without a second run of any line add: --request-id %s", requestID)
+				c.out.say("to repeat it without a second run of any line add: --request-id %s", b.requestID)
 			}
 			return err
 		}
 		for i, r := range answer.GetResults() {
 			if r.GetError() != nil {
 				failed++
-				c.out.say("run %d of the batch: %s", done+i+1, render.ErrorLine(r.GetError()))
+				c.out.say("--batch, line %d: %s", b.lines[done+i], render.ErrorLine(r.GetError()))
 			}
 			if r.GetStarted().GetAlreadyExists() {
 				existed++

@@ -46,7 +46,8 @@ func newStart(e *env, o *startOptions) *cobra.Command {
 
 With --batch the runs come from a file of JSON lines (- reads them from stdin), each an object with the fields of
 StartWorkflowRequest: {"workflow_type":"order","external_id":"o-17","input":{"total":12}}. What a line leaves out is
-taken from TYPE and the flags. Nothing is started unless every line is right. The same file with the same --request-id starts no line twice.
+taken from TYPE and the flags. Nothing is started unless every line can be read. A line that the server refuses starts nothing and is named,
+the others start, and the exit code is 1. The same file with the same --request-id starts no line twice.
 
 With --wait the command ends when the run does, and outlasts restarts of the server: exit code 0 completed, 2 failed, 3 timed out,
 4 cancelled or terminated.`,
@@ -68,11 +69,11 @@ With --wait the command ends when the run does, and outlasts restarts of the ser
 				if request.RequestId == "" {
 					request.RequestId = e.newID()
 				}
-				requests, err := readBatch(o.batch, in, request)
+				batch, err := readBatch(o.batch, in, request)
 				if err != nil {
 					return err
 				}
-				return e.run(cmd, func(ctx context.Context, c *client) error { return runStartBatch(ctx, c, requests, request.RequestId) })
+				return e.run(cmd, func(ctx context.Context, c *client) error { return runStartBatch(ctx, c, batch) })
 			}
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runStart(ctx, c, request, o.wait) })
 		},

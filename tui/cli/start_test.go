@@ -40,7 +40,7 @@ func TestStart(t *testing.T) {
 	t.Run("of a batch takes defaults from the flags and keeps the order of the lines", func(t *testing.T) {
 		s := &session{stdin: `{"workflow_type":"a","input":{"x":1},"tags":{"k":"v"}}` + "\n\n" + `{"workflow_type":"bad"}` + "\n" + `{"external_id":"e"}`}
 		out, msg := s.want(t, ExitError, "wf", "start", "order", "--batch", "-", "--queue", "q", "--tag", "all=1")
-		if out != "run-1\n-\nrun-3\n" || !strings.Contains(msg, "started 2 of 3 runs") || !strings.Contains(msg, "bad type") {
+		if out != "run-1\n-\nrun-3\n" || !strings.Contains(msg, "started 2 of 3 runs") || !strings.Contains(msg, "--batch, line 3: bad type") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 		requests := s.server.requests[0].(*kagziv1.StartWorkflowsRequest).Requests
