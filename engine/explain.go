@@ -31,7 +31,9 @@ type Explanation struct {
 	Details []string
 	Blocker Blocker
 	Since   time.Time // unset: not known
-	NextAt  time.Time // when something happens by itself; unset: nothing does
+	NextAt  time.Time // when something happens by itself; unset: nothing does, or nobody knows the moment
+
+	anytime bool // NextAt is unset because something happens within seconds
 }
 
 // Explain says what a run waits for, since when, what comes next and when. It names the worker that is missing.
@@ -80,9 +82,18 @@ func (e *Explanation) addLimits(r *Run, now time.Time) {
 			why = ": " + r.CancelReason
 		}
 		e.add("cancellation was asked for %s ago%s; it is CANCELLED when its code returns, or %s", brief(now.Sub(r.CancelRequestedAt)), why, in(r.GraceUntil, now))
+		e.nextBy(r.GraceUntil)
 	}
 	if !r.DeadlineAt.IsZero() {
 		e.add("its deadline ends it %s", in(r.DeadlineAt, now))
+		e.nextBy(r.DeadlineAt)
+	}
+}
+
+// nextBy says that something happens by itself at a moment, if nothing does before.
+func (e *Explanation) nextBy(t time.Time) {
+	if !e.anytime && (e.NextAt.IsZero() || t.Before(e.NextAt)) {
+		e.NextAt = t
 	}
 }
 
@@ -151,12 +162,10 @@ func (e *Explanation) addHolder(c *Circumstances, now time.Time) {
 	case c.WorkerLease == 0 || silent <= c.WorkerLease/2:
 	case silent < keeps:
 		over := now.Add(keeps - silent)
-		if e.NextAt.IsZero() || over.Before(e.NextAt) {
-			e.NextAt = over
-		}
+		e.nextBy(over)
 		e.add("if it stays silent, its lease is over %s, and the run is handed to another soon after", in(over, now))
 	default:
-		e.NextAt = time.Time{} // it is a matter of seconds; a step's timeout may be minutes ahead and would deny that
+		e.NextAt, e.anytime = time.Time{}, true // a step's timeout, or the deadline, may be minutes ahead and would deny that
 		e.add("its lease is over; if it stays silent, the run is handed to another within seconds")
 	}
 }
@@ -348,7 +357,7 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 		e = explainKey(c, r.AvailableAt)
 		e.add("%s", running(c.RunningOfKey))
 	case now.Sub(r.AvailableAt) <= handOver:
-		e.Blocker = BlockedByNothing
+		e.Blocker, e.anytime = BlockedByNothing, true
 		to := "worker " + free[0].ID
 		if len(free) > 1 {
 			to = fmt.Sprintf("one of %d workers", len(free))

@@ -187,6 +187,23 @@ func TestExplain(t *testing.T) {
 			c.Run.AvailableAt = at(-time.Second)
 		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{},
 			"cancellation was asked for 1s ago: enough; it is CANCELLED when its code returns, or in 1m|its deadline ends it in 1h"},
+		{"a sleep that its deadline cuts short", func(c *Circumstances) {
+			c.Run.Status, c.Run.WaitingFor, c.Run.AvailableAt, c.Run.DeadlineAt = RunSleeping, "timer:nap", at(time.Hour), at(2*time.Minute)
+			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second), WakeAt: at(time.Hour)}}
+		}, "sleeps in nap, wakes in 1h", BlockedByTimer, at(-time.Second), at(2 * time.Minute), "its deadline ends it in 2m"},
+		{"a sleep that is over before its deadline", func(c *Circumstances) {
+			c.Run.Status, c.Run.WaitingFor, c.Run.AvailableAt, c.Run.DeadlineAt = RunSleeping, "timer:nap", at(time.Minute), at(2*time.Minute)
+			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second), WakeAt: at(time.Minute)}}
+		}, "sleeps in nap, wakes in 1m", BlockedByTimer, at(-time.Second), at(time.Minute), "its deadline ends it in 2m"},
+		{"paused, with a deadline", func(c *Circumstances) { c.Run.Paused, c.Run.DeadlineAt = true, at(2*time.Minute) },
+			"paused", BlockedByPause, time.Time{}, at(2 * time.Minute), "its deadline ends it in 2m"},
+		{"nobody takes it, and its grace is over before its deadline", func(c *Circumstances) {
+			c.Workers, c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil = nil, at(time.Hour), at(-time.Second), at(time.Minute)
+		}, "due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), at(time.Minute), "or in 1m"},
+		{"on a worker whose lease is over, with a deadline", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease, c.Run.DeadlineAt = RunRunning, "w1", at(-time.Minute), 30*time.Second, at(time.Hour)
+			c.Workers[0].LastHeartbeatAt = at(-40 * time.Second)
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{}, "handed to another within seconds|its deadline ends it in 1h"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -320,7 +337,7 @@ func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
 		summary string
 		next    time.Time
 	}{
-		{Step{Kind: StepChild, Status: StepRunning, Awaited: 1, ChildRunID: FirstID(now)}, "waits for child run " + FirstID(now).String(), time.Time{}},
+		{Step{Kind: StepChild, Status: StepRunning, Awaited: 1, ChildRunID: FirstID(now)}, "waits for child run " + FirstID(now).String(), at(24 * time.Hour)}, // the grace
 		{Step{Kind: StepSignal, SignalName: "refunded", Status: StepRunning, Awaited: 1, WakeAt: at(2 * time.Hour)}, "waits for signal refunded, goes on without it in 2h", at(2 * time.Hour)},
 		{Step{Name: "refund", Status: StepPending, Failures: 1, StartedAt: at(-time.Minute), RetryAt: at(2 * time.Hour)}, "retries refund, attempt 2 of 3 in 2h", at(2 * time.Hour)},
 		{Step{Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Minute), WakeAt: at(2 * time.Hour)}, "sleeps in rest, wakes in 2h", at(2 * time.Hour)},

@@ -54,6 +54,9 @@ func nextDue(w *kagziv1.Workflow, _ []*kagziv1.Step) *timestamppb.Timestamp { re
 func nextTimeout(_ *kagziv1.Workflow, steps []*kagziv1.Step) *timestamppb.Timestamp {
 	return steps[0].TimeoutAt
 }
+func nextGrace(w *kagziv1.Workflow, _ []*kagziv1.Step) *timestamppb.Timestamp {
+	return w.CancelGraceUntil
+}
 func never(*kagziv1.Workflow, []*kagziv1.Step) *timestamppb.Timestamp { return nil }
 
 // explained is a stage on which each run has a queue of its own.
@@ -108,7 +111,7 @@ func (e explained) atWork() []plight {
 	return []plight{
 		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id, detail: "the worker was heard from", since: sinceStarted, next: never},
 		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id, detail: "its deadline ends it in 2h", since: sinceStep, next: nextTimeout},
-		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was asked for", since: sinceStarted, next: never},
+		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was asked for", since: sinceStarted, next: nextGrace},
 	}
 }
 
