@@ -41,6 +41,8 @@ func (t timeoutOption) applyStep(o *stepOptions) {
 
 // Timeout bounds one attempt of a step. The step's context ends then, and the attempt counts as failed
 // even if its code does not look at the context; such code goes on beside the next attempt, and the log tells of it after ten seconds.
+// What the code has done is not thrown away where it is there as the time is up: a result without an error that it returns at once when its
+// context ends may still count. Code that was cut short should therefore return an error, such as context.Cause(ctx).
 // The default is the run's step timeout, else 600 s.
 func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 
