@@ -49,8 +49,7 @@ type AESOptions struct {
 // policies and people look at: do not put secrets into an error. A failure handler's event holds the failed run's input as it was stored.
 //
 // The output of a run is bound to the run's id. A capsule is imported under new ids, so that outputs that it holds, and results of
-// children that had ended, cannot be read there. When a run is restarted or continues as new with another input, the signals that it had not taken
-// cannot be read.
+// children that had ended, cannot be read there.
 // The type of a schedule is to be changed by a client that has the codec.
 func NewAESCodec(o AESOptions) (Codec, error) {
 	c := &aesCodec{current: o.Current, context: o.Context, allowPlain: o.AllowPlain, keys: make(map[string]*xaes, len(o.Keys))}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -278,6 +279,7 @@ func TestEncryptedRuns(t *testing.T) {
 	}{
 		{"the result of another step", alien, func(r, _ *fakeRun) { r.steps[0].Output = r.steps[1].Output }},
 		{"the same step's result of another run", alien, func(r, other *fakeRun) { r.steps[0].Output = other.steps[0].Output }},
+		{"the word that it takes the signals of another run", "input of workflow type w: codec: " + errAlien.Error(), func(r, _ *fakeRun) { r.Input.Metadata[metaSignals] = "another" }},
 		{"another run's input", "input of workflow type w: codec: " + errAlien.Error(), func(r, other *fakeRun) { r.Input = other.Input }},
 		{"a result in the clear", "recorded result of step a: codec: " + errPlain.Error(), func(r, _ *fakeRun) { r.steps[0].Output = jsonPayload(`"x"`) }},
 		{"no result", "recorded result of step a: codec: " + errPlain.Error(), func(r, _ *fakeRun) { r.steps[0].Output = nil }},
@@ -290,6 +292,55 @@ func TestEncryptedRuns(t *testing.T) {
 			})
 		})
 	}
+
+	t.Run("take signals that are bound to the first of the runs that they go on for, and those that are bound to themselves", func(t *testing.T) {
+		world(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			w.options.Codec = testAES(t, AESOptions{})
+			Handle(w, "w", func(ctx Context, in string) (string, error) {
+				for range 2 {
+					word, err := WaitSignal[string](ctx, "go", 0)
+					if err != nil {
+						return "", err
+					}
+					in += " " + word
+				}
+				return in, nil
+			})
+			running(t, w)
+			c := testClient(t, f)
+			c.options.Codec = w.options.Codec
+			info := inputInfo("w", "x")
+			info.signals = "first"
+			input, err := encode(c.options.Codec, "in", info)
+			if err != nil {
+				t.Fatal(err)
+			}
+			started, err := c.workflows.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{
+				Namespace: "default", TaskQueue: "default", WorkflowType: "w", ExternalId: "x", Input: input, RequestId: uuid.NewString(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain := &Run{c: c, id: started.GetRunId(), start: startDigest("w", "x", input.GetData())} // as a client has it that knows nothing of it
+			for word, run := range map[string]*Run{"go": plain, "gone": c.Run(started.GetRunId())} {
+				if err := Signal(t.Context(), run, "go", word, SignalOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if out, err := Result[string](t.Context(), plain); err != nil || out != "in go gone" && out != "in gone go" {
+				t.Errorf("the run = %q, %v", out, err)
+			}
+
+			f.mu.Lock()
+			f.runs[started.GetRunId()].Input.Metadata[metaSignals] = "another"
+			f.mu.Unlock()
+			err = Signal(t.Context(), c.Run(started.GetRunId()), "go", "stolen", SignalOptions{})
+			if want := "input of run " + started.GetRunId() + ", which says what its signals are bound to: codec: " + errAlien.Error(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("a signal whose run names the signals of another: %v, want %q", err, want)
+			}
+		})
+	})
 
 	t.Run("tell their code of a signal that was meant for another run", func(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {

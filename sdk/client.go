@@ -3,6 +3,7 @@ package kagzi
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -81,7 +82,7 @@ type Run struct {
 	c      *Client
 	id     string
 	exists bool
-	start  string // PayloadInfo.Start, where it is known
+	start  string // PayloadInfo.Start, where it is known: of a run that was started by this client, and takes the signals of no other
 }
 
 // Run returns a handle on a run by its id.
@@ -104,6 +105,12 @@ func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (P
 		return info, err
 	}
 	info.Start = startDigest(d.WorkflowType, d.ExternalID, d.input.GetData())
+	if start := startOfSignals(info.Start, d.input); kind == PayloadSignal && start != info.Start {
+		if _, err := unpack(r.c.options.Codec, d.input, inputInfo(d.WorkflowType, d.ExternalID)); err != nil { // its metadata may be forged
+			return info, fmt.Errorf("kagzi: input of run %s, which says what its signals are bound to: %w", r.id, err)
+		}
+		info.Start = start
+	}
 	return info, nil
 }
 

@@ -27,7 +27,11 @@ func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	if b.cancelled(scope) {
 		return none, ErrCancelled
 	}
-	input, err := encode(e.w.options.Codec, in, inputInfo(e.info.WorkflowType, e.info.ExternalID))
+	info := inputInfo(e.info.WorkflowType, e.info.ExternalID)
+	if e.w.options.Codec != nil {
+		info.signals = startOfSignals(e.start(), e.task.GetInput())
+	}
+	input, err := encode(e.w.options.Codec, in, info)
 	if err != nil {
 		return none, fmt.Errorf("input of the next run: %w", err)
 	}

@@ -2,6 +2,7 @@ package kagzi
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -47,9 +48,12 @@ type PayloadInfo struct {
 	// RunID is of outputs.
 	RunID string
 	// Start is of results of steps and of signals: a digest of what the run was started with, which are its workflow type, its external id and
-	// its stored input. A retry of the run has another id, but keeps its start together with results and signals.
+	// its stored input. A retry of the run has another id, but keeps its start together with results and signals. A run that has continued as new,
+	// or was restarted with another input, takes the signals of the one before it: theirs have the start of the first.
 	Start string
 	Step  string // name, for results of steps; of a signal the signal's name
+
+	signals string // for the input of a run that takes the signals of another: the start that they have
 }
 
 // scheduled begins the external ids that a server makes for runs of a schedule.
@@ -73,6 +77,16 @@ func startDigest(workflowType, externalID string, input []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// metaSignals is where the input of a run that takes the signals of another says what start they have. A codec that binds the metadata to the
+// payload, as that of NewAESCodec does, keeps anybody from giving the run the signals of still others.
+const metaSignals = "signals-start"
+
+// startOfSignals is PayloadInfo.Start of the signals that a run takes. Those that came from a client which did not know of the runs before it have
+// the run's own.
+func startOfSignals(own string, input *kagziv1.Payload) string {
+	return cmp.Or(input.GetMetadata()[metaSignals], own)
+}
+
 // PayloadKind is one of "input", "output", "step" and "signal".
 type PayloadKind string
 
@@ -90,7 +104,7 @@ const (
 // is a *StepError for the code. Any other payload that cannot be decoded fails the run: for good if the error is NonRetryable, and else like an
 // error of its code, so that the run's own Retry applies. Clients that have a codec read a run before they send it a signal or override its steps,
 // unless they have just started it; and what an earlier call with the same RequestID has made, to compare the inputs. The metadata "child_run_id" is
-// Kagzi's own in what a parent has of a child: a codec never sees it there.
+// Kagzi's own in what a parent has of a child: a codec never sees it there. "signals-start" is Kagzi's own, too, in inputs: a codec is to keep it.
 //
 // NewAESCodec makes a codec that encrypts.
 type Codec interface {
@@ -105,7 +119,11 @@ var jsonMetadata = map[string]string{"content-type": "application/json"}
 func pack(c Codec, data []byte, info PayloadInfo) (*kagziv1.Payload, error) {
 	p := &kagziv1.Payload{Data: data, Metadata: jsonMetadata}
 	if c != nil {
-		coded, err := c.Encode(Payload{Data: data, Metadata: maps.Clone(jsonMetadata)}, info)
+		metadata := maps.Clone(jsonMetadata)
+		if info.signals != "" {
+			metadata[metaSignals], info.signals = info.signals, ""
+		}
+		coded, err := c.Encode(Payload{Data: data, Metadata: metadata}, info)
 		if err != nil {
 			return nil, fmt.Errorf("codec: %w", err)
 		}

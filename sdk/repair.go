@@ -130,7 +130,9 @@ func (r *Run) newInput(ctx context.Context, v InputValue) (*kagziv1.Payload, err
 	if err != nil {
 		return nil, err
 	}
-	return v.payload(r.c.options.Codec, inputInfo(d.WorkflowType, d.ExternalID))
+	info := inputInfo(d.WorkflowType, d.ExternalID)
+	info.signals = startOfSignals(startDigest(d.WorkflowType, d.ExternalID, d.input.GetData()), d.input)
+	return v.payload(r.c.options.Codec, info)
 }
 
 // OverrideStep sets the recorded result of a step of a run that is paused or has ended badly, so that it can go on, or be

@@ -32,8 +32,17 @@ func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error)
 	if b.e.history[step].GetOverriddenBy() != "" {
 		info = b.e.payloadInfo(PayloadStep, step)
 	}
+	own := info
+	if info.Kind == PayloadSignal && info.Start != "" {
+		info.Start = startOfSignals(own.Start, b.e.task.GetInput())
+	}
 	v, err := decode[T](b.e.w.options.Codec, p, info)
 	var misfit nonRetryable
+	if info != own && errors.As(err, &misfit) {
+		if ours, mistake := decode[T](b.e.w.options.Codec, p, own); mistake == nil {
+			v, err = ours, nil
+		}
+	}
 	switch {
 	case errors.As(err, &misfit): // whoever sent it is to blame, and not the code
 		var none T

@@ -124,6 +124,51 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 	})
 
+	t.Run("of signals are read by the runs that take them over: in a loop that continues as new, and after a restart with another input", func(t *testing.T) {
+		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+			type state struct{ Sum, Left int }
+			broken := true
+			kagzi.Handle(w, "adder", func(ctx kagzi.Context, in state) (int, error) {
+				if in.Left == 0 {
+					return in.Sum, nil
+				}
+				n, err := kagzi.WaitSignal[int](ctx, "add", 0)
+				if err != nil {
+					return 0, err
+				}
+				if n == 13 && broken {
+					return 0, kagzi.NonRetryable(errors.New("unlucky"))
+				}
+				return kagzi.ContinueAsNew[int](ctx, state{in.Sum + n, in.Left - 1})
+			})
+			run, err := kagzi.Start(t.Context(), c, "adder", state{Left: 20}, kagzi.StartOptions{ExternalID: "sum"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range 15 {
+				if err := kagzi.Signal(t.Context(), run, "add", n, kagzi.SignalOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			start()
+			var failed *kagzi.RunError
+			if _, err := kagzi.Result[int](t.Context(), run); !errors.As(err, &failed) || failed.Message != "unlucky" {
+				t.Fatalf("Result = %v", err)
+			}
+			broken = false
+			again, err := c.Run(failed.RunID).Retry(t.Context(), kagzi.RetryOptions{Restart: true, Input: kagzi.InputOf(state{78, 7})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := 14; n < 20; n++ { // to whichever run goes on
+				if err := kagzi.Signal(t.Context(), c.Run(again.ID()), "add", n+1, kagzi.SignalOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			result(t, again, 78+14+15+16+17+18+19+20)
+		})
+	})
+
 	t.Run("can be put in by hand: a step's result, a child's, a signal's and another input", func(t *testing.T) {
 		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 			kagzi.Handle(w, "ship", func(kagzi.Context, string) (string, error) { return "", errors.New("no ship") })
