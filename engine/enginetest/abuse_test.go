@@ -39,6 +39,8 @@ const (
 	abuseWaits = 5 * time.Second // for any answer, on a machine that does other things too
 )
 
+var abuseHalves = flag.Int("abuse.halves", 300, "how many connections say nothing, or half of it, at once; each takes two open files")
+
 var abusePace = flag.Int("abuse.pace", 0, "how often a millisecond an abuser repeats itself (as fast as it can)")
 
 // abusePaced is for how many milliseconds an abuse goes on at most that has a pace.
@@ -293,7 +295,7 @@ var abuses = []struct {
 		})
 	}},
 	{"connections that say nothing, or half of it", func(s *Server, a *attacker) {
-		for i := range 300 {
+		for i := range *abuseHalves {
 			half := s.dialRaw(a.t)
 			half.raw([]byte(http2.ClientPreface)[:i%len(http2.ClientPreface)])
 		}

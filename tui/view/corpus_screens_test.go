@@ -2,6 +2,7 @@ package view
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,8 +17,10 @@ import (
 	"github.com/kagzi/kagzi/tui/world"
 )
 
+var allHostile = flag.Bool("hostile.all", false, "every screen meets every hostile text (some, in turns)")
+
 // TestHostileTextIsHarmlessOnEveryScreen tries each text on every other screen, and those that are little more than one character on every fourth,
-// so that each screen meets about a hundred and forty.
+// so that each screen meets about a hundred and forty; with -hostile.all each text on every screen.
 func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 	useXterm(t)
 	corpus := widgettest.Hostile()
@@ -31,6 +34,9 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 			text, every := corpus[name], 2
 			if strings.HasPrefix(name, "control ") || strings.HasPrefix(name, "unseen ") {
 				every = 4
+			}
+			if *allHostile {
+				every = 1
 			}
 			onTerminal(t, func() *world.World { return world.New(1, begin) }, func(w *world.World) tui.API { return spoil(w, text) }, "overview", width, height,
 				func(r *rig, w *world.World, tty *memoryTty) { screens(r, w, tty, number, every, text) })
