@@ -233,7 +233,7 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"nobody is there": {errGone, []string{"no server answers", "Start one with:  kagzi server"}},
+		"nobody is there": {errGone, []string{"no server answers", "See that one runs there and can be reached from here"}},
 		"no key": {status.Error(codes.Unauthenticated, "an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients"),
 			[]string{"Cannot show this: an API key is needed: give a key with --api-key-file", "Give a key with:  kagzi tui --address db:1 --api-key-file FILE"}},
 		"too weak a key": {status.Error(codes.PermissionDenied, "the API key may not read here"), []string{"may not read here", "kagzi doctor --address db:1"}},
@@ -250,10 +250,18 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 			}
 			onRig(t, options, 100, 24, func(r *rig) {
 				r.shows(c.want...)
-				if name != "nobody is there" {
-					r.lacks(start)
-				}
+				r.lacks(start)
 			})
+		})
+	}
+	for address, want := range map[string]string{"": "Start one with:  kagzi server  ", "127.0.0.1:7": "Start one with:  kagzi server --listen 127.0.0.1:7"} {
+		t.Run("nobody is there at "+address, func(t *testing.T) {
+			options := func() Options {
+				w := world.New(1, begin)
+				w.Down(errGone)
+				return Options{API: w, Open: "overview", Now: w.Now, Address: address}
+			}
+			onRig(t, options, 100, 24, func(r *rig) { r.shows(want) })
 		})
 	}
 }

@@ -124,7 +124,7 @@ func (a *App) drawFailure(c widget.Canvas, err error) {
 	}
 	if state := a.link.State(); state.Err != nil {
 		lines = append(lines, "retry    "+a.connection().Word, "")
-		lines = append(lines, wrapped(render.Safe(remedy(state.Err, a.scope().Reach())), max(c.W-4, 1))...)
+		lines = append(lines, wrapped(render.Safe(remedy(state.Err, a.options.Address, a.scope().Reach())), max(c.W-4, 1))...)
 		lines = append(lines, "ctrl-r tries again now, q quits.")
 	} else {
 		lines = append(lines, "", "ctrl-r tries again, esc goes back.")

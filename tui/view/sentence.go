@@ -40,8 +40,8 @@ func sentence(err error) string {
 }
 
 // remedy is what can be done about a connection that does not come about; what a server says that is there passes by itself. reach are the flags
-// that lead a command line to it.
-func remedy(err error, reach string) string {
+// that lead a command line to it, and address is where it should be.
+func remedy(err error, address, reach string) string {
 	s := status.Convert(err)
 	switch s.Code() {
 	case codes.Unauthenticated:
@@ -52,11 +52,9 @@ func remedy(err error, reach string) string {
 		if strings.HasPrefix(s.Message(), "the server ") { // it is stopping, or silent
 			return "See how it is:  kagzi doctor" + reach
 		}
-		why := tui.WhyUnreached("", s.Message())
-		if why.Absent {
-			return "Start one with:  kagzi server"
-		}
-		return strings.ToUpper(why.Advice[:1]) + why.Advice[1:]
+		advice := tui.WhyUnreached(address, s.Message()).Advice
+		advice = strings.Replace(advice, "start one with: ", "start one with:  ", 1)
+		return strings.ToUpper(advice[:1]) + advice[1:]
 	}
 	return "See what is wrong:  kagzi doctor" + reach
 }
