@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -53,7 +54,7 @@ func (s *Server) BulkWorkflows(request *kagziv1.BulkWorkflowsRequest, stream kag
 type bulk struct {
 	filter engine.RunFilter
 	limit  int64
-	change func(context.Context, engine.ID) (changed bool, err error)
+	change func(context.Context, *engine.Run) (changed bool, err error)
 	store  engine.Store
 	detail func(error) *kagziv1.ErrorDetail
 
@@ -87,15 +88,18 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 }
 
 // bulkChange is what an action does to one run. It tells whether that changed anything.
-func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace, reason string) (func(context.Context, engine.ID) (bool, error), error) {
+func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace, reason string) (func(context.Context, *engine.Run) (bool, error), error) {
 	by := actorOf(ctx)
-	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, engine.ID) (bool, error) {
-		return func(ctx context.Context, id engine.ID) (bool, error) {
+	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, *engine.Run) (bool, error) {
+		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			now := s.now()
-			p := engine.EndRunParams{Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now}
+			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now}
 			ended, err := verb(ctx, p)
-			if err == nil {
+			switch {
+			case err == nil:
 				s.ended(p, ended)
+			case stoppedMeanwhile(run, err):
+				return false, nil
 			}
 			return ended.Changed, err
 		}
@@ -106,7 +110,8 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 	case kagziv1.BulkAction_BULK_ACTION_TERMINATE:
 		return end(s.store.TerminateRun), nil
 	case kagziv1.BulkAction_BULK_ACTION_RETRY:
-		return func(ctx context.Context, id engine.ID) (bool, error) {
+		return func(ctx context.Context, run *engine.Run) (bool, error) {
+			id := run.ID
 			if retry, err := s.newestRetry(ctx, namespace, id); err != nil || retry != nil {
 				return false, err // who has tried one by hand first does not want its work done twice
 			}
@@ -122,6 +127,14 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 		}, nil
 	}
 	return nil, engine.Invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", action)
+}
+
+// stoppedMeanwhile says that a run which was open when it was listed has been stopped since, whatever by: often with its parent, whose turn came first.
+// Whoever wants all of them stopped has it so.
+func stoppedMeanwhile(listed *engine.Run, err error) bool {
+	var refusal *engine.Error
+	return !listed.Status.Ended() && errors.As(err, &refusal) && refusal.Kind == engine.KindPrecondition &&
+		(refusal.Status == engine.RunCancelled || refusal.Status == engine.RunTerminated)
 }
 
 // run goes through the runs, newest first. Its place in the list is a run's id, so that runs which no longer match once they are
@@ -164,7 +177,7 @@ func (b *bulk) changeAll(ctx context.Context, runs []engine.Run) {
 		}
 		group.Go(func() {
 			defer func() { <-places }()
-			changed, err := b.changeOne(ctx, runs[i].ID)
+			changed, err := b.changeOne(ctx, &runs[i])
 			b.count(runs[i].ID, changed, err)
 		})
 	}
@@ -172,13 +185,13 @@ func (b *bulk) changeAll(ctx context.Context, runs []engine.Run) {
 }
 
 // changeOne keeps a defect that one run brings to light away from the others, and from the server.
-func (b *bulk) changeOne(ctx context.Context, id engine.ID) (changed bool, err error) {
+func (b *bulk) changeOne(ctx context.Context, run *engine.Run) (changed bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = panicked(v)
 		}
 	}()
-	return b.change(ctx, id)
+	return b.change(ctx, run)
 }
 
 func (b *bulk) begin(total int64) {

@@ -75,6 +75,31 @@ func TestABulkChangeReachesEachRunOnceAndCountsThoseThatRefuse(t *testing.T) {
 	}
 }
 
+func TestOfRunsThatAreStoppedInBulkThoseStoppedMeanwhileHaveNotFailed(t *testing.T) {
+	for _, test := range []struct {
+		name                  string
+		action                kagziv1.BulkAction
+		listed, met           engine.RunStatus
+		done, unchanged, fail int64
+	}{
+		{"terminated with its parent", kagziv1.BulkAction_BULK_ACTION_CANCEL, engine.RunSleeping, engine.RunTerminated, 1, 1, 0},
+		{"cancelled by another", kagziv1.BulkAction_BULK_ACTION_TERMINATE, engine.RunRunning, engine.RunCancelled, 1, 1, 0},
+		{"came to its end", kagziv1.BulkAction_BULK_ACTION_CANCEL, engine.RunRunning, engine.RunCompleted, 0, 0, 1},
+		{"was terminated before", kagziv1.BulkAction_BULK_ACTION_CANCEL, engine.RunTerminated, engine.RunTerminated, 0, 0, 1},
+		{"is in the way of a retry", kagziv1.BulkAction_BULK_ACTION_RETRY, engine.RunSleeping, engine.RunTerminated, 0, 0, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := &books{runs: manyRuns(1)}
+			b.runs[0].Status = test.listed
+			b.refuse = func(id engine.ID) error { return engine.RunEnded(&engine.Run{ID: id, Status: test.met}) }
+			all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: test.action, Filter: &kagziv1.ListWorkflowsRequest{}})
+			if end := all[len(all)-1]; end.Matched != 1 || end.Done != test.done || end.Unchanged != test.unchanged || end.Failed != test.fail {
+				t.Errorf("at the end %v, want %d done, %d of them before, and %d failed", end, test.done, test.unchanged, test.fail)
+			}
+		})
+	}
+}
+
 func TestABulkChangeStopsAtItsLimit(t *testing.T) {
 	b := &books{runs: manyRuns(engine.MaxPage + 20), end: engine.RunEnd{Changed: true}}
 	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{}, Limit: engine.MaxPage + 5})
