@@ -255,8 +255,7 @@ func TestAwaits(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			all := results(t.Context(), c, "a")
 			d.took()
-			equal(t, results(t.Context(), c, "caf\xc3")(), []string{
-				"kagzi: INTERNAL: the call cannot be sent: string field contains invalid UTF-8; names, ids and texts have to be UTF-8"})
+			equal(t, results(t.Context(), c, "caf\xc3")(), []string{"kagzi: INVALID_ARGUMENT: run_id: is not valid UTF-8"})
 			equal(t, d.took(), nil)
 			d.ends(goodRun("a"))
 			equal(t, all(), []string{"out of a"})

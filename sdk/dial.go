@@ -106,7 +106,7 @@ func dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxRequest), grpc.MaxRetryRPCBufferSize(maxMessage),
 			grpc.ForceCodecV2(wire.Codec{})),
 		grpc.WithDefaultServiceConfig(streamRetries),
-		grpc.WithChainUnaryInterceptor(new(patience).unary),
+		grpc.WithChainUnaryInterceptor(new(patience).unary, wire.NameText),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           grpcbackoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 2, Jitter: 0.5, MaxDelay: 5 * time.Second},
 			MinConnectTimeout: 10 * time.Second,

@@ -137,7 +137,7 @@ func TestStarts(t *testing.T) {
 			synctest.Wait()
 			close(d.held)
 			w.all(t, 0, 2)
-			equal(t, status.Code(err), codes.Internal)
+			equal(t, status.Code(err), codes.InvalidArgument)
 			equal(t, d.took(), []string{"one", "one", "one"})
 		})
 	})

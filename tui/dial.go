@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/wire"
 )
 
 // DefaultAddress is where a server listens when nothing else is said.
@@ -68,6 +69,7 @@ func Dial(o DialOptions) (*Conn, error) {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
+		grpc.WithChainUnaryInterceptor(wire.NameText),
 	}
 	if o.APIKey != "" {
 		opts = append(opts, grpc.WithPerRPCCredentials(bearer(o.APIKey)))

@@ -33,7 +33,7 @@ var arrows = []arrow{
 	{"backends/move", []string{"engine"}, "how rows move is the same for all databases: each comes as an interface"},
 	{"backends", []string{"engine", "engine/ledger", "migrations", "backends/..."}, "the one switch on dialect"},
 	{"proto/kagzi/v1", nil, "the wire is everybody's"},
-	{"proto/wire", nil, "how it is written, likewise"},
+	{"proto/wire", []string{"proto/kagzi/v1"}, "how it is written, likewise"},
 	{"migrations", nil, "the schema is data"},
 	{"sdk", []string{"proto/...", "sdk/profile", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
 	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
