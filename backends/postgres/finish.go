@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // finishCall is one call of CompleteRun.
@@ -23,7 +23,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 	p.Now = engine.Micros(p.Now)
 	c := &call{run: p.Lease.RunID, turn: engine.TurnOf(ctx), finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
 	return together(s, c, "complete a run", func() engine.Completed { return engine.Completed{Status: engine.RunCompleted} },
-		func(t *tx) (engine.Completed, error) { return ledger.CompleteRun(t, p) })
+		func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
 }
 
 //go:embed sql/complete_run.sql

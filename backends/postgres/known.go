@@ -4,8 +4,8 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // What the store remembers of the rows that nearly every start needs and that hardly ever change: the namespaces and the lanes. Other
@@ -49,7 +49,7 @@ func (t *tx) ensureNamespace(name string, now time.Time) error {
 		return nil
 	}
 	t.makes(name)
-	return t.queue(ensureNamespaceSQL, args{"namespace": name, "id": [16]byte(ledger.NamespaceID(name)), "now": micros(now)})
+	return t.queue(ensureNamespaceSQL, args{"namespace": name, "id": [16]byte(storelogic.NamespaceID(name)), "now": micros(now)})
 }
 
 func (t *tx) makes(namespace string) {

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 func TestAStartThatMeetsARunWhileItIsDeletedMakesAnother(t *testing.T) {
@@ -106,7 +106,7 @@ func TestARunThatIsPinnedMeanwhileIsKept(t *testing.T) {
 	n, err := meanwhile(t, b, func(x *tx) error {
 		p := engine.PinRunParams{Pinned: true}
 		p.Namespace, p.RunID, p.AuditID, p.Now = "default", run.ID, engine.NewID(b.Now()), b.Now()
-		if _, err := ledger.PinRun(x, p); err != nil {
+		if _, err := storelogic.PinRun(x, p); err != nil {
 			return err
 		}
 		return x.send()

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // waitingTick makes a schedule that has fired one tick, and another that waits for the run of the first, which w1 holds.
@@ -65,7 +65,7 @@ func TestATickThatWaitsStartsThoughItsRunEndsWhileAnotherServerEnablesTheNamespa
 	enabled := make(chan struct{})
 	begun := false
 	_, err := write(a, "end a run, slowly", func(x *tx) (done engine.Completed, err error) {
-		done, err = ledger.CompleteRun(x, engine.CompleteRunParams{Lease: lease, Now: a.Now()})
+		done, err = storelogic.CompleteRun(x, engine.CompleteRunParams{Lease: lease, Now: a.Now()})
 		if err == nil {
 			err = x.send()
 		}
@@ -139,7 +139,7 @@ func TestATriggerByNameThatMeetsAnotherServersChangeIsCountedBesideIt(t *testing
 		return engine.TriggerScheduleParams{Namespace: "default", Ref: ref, RunID: engine.NewID(now), AuditID: engine.NewID(now), Now: now}
 	}
 	_, err = meanwhile(t, b, func(x *tx) error {
-		if _, err := ledger.TriggerSchedule(x, trigger(plan.ID.String())); err != nil {
+		if _, err := storelogic.TriggerSchedule(x, trigger(plan.ID.String())); err != nil {
 			return err
 		}
 		return x.send()
@@ -169,7 +169,7 @@ func TestAChangeOfANamespaceThatMeetsAnotherServersIsRefused(t *testing.T) {
 		if err := x.queue(lockNamespaceSQL, args{"namespace": "default"}); err != nil {
 			return err
 		}
-		if _, err := ledger.UpdateNamespace(x, change("first", now)); err != nil {
+		if _, err := storelogic.UpdateNamespace(x, change("first", now)); err != nil {
 			return err
 		}
 		return x.send()

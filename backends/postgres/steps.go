@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // stepCall is one call of CompleteStep about a step that nobody has begun, as far as is known, and its answer.
@@ -28,7 +28,7 @@ func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
 	c := &call{run: p.Lease.RunID, turn: engine.TurnOf(ctx), step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
 	return together(s, c, "complete a step", func() engine.Step { return c.step.step },
-		func(t *tx) (engine.Step, error) { return ledger.CompleteStep(t, p) })
+		func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
 }
 
 //go:embed sql/complete_new_step.sql

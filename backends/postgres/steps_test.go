@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // A worker that has lost sight of one server reports to another while the first is still at work on what it sent. The lease is locked by that
@@ -31,7 +31,7 @@ func TestAResultThatMeetsAChangeOfItsLeaseIsCountedAfterIt(t *testing.T) {
 		got, err := meanwhile(t, b, func(x *tx) error {
 			p := result(changed, "")
 			p.Step = early
-			_, err := ledger.CompleteStep(x, p)
+			_, err := storelogic.CompleteStep(x, p)
 			return err
 		}, func() (engine.Step, error) {
 			return a.CompleteStep(t.Context(), result(changed, fmt.Sprint("late ", i)))
@@ -46,7 +46,7 @@ func TestAResultThatMeetsAChangeOfItsLeaseIsCountedAfterIt(t *testing.T) {
 	}
 
 	_, err = meanwhile(t, b, func(x *tx) error {
-		_, err := ledger.TerminateRun(x, engine.EndRunParams{Namespace: "default", RunID: lost.RunID, AuditID: engine.NewID(b.Now()), Now: b.Now()})
+		_, err := storelogic.TerminateRun(x, engine.EndRunParams{Namespace: "default", RunID: lost.RunID, AuditID: engine.NewID(b.Now()), Now: b.Now()})
 		return err
 	}, func() (engine.Step, error) { return a.CompleteStep(t.Context(), result(lost, "late")) })
 	if !errors.Is(err, engine.ErrLeaseLost) {

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // args are the named parameters of a statement: all of them, and no others.
@@ -22,7 +22,7 @@ const (
 // tx is a transaction, and what is to be rung and remembered once it is committed. It saves round trips: what answers nothing is only
 // queued, and is sent with the next reading or with the commit; so is its begin. An error of a statement ends the transaction.
 //
-// It is a ledger.Tx, whose methods know no context.
+// It is a storelogic.Tx, whose methods know no context.
 type tx struct {
 	store  *Store
 	conn   *pgxpool.Conn
@@ -31,14 +31,14 @@ type tx struct {
 	rings  []engine.Ring
 	lanes  map[laneKey]int64   // that it made or found
 	spaces map[string]struct{} // namespaces, likewise
-	loaded map[engine.ID]*ledger.Run
+	loaded map[engine.ID]*storelogic.Run
 	stored map[engine.ID]stored
 	keys   map[int64]bool // whose locks it has
 	calls  int            // that it carries out
 	due    []dueRun       // that it makes due, now or later
 }
 
-var _ ledger.Tx = (*tx)(nil)
+var _ storelogic.Tx = (*tx)(nil)
 
 // Ring is heard after the commit.
 func (t *tx) Ring(r engine.Ring) { t.rings = append(t.rings, r) }

@@ -5,8 +5,8 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // Concurrency keys are advisory locks: who counts a key's leases, or frees one, has its lock until the end of the transaction. The
@@ -50,7 +50,7 @@ func (e *locksFirst) Error() string {
 
 // lockGates locks the keys of runs that wait at their gates. Whoever opens a gate has the key's lock and wants the run; so a
 // transaction that has the run must not wait for the key.
-func (t *tx) lockGates(runs []*ledger.Run) error {
+func (t *tx) lockGates(runs []*storelogic.Run) error {
 	var keys []int64
 	for _, run := range runs {
 		if run.Gated && !t.keys[keyOf(run)] {
@@ -69,7 +69,7 @@ func (t *tx) lockGates(runs []*ledger.Run) error {
 	return err
 }
 
-func keyOf(run *ledger.Run) int64 { return keyNumber(run.Namespace, run.Type, run.ConcurrencyKey) }
+func keyOf(run *storelogic.Run) int64 { return keyNumber(run.Namespace, run.Type, run.ConcurrencyKey) }
 
 // keyNumber stands for a concurrency key in advisory locks. Two keys that share one by chance wait for each other, no more.
 func keyNumber(namespace, workflowType, key string) int64 {

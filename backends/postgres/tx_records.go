@@ -6,15 +6,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 //go:embed sql/get_receipt.sql
 var getReceiptSQL string
 
 // Receipt is looked for only when a call is repeated.
-func (t *tx) Receipt(run engine.ID, token engine.Token) (r ledger.Receipt, err error) {
+func (t *tx) Receipt(run engine.ID, token engine.Token) (r storelogic.Receipt, err error) {
 	_, err = t.found(getReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run)}, &r.Verb, &r.Content, timeOf(&r.RetryAt))
 	return r, err
 }
@@ -23,7 +23,7 @@ func (t *tx) Receipt(run engine.ID, token engine.Token) (r ledger.Receipt, err e
 var insertReceiptSQL string
 
 // LeaveReceipt puts the receipt in the place of an earlier one of the same lease.
-func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, r ledger.Receipt) error {
+func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, r storelogic.Receipt) error {
 	return t.queue(insertReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run), "verb": r.Verb, "content": r.Content,
 		"retry_at": microsOrNull(r.RetryAt)})
 }

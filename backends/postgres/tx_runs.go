@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 //go:embed sql/get_run_state.sql
@@ -19,7 +19,7 @@ var getRunStateSQL string
 var getLeaseSQL string
 
 // Run locks the run, and then its lease; nobody locks them the other way round.
-func (t *tx) Run(namespace string, id engine.ID) (*ledger.Run, error) {
+func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	run := t.loaded[id]
 	delete(t.loaded, id)
 	if run == nil {
@@ -36,13 +36,13 @@ func (t *tx) Run(namespace string, id engine.ID) (*ledger.Run, error) {
 }
 
 // runs locks several runs, newest first, and then their leases. They come in that order, without those that are not there.
-func (t *tx) runs(ids []engine.ID) ([]*ledger.Run, error) {
-	var runs []*ledger.Run
-	byID := make(map[engine.ID]*ledger.Run, len(ids))
+func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
+	var runs []*storelogic.Run
+	byID := make(map[engine.ID]*storelogic.Run, len(ids))
 	which := args{"run_ids": idArray(ids)}
 	t.batch.Queue(getRunStateSQL, which).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			run := &ledger.Run{}
+			run := &storelogic.Run{}
 			places := append(runPlaces(&run.Run), &run.LaneID, tokenOf(&run.FinalToken), &run.TiedTo)
 			if err := rows.Scan(places...); err != nil {
 				return err
@@ -53,7 +53,7 @@ func (t *tx) runs(ids []engine.ID) ([]*ledger.Run, error) {
 	})
 	t.batch.Queue(getLeaseSQL, which).Query(func(rows pgx.Rows) error {
 		var id engine.ID
-		var l ledger.Run
+		var l storelogic.Run
 		places := []any{idOf(&id), tokenOf(&l.Token), &l.Holder, timeOf(&l.ClaimedAt), &l.Steps, &l.Bytes, &l.Progressed}
 		_, err := pgx.ForEachRow(rows, places, func() error {
 			if run := byID[id]; run != nil {
@@ -88,7 +88,7 @@ func (t *tx) prepare(ids []engine.ID) error {
 		return err
 	}
 	if t.loaded == nil {
-		t.loaded = make(map[engine.ID]*ledger.Run, len(runs))
+		t.loaded = make(map[engine.ID]*storelogic.Run, len(runs))
 	}
 	var keys []int64
 	for _, run := range runs {
@@ -136,7 +136,7 @@ func (t *tx) HeldBy(worker string) ([]engine.ID, error) {
 	for i, l := range leases {
 		ids[i] = l.Lease.RunID
 	}
-	return t.still(ids, func(r *ledger.Run) bool { return r.Holder == worker && !r.Token.IsZero() })
+	return t.still(ids, func(r *storelogic.Run) bool { return r.Holder == worker && !r.Token.IsZero() })
 }
 
 //go:embed sql/held_to_free.sql
@@ -148,17 +148,17 @@ func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []
 	if p.Reason == engine.OfflineLost {
 		heard = w.LastHeartbeatAt
 	}
-	ids, err = t.ids(heldToFreeSQL, args{"worker_id": w.ID, "heard_at": microsOrNull(heard), "now": micros(p.Now), "limit": ledger.FreedAtOnce})
+	ids, err = t.ids(heldToFreeSQL, args{"worker_id": w.ID, "heard_at": microsOrNull(heard), "now": micros(p.Now), "limit": storelogic.FreedAtOnce})
 	if err != nil {
 		return nil, false, err
 	}
-	full = len(ids) == ledger.FreedAtOnce
-	ids, err = t.still(ids, func(r *ledger.Run) bool { return r.Holder == w.ID && !r.Token.IsZero() })
+	full = len(ids) == storelogic.FreedAtOnce
+	ids, err = t.still(ids, func(r *storelogic.Run) bool { return r.Holder == w.ID && !r.Token.IsZero() })
 	return ids, full, err
 }
 
 // still locks runs and leaves out those for which the condition holds no longer.
-func (t *tx) still(ids []engine.ID, holds func(r *ledger.Run) bool) ([]engine.ID, error) {
+func (t *tx) still(ids []engine.ID, holds func(r *storelogic.Run) bool) ([]engine.ID, error) {
 	if err := t.prepare(ids); err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (t *tx) Expired(now time.Time, limit int) (expired []engine.ID, next time.T
 	if err != nil {
 		return nil, next, err
 	}
-	expired, err = t.still(expired, func(r *ledger.Run) bool {
+	expired, err = t.still(expired, func(r *storelogic.Run) bool {
 		return !r.Status.Ended() && !r.ExpiresAt().IsZero() && !r.ExpiresAt().After(now)
 	})
 	return expired, next, err
@@ -284,7 +284,7 @@ var lockWorkersSQL string
 
 // leftBehind is a lease that an OFFLINE worker still has.
 type leftBehind struct {
-	ledger.Left
+	storelogic.Left
 	worker string
 	freeAt time.Time
 }
@@ -297,7 +297,7 @@ func (t *tx) listLeftBehind(limit int) ([]leftBehind, error) {
 }
 
 // LeftBehind locks the workers, who might come back, then the runs, and looks again.
-func (t *tx) LeftBehind(now time.Time, limit int) (left []ledger.Left, next time.Time, err error) {
+func (t *tx) LeftBehind(now time.Time, limit int) (left []storelogic.Left, next time.Time, err error) {
 	held, err := t.listLeftBehind(limit + 1)
 	if err != nil {
 		return nil, next, err

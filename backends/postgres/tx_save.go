@@ -4,8 +4,8 @@ import (
 	_ "embed"
 	"maps"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // stored is a run as its rows stand, so that only what has changed is written: most steps change the lease alone.
@@ -15,7 +15,7 @@ type stored struct {
 }
 
 // note remembers how a run stands: first its own row, and when its lease has been put in, the lease.
-func (t *tx) note(r *ledger.Run) {
+func (t *tx) note(r *storelogic.Run) {
 	if t.stored == nil {
 		t.stored = map[engine.ID]stored{}
 	}
@@ -39,7 +39,7 @@ var saveLeaseSQL string
 var deleteLeaseSQL string
 
 // SaveRun leaves the counts in the lease while there is one.
-func (t *tx) SaveRun(r *ledger.Run) error {
+func (t *tx) SaveRun(r *storelogic.Run) error {
 	was, now := t.stored[r.ID], stored{run: runArgs(r)}
 	switch {
 	case !r.Token.IsZero():
@@ -71,7 +71,7 @@ func (t *tx) SaveRun(r *ledger.Run) error {
 }
 
 // runArgs is what can change of a run, for save_run.sql.
-func runArgs(r *ledger.Run) args {
+func runArgs(r *storelogic.Run) args {
 	return args{
 		"run_id": [16]byte(r.ID), "status": int16(r.Status), "attempts": r.Attempts, "failures": r.Failures, "lease_losses": r.LeaseLosses,
 		"steps": r.Steps, "bytes": r.Bytes, "error": pointerText(r.Error), "available_at": microsOrNull(r.AvailableAt),
@@ -84,7 +84,7 @@ func runArgs(r *ledger.Run) args {
 }
 
 // leaseArgs is what can change of a lease, for save_lease.sql.
-func leaseArgs(r *ledger.Run) args {
+func leaseArgs(r *storelogic.Run) args {
 	return args{"run_id": [16]byte(r.ID), "steps": r.Steps, "bytes": r.Bytes, "progressed": r.Progressed, "tied": r.TiedTo}
 }
 
@@ -117,7 +117,7 @@ func (t *tx) ImportRun(r *engine.Run) error {
 	if err := t.InsertRun(&engine.StartRun{Run: *r}); err != nil {
 		return err
 	}
-	if err := t.SaveRun(&ledger.Run{Run: *r, TiedTo: r.Tied()}); err != nil {
+	if err := t.SaveRun(&storelogic.Run{Run: *r, TiedTo: r.Tied()}); err != nil {
 		return err
 	}
 	if r.Output.Size() == 0 {

@@ -5,8 +5,8 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 //go:embed sql/lock_worker.sql
@@ -95,7 +95,7 @@ func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := ledger.LoseRuns(t, held, time.Time{}, now); err != nil || full {
+	if _, err := storelogic.LoseRuns(t, held, time.Time{}, now); err != nil || full {
 		return false, err
 	}
 	return true, t.queue(deleteWorkerSQL, args{"worker_id": old.ID})
@@ -125,7 +125,7 @@ func (s *Store) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.B
 		return beat, err
 	})
 	for rest := err; len(unnamed) > 0 && rest == nil; { // of what it does not come to, the next heartbeat knows as much
-		part := ledger.FirstToFree(&unnamed)
+		part := storelogic.FirstToFree(&unnamed)
 		_, rest = writeEntered(s, "free runs that a worker holds without knowing", func(t *tx) (none struct{}, err error) {
 			return none, t.freeUnnamed(part, &p)
 		})
@@ -148,7 +148,7 @@ func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, unnamed []e
 		return beat, nil, err
 	}
 	unnamed = compare(p, leases, &beat)
-	return beat, unnamed, t.freeUnnamed(ledger.FirstToFree(&unnamed), p)
+	return beat, unnamed, t.freeUnnamed(storelogic.FirstToFree(&unnamed), p)
 }
 
 // compare holds what the worker names against its leases, and returns those that are to be freed, because it holds them without knowing: the
@@ -186,12 +186,12 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 		leases[l.RunID] = l
 		ids = append(ids, l.RunID)
 	}
-	ids, err := t.still(ids, func(r *ledger.Run) bool { return r.Current(leases[r.ID]) })
+	ids, err := t.still(ids, func(r *storelogic.Run) bool { return r.Current(leases[r.ID]) })
 	if err != nil || len(ids) == 0 {
 		return err
 	}
 	t.ringWorker(p.WorkerID)
-	return ledger.FreeRuns(t, ids, p.Now)
+	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
 //go:embed sql/drain_worker.sql
@@ -212,7 +212,7 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 			return none, err
 		}
 		t.ringWorker(p.WorkerID)
-		return none, ledger.AuditDrain(t, w, &p)
+		return none, storelogic.AuditDrain(t, w, &p)
 	})
 	return err
 }
@@ -228,7 +228,7 @@ func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (
 	for part.full && err == nil {
 		part, err = write(s, "free the runs of a worker that was taken off", func(t *tx) (portion, error) {
 			w, err := t.oneWorker(lockWorkerSQL, args{"worker_id": p.WorkerID})
-			if err != nil || !ledger.TakenOffBy(w, &p) {
+			if err != nil || !storelogic.TakenOffBy(w, &p) {
 				return portion{}, err
 			}
 			return t.freeHeld(w, &p)
@@ -261,7 +261,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
 	if err := t.queue(offlineWorkerSQL, args{"worker_id": p.WorkerID, "reason": int16(p.Reason), "now": micros(p.Now)}); err != nil {
 		return portion{}, err
 	}
-	if err := ledger.AuditOffline(t, w, p); err != nil {
+	if err := storelogic.AuditOffline(t, w, p); err != nil {
 		return portion{}, err
 	}
 	t.ringWorker(p.WorkerID)
@@ -278,6 +278,6 @@ func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (part por
 		return portion{}, err
 	}
 	part.full = full
-	part.freed, err = ledger.FreeHeld(t, w, ids, p)
+	part.freed, err = storelogic.FreeHeld(t, w, ids, p)
 	return part, err
 }

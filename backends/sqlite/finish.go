@@ -4,8 +4,8 @@ import (
 	"context"
 	_ "embed"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // CompleteRun is a few narrow statements when the run's end concerns nobody else, as most runs' does. Only when that did not apply
@@ -23,7 +23,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 				return engine.Completed{Status: engine.RunCompleted}, err
 			}
 		}
-		return ledger.CompleteRun(t, p)
+		return storelogic.CompleteRun(t, p)
 	})
 }
 

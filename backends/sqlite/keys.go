@@ -7,18 +7,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // CreateKey makes a key.
 func (s *Store) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
-	return verb(ctx, s, "CreateKey", 0, ledger.CreateKey, p)
+	return verb(ctx, s, "CreateKey", 0, storelogic.CreateKey, p)
 }
 
 // RevokeKey makes a key worthless.
 func (s *Store) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
-	return verb(ctx, s, "RevokeKey", 0, ledger.RevokeKey, p)
+	return verb(ctx, s, "RevokeKey", 0, storelogic.RevokeKey, p)
 }
 
 //go:embed sql/keyring.sql

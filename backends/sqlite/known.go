@@ -4,8 +4,8 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // known is what the writer remembers of the rows that nearly every call needs and that hardly ever change: the namespaces
@@ -86,7 +86,7 @@ func (t *tx) useNamespace(name string, now time.Time) error {
 		return nil
 	}
 	now = engine.Micros(now)
-	return t.InsertNamespace(&engine.Namespace{Name: name, ID: ledger.NamespaceID(name), Enabled: true, CreatedAt: now, UpdatedAt: now})
+	return t.InsertNamespace(&engine.Namespace{Name: name, ID: storelogic.NamespaceID(name), Enabled: true, CreatedAt: now, UpdatedAt: now})
 }
 
 // disabled says that the namespace is there and switched off.

@@ -18,7 +18,7 @@ var errHoldsRows = &engine.Error{Kind: engine.KindPrecondition,
 	Message: "the database that is to be filled holds rows already; --force replaces it and keeps its file, --dry-run tells what would be lost"}
 
 // Restore puts the backup p.File in the place of the database at path, which no server may have. The new file is made beside it, taken up
-// (ledger.AfterRestore) and checked before it takes the place in one step; the file that was there is kept under another name.
+// (storelogic.AfterRestore) and checked before it takes the place in one step; the file that was there is kept under another name.
 func Restore(ctx context.Context, path string, p engine.RestoreParams) (out engine.Restoration, err error) {
 	r := &restoring{p: p, out: &out}
 	if err := r.verify(ctx); err != nil {

@@ -5,15 +5,15 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
-var _ ledger.Restoring = (*tx)(nil)
+var _ storelogic.Restoring = (*tx)(nil)
 
 // afterRestore makes rows that came out of a backup fit to be served, in one commit.
 func (s *Store) afterRestore(ctx context.Context, p engine.AfterRestoreParams) (engine.AfterRestore, error) {
-	return write(ctx, s, "AfterRestore", 0, func(t *tx) (engine.AfterRestore, error) { return ledger.AfterRestore(t, p) })
+	return write(ctx, s, "AfterRestore", 0, func(t *tx) (engine.AfterRestore, error) { return storelogic.AfterRestore(t, p) })
 }
 
 //go:embed sql/restore_leases.sql

@@ -4,8 +4,8 @@ import (
 	"context"
 	_ "embed"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // CompleteStep is one insert when the step is new, as nearly every step is: its code ran, and now it is reported. The run's
@@ -20,7 +20,7 @@ func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (
 				return step, err
 			}
 		}
-		return ledger.CompleteStep(t, p)
+		return storelogic.CompleteStep(t, p)
 	})
 }
 

@@ -4,16 +4,16 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 //go:embed sql/get_receipt.sql
 var getReceiptSQL string
 
-func (t *tx) Receipt(run engine.ID, token engine.Token) (rec ledger.Receipt, err error) {
+func (t *tx) Receipt(run engine.ID, token engine.Token) (rec storelogic.Receipt, err error) {
 	_, err = t.found(&getReceiptSQL, func(r *row) error {
-		rec = ledger.Receipt{Verb: r.text(), Content: r.text(), RetryAt: r.time()}
+		rec = storelogic.Receipt{Verb: r.text(), Content: r.text(), RetryAt: r.time()}
 		return nil
 	}, tokenArg("token", token), idArg("run_id", run))
 	return rec, err
@@ -22,7 +22,7 @@ func (t *tx) Receipt(run engine.ID, token engine.Token) (rec ledger.Receipt, err
 //go:embed sql/insert_receipt.sql
 var insertReceiptSQL string
 
-func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, rec ledger.Receipt) error {
+func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, rec storelogic.Receipt) error {
 	_, err := t.exec(&insertReceiptSQL, tokenArg("token", token), idArg("run_id", run), text("verb", rec.Verb),
 		text("content", rec.Content), instant("retry_at", rec.RetryAt))
 	return err

@@ -4,20 +4,20 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
-// The files tx_*.go are the rows of a transaction as the verbs of package ledger ask for them; the comments of ledger.Tx say
+// The files tx_*.go are the rows of a transaction as the verbs of package storelogic ask for them; the comments of storelogic.Tx say
 // what each method means.
 
-var _ ledger.Tx = (*tx)(nil)
+var _ storelogic.Tx = (*tx)(nil)
 
 //go:embed sql/get_run_state.sql
 var getRunStateSQL string
 
-func (t *tx) Run(namespace string, id engine.ID) (*ledger.Run, error) {
-	var run ledger.Run
+func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
+	var run storelogic.Run
 	found, err := t.found(&getRunStateSQL, func(r *row) (err error) {
 		run, err = readRunState(r)
 		return err
@@ -30,9 +30,9 @@ func (t *tx) Run(namespace string, id engine.ID) (*ledger.Run, error) {
 }
 
 // readRunState is readRun followed by what the verbs that move a run need besides.
-func readRunState(r *row) (ledger.Run, error) {
+func readRunState(r *row) (storelogic.Run, error) {
 	run, err := readRun(r)
-	s := ledger.Run{Run: run, LaneID: r.num(), FinalToken: r.token(), TiedTo: r.flag()}
+	s := storelogic.Run{Run: run, LaneID: r.num(), FinalToken: r.token(), TiedTo: r.flag()}
 	s.Token, s.Holder, s.ClaimedAt, s.Progressed = r.token(), r.text(), r.time(), r.flag()
 	s.WasHeld = !s.Token.IsZero()
 	return s, err
@@ -175,9 +175,9 @@ func (t *tx) Expired(now time.Time, limit int) (ids []engine.ID, next time.Time,
 //go:embed sql/list_left_behind.sql
 var listLeftBehindSQL string
 
-func (t *tx) LeftBehind(now time.Time, limit int) (left []ledger.Left, next time.Time, err error) {
+func (t *tx) LeftBehind(now time.Time, limit int) (left []storelogic.Left, next time.Time, err error) {
 	err = t.query(&listLeftBehindSQL, func(r *row) error {
-		l := ledger.Left{RunID: r.id(), Lost: r.flag()}
+		l := storelogic.Left{RunID: r.id(), Lost: r.flag()}
 		switch at := r.time(); {
 		case !at.After(now) && len(left) < limit:
 			left = append(left, l)
@@ -201,6 +201,6 @@ func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []
 	err = t.query(&heldToFreeSQL, func(r *row) error {
 		ids = append(ids, r.id())
 		return nil
-	}, text("worker_id", w.ID), instant("heard_at", heard), instant("now", p.Now), num("limit", ledger.FreedAtOnce))
+	}, text("worker_id", w.ID), instant("heard_at", heard), instant("now", p.Now), num("limit", storelogic.FreedAtOnce))
 	return ids, err
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 // moving is what can change of a run's row. A run that is saved as it was read but for the counts of its lease, as a step that
@@ -23,7 +23,7 @@ type moving struct {
 	finalToken                                 engine.Token
 }
 
-func movingOf(r *ledger.Run) moving {
+func movingOf(r *storelogic.Run) moving {
 	return moving{
 		status: r.Status, attempts: r.Attempts, failures: r.Failures, losses: r.LeaseLosses, failure: r.Error,
 		availableAt: r.AvailableAt, startedAt: r.StartedAt, finishedAt: r.FinishedAt, heldAt: r.HeldAt,
@@ -43,7 +43,7 @@ var saveLeaseSQL string
 //go:embed sql/delete_lease.sql
 var deleteLeaseSQL string
 
-func (t *tx) SaveRun(r *ledger.Run) error {
+func (t *tx) SaveRun(r *storelogic.Run) error {
 	held := !r.Token.IsZero()
 	t.forget(r.ID)
 	switch {

@@ -5,8 +5,8 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/ledger"
 )
 
 //go:embed sql/get_worker_by_instance.sql
@@ -90,7 +90,7 @@ func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := ledger.LoseRuns(t, runs, time.Time{}, now); err != nil || len(runs) == ledger.FreedAtOnce {
+	if _, err := storelogic.LoseRuns(t, runs, time.Time{}, now); err != nil || len(runs) == storelogic.FreedAtOnce {
 		return false, err
 	}
 	_, err = t.exec(&deleteWorkerSQL, text("worker_id", old.ID))
@@ -135,10 +135,10 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 			unnamed = nil
 			return beat, err
 		}
-		return beat, t.freeUnnamed(ledger.FirstToFree(&unnamed), &p)
+		return beat, t.freeUnnamed(storelogic.FirstToFree(&unnamed), &p)
 	})
 	for rest := err; len(unnamed) > 0 && rest == nil; {
-		part := ledger.FirstToFree(&unnamed)
+		part := storelogic.FirstToFree(&unnamed)
 		_, rest = write(ctx, s, "Heartbeat", 0, func(t *tx) (none struct{}, err error) { return none, t.freeUnnamed(part, &p) })
 	}
 	return beat, err
@@ -160,7 +160,7 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 		return nil
 	}
 	t.ringWorker(p.WorkerID)
-	return ledger.FreeRuns(t, ids, p.Now)
+	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
 // compare holds what the worker names against its leases, and returns those that it holds without knowing, because the answer to
@@ -218,7 +218,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 			return none, err
 		}
 		t.ringWorker(p.WorkerID)
-		return none, ledger.AuditDrain(t, w, &p)
+		return none, storelogic.AuditDrain(t, w, &p)
 	})
 	return err
 }
@@ -230,10 +230,10 @@ var offlineWorkerSQL string
 func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	taken, err := write(ctx, s, "OfflineWorker", 0, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
-	for n := taken.Freed; n == ledger.FreedAtOnce && err == nil; taken.Freed += n {
+	for n := taken.Freed; n == storelogic.FreedAtOnce && err == nil; taken.Freed += n {
 		n, err = write(ctx, s, "OfflineWorker", 0, func(t *tx) (int, error) {
 			w, err := t.Worker(p.WorkerID)
-			if err != nil || !ledger.TakenOffBy(w, &p) {
+			if err != nil || !storelogic.TakenOffBy(w, &p) {
 				return 0, err
 			}
 			return t.freeHeld(w, &p)
@@ -258,7 +258,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.TakenOff
 	if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
 		return taken, err
 	}
-	if err := ledger.AuditOffline(t, w, p); err != nil {
+	if err := storelogic.AuditOffline(t, w, p); err != nil {
 		return taken, err
 	}
 	t.ringWorker(p.WorkerID)
@@ -274,5 +274,5 @@ func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (int, err
 	if err != nil {
 		return 0, err
 	}
-	return ledger.FreeHeld(t, w, ids, p)
+	return storelogic.FreeHeld(t, w, ids, p)
 }

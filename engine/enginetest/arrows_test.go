@@ -23,15 +23,16 @@ type arrow struct {
 var arrows = []arrow{
 	{"engine", nil, "the language knows nobody; everything else translates to it"},
 	{"engine/cron", nil, "when an expression fires is arithmetic"},
-	{"engine/ledger", []string{"engine"}, "the verbs that look before they write, over statements that a backend brings"},
 	{"engine/dispatch", []string{"engine"}, "matching runs and workers needs no wire and no database"},
 	{"engine/coordinator", []string{"engine", "engine/cron"}, "upkeep needs no wire and no database"},
 	{"engine/server", []string{"engine", "engine/cron", "engine/dispatch", "proto/..."}, "the door sees the store as an interface only"},
 	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
-	{"backends/sqlite", []string{"engine", "engine/ledger", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
-	{"backends/postgres", []string{"engine", "engine/ledger", "migrations"}, "likewise"},
+	{"backends/internal/storelogic", []string{"engine"}, "the verbs that look before they write, over statements that a backend brings"},
+	{"backends/memory", []string{"engine", "backends/internal/storelogic"}, "a backend whose rows are in memory, for tests and demonstrations"},
+	{"backends/sqlite", []string{"engine", "backends/internal/storelogic", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
+	{"backends/postgres", []string{"engine", "backends/internal/storelogic", "migrations"}, "likewise"},
 	{"backends/move", []string{"engine"}, "how rows move is the same for all databases: each comes as an interface"},
-	{"backends", []string{"engine", "engine/ledger", "migrations", "backends/..."}, "the one switch on dialect"},
+	{"backends", []string{"engine", "migrations", "backends/..."}, "the one switch on dialect"},
 	{"proto/kagzi/v1", nil, "the wire is everybody's"},
 	{"proto/wire", []string{"proto/kagzi/v1"}, "how it is written, likewise"},
 	{"migrations", nil, "the schema is data"},
@@ -50,7 +51,6 @@ var arrows = []arrow{
 	{"engine/torture", []string{"engine/torture/...", "engine/simulate/overlay", "proto/...", "sdk", "sdk/profile", "sdk/internal/seam"}, "a tool that tortures servers from outside; what it holds them to is written without them"},
 	{"engine/simulate/host", nil, "machines whose connections break, for tests"},
 	{"engine/simulate", []string{"engine", "engine/...", "proto/...", "sdk", "sdk/profile", "sdk/internal/seam"}, "server, client and worker against each other, for tests"},
-	{"engine/simulate/memory", []string{"engine", "engine/ledger"}, "a store like the backends, for tests"},
 	{"engine/simulate/overlay", nil, "how code is changed for one build"},
 	{"engine/simulate/bugs", []string{"engine/simulate/overlay"}, "a tool that puts mistakes into the code and runs its tests"},
 	{"engine/simulate/replay", []string{"engine/simulate/overlay"}, "a tool that runs the simulation on a runtime without luck"},
@@ -162,7 +162,7 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 func TestTheEngineNeedsTheStandardLibraryAndACronParserOnly(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
-	for _, from := range []string{"engine", "engine/cron", "engine/ledger", "engine/dispatch", "engine/coordinator", "migrations"} {
+	for _, from := range []string{"engine", "engine/cron", "backends/internal/storelogic", "engine/dispatch", "engine/coordinator", "migrations"} {
 		for path, dep := range list(t, module+from) {
 			if dep.Standard || dep.Module == nil || strings.HasPrefix(path, module) {
 				continue

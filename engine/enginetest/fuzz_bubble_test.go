@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/kagzi/kagzi/engine/simulate/memory"
+	"github.com/kagzi/kagzi/backends/memory"
 )
 
 // bubble is where a target lives from one input to the next, in a time of its own: what waits costs nothing, and when nothing is under way any

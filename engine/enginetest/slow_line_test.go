@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine/server"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 

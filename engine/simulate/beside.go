@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 )
 
 // beside is a store with a disk that is given every write which the database in memory is given, in the same order and the same groups, and

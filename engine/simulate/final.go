@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 )
 
 // final holds what has become of everything against what everybody was told.

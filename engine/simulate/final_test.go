@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 )
 
 // untold is a world whose database is empty and whose clients were told nothing.

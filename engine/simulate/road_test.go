@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 )
 
 // begin is a start of a run that is known by its number.

@@ -17,9 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/backends/sqlite"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 )
 
 var (

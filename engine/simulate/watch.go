@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 )
 
 // watch holds every change in the database against what may follow upon what. It is written from the promises, not from the rules that the

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/simulate/host"
-	"github.com/kagzi/kagzi/engine/simulate/memory"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 

@@ -1,0 +1,25 @@
+package storelogic
+
+import "github.com/kagzi/kagzi/engine"
+
+// subject is what a person has changed.
+type subject struct{ namespace, kind, id string }
+
+func onRun(r *Run) subject { return subject{r.Namespace, "run", r.ID.String()} }
+
+func onSchedule(s *engine.Schedule) subject { return subject{s.Namespace, "schedule", s.ID.String()} }
+
+func onNamespace(n *engine.Namespace) subject { return subject{n.Name, "namespace", n.Name} }
+
+func onWorker(w *engine.Worker) subject { return subject{w.Namespace, "worker", w.ID} }
+
+// onKey is of no namespace: a key may be for many.
+func onKey(k *engine.APIKey) subject { return subject{"", "key", k.ID.String()} }
+
+// audit keeps who made a change, and why.
+func (b *book) audit(by engine.Actor, id engine.ID, method string, of subject, reason, detail string) error {
+	return b.tx.InsertAudit(engine.AuditEvent{
+		ID: id, At: b.now, Actor: by, Method: method, Namespace: of.namespace, Subject: of.kind, SubjectID: of.id,
+		Outcome: "ok", Reason: reason, Detail: detail,
+	})
+}

@@ -1,0 +1,216 @@
+package storelogic
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// StartChild makes the step and the run together.
+func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return engine.Step{}, err
+	}
+	if !current {
+		return b.startChildAgain(run, &p)
+	}
+	prev, err := tx.Attempt(run.ID, engine.StepRef{Name: p.Step})
+	if err != nil {
+		return engine.Step{}, err
+	}
+	if prev != nil {
+		switch {
+		case prev.Kind != engine.StepChild:
+			return engine.Step{}, engine.StepConflict(prev.Name, prev.Status)
+		case tooEarly(run, prev, b.now):
+			return engine.Step{}, notBefore(prev)
+		case !toRunAgain(prev):
+			return b.childAgain(prev, &p)
+		}
+	}
+	step, fresh, err := next(run, prev, p.Step, p.ID, b.now, b.now)
+	if err != nil {
+		return engine.Step{}, err
+	}
+	if err := b.externalIDFree(run.Namespace, p.Child.ExternalID); err != nil {
+		return engine.Step{}, err
+	}
+	child := childOf(run, &step, p.Child)
+	if child.AvailableAt.Before(b.now) {
+		child.AvailableAt = b.now
+	}
+	child.CreatedAt = b.now
+	step.Kind, step.ChildRunID = engine.StepChild, child.ID
+	run.TiedTo = true
+	b.count(run, fresh, 0)
+	if err := b.put(run, prev, &step); err != nil {
+		return engine.Step{}, err
+	}
+	b.start(child)
+	return step, b.close()
+}
+
+// childOf is the run that a CHILD step starts. What makes its start safe to repeat is the step, so it has no request id of its own.
+func childOf(parent *Run, step *engine.Step, child engine.StartRun) engine.StartRun {
+	child.Namespace, child.RequestID = parent.Namespace, ""
+	child.Status, child.Attempts, child.Bytes = engine.RunPending, 1, int64(child.Input.Size())
+	child.ParentRunID, child.ParentStepID = parent.ID, step.ID
+	child.Origin, child.ScheduleID = engine.OriginUser, ""
+	child.Traceparent = cmp.Or(child.Traceparent, parent.Traceparent)
+	return child
+}
+
+// externalIDFree is nil unless an open run holds the external id.
+func (b *book) externalIDFree(namespace, externalID string) error {
+	if externalID == "" {
+		return nil
+	}
+	holder, err := b.tx.OpenExternal(namespace, externalID)
+	if err != nil || holder.IsZero() {
+		return err
+	}
+	return &engine.Error{Kind: engine.KindExists, Subject: "run", SubjectID: holder.String(),
+		Message: fmt.Sprintf("external id %q is in use by run %s", externalID, holder)}
+}
+
+// startChildAgain answers a StartChild whose lease is over.
+func (b *book) startChildAgain(run *Run, p *engine.StartChildParams) (engine.Step, error) {
+	step, err := b.trace(run, p.Lease, engine.StepRef{Name: p.Step})
+	switch {
+	case err != nil:
+		return engine.Step{}, err
+	case step == nil:
+		return engine.Step{}, engine.LeaseLost(run.ID, run.Status)
+	case step.Kind != engine.StepChild:
+		return engine.Step{}, engine.StepConflict(step.Name, step.Status)
+	}
+	return b.childAgain(step, p)
+}
+
+// childAgain answers a StartChild whose step is there. Under the lease that made it, another child is a conflict; code that comes to it later is told
+// of the child that there is.
+func (b *book) childAgain(step *engine.Step, p *engine.StartChildParams) (engine.Step, error) {
+	if step.Token != p.Lease.Token {
+		return *step, nil
+	}
+	same, err := b.asked(step.ChildRunID, &p.Child.Run)
+	if err == nil && !same {
+		err = engine.StepConflict(step.Name, step.Status)
+	}
+	return *step, err
+}
+
+// AwaitChildren answers with what has ended, or waits for the rest.
+func AwaitChildren(tx Tx, p engine.AwaitChildrenParams) ([]engine.Step, error) {
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return nil, err
+	}
+	rec := Receipt{Verb: awaitChildrenVerb, Content: childrenText(&p)}
+	if !current {
+		left, err := tx.Receipt(run.ID, p.Lease.Token)
+		if err == nil && !left.repeats(rec) {
+			err = engine.LeaseLost(run.ID, run.Status)
+		}
+		return nil, err
+	}
+	ended, open, err := b.childSteps(run, p.Children)
+	if err != nil {
+		return nil, err
+	}
+	if len(open) == 0 || p.Any && len(ended) > 0 {
+		return ended, b.told(ended...)
+	}
+	steps, err := tx.Waiting(run.ID)
+	if err != nil {
+		return nil, err
+	}
+	awaited, group := groupOf(steps, open, p.Any)
+	if len(awaited) > 0 {
+		if err := tx.SetAwaited(awaited, group); err != nil {
+			return nil, err
+		}
+	}
+	b.change(run)
+	if !p.Hold {
+		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
+			return nil, err
+		}
+		if err := b.park(run); err != nil {
+			return nil, err
+		}
+	}
+	return nil, b.close()
+}
+
+// childrenText is an AwaitChildren for a receipt.
+func childrenText(p *engine.AwaitChildrenParams) string {
+	return digest(struct {
+		Children []engine.ID
+		Any      bool
+	}{p.Children, p.Any})
+}
+
+// childSteps is the steps that started these children, each once and in their order: those that have ended, and the ids of the open ones.
+func (b *book) childSteps(run *Run, children []engine.ID) (ended []engine.Step, open []engine.ID, err error) {
+	steps, err := b.tx.ChildSteps(run.ID, children)
+	if err != nil {
+		return nil, nil, err
+	}
+	byChild := make(map[engine.ID]*engine.Step, len(steps))
+	for i := range steps {
+		byChild[steps[i].ChildRunID] = &steps[i]
+	}
+	seen := make(map[engine.ID]bool, len(children))
+	for _, child := range children {
+		step := byChild[child]
+		switch {
+		case step == nil:
+			return nil, nil, engine.RunNotFound(child)
+		case seen[child]:
+		case step.Open():
+			open = append(open, step.ID)
+		default:
+			ended = append(ended, *step)
+		}
+		seen[child] = true
+	}
+	return ended, open, nil
+}
+
+// groupOf is how the open steps become Awaited: which are to be changed, and to what. waiting is all steps of the run that are open or
+// Awaited; apart says that each of the open ones is to wake the run by itself. One that does so already goes on to: a run that is woken once
+// too often looks and waits on, one that is not woken would wait for ever.
+func groupOf(waiting []engine.Step, open []engine.ID, apart bool) (steps []engine.ID, group int64) {
+	wanted := make(map[engine.ID]bool, len(open))
+	for _, id := range open {
+		wanted[id] = true
+	}
+	last, sizes, in := int64(1), map[int64]int{}, map[int64]int{}
+	for _, s := range waiting {
+		last = max(last, s.Awaited)
+		if s.Open() {
+			sizes[s.Awaited]++
+		}
+		if !wanted[s.ID] {
+			continue
+		}
+		in[s.Awaited]++
+		if s.Awaited != 1 {
+			steps = append(steps, s.ID)
+		}
+	}
+	if apart || len(open) == 1 {
+		return steps, 1
+	}
+	for g, n := range in {
+		if g > 1 && n == len(open) && sizes[g] == n {
+			return nil, g // this very group waits already
+		}
+	}
+	return steps, last + 1
+}

@@ -1,0 +1,101 @@
+package storelogic
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// FailStep records the failure and what follows from it.
+func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
+	p.StartedAt = engine.Micros(p.StartedAt)
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return v, err
+	}
+	if !current {
+		return b.failStepAgain(run, &p)
+	}
+	prev, err := b.attempt(run, p.Step)
+	if err != nil {
+		return v, err
+	}
+	if prev != nil {
+		if refusal, repeated := failsAgain(run, prev, &p, b.now); repeated {
+			return verdictOf(prev), nil
+		} else if refusal != nil {
+			return v, refusal
+		}
+	}
+	step, fresh, err := next(run, prev, p.Step.Name, p.ID, p.StartedAt, b.now)
+	if err != nil {
+		return v, err
+	}
+	if p.RetryPolicy != nil && step.RetryPolicy == nil {
+		step.RetryPolicy = p.RetryPolicy
+	}
+	if !p.StartedAt.IsZero() {
+		step.StartedAt = p.StartedAt // by which a repetition is known
+	}
+	v = fail(run, &step, p.Failure, b.now, p.Roll)
+	if err := b.put(run, prev, &step); err != nil {
+		return v, err
+	}
+	b.count(run, fresh, p.Failure.Size())
+	if v.Retry && !p.Hold {
+		if err := b.park(run); err != nil {
+			return v, err
+		}
+	}
+	return v, b.close()
+}
+
+// fail makes the attempt a failed one, and asks the rule what follows.
+func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, roll float64) engine.Verdict {
+	step.Failures++
+	v := engine.AfterStepFailed(run.RetryPolicy, step.RetryPolicy, step.Failures, failure, now, roll)
+	step.Status, step.Error, step.FinishedAt, step.TimeoutAt = engine.StepFailed, &failure, now, time.Time{}
+	if v.Retry {
+		step.Status, step.RetryAt = engine.StepPending, v.RetryAt
+		run.Attempts++
+	}
+	return v
+}
+
+// failsAgain compares a failure that is reported under the current lease with the attempt that is there: it is a
+// repetition, it is refused, or it is news.
+func failsAgain(run *Run, prev *engine.Step, p *engine.FailStepParams, now time.Time) (refusal error, repeated bool) {
+	mine := prev.Token == p.Lease.Token && prev.Error != nil && prev.Error.Equal(p.Failure)
+	switch {
+	case prev.Kind != engine.StepFunction:
+		return notByCode(prev), false
+	case prev.Status == engine.StepRunning, prev.Interrupted() && prev.Latest:
+		return nil, false
+	case prev.Status == engine.StepPending && prev.Latest && (anotherExecution(prev, p.StartedAt) || !mine && !tooEarly(run, prev, now)):
+		return nil, false // the retry, which failed too, be it that it began too early by this clock: its code has run
+	case mine:
+		return nil, true
+	}
+	return engine.StepConflict(prev.Name, prev.Status), false
+}
+
+// anotherExecution says that a report is about another execution than the attempt recorded, as far as it tells.
+func anotherExecution(prev *engine.Step, startedAt time.Time) bool {
+	return !startedAt.IsZero() && !startedAt.Equal(prev.StartedAt)
+}
+
+// heardBefore says that the beginning is that of the execution which the attempt records the failure of: the worker had no answer to either and tells
+// both again. The retry begins at RetryAt or later, by the clock of whoever tells its beginning.
+func heardBefore(prev *engine.Step, p *engine.BeginStepParams) bool {
+	return prev.Status == engine.StepPending && prev.Token == p.Lease.Token &&
+		engine.Micros(p.StartedAt).Equal(prev.StartedAt) && prev.StartedAt.Before(prev.RetryAt)
+}
+
+// verdictOf is what was answered when the attempt failed, to whoever reports it again.
+func verdictOf(step *engine.Step) engine.Verdict {
+	if step.RetryAt.IsZero() || step.Failures == 0 { // no failures: it was final, until the run was tried again
+		return engine.Verdict{}
+	}
+	return engine.Verdict{Retry: true, RetryAt: step.RetryAt}
+}

@@ -1,0 +1,256 @@
+package storelogic
+
+import "github.com/kagzi/kagzi/engine"
+
+// CompleteRun ends the run with its output, and has the next one go on where it ended if it asks for that.
+func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return engine.Completed{}, err
+	}
+	if !current {
+		return b.completeRunAgain(run, &p)
+	}
+	size := p.Output.Size()
+	if run.Bytes+int64(size) > engine.MaxRunBytes {
+		return engine.Completed{}, tooManyBytes("output", run.Bytes, size)
+	}
+	status, failure := engine.RunCompleted, cancellation(run)
+	if failure != nil {
+		status = engine.RunCancelled
+	}
+	if p.ContinueAs != nil && failure == nil {
+		next := engine.Continuation(&run.Run, *p.ContinueAs, b.now)
+		if next.ExternalID != run.ExternalID && next.Origin == engine.OriginUser {
+			if err := b.externalIDFree(run.Namespace, next.ExternalID); err != nil {
+				return engine.Completed{}, err
+			}
+		}
+		if next.ParentStepID, err = b.parentStep(run); err != nil {
+			return engine.Completed{}, err
+		}
+		if err := b.passSignals(run, &next); err != nil {
+			return engine.Completed{}, err
+		}
+		if err := b.passChildren(run, next.ID); err != nil {
+			return engine.Completed{}, err
+		}
+		run.ContinuedAs = next.ID
+		b.start(next)
+	}
+	b.count(run, 0, size)
+	if size > 0 {
+		if err := tx.SaveOutput(run.ID, p.Output); err != nil {
+			return engine.Completed{}, err
+		}
+	}
+	if err := b.end(run, status, failure, p.Lease.Token); err != nil {
+		return engine.Completed{}, err
+	}
+	return engine.Completed{Status: status, ContinuedAs: run.ContinuedAs}, b.close()
+}
+
+// parentStep is the step that a run which goes on as another passes on to it: the one that started it, none otherwise.
+func (b *book) parentStep(run *Run) (engine.ID, error) {
+	if run.ParentStepID.IsZero() {
+		return engine.ID{}, nil
+	}
+	step, err := b.tx.Attempt(run.ParentRunID, engine.StepRef{ID: run.ParentStepID})
+	if err != nil || step == nil || !started(step, run) {
+		return engine.ID{}, err
+	}
+	return run.ParentStepID, nil
+}
+
+// passSignals hands the signals that nothing has consumed on to the run that goes on where this one ends.
+func (b *book) passSignals(run *Run, next *engine.StartRun) error {
+	signals, err := b.tx.Unconsumed(run.ID)
+	if err != nil {
+		return err
+	}
+	for i := range signals {
+		signals[i].RunID, signals[i].Sequence = next.ID, int64(i+1)
+		next.Bytes += int64(signals[i].Payload.Size())
+	}
+	b.passed = append(b.passed, signals...)
+	return nil
+}
+
+// passChildren has the children that are not to outlive the run be those of the run that goes on where this one ends. Nobody waits for
+// them any more: what they come to is no step's result.
+func (b *book) passChildren(run *Run, next engine.ID) error {
+	ids, err := b.tx.OpenChildren(run.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		child, err := b.find("", id)
+		if err != nil {
+			return err
+		}
+		if child == nil || child.Status.Ended() {
+			continue
+		}
+		child.ParentRunID, child.ParentStepID = next, engine.ID{}
+		if err := b.tx.SetParent(id, next); err != nil {
+			return err
+		}
+		b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: id})
+	}
+	return nil
+}
+
+// cancellation is the error of a run that ends after its code was told to stop; nil when it was not.
+func cancellation(run *Run) *engine.Failure {
+	if run.CancelRequestedAt.IsZero() {
+		return nil
+	}
+	failure := engine.EndedByFailure(engine.RunCancelled, run.CancelReason)
+	return &failure
+}
+
+// completeRunAgain answers a CompleteRun whose lease is over.
+func (b *book) completeRunAgain(run *Run, p *engine.CompleteRunParams) (engine.Completed, error) {
+	rec, err := b.tx.Receipt(run.ID, p.Lease.Token)
+	if err != nil {
+		return engine.Completed{}, err
+	}
+	completed := run.Status == engine.RunCompleted && run.ContinuedAs.IsZero() == (p.ContinueAs == nil)
+	cancelled := run.Status == engine.RunCancelled && rec.Verb == ""
+	if finishedUnder(run, p.Lease) && (completed || cancelled) {
+		same, err := b.sameEnd(run, p)
+		if err != nil || same {
+			return engine.Completed{Status: run.Status, ContinuedAs: run.ContinuedAs}, err
+		}
+	}
+	return engine.Completed{}, endedOtherwise(run, p.Lease, rec)
+}
+
+// sameEnd says that the run has ended with that output, and goes on as the run that is asked for.
+func (b *book) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error) {
+	_, output, err := b.tx.Payloads(run.ID)
+	if err != nil || !output.Equal(p.Output) {
+		return false, err
+	}
+	if run.ContinuedAs.IsZero() {
+		return true, nil
+	}
+	next := engine.Continuation(&run.Run, *p.ContinueAs, b.now)
+	return b.asked(run.ContinuedAs, &next.Run)
+}
+
+// FailRun ends the run or has it tried again.
+func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return engine.RunVerdict{}, err
+	}
+	if !current {
+		return b.failRunAgain(run, &p)
+	}
+	rec := Receipt{Verb: failRunVerb, Content: digest(&p.Failure)}
+	if failure := cancellation(run); failure != nil {
+		// What the code reported is not kept with the run, so the receipt tells a repetition.
+		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
+			return engine.RunVerdict{}, err
+		}
+		return b.failed(run, engine.RunCancelled, failure, p.Lease.Token)
+	}
+	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, b.now, p.Roll)
+	if !v.Retry {
+		run.Bytes += int64(p.Failure.Size())
+		return b.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)
+	}
+	run.Attempts++
+	run.Failures++
+	run.Error, run.TiedTo = &p.Failure, true // tied, so that its end takes the error away
+	rec.RetryAt = v.RetryAt
+	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
+		return engine.RunVerdict{}, err
+	}
+	if err := b.delay(run, v.RetryAt); err != nil {
+		return engine.RunVerdict{}, err
+	}
+	if err := tx.RetrySteps(run.ID, v.RetryAt); err != nil {
+		return engine.RunVerdict{}, err
+	}
+	return engine.RunVerdict{Verdict: v, Status: run.Status, Handler: run.IsHandler()}, b.close()
+}
+
+// failed ends the run for good.
+func (b *book) failed(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) (engine.RunVerdict, error) {
+	if err := b.end(run, status, failure, token); err != nil {
+		return engine.RunVerdict{}, err
+	}
+	return engine.RunVerdict{Status: status, Handler: run.IsHandler()}, b.close()
+}
+
+// failRunAgain answers a FailRun whose lease is over.
+func (b *book) failRunAgain(run *Run, p *engine.FailRunParams) (engine.RunVerdict, error) {
+	rec, err := b.tx.Receipt(run.ID, p.Lease.Token)
+	if err != nil {
+		return engine.RunVerdict{}, err
+	}
+	reported := rec.repeats(Receipt{Verb: failRunVerb, Content: digest(&p.Failure)})
+	switch {
+	case reported && finishedUnder(run, p.Lease):
+		return engine.RunVerdict{Status: run.Status, Handler: run.IsHandler()}, nil
+	case reported:
+		again := engine.Verdict{Retry: true, RetryAt: rec.RetryAt}
+		return engine.RunVerdict{Verdict: again, Status: engine.RunPending, Handler: run.IsHandler()}, nil
+	case finishedUnder(run, p.Lease) && run.Status == engine.RunFailed && run.Error != nil && run.Error.Equal(p.Failure):
+		return engine.RunVerdict{Status: run.Status, Handler: run.IsHandler()}, nil
+	}
+	return engine.RunVerdict{}, endedOtherwise(run, p.Lease, rec)
+}
+
+// Release hands the run back.
+func Release(tx Tx, p engine.ReleaseParams) error {
+	rec := Receipt{Verb: releaseVerb, Content: "due"}
+	if p.Park {
+		rec.Content = "park"
+	}
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return err
+	}
+	if !current {
+		left, err := tx.Receipt(run.ID, p.Lease.Token)
+		if err == nil && !left.repeats(rec) {
+			err = endedOtherwise(run, p.Lease, left)
+		}
+		return err
+	}
+	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
+		return err
+	}
+	if p.Park {
+		err = b.park(run)
+	} else {
+		err = b.free(run, b.dueNow())
+	}
+	if err != nil {
+		return err
+	}
+	return b.close()
+}
+
+// SetNote writes the run's own line.
+func SetNote(tx Tx, p engine.SetNoteParams) error {
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	switch {
+	case err != nil:
+		return err
+	case !current:
+		return engine.LeaseLost(run.ID, run.Status)
+	case run.Note == p.Note:
+		return nil
+	}
+	run.Note = p.Note
+	b.change(run)
+	return b.close()
+}

@@ -1,0 +1,142 @@
+package storelogic
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// ImportRuns makes runs as they are given.
+func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
+	b := open(tx, p.Now)
+	if p.RequestID != "" {
+		id, err := tx.Requested(p.Namespace, p.RequestID)
+		if err != nil {
+			return engine.Started{}, err
+		}
+		if !id.IsZero() {
+			return b.importedBefore(p.Namespace, id, &p.Runs[0].Run)
+		}
+	}
+	for i := range p.Runs {
+		taken, err := b.find("", p.Runs[i].Run.ID)
+		if err != nil {
+			return engine.Started{}, err
+		}
+		if taken != nil {
+			return engine.Started{}, &engine.Error{Kind: engine.KindExists, Subject: "run", SubjectID: taken.ID.String(), Status: taken.Status,
+				Message: "run " + taken.ID.String() + " exists already"}
+		}
+	}
+	if err := b.ensureNamespace(p.Namespace); err != nil {
+		return engine.Started{}, err
+	}
+	clear(b.runs)
+	for i := range p.Runs {
+		in := p.Runs[i]
+		in.Run.RequestID = ""
+		if i == 0 {
+			in.Run.RequestID = p.RequestID
+		}
+		if err := b.importRun(&in, p.Namespace); err != nil {
+			return engine.Started{}, err
+		}
+	}
+	if err := b.tie(p.Runs); err != nil {
+		return engine.Started{}, err
+	}
+	first := subject{p.Namespace, "run", p.Runs[0].Run.ID.String()}
+	if err := b.audit(p.By, p.AuditID, "ImportWorkflow", first, "", fmt.Sprintf("%d runs", len(p.Runs))); err != nil {
+		return engine.Started{}, err
+	}
+	return engine.Started{RunID: p.Runs[0].Run.ID}, b.close()
+}
+
+func (b *book) importedBefore(namespace string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
+	run, err := b.run(namespace, id)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	same, err := b.asked(id, wanted)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	if run.Origin != engine.OriginImport || !same {
+		return engine.Started{}, requestConflict(id)
+	}
+	return engine.Started{RunID: id, Repeated: true}, nil
+}
+
+func (b *book) importRun(in *engine.ImportedRun, namespace string) error {
+	run := &in.Run
+	run.Namespace, run.Origin = namespace, engine.OriginImport
+	open := !run.Status.Ended()
+	if open {
+		shelve(run, b.now)
+	}
+	if err := b.tx.ImportRun(run); err != nil {
+		return err
+	}
+	if len(in.Steps) > 0 {
+		steps := make([]engine.Step, len(in.Steps))
+		for i, s := range in.Steps {
+			steps[i] = unleased(s, run.ID, open, b.now)
+		}
+		if err := b.tx.InsertSteps(steps); err != nil {
+			return err
+		}
+	}
+	if len(in.Signals) > 0 {
+		signals := make([]engine.Signal, len(in.Signals))
+		for i, s := range in.Signals {
+			s.RunID = run.ID
+			signals[i] = s
+		}
+		if err := b.tx.InsertSignals(signals); err != nil {
+			return err
+		}
+	}
+	b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: run.ID})
+	if open && !run.ExpiresAt().IsZero() {
+		b.ringTimer()
+	}
+	return nil
+}
+
+// shelve has an open run wait until it is resumed. It is no run of a schedule here, and has come to no end.
+func shelve(run *engine.Run, now time.Time) {
+	run.Status, run.WaitingFor, run.WorkerID, run.ScheduleID = engine.RunPending, "", "", ""
+	run.Output, run.FinishedAt, run.ContinuedAs = engine.Payload{}, time.Time{}, engine.ID{}
+	run.Paused, run.Gated, run.AvailableAt, run.HeldAt = true, false, time.Time{}, now
+}
+
+// unleased is an attempt without the lease that wrote it. In an open run its code does not run any more, nor does a child that is not part of
+// the import.
+func unleased(step engine.Step, run engine.ID, open bool, now time.Time) engine.Step {
+	step.RunID, step.Token, step.Awaited = run, engine.Token{}, 0
+	gone := step.Kind == engine.StepFunction || step.Kind == engine.StepChild && step.ChildRunID.IsZero()
+	if open && gone && step.Status == engine.StepRunning {
+		failure := engine.InterruptedFailure()
+		step.Status, step.Error, step.FinishedAt, step.TimeoutAt = engine.StepFailed, &failure, now, time.Time{}
+	}
+	return step
+}
+
+// tie marks the open parents of the import, which a start would have done.
+func (b *book) tie(runs []engine.ImportedRun) error {
+	for i := range runs {
+		if runs[i].Run.ParentRunID.IsZero() {
+			continue
+		}
+		parent, err := b.find("", runs[i].Run.ParentRunID)
+		if err != nil {
+			return err
+		}
+		if parent != nil && !parent.Status.Ended() && !parent.TiedTo {
+			parent.TiedTo = true
+			b.change(parent)
+		}
+	}
+	return nil
+}

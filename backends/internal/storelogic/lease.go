@@ -1,0 +1,162 @@
+package storelogic
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// free ends the lease of a run that goes on: it waits as p says for whoever claims it next.
+func (b *book) free(run *Run, p engine.Parked) error {
+	if err := b.dropLease(run); err != nil {
+		return err
+	}
+	if run.Steps > 0 {
+		if err := b.tx.InterruptSteps(run.ID, engine.InterruptedFailure(), b.now); err != nil {
+			return err
+		}
+	}
+	b.place(run, p)
+	return nil
+}
+
+// dropLease takes the run's lease from it, if it has one. Results that were recorded under it start the count of losses anew, and
+// timers that ran out are over.
+func (b *book) dropLease(run *Run) error {
+	b.change(run)
+	if run.Token.IsZero() {
+		return nil
+	}
+	if run.Progressed {
+		run.LeaseLosses = 0
+	}
+	run.Token, run.Holder, run.WorkerID, run.Progressed = engine.Token{}, "", "", false
+	b.tx.Ring(engine.Ring{Kind: engine.RingSlot, Namespace: run.Namespace, Name: run.Queue})
+	b.freeSlot(run)
+	if run.Steps == 0 {
+		return nil
+	}
+	return b.tx.WakeSteps(run.ID, b.now)
+}
+
+// place says where a run stands that no worker holds.
+func (b *book) place(run *Run, p engine.Parked) {
+	b.change(run)
+	run.Status, run.WaitingFor = p.Status, p.WaitingFor
+	at := engine.Micros(p.AvailableAt)
+	if run.Paused || run.Gated {
+		run.HeldAt = at
+		return
+	}
+	run.AvailableAt = at
+	if !at.IsZero() {
+		b.ringQueue(&run.Run)
+	}
+}
+
+// dueNow is where a run stands that goes on at once.
+func (b *book) dueNow() engine.Parked {
+	return engine.Parked{Status: engine.RunPending, AvailableAt: b.now}
+}
+
+// due has a run that no worker holds go on at once. One that was due before keeps its place.
+func (b *book) due(run *Run) {
+	p := b.dueNow()
+	at := run.AvailableAt
+	if run.Paused || run.Gated {
+		at = run.HeldAt
+	}
+	if !at.IsZero() && at.Before(b.now) {
+		p.AvailableAt = at
+	}
+	b.place(run, p)
+}
+
+// park ends the lease of a run whose code waits, until the earliest of what it waits for.
+func (b *book) park(run *Run) error {
+	if untold(run) {
+		return b.free(run, b.dueNow())
+	}
+	steps, err := b.tx.Waiting(run.ID)
+	if err != nil {
+		return err
+	}
+	return b.free(run, engine.Park(steps, run.ClaimedAt, b.now))
+}
+
+// untold says that cancellation was asked for while a worker held the run, so that the code which now waits may not know: its next claim tells it.
+func untold(run *Run) bool {
+	return !run.CancelRequestedAt.IsZero() && !run.Token.IsZero() && run.ClaimedAt.Before(run.CancelRequestedAt)
+}
+
+// delay ends the lease of a run that is not to be tried again before at, whatever its code awaited.
+func (b *book) delay(run *Run, at time.Time) error {
+	if run.Steps > 0 && at.After(b.now) {
+		if err := b.forgetAwaited(run); err != nil {
+			return err
+		}
+	}
+	return b.free(run, engine.Parked{Status: engine.RunPending, AvailableAt: at})
+}
+
+func (b *book) forgetAwaited(run *Run) error {
+	steps, err := b.tx.Waiting(run.ID)
+	if err != nil {
+		return err
+	}
+	return b.told(steps...)
+}
+
+// told has ended steps no longer awaited, for the code that awaited them is being answered: no later park is to be cut short by them.
+func (b *book) told(steps ...engine.Step) error {
+	var awaited []engine.ID
+	for _, s := range steps {
+		if s.Awaited != 0 {
+			awaited = append(awaited, s.ID)
+		}
+	}
+	if len(awaited) == 0 {
+		return nil
+	}
+	return b.tx.SetAwaited(awaited, 0)
+}
+
+// lose ends the lease of a run whose worker was lost.
+func (b *book) lose(run *Run) error {
+	v := engine.AfterLeaseLost(run.LeaseLosses, run.Progressed, b.now)
+	run.LeaseLosses, run.Progressed = v.Losses, false
+	if v.Failed {
+		failure := engine.CrashedFailure()
+		aside := b.aside()
+		aside.Failed = append(aside.Failed, run.ID)
+		return b.end(run, engine.RunFailed, &failure, engine.Token{})
+	}
+	return b.delay(run, v.AvailableAt)
+}
+
+// freeSlot notes that the run leaves a slot of its concurrency key, or its place at the head of the line, to another.
+func (b *book) freeSlot(run *Run) {
+	if run.ConcurrencyKey != "" {
+		b.slots = append(b.slots, run)
+	}
+}
+
+// openGates lets the first in the line of the run's concurrency key have their turn, one of each lane and limit. Where limits differ, who finds no room
+// by its own does not keep back those who do; it is passed by them, and by new arrivals, until the key has room by its limit too.
+func (b *book) openGates(run *Run) error {
+	first, err := b.tx.FirstGated(run.Namespace, run.Type, run.ConcurrencyKey)
+	if err != nil {
+		return err
+	}
+	for _, id := range first {
+		gated, err := b.run("", id)
+		if err != nil {
+			return err
+		}
+		gated.Gated = false
+		at := gated.HeldAt
+		gated.HeldAt = time.Time{}
+		b.place(gated, engine.Parked{Status: gated.Status, AvailableAt: at, WaitingFor: gated.WaitingFor})
+	}
+	return b.save()
+}

@@ -1,0 +1,108 @@
+package storelogic
+
+import (
+	"crypto/sha256"
+	"maps"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// NamespaceID is the id of a namespace. It follows from the name, so that making one needs no luck.
+func NamespaceID(name string) engine.ID {
+	digest := sha256.Sum256([]byte("kagzi namespace " + name))
+	digest[6], digest[8] = digest[6]&0x0f|0x80, digest[8]&0x3f|0x80
+	return engine.ID(digest[:16])
+}
+
+// CreateNamespace makes a namespace that nothing has used yet.
+func CreateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) {
+	b := open(tx, p.Now)
+	known, err := tx.Namespace(p.Namespace.Name)
+	if err != nil {
+		return engine.Namespace{}, err
+	}
+	if known != nil {
+		if sameNamespace(known, &p.Namespace) {
+			return *known, nil
+		}
+		return engine.Namespace{}, &engine.Error{Kind: engine.KindExists, Subject: "namespace", SubjectID: known.Name,
+			Message: "namespace " + known.Name + " exists already"}
+	}
+	n := p.Namespace
+	n.ID, n.CreatedAt, n.UpdatedAt = NamespaceID(n.Name), b.now, b.now
+	if err := tx.InsertNamespace(&n); err != nil {
+		return engine.Namespace{}, err
+	}
+	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
+	if !sameRetention(&engine.Namespace{}, &n) {
+		tx.Ring(engine.Ring{Kind: engine.RingAll})
+	}
+	return n, b.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
+}
+
+// UpdateNamespace replaces what a person decides about.
+func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) {
+	b := open(tx, p.Now)
+	known, err := tx.Namespace(p.Namespace.Name)
+	switch {
+	case err != nil:
+		return engine.Namespace{}, err
+	case known == nil:
+		return engine.Namespace{}, engine.NamespaceNotFound(p.Namespace.Name)
+	case sameNamespace(known, &p.Namespace):
+		return *known, nil
+	case !p.Namespace.UpdatedAt.IsZero() && !p.Namespace.UpdatedAt.Equal(known.UpdatedAt):
+		return engine.Namespace{}, &engine.Error{Kind: engine.KindConflict, Subject: "namespace", SubjectID: known.Name,
+			Message: "namespace " + known.Name + " was changed by another since it was read; read it again"}
+	}
+	n := p.Namespace
+	n.ID, n.CreatedAt, n.UpdatedAt = known.ID, known.CreatedAt, b.now
+	if err := tx.SaveNamespace(&n); err != nil {
+		return engine.Namespace{}, err
+	}
+	if n.Enabled && !known.Enabled {
+		if err := b.fireWaiting(n.Name); err != nil {
+			return engine.Namespace{}, err
+		}
+	}
+	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
+	if n.Enabled && !known.Enabled || !sameRetention(known, &n) {
+		tx.Ring(engine.Ring{Kind: engine.RingAll})
+	}
+	b.ringTimer()
+	return n, b.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
+}
+
+// sameNamespace compares all that a person decides about.
+func sameNamespace(n, m *engine.Namespace) bool {
+	return n.DisplayName == m.DisplayName && n.Description == m.Description && n.Enabled == m.Enabled &&
+		sameRetention(n, m) && n.FailureQueue == m.FailureQueue
+}
+
+func sameRetention(n, m *engine.Namespace) bool {
+	return n.Retention == m.Retention && maps.Equal(n.Keep, m.Keep)
+}
+
+// ensureNamespace makes a namespace that comes into being by being used.
+func (b *book) ensureNamespace(name string) error {
+	known, err := b.tx.Namespace(name)
+	if err != nil || known != nil {
+		return err
+	}
+	return b.tx.InsertNamespace(&engine.Namespace{Name: name, ID: NamespaceID(name), Enabled: true, CreatedAt: b.now, UpdatedAt: b.now})
+}
+
+// disabled says that nothing is to start in the namespace.
+func (b *book) disabled(name string) (bool, error) {
+	known, err := b.tx.Namespace(name)
+	return known != nil && !known.Enabled, err
+}
+
+// enabled refuses what a disabled namespace does not allow.
+func (b *book) enabled(name string) error {
+	disabled, err := b.disabled(name)
+	if err == nil && disabled {
+		err = engine.NamespaceDisabled(name)
+	}
+	return err
+}

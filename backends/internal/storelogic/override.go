@@ -1,0 +1,89 @@
+package storelogic
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// OverrideStep records what a person decided about a step.
+func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
+	b := open(tx, p.Now)
+	run, err := b.run(p.Namespace, p.RunID)
+	if err != nil {
+		return engine.Step{}, err
+	}
+	prev, err := b.attempt(run, engine.StepRef{Name: p.Step})
+	switch {
+	case err != nil:
+		return engine.Step{}, err
+	case prev != nil && recordedBefore(prev, &p):
+		return *prev, nil
+	case !run.Paused && !endedBadly(run.Status):
+		return engine.Step{}, notNow(run, "have a step overridden while it is neither paused nor ended badly")
+	case prev == nil:
+		return engine.Step{}, engine.StepNotFound(engine.StepRef{Name: p.Step})
+	case stands(prev, &p):
+		return *prev, nil
+	}
+	step, size := overridden(prev, &p, b.now)
+	if run.Bytes+int64(size) > engine.MaxRunBytes {
+		return engine.Step{}, tooManyBytes("result", run.Bytes, size)
+	}
+	if err := b.supersede(prev); err != nil {
+		return engine.Step{}, err
+	}
+	if err := tx.InsertSteps([]engine.Step{step}); err != nil {
+		return engine.Step{}, err
+	}
+	b.count(run, 0, size)
+	if run.Paused {
+		b.due(run)
+	}
+	if err := b.audit(p.By, p.AuditID, "OverrideStep", onRun(run), p.Reason, p.Step); err != nil {
+		return engine.Step{}, err
+	}
+	return step, b.close()
+}
+
+// recordedBefore says that this very decision has been recorded: whatever has become of the run since, it is answered again.
+func recordedBefore(step *engine.Step, p *engine.OverrideStepParams) bool {
+	return step.OverrideReason != "" && step.OverrideReason == p.Reason && step.OverriddenBy == p.By.Name && stands(step, p)
+}
+
+// stands says that the step has that very result.
+func stands(step *engine.Step, p *engine.OverrideStepParams) bool {
+	if p.Output != nil {
+		return step.Status == engine.StepCompleted && step.Output.Equal(*p.Output)
+	}
+	return step.Status == engine.StepFailed && step.Error != nil && step.Error.Equal(*p.Failure)
+}
+
+// overridden is the attempt that follows prev by a person's decision, and the bytes that it records.
+func overridden(prev *engine.Step, p *engine.OverrideStepParams, now time.Time) (engine.Step, int) {
+	step := engine.Step{
+		ID: p.ID, RunID: prev.RunID, Name: prev.Name, Kind: prev.Kind, Attempt: prev.Attempt + 1, Failures: prev.Failures, Latest: true,
+		Sequence: prev.Sequence, CreatedAt: now, StartedAt: now, FinishedAt: now, WakeAt: prev.WakeAt, Duration: prev.Duration,
+		RetryPolicy: prev.RetryPolicy, SignalName: prev.SignalName, ChildRunID: prev.ChildRunID,
+		OverriddenBy: p.By.Name, OverrideReason: p.Reason,
+	}
+	if p.Output != nil {
+		step.Status, step.Output = engine.StepCompleted, *p.Output
+		return step, p.Output.Size()
+	}
+	step.Status, step.Error = engine.StepFailed, p.Failure
+	return step, p.Failure.Size()
+}
+
+// supersede closes an attempt that another result takes the place of.
+func (b *book) supersede(prev *engine.Step) error {
+	if prev.Open() {
+		failure := engine.OverriddenFailure()
+		prev.Status, prev.Error, prev.FinishedAt = engine.StepFailed, &failure, b.now
+		prev.TimeoutAt, prev.Awaited = time.Time{}, 0
+		if err := b.tx.SaveStep(prev); err != nil {
+			return err
+		}
+	}
+	return b.tx.Supersede(prev.ID)
+}

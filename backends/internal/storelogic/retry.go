@@ -1,0 +1,201 @@
+package storelogic
+
+import (
+	"slices"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// RetryRun makes a new run out of one that has ended badly.
+func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
+	b := open(tx, p.Now)
+	p.Now = b.now
+	if p.RequestID != "" {
+		answer, err := b.retriedBefore(&p)
+		if err != nil || answer.Repeated {
+			return answer, err
+		}
+	}
+	run, err := b.run(p.Namespace, p.RunID)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	if !endedBadly(run.Status) {
+		return engine.Started{}, notNow(run, "be retried")
+	}
+	steps, err := b.kept(run, &p)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	if run.Input, _, err = tx.Payloads(run.ID); err != nil {
+		return engine.Started{}, err
+	}
+	start := engine.RetryOf(&run.Run, &p)
+	active, err := tx.OpenRetry(run.ID)
+	switch {
+	case err != nil:
+		return engine.Started{}, err
+	case !active.IsZero():
+		return engine.Started{RunID: active, Existed: true}, b.leaveRetry(&p, active)
+	}
+	if err := b.enabled(run.Namespace); err != nil {
+		return engine.Started{}, err
+	}
+	if err := b.externalIDFree(run.Namespace, start.ExternalID); err != nil {
+		return engine.Started{}, err
+	}
+	signals, err := tx.Unconsumed(run.ID)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	if err := b.startWith(start, steps, signals); err != nil {
+		return engine.Started{}, err
+	}
+	if err := b.leaveRetry(&p, p.ID); err != nil {
+		return engine.Started{}, err
+	}
+	if err := b.audit(p.By, p.AuditID, "RetryWorkflow", onRun(run), p.Reason, retryDetail(&p)); err != nil {
+		return engine.Started{}, err
+	}
+	return engine.Started{RunID: p.ID}, b.close()
+}
+
+// leaveRetry remembers what the retry asked for, and its answer: the new run does not tell from which step it goes on.
+func (b *book) leaveRetry(p *engine.RetryRunParams, answer engine.ID) error {
+	if p.RequestID == "" {
+		return nil
+	}
+	return b.tx.LeaveRequest(retryRequest(p), answer)
+}
+
+// retryRequest stands for what the retry asks for, for LeaveRequest: as it has no type, no start repeats it.
+func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
+	var input *engine.Payload
+	if p.Input != nil {
+		input = &engine.Payload{Data: append([]byte{}, p.Input.Data...)} // nil and empty are the same
+		if len(p.Input.Metadata) > 0 {
+			input.Metadata = p.Input.Metadata
+		}
+	}
+	content := digest([]any{p.RunID, p.FromStep, p.Restart, input})
+	return &engine.StartRun{Run: engine.Run{Namespace: p.Namespace, RequestID: p.RequestID, Input: engine.Payload{Data: []byte(content)}}}
+}
+
+// retriedBefore is the first answer to the request, Repeated if there was one.
+func (b *book) retriedBefore(p *engine.RetryRunParams) (engine.Started, error) {
+	id, err := b.tx.Requested(p.Namespace, p.RequestID)
+	if err != nil || id.IsZero() {
+		return engine.Started{}, err
+	}
+	known, err := b.run(p.Namespace, id)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	first, err := b.tx.LeftRequest(p.Namespace, p.RequestID)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	same := known.RetriedFrom == p.RunID
+	if first != nil && first.Type == "" { // servers of before left nothing, or the start that they would have made
+		same = first.Input.Equal(retryRequest(p).Input) // that of a run which goes on for the retry, too
+	}
+	if !same {
+		return engine.Started{}, requestConflict(id)
+	}
+	return engine.Started{RunID: id, Existed: known.RequestID != p.RequestID, Repeated: true}, nil
+}
+
+// requestConflict is the answer to a request_id that was used for something else.
+func requestConflict(run engine.ID) error {
+	return &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: run.String(),
+		Message: "this request was made before with other content: it started run " + run.String()}
+}
+
+func endedBadly(s engine.RunStatus) bool { return s.Ended() && s != engine.RunCompleted }
+
+// notNow refuses what a run's status does not allow. It tells which run goes on for one that continued as new.
+func notNow(run *Run, what string) error {
+	e := &engine.Error{Kind: engine.KindPrecondition, Subject: "run", SubjectID: run.ID.String(), Status: run.Status, ContinuedAs: run.ContinuedAs,
+		Message: "run " + run.ID.String() + " cannot " + what + ": it is " + run.Status.String()}
+	if !run.ContinuedAs.IsZero() {
+		e.Message += " and continued as run " + run.ContinuedAs.String()
+	}
+	return e
+}
+
+// kept is the results that the new run begins with, by sequence.
+func (b *book) kept(run *Run, p *engine.RetryRunParams) ([]engine.Step, error) {
+	if p.Restart {
+		return nil, nil
+	}
+	var from *engine.Step
+	if p.FromStep != "" {
+		ref := engine.StepRef{Name: p.FromStep}
+		step, err := b.tx.Attempt(run.ID, ref)
+		if err != nil {
+			return nil, err
+		}
+		if step == nil {
+			return nil, engine.StepNotFound(ref)
+		}
+		from = step
+	}
+	steps, err := b.tx.Results(run.ID)
+	if from != nil {
+		steps = slices.DeleteFunc(steps, func(s engine.Step) bool { return s.Sequence >= from.Sequence })
+	}
+	return steps, err
+}
+
+// startWith makes a run that begins with steps and signals of another.
+func (b *book) startWith(start engine.StartRun, steps []engine.Step, signals []engine.Signal) error {
+	if err := b.insert(&start); err != nil {
+		return err
+	}
+	if len(steps) == 0 && len(signals) == 0 {
+		return nil
+	}
+	run, err := b.run(start.Namespace, start.ID)
+	if err != nil {
+		return err
+	}
+	for i := range steps {
+		adopt(&steps[i], run, int64(i+1))
+	}
+	for i := range signals {
+		signals[i].RunID, signals[i].Sequence = run.ID, int64(i+1)
+		run.Bytes += int64(signals[i].Payload.Size())
+	}
+	b.change(run)
+	if len(steps) > 0 {
+		if err := b.tx.InsertSteps(steps); err != nil {
+			return err
+		}
+	}
+	if len(signals) == 0 {
+		return nil
+	}
+	return b.tx.InsertSignals(signals)
+}
+
+// adopt makes a result a step of run, which counts it. No lease of run has written it.
+func adopt(step *engine.Step, run *Run, sequence int64) {
+	step.ID, step.RunID = engine.DerivedID(run.CreatedAt, run.ID, "step:"+step.Name), run.ID
+	step.Sequence, step.Token, step.Awaited = sequence, engine.Token{}, 0
+	run.Steps++
+	run.Bytes += int64(step.Input.Size() + step.Output.Size())
+}
+
+// retryDetail says what the retry was, for the audit.
+func retryDetail(p *engine.RetryRunParams) string {
+	detail := "as " + p.ID.String()
+	switch {
+	case p.Restart && p.Input != nil:
+		detail += ", restarted with another input"
+	case p.Restart:
+		detail += ", restarted"
+	case p.FromStep != "":
+		detail += ", from step " + p.FromStep
+	}
+	return detail
+}

@@ -1,0 +1,201 @@
+package storelogic
+
+import (
+	"maps"
+	"reflect"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// CreateSchedule makes a schedule.
+func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
+	b := open(tx, p.Now)
+	s := p.Schedule
+	if s.RequestID != "" {
+		known, err := tx.ScheduleByRequest(s.Namespace, s.RequestID)
+		if err != nil {
+			return engine.Schedule{}, err
+		}
+		if known != nil {
+			return madeBefore(known, &s)
+		}
+	}
+	if err := b.enabled(s.Namespace); err != nil {
+		return engine.Schedule{}, err
+	}
+	if err := b.scheduleNameFree(&s); err != nil {
+		return engine.Schedule{}, err
+	}
+	s.CreatedAt, s.UpdatedAt, s.NextFireAt = b.now, b.now, engine.Micros(s.NextFireAt)
+	s.LastFiredAt, s.Buffered = time.Time{}, time.Time{}
+	s.Fired, s.Completed, s.Failed, s.Skipped, s.Revision = 0, 0, 0, 0, 1
+	if err := b.ensureNamespace(s.Namespace); err != nil {
+		return engine.Schedule{}, err
+	}
+	if err := tx.InsertSchedule(&s); err != nil {
+		return engine.Schedule{}, err
+	}
+	b.ringSchedule(&s)
+	b.ringTimer()
+	return s, b.audit(p.By, p.AuditID, p.Method, onSchedule(&s), p.Reason, "")
+}
+
+// madeBefore answers a request that has made a schedule. Once that was changed, nobody can tell what the request had asked for.
+func madeBefore(known, wanted *engine.Schedule) (engine.Schedule, error) {
+	same := known.Name == wanted.Name && known.Type == wanted.Type && known.Queue == wanted.Queue && known.CronExpr == wanted.CronExpr &&
+		known.TimeZone == wanted.TimeZone && known.Input.Equal(wanted.Input)
+	if known.Revision == 1 && !same {
+		return engine.Schedule{}, &engine.Error{Kind: engine.KindConflict, Subject: "schedule", SubjectID: known.ID.String(),
+			Message: "this request was made before with other content: it made schedule " + known.ID.String()}
+	}
+	return *known, nil
+}
+
+// scheduleNameFree is nil unless another schedule of the namespace goes by the name.
+func (b *book) scheduleNameFree(s *engine.Schedule) error {
+	if s.Name == "" {
+		return nil
+	}
+	other, err := b.tx.Schedule(s.Namespace, s.Name)
+	if err != nil || other == nil || other.ID == s.ID {
+		return err
+	}
+	return &engine.Error{Kind: engine.KindExists, Subject: "schedule", SubjectID: other.ID.String(),
+		Message: "the name " + s.Name + " is taken by schedule " + other.ID.String()}
+}
+
+// UpdateSchedule replaces what a person decides about.
+func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
+	b := open(tx, p.Now)
+	s, err := b.schedule(p.Schedule.Namespace, p.Schedule.ID.String())
+	if err != nil {
+		return engine.Schedule{}, err
+	}
+	wanted := revised(s, p.Schedule, engine.Micros(p.Read), b.now)
+	if sameSchedule(s, &wanted) {
+		return *s, nil
+	}
+	if p.Schedule.Revision != s.Revision || p.Skipped > 0 && !s.NextFireAt.Equal(engine.Micros(p.Read)) {
+		return engine.Schedule{}, &engine.Error{Kind: engine.KindConflict, Subject: "schedule", SubjectID: s.ID.String(),
+			Message: "schedule " + s.ID.String() + " was changed by another since it was read; read it again"}
+	}
+	if err := b.scheduleNameFree(&wanted); err != nil {
+		return engine.Schedule{}, err
+	}
+	wanted.Revision, wanted.UpdatedAt, wanted.Skipped = s.Revision+1, b.now, wanted.Skipped+p.Skipped
+	if _, err := b.fireAside(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
+		return engine.Schedule{}, err
+	}
+	if err := b.saveSchedule(&wanted); err != nil {
+		return engine.Schedule{}, err
+	}
+	b.ringTimer()
+	return wanted, b.audit(p.By, p.AuditID, p.Method, onSchedule(s), p.Reason, "")
+}
+
+// revised is the schedule as a person wants it, with what only Kagzi decides about as it is. Ticks that have been decided about since the person
+// looked stay so: nobody asks for one by leaving NextFireAt as it was read, whatever the time was then.
+func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) engine.Schedule {
+	movedOn := s.NextFireAt.IsZero() || s.NextFireAt.After(wanted.NextFireAt) // none: the last tick was decided about
+	if (!wanted.NextFireAt.After(now) && movedOn || wanted.NextFireAt.Equal(read)) && !wanted.NextFireAt.IsZero() &&
+		wanted.CronExpr == s.CronExpr && wanted.TimeZone == s.TimeZone {
+		wanted.NextFireAt = s.NextFireAt
+	}
+	wanted.ID, wanted.Namespace, wanted.RequestID = s.ID, s.Namespace, s.RequestID
+	wanted.CreatedAt, wanted.UpdatedAt, wanted.Revision = s.CreatedAt, s.UpdatedAt, s.Revision
+	wanted.NextFireAt, wanted.LastFiredAt, wanted.Buffered = engine.Micros(wanted.NextFireAt), s.LastFiredAt, s.Buffered
+	wanted.Fired, wanted.Completed, wanted.Failed, wanted.Skipped = s.Fired, s.Completed, s.Failed, s.Skipped
+	if wanted.Overlap != engine.OverlapBufferOne && !wanted.Buffered.IsZero() {
+		wanted.Buffered = time.Time{}
+		wanted.Skipped++
+	}
+	return wanted
+}
+
+// sameSchedule compares two states of one schedule; an empty map is none.
+func sameSchedule(s, t *engine.Schedule) bool {
+	a, b := *s, *t
+	if !a.Input.Equal(b.Input) || !maps.Equal(a.Tags, b.Tags) || !a.NextFireAt.Equal(b.NextFireAt) {
+		return false
+	}
+	a.Input, a.Tags, a.NextFireAt = b.Input, b.Tags, b.NextFireAt
+	return reflect.DeepEqual(a, b)
+}
+
+// DeleteSchedule deletes the schedule and leaves its runs.
+func DeleteSchedule(tx Tx, p engine.DeleteScheduleParams) error {
+	b := open(tx, p.Now)
+	s, err := b.schedule(p.Namespace, p.Ref)
+	if err != nil {
+		return err
+	}
+	if err := tx.DeleteSchedule(s.ID); err != nil {
+		return err
+	}
+	b.ringSchedule(s)
+	return b.audit(p.By, p.AuditID, "DeleteWorkflowSchedule", onSchedule(s), p.Reason, s.Name)
+}
+
+// TriggerSchedule starts one run of the schedule now.
+func TriggerSchedule(tx Tx, p engine.TriggerScheduleParams) (engine.Started, error) {
+	b := open(tx, p.Now)
+	if p.RequestID != "" {
+		answer, err := b.triggeredBefore(&p)
+		if err != nil || answer.Repeated {
+			return answer, err
+		}
+	}
+	s, err := b.schedule(p.Namespace, p.Ref)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	if err := b.enabled(p.Namespace); err != nil {
+		return engine.Started{}, err
+	}
+	start := s.Start(p.RunID, time.Time{}, b.now)
+	start.RequestID = p.RequestID
+	b.start(start)
+	s.Fired++
+	if err := b.saveSchedule(s); err != nil {
+		return engine.Started{}, err
+	}
+	if err := b.audit(p.By, p.AuditID, "TriggerWorkflowSchedule", onSchedule(s), "", "run "+p.RunID.String()); err != nil {
+		return engine.Started{}, err
+	}
+	return engine.Started{RunID: p.RunID}, b.close()
+}
+
+// triggeredBefore is the first answer to the request, Repeated if there was one.
+func (b *book) triggeredBefore(p *engine.TriggerScheduleParams) (engine.Started, error) {
+	id, err := b.tx.Requested(p.Namespace, p.RequestID)
+	if err != nil || id.IsZero() {
+		return engine.Started{}, err
+	}
+	known, err := b.run(p.Namespace, id)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	s, err := b.tx.Schedule(p.Namespace, p.Ref)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	if known.Origin != engine.OriginSchedule || s != nil && known.ScheduleID != s.ID.String() {
+		return engine.Started{}, requestConflict(id)
+	}
+	return engine.Started{RunID: id, Repeated: true}, nil
+}
+
+func (b *book) schedule(namespace, ref string) (*engine.Schedule, error) {
+	s, err := b.tx.Schedule(namespace, ref)
+	if err == nil && s == nil {
+		err = engine.ScheduleNotFound(ref)
+	}
+	return s, err
+}
+
+// saveSchedule writes what has changed of a schedule, be it by a person or by a tick or run of it.
+func (b *book) saveSchedule(s *engine.Schedule) error {
+	b.ringSchedule(s)
+	return b.tx.SaveSchedule(s)
+}

@@ -1,0 +1,205 @@
+package storelogic
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// SignalRun hands the signal to the step that waits for it, or keeps it.
+func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
+	b := open(tx, p.Now)
+	run, err := b.run(p.Namespace, p.RunID)
+	if err != nil {
+		return engine.Signalled{}, err
+	}
+	if p.SignalID != "" {
+		had, err := tx.SignalByID(run.ID, p.SignalID)
+		if err != nil || had != nil {
+			return engine.Signalled{Repeated: had != nil}, err
+		}
+	}
+	size := p.Payload.Size()
+	switch {
+	case run.Status.Ended():
+		return engine.Signalled{}, engine.RunEnded(&run.Run)
+	case run.Bytes+int64(size) > engine.MaxRunBytes:
+		return engine.Signalled{}, tooManyBytes("payload", run.Bytes, size)
+	}
+	steps, err := tx.Waiting(run.ID)
+	if err != nil {
+		return engine.Signalled{}, err
+	}
+	waiting, last, err := tx.CountSignals(run.ID)
+	if err != nil {
+		return engine.Signalled{}, err
+	}
+	taker := slices.IndexFunc(steps, func(s engine.Step) bool { return awaits(&s, p.Name) && !outOfTime(&s, b.now) })
+	if taker < 0 && waiting >= engine.MaxSignals {
+		return engine.Signalled{}, engine.TooLarge("signal", "%d signals of the run wait already, at most %d are allowed", waiting, engine.MaxSignals)
+	}
+	signal := engine.Signal{RunID: run.ID, Sequence: last + 1, Name: p.Name, SignalID: p.SignalID, Payload: p.Payload, ReceivedAt: b.now}
+	b.count(run, 0, size)
+	if err := b.deliver(run, &signal, steps, taker); err != nil {
+		return engine.Signalled{}, err
+	}
+	if err := tx.InsertSignals([]engine.Signal{signal}); err != nil {
+		return engine.Signalled{}, err
+	}
+	return engine.Signalled{}, b.close()
+}
+
+// deliver has the step at taker consume the signal, if that is one of steps, and those whose limit has passed time out.
+func (b *book) deliver(run *Run, signal *engine.Signal, steps []engine.Step, taker int) error {
+	for i := range steps {
+		step := &steps[i]
+		switch {
+		case i == taker:
+			signal.StepName = step.Name
+			consume(step, signal.Payload, b.now)
+		case awaits(step, signal.Name) && outOfTime(step, b.now):
+			timeOut(step)
+		default:
+			continue
+		}
+		if err := b.tx.SaveStep(step); err != nil {
+			return err
+		}
+		if err := b.happened(run, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaits says that the step waits for a signal of that name.
+func awaits(step *engine.Step, signal string) bool {
+	return step.Kind == engine.StepSignal && step.Status == engine.StepRunning && step.SignalName == signal
+}
+
+// outOfTime says that the limit of a wait for a signal has passed.
+func outOfTime(step *engine.Step, now time.Time) bool {
+	return !step.WakeAt.IsZero() && !step.WakeAt.After(now)
+}
+
+// consume completes a SIGNAL step. It keeps the token of the lease that began the wait, by which that wait is recognised.
+func consume(step *engine.Step, payload engine.Payload, now time.Time) {
+	step.Status, step.Output, step.FinishedAt = engine.StepCompleted, payload, now
+}
+
+// timeOut completes a SIGNAL step whose limit has passed.
+func timeOut(step *engine.Step) {
+	step.Status, step.TimedOut, step.FinishedAt = engine.StepCompleted, true, step.WakeAt
+}
+
+// AwaitSignal consumes a signal that has come, or waits for the next.
+func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return engine.AwaitedSignal{}, err
+	}
+	if !current {
+		return b.awaitSignalAgain(run, &p)
+	}
+	prev, err := tx.Attempt(run.ID, engine.StepRef{Name: p.Step})
+	if err != nil {
+		return engine.AwaitedSignal{}, err
+	}
+	if prev != nil {
+		switch {
+		case prev.Kind != engine.StepSignal || prev.SignalName != p.Signal:
+			return engine.AwaitedSignal{}, engine.StepConflict(prev.Name, prev.Status)
+		case tooEarly(run, prev, b.now):
+			return engine.AwaitedSignal{}, notBefore(prev)
+		case prev.Status != engine.StepRunning && !toRunAgain(prev):
+			return engine.AwaitedSignal{Step: *prev}, b.told(*prev)
+		}
+	}
+	step, fresh, err := next(run, prev, p.Step, p.ID, time.Time{}, b.now)
+	if err != nil {
+		return engine.AwaitedSignal{}, err
+	}
+	step.Kind, step.SignalName = engine.StepSignal, p.Signal
+	signal, err := tx.NextSignal(run.ID, p.Signal)
+	if err != nil {
+		return engine.AwaitedSignal{}, err
+	}
+	b.count(run, fresh, 0)
+	switch {
+	case outOfTime(&step, b.now):
+		timeOut(&step)
+	case signal != nil:
+		consume(&step, signal.Payload, b.now)
+		if err := tx.ConsumeSignal(run.ID, signal.Sequence, step.Name); err != nil {
+			return engine.AwaitedSignal{}, err
+		}
+	default:
+		return b.waitForSignal(run, prev, &step, &p)
+	}
+	run.Progressed = true
+	if err := b.put(run, prev, &step); err != nil {
+		return engine.AwaitedSignal{}, err
+	}
+	return engine.AwaitedSignal{Step: step}, b.close()
+}
+
+// waitForSignal has the step wait, and the run with it. One that waits already keeps its limit, and the token of the lease that began.
+func (b *book) waitForSignal(run *Run, prev, step *engine.Step, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	step.Awaited = 1
+	if err := b.putWait(run, prev, step, p.Timeout); err != nil {
+		return engine.AwaitedSignal{}, err
+	}
+	if !p.Hold {
+		if err := b.tx.LeaveReceipt(run.ID, p.Lease.Token, awaitSignalReceipt(p)); err != nil {
+			return engine.AwaitedSignal{}, err
+		}
+		if err := b.park(run); err != nil {
+			return engine.AwaitedSignal{}, err
+		}
+	}
+	return engine.AwaitedSignal{Step: *step, Waiting: true}, b.close()
+}
+
+func (b *book) putWait(run *Run, prev, step *engine.Step, timeout time.Duration) error {
+	if prev != nil && prev.ID == step.ID {
+		return b.tx.SetAwaited([]engine.ID{step.ID}, step.Awaited)
+	}
+	if timeout > 0 {
+		step.WakeAt = engine.Micros(b.now.Add(timeout))
+	}
+	return b.put(run, prev, step)
+}
+
+func awaitSignalReceipt(p *engine.AwaitSignalParams) Receipt {
+	return Receipt{Verb: awaitSignalVerb, Content: p.Step + " " + p.Signal}
+}
+
+// awaitSignalAgain answers an AwaitSignal whose lease is over: it waited if it was this very call that ended the lease, or if its step
+// still does; what it was answered with otherwise is what it consumed.
+func (b *book) awaitSignalAgain(run *Run, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	rec, err := b.tx.Receipt(run.ID, p.Lease.Token)
+	if err != nil {
+		return engine.AwaitedSignal{}, err
+	}
+	if rec.repeats(awaitSignalReceipt(p)) {
+		step, err := b.attempt(run, engine.StepRef{Name: p.Step})
+		if err != nil || step == nil {
+			return engine.AwaitedSignal{}, err
+		}
+		return engine.AwaitedSignal{Step: *step, Waiting: true}, nil
+	}
+	step, err := b.trace(run, p.Lease, engine.StepRef{Name: p.Step})
+	switch {
+	case err != nil:
+		return engine.AwaitedSignal{}, err
+	case step == nil:
+		return engine.AwaitedSignal{}, engine.LeaseLost(run.ID, run.Status)
+	case step.Kind != engine.StepSignal || step.SignalName != p.Signal:
+		return engine.AwaitedSignal{}, engine.StepConflict(step.Name, step.Status)
+	case cutShort(step):
+		return engine.AwaitedSignal{}, engine.LeaseLost(run.ID, run.Status)
+	}
+	return engine.AwaitedSignal{Step: *step, Waiting: step.Status == engine.StepRunning}, nil
+}

@@ -1,0 +1,102 @@
+package storelogic
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// Sleep sets the timer and parks the run.
+func Sleep(tx Tx, p engine.SleepParams) error {
+	p.Until, p.Duration = engine.Micros(p.Until), p.Duration.Truncate(time.Microsecond)
+	if !p.Until.IsZero() {
+		p.Duration = 0
+	}
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return err
+	}
+	if !current {
+		return b.sleepAgain(run, &p)
+	}
+	prev, err := b.attempt(run, p.Step)
+	if err != nil {
+		return err
+	}
+	switch {
+	case prev != nil && prev.Kind == engine.StepSleep && tooEarly(run, prev, b.now):
+		return notBefore(prev)
+	case prev == nil || prev.Kind == engine.StepSleep && (unset(prev) || toRunAgain(prev)):
+		if err := b.setTimer(run, prev, &p); err != nil {
+			return err
+		}
+	case prev.Kind != engine.StepSleep || prev.Status != engine.StepRunning || !sameTimer(prev, &p):
+		return engine.StepConflict(prev.Name, prev.Status)
+	case prev.Token != p.Lease.Token && !p.Hold:
+		// The attempt remembers the lease that set the timer, so this one needs a note of its own.
+		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, sleepReceipt(&p)); err != nil {
+			return err
+		}
+	}
+	if !p.Hold {
+		if err := b.park(run); err != nil {
+			return err
+		}
+	}
+	return b.close()
+}
+
+// unset says that the timer was begun, but not told when to end.
+func unset(step *engine.Step) bool { return step.Status == engine.StepRunning && step.WakeAt.IsZero() }
+
+// setTimer makes the step a RUNNING SLEEP with an end.
+func (b *book) setTimer(run *Run, prev *engine.Step, p *engine.SleepParams) error {
+	step, fresh, err := next(run, prev, p.Step.Name, p.ID, time.Time{}, b.now)
+	if err != nil {
+		return err
+	}
+	step.Kind, step.Duration, step.WakeAt = engine.StepSleep, p.Duration, p.Until
+	if p.Until.IsZero() {
+		step.StartedAt = b.now
+		step.WakeAt = b.now.Add(p.Duration)
+	}
+	b.count(run, fresh, 0)
+	return b.put(run, prev, &step)
+}
+
+func sameTimer(step *engine.Step, p *engine.SleepParams) bool {
+	if p.Until.IsZero() {
+		return step.Duration == p.Duration
+	}
+	return step.WakeAt.Equal(p.Until)
+}
+
+func sleepReceipt(p *engine.SleepParams) Receipt {
+	end := strconv.FormatInt(p.Duration.Microseconds(), 10)
+	if !p.Until.IsZero() {
+		end = p.Until.Format(time.RFC3339Nano)
+	}
+	return Receipt{Verb: sleepVerb, Content: p.Step.String() + " " + end}
+}
+
+// sleepAgain answers a Sleep whose lease is over, as it is after every Sleep that counted.
+func (b *book) sleepAgain(run *Run, p *engine.SleepParams) error {
+	step, err := b.trace(run, p.Lease, p.Step)
+	if err != nil {
+		return err
+	}
+	rec, err := b.tx.Receipt(run.ID, p.Lease.Token)
+	switch {
+	case err != nil:
+		return err
+	case rec.repeats(sleepReceipt(p)):
+		return nil
+	case step == nil || step.Kind == engine.StepSleep && step.WakeAt.IsZero() || step.Kind != engine.StepSleep && cutShort(step):
+		return engine.LeaseLost(run.ID, run.Status)
+	case step.Kind == engine.StepSleep && sameTimer(step, p):
+		return nil
+	}
+	return engine.StepConflict(step.Name, step.Status)
+}

@@ -1,0 +1,189 @@
+package storelogic
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// BeginStep says what is known about the step, or that its code is to run.
+func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return engine.Begun{}, err
+	}
+	if !current {
+		return engine.Begun{}, engine.LeaseLost(run.ID, run.Status)
+	}
+	prev, err := tx.Attempt(run.ID, engine.StepRef{Name: p.Name})
+	if err != nil {
+		return engine.Begun{}, err
+	}
+	if prev != nil {
+		switch {
+		case prev.Kind != p.Kind:
+			return engine.Begun{}, engine.StepConflict(prev.Name, prev.Status)
+		case prev.Status == engine.StepRunning:
+			return engine.Begun{Step: *prev, Execute: true}, nil
+		case heardBefore(prev, &p):
+			return engine.Begun{Step: *prev}, nil
+		case tooEarly(run, prev, b.now):
+			return engine.Begun{}, notBefore(prev)
+		case !toRunAgain(prev):
+			return engine.Begun{Step: *prev}, nil
+		}
+	}
+	size := p.Input.Size()
+	if run.Bytes+int64(size) > engine.MaxRunBytes {
+		return engine.Begun{}, tooManyBytes("input", run.Bytes, size)
+	}
+	step, fresh, err := next(run, prev, p.Name, p.ID, engine.Micros(p.StartedAt), b.now)
+	if err != nil {
+		return engine.Begun{}, err
+	}
+	step.Kind, step.Input = p.Kind, p.Input
+	if p.RetryPolicy != nil {
+		step.RetryPolicy = p.RetryPolicy
+	}
+	if p.Kind == engine.StepFunction {
+		limit := cmp.Or(p.StartToClose, run.Timeouts.StartToClose, engine.DefaultStepTimeout)
+		step.TimeoutAt = engine.Micros(b.now.Add(limit)) // not from StartedAt, which a worker tells by its own clock
+		b.ringTimer()
+	}
+	if err := b.put(run, prev, &step); err != nil {
+		return engine.Begun{}, err
+	}
+	b.count(run, fresh, size)
+	return engine.Begun{Step: step, Execute: true}, b.close()
+}
+
+// CompleteStep records the step's result, unless it has one.
+func CompleteStep(tx Tx, p engine.CompleteStepParams) (engine.Step, error) {
+	b := open(tx, p.Now)
+	run, current, err := b.held(p.Lease)
+	if err != nil {
+		return engine.Step{}, err
+	}
+	if !current {
+		return b.completeStepAgain(run, &p)
+	}
+	prev, err := b.attempt(run, p.Step)
+	if err != nil {
+		return engine.Step{}, err
+	}
+	if prev != nil {
+		switch {
+		case prev.Kind != engine.StepFunction:
+			return engine.Step{}, notByCode(prev)
+		case prev.Status == engine.StepCompleted && prev.Token == p.Lease.Token && prev.Output.Equal(p.Output):
+			return *prev, nil
+		case !prev.Latest, !prev.Open() && !prev.Interrupted():
+			return engine.Step{}, engine.StepConflict(prev.Name, prev.Status)
+		}
+	}
+	size := p.Output.Size()
+	if run.Bytes+int64(size) > engine.MaxRunBytes {
+		return engine.Step{}, tooManyBytes("output", run.Bytes, size)
+	}
+	step, fresh, err := next(run, prev, p.Step.Name, p.ID, engine.Micros(p.StartedAt), b.now)
+	if err != nil {
+		return engine.Step{}, err
+	}
+	step.Status, step.Output, step.FinishedAt, step.TimeoutAt = engine.StepCompleted, p.Output, b.now, time.Time{}
+	if err := b.put(run, prev, &step); err != nil {
+		return engine.Step{}, err
+	}
+	b.count(run, fresh, size)
+	run.Progressed = true
+	return step, b.close()
+}
+
+// attempt finds what ref names: an attempt by its id, else the latest of the step of that name; nil when it has not begun.
+func (b *book) attempt(run *Run, ref engine.StepRef) (*engine.Step, error) {
+	step, err := b.tx.Attempt(run.ID, ref)
+	if err == nil && step == nil && ref.Name == "" {
+		err = engine.StepNotFound(ref)
+	}
+	return step, err
+}
+
+// toRunAgain says that the attempt, which does not run, is to be followed by another.
+func toRunAgain(prev *engine.Step) bool {
+	return prev.Status == engine.StepPending || prev.Interrupted()
+}
+
+// next is the attempt that a report is about: the one that runs or, where none does, a new one. fresh is 1 when the step
+// itself is new.
+func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now time.Time) (step engine.Step, fresh int, err error) {
+	if prev != nil && prev.Status == engine.StepRunning {
+		return *prev, 0, nil
+	}
+	step = engine.Step{
+		ID: id, RunID: run.ID, Name: name, Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 1, Latest: true,
+		Sequence: run.Steps + 1, Token: run.Token, WorkerID: run.Holder, CreatedAt: now, StartedAt: startedAt,
+	}
+	if startedAt.IsZero() {
+		step.StartedAt = now
+	}
+	if prev == nil {
+		if run.Steps >= engine.MaxSteps {
+			return step, 0, engine.TooLarge("step", "the run has %d steps already, at most %d are allowed", run.Steps, engine.MaxSteps)
+		}
+		return step, 1, nil
+	}
+	step.Name, step.Kind, step.Attempt, step.Failures = prev.Name, prev.Kind, prev.Attempt+1, prev.Failures
+	step.Sequence, step.RetryPolicy = prev.Sequence, prev.RetryPolicy
+	return step, 0, nil
+}
+
+// put writes an attempt: over prev when it is the same, otherwise as a new one, with prev the latest no longer.
+func (b *book) put(run *Run, prev, step *engine.Step) error {
+	step.Token, step.WorkerID = run.Token, run.Holder
+	b.change(run)
+	if prev != nil && prev.ID == step.ID {
+		return b.tx.SaveStep(step)
+	}
+	if prev != nil {
+		if err := b.tx.Supersede(prev.ID); err != nil {
+			return err
+		}
+	}
+	return b.tx.InsertSteps([]engine.Step{*step})
+}
+
+// count adds to what the run has recorded.
+func (b *book) count(run *Run, steps, bytes int) {
+	b.change(run)
+	run.Steps += int64(steps)
+	run.Bytes += int64(bytes)
+}
+
+// tooEarly says that the step is not to be tried again yet. One that was due when its run was claimed stays so: the clock may have been set back since.
+func tooEarly(run *Run, step *engine.Step, now time.Time) bool {
+	return step.Status == engine.StepPending && step.RetryAt.After(now) && step.RetryAt.After(run.ClaimedAt)
+}
+
+func notBefore(step *engine.Step) error {
+	return &engine.Error{Kind: engine.KindPrecondition, Subject: "step", SubjectID: step.Name,
+		Message: "step " + step.Name + " is not to be tried again before " + step.RetryAt.Format(time.RFC3339Nano)}
+}
+
+// notByCode refuses a report about a step that has no code of its own.
+func notByCode(step *engine.Step) error {
+	ends := "time"
+	switch step.Kind {
+	case engine.StepSignal:
+		ends = "its signal or its limit"
+	case engine.StepChild:
+		ends = "the end of its run"
+	}
+	return &engine.Error{Kind: engine.KindPrecondition, Subject: "step", SubjectID: step.Name,
+		Message: "step " + step.Name + " is a " + step.Kind.String() + ": only " + ends + " ends it"}
+}
+
+// tooManyBytes refuses what would take a run past its limit.
+func tooManyBytes(field string, bytes int64, size int) error {
+	return engine.TooLarge(field, "would take the run to %d bytes, at most %d are allowed", bytes+int64(size), engine.MaxRunBytes)
+}

@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// Answers is what the method of engine.Store returns for the call, besides its error.
+func (c *Call) Answers() []any {
+	if _, nothing := c.Answer.(struct{}); nothing {
+		return nil
+	}
+	return []any{c.Answer}
+}
+
+// FreeLost comes for the leases that OfflineWorker left.
+func (s *Store) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
+	return verb(ctx, s, "FreeLost", storelogic.FreeLost, now)
+}
+
+// TimeoutSteps fails attempts that ran too long.
+func (s *Store) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
+	return verb(ctx, s, "TimeoutSteps", storelogic.TimeoutSteps, p)
+}
+
+// EndExpired ends runs whose time is over.
+func (s *Store) EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
+	return verb(ctx, s, "EndExpired", storelogic.EndExpired, p)
+}
+
+// LiveWorkers is the workers that are not OFFLINE, by id.
+func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
+	return read(ctx, s, "LiveWorkers", func(t *tx) (live []engine.LiveWorker, err error) {
+		for _, w := range t.workersBy(func(w *engine.Worker) bool { return w.Status != engine.WorkerOffline }) {
+			live = append(live, engine.LiveWorker{ID: w.ID, HeardAt: w.LastHeartbeatAt})
+		}
+		return live, nil
+	})
+}
+
+// DueSchedules is those that are to fire, soonest first.
+func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error) {
+	type found struct {
+		due  []engine.Schedule
+		next time.Time
+	}
+	out, err := read(ctx, s, "DueSchedules", func(t *tx) (out found, err error) {
+		var firing []engine.Schedule
+		for _, s := range t.db.schedules {
+			if s.Enabled && s.Broken == "" && !s.NextFireAt.IsZero() && !t.disabled(s.Namespace) {
+				firing = append(firing, *s)
+			}
+		}
+		slices.SortFunc(firing, func(a, b engine.Schedule) int {
+			return cmp.Or(a.NextFireAt.Compare(b.NextFireAt), compareIDs(a.ID, b.ID))
+		})
+		for _, s := range firing {
+			if len(out.due) == limit || s.NextFireAt.After(now) {
+				out.next = s.NextFireAt
+				return out, nil
+			}
+			s.Input = engine.Payload{}
+			out.due = append(out.due, s)
+		}
+		return out, nil
+	})
+	return out.due, out.next, err
+}
+
+// Prune deletes runs with everything of theirs.
+func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
+	p.Before = engine.Micros(p.Before)
+	imported := engine.FirstID(p.Before)
+	return write(ctx, s, "Prune", p, func(t *tx) (int, error) {
+		old := t.find(func(r *Run) bool {
+			return r.Namespace == p.Namespace && r.Status == p.Status && r.Status.Ended() && r.FinishedAt.Before(p.Before) && !r.Pinned &&
+				(r.Origin != engine.OriginImport || compareIDs(r.ID, imported) < 0) && !t.neededByOpen(r)
+		})
+		slices.SortStableFunc(old, func(a, b *Run) int { return a.FinishedAt.Compare(b.FinishedAt) })
+		old = old[:min(p.Limit, len(old))]
+		for _, r := range old {
+			t.putRun(r.ID, nil)
+			for n, q := range t.db.requests {
+				if q.run == r.ID {
+					remove(t, t.db.requests, n)
+				}
+			}
+		}
+		return len(old), nil
+	})
+}
+
+// neededByOpen says that an open run refers to the run, or is its parent.
+func (t *tx) neededByOpen(r *Run) bool {
+	for _, x := range t.db.runs {
+		if !x.Status.Ended() && (x.ID == r.ParentRunID || x.ID == r.ContinuedAs || x.ParentRunID == r.ID || x.FailedRunID == r.ID || x.RetriedFrom == r.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// PruneRecords deletes what no run needs.
+func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
+	return write(ctx, s, "PruneRecords", p, func(t *tx) (bool, error) {
+		gone := t.workersBy(func(w *engine.Worker) bool {
+			return w.Status == engine.WorkerOffline && w.DeregisteredAt.Before(engine.Micros(p.Workers)) && len(t.heldBy(w.ID)) == 0
+		})
+		slices.SortStableFunc(gone, func(a, b engine.Worker) int { return a.DeregisteredAt.Compare(b.DeregisteredAt) })
+		for _, w := range gone[:min(p.Limit, len(gone))] {
+			remove(t, t.db.workers, w.ID)
+		}
+		var old []Fire
+		for f, row := range t.db.fires {
+			if row.at.Before(engine.Micros(p.Fires)) {
+				old = append(old, f)
+			}
+		}
+		slices.SortFunc(old, func(a, b Fire) int {
+			return cmp.Or(t.db.fires[a].at.Compare(t.db.fires[b].at), compareIDs(a.Schedule, b.Schedule), a.Tick.Compare(b.Tick))
+		})
+		for _, f := range old[:min(p.Limit, len(old))] {
+			remove(t, t.db.fires, f)
+		}
+		var events []engine.ID
+		for id := range t.db.audit {
+			if compareIDs(id, engine.FirstID(p.Audit)) < 0 {
+				events = append(events, id)
+			}
+		}
+		slices.SortFunc(events, compareIDs)
+		for _, id := range events[:min(p.Limit, len(events))] {
+			remove(t, t.db.audit, id)
+		}
+		return max(len(gone), len(old), len(events)) >= p.Limit, nil
+	})
+}

@@ -1,0 +1,387 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// BeginStep says what is known about the step, or that its code is to run.
+func (s *Store) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
+	return verb(ctx, s, "BeginStep", storelogic.BeginStep, p)
+}
+
+// CompleteStep records a step's result.
+func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	return verb(ctx, s, "CompleteStep", storelogic.CompleteStep, p)
+}
+
+// FailStep records the failure and what follows from it.
+func (s *Store) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	return verb(ctx, s, "FailStep", storelogic.FailStep, p)
+}
+
+// Sleep sets the timer and parks the run.
+func (s *Store) Sleep(ctx context.Context, p engine.SleepParams) error {
+	_, err := verb(ctx, s, "Sleep", silent(storelogic.Sleep), p)
+	return err
+}
+
+// AwaitSignal has the step consume a signal, or wait for one.
+func (s *Store) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	return verb(ctx, s, "AwaitSignal", storelogic.AwaitSignal, p)
+}
+
+// StartChild records the step and makes the run.
+func (s *Store) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
+	return verb(ctx, s, "StartChild", storelogic.StartChild, p)
+}
+
+// AwaitChildren answers the steps of children that have ended, or parks the run.
+func (s *Store) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
+	return verb(ctx, s, "AwaitChildren", storelogic.AwaitChildren, p)
+}
+
+// SetNote writes the run's own line.
+func (s *Store) SetNote(ctx context.Context, p engine.SetNoteParams) error {
+	_, err := verb(ctx, s, "SetNote", silent(storelogic.SetNote), p)
+	return err
+}
+
+// CompleteRun ends the run with its output.
+func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+	return verb(ctx, s, "CompleteRun", storelogic.CompleteRun, p)
+}
+
+// FailRun ends the run or has it tried again.
+func (s *Store) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
+	return verb(ctx, s, "FailRun", storelogic.FailRun, p)
+}
+
+// Release hands the run back.
+func (s *Store) Release(ctx context.Context, p engine.ReleaseParams) error {
+	_, err := verb(ctx, s, "Release", silent(storelogic.Release), p)
+	return err
+}
+
+// Claim hands due runs to grants.
+func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
+	p.Now = engine.Micros(p.Now)
+	return write(ctx, s, "Claim", p, func(t *tx) (engine.Claimed, error) {
+		c := claim{tx: t, p: &p}
+		return c.run(), nil
+	})
+}
+
+// claim is one Claim at work.
+type claim struct {
+	*tx
+	p      *engine.ClaimParams
+	grants []engine.Grant // of workers that are ONLINE, as far as they are left
+	out    engine.Claimed
+}
+
+func (c *claim) run() engine.Claimed {
+	c.online()
+	if len(c.grants) == 0 || c.disabled(c.p.Namespace) {
+		return c.out
+	}
+	waiting := c.find(func(r *Run) bool {
+		return r.Namespace == c.p.Namespace && r.Queue == c.p.Queue && !r.Status.Ended() && r.Lease == nil && !r.AvailableAt.IsZero() &&
+			slices.Contains(c.p.Types, r.Type) && engine.Meets(c.p.Offers, r.Requirements)
+	})
+	var due []*Run
+	for _, r := range waiting {
+		if !r.AvailableAt.After(c.p.Now) {
+			due = append(due, r)
+		} else if c.out.NextDue.IsZero() || r.AvailableAt.Before(c.out.NextDue) {
+			c.out.NextDue = r.AvailableAt
+		}
+	}
+	slices.SortFunc(due, c.order)
+	for _, r := range due {
+		if len(c.grants) == 0 {
+			break
+		}
+		c.take(r)
+	}
+	if len(c.grants) == 0 {
+		c.out.Limited, c.out.NextDue = false, time.Time{}
+	}
+	return c.out
+}
+
+// online sorts out the grants of workers that may get nothing.
+func (c *claim) online() {
+	for _, g := range c.p.Grants {
+		if w := c.db.workers[g.WorkerID]; w != nil && w.Status == engine.WorkerOnline {
+			c.grants = append(c.grants, g)
+		} else if !slices.Contains(c.out.Offline, g.WorkerID) {
+			c.out.Offline = append(c.out.Offline, g.WorkerID)
+		}
+	}
+}
+
+func (c *claim) order(a, b *Run) int {
+	starved := func(r *Run) int {
+		if c.p.Now.Sub(r.AvailableAt) >= engine.StarvationAfter {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(starved(a)-starved(b), b.Priority-a.Priority, a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
+}
+
+// leases counts those that the filter takes.
+func (c *claim) leases(take func(*Run) bool) int {
+	return len(c.find(func(r *Run) bool { return r.Lease != nil && r.Namespace == c.p.Namespace && take(r) }))
+}
+
+// take makes a due run RUNNING under the next grant's token, unless a limit is reached.
+func (c *claim) take(r *Run) {
+	inQueue := func(other *Run) bool { return other.Queue == r.Queue }
+	ofType := func(other *Run) bool { return inQueue(other) && other.Type == r.Type }
+	limit, limited := c.p.TypeLimits[r.Type]
+	if c.p.QueueLimit > 0 && c.leases(inQueue) >= c.p.QueueLimit || limited && c.leases(ofType) >= limit {
+		c.out.Limited = true
+		return
+	}
+	run := c.change(r.ID)
+	c.ringRun(r.ID)
+	ofKey := func(other *Run) bool { return other.Type == r.Type && other.ConcurrencyKey == r.ConcurrencyKey }
+	if r.ConcurrencyKey != "" && c.leases(ofKey) >= max(r.ConcurrencyLimit, 1) {
+		run.Gated, run.HeldAt, run.AvailableAt = true, run.AvailableAt, time.Time{}
+		return
+	}
+	grant := c.grants[0]
+	c.grants = c.grants[1:]
+	run.Status, run.AvailableAt, run.WaitingFor, run.WorkerID = engine.RunRunning, time.Time{}, "", grant.WorkerID
+	if run.StartedAt.IsZero() {
+		run.StartedAt = c.p.Now
+	}
+	run.Lease = &Lease{Token: grant.Token, Holder: grant.WorkerID, ClaimedAt: c.p.Now}
+	_ = c.WakeSteps(r.ID, c.p.Now)
+	c.changeSteps(r.ID, func(s *engine.Step) bool {
+		changed := s.Awaited != 0
+		s.Awaited = 0
+		return changed
+	})
+	task := engine.Task{Run: run.Run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: grant.Token}, ClaimedAt: c.p.Now}
+	task.History, task.NextSequence = c.history(run.ID, 0, c.p.HistoryBytes)
+	c.out.Tasks = append(c.out.Tasks, task)
+}
+
+// history is the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
+func (t *tx) history(run engine.ID, from int64, bytes int) (steps []engine.Step, next int64) {
+	size := 0
+	for _, s := range t.steps(run, func(s *engine.Step) bool { return s.Latest && s.Sequence >= from }) {
+		if len(steps) > 0 && size >= bytes {
+			return steps, s.Sequence
+		}
+		steps = append(steps, s)
+		size += 200 + len(s.Input.Data) + len(s.Output.Data)
+		if s.Error != nil {
+			size += s.Error.Size()
+		}
+	}
+	return steps, 0
+}
+
+// compareSteps is the order of a list of steps.
+func compareSteps(a, b engine.Step) int {
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+// RegisterWorker goes by the instance first, then by the id.
+func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
+	p.Now = engine.Micros(p.Now)
+	for {
+		more := false
+		w, err := write(ctx, s, "RegisterWorker", p, func(t *tx) (w engine.Worker, err error) {
+			w, more, err = t.register(&p)
+			return w, err
+		})
+		if err != nil || !more {
+			return w, err
+		}
+	}
+}
+
+// register is the worker as it stands, unless there may be more to free of what the old holder of its id held.
+func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, more bool, err error) {
+	t.useNamespace(p.Worker.Namespace, p.Now)
+	w := p.New()
+	instance := t.workersBy(func(k *engine.Worker) bool {
+		return k.Namespace == w.Namespace && k.InstanceID == w.InstanceID && w.InstanceID != ""
+	})
+	if len(instance) > 0 {
+		t.ringRegistered(instance[0].ID)
+		return t.keepWorker(p.Again(&instance[0])), false, nil
+	}
+	if taken := t.db.workers[w.ID]; taken != nil {
+		if taken.Status != engine.WorkerOffline {
+			return engine.Worker{}, false, engine.WorkerTaken(w.ID)
+		}
+		held := t.heldBy(w.ID)
+		first := held[:min(len(held), storelogic.FreedAtOnce)]
+		if _, err := storelogic.LoseRuns(t, first, time.Time{}, p.Now); err != nil || len(first) == storelogic.FreedAtOnce {
+			return engine.Worker{}, true, err
+		}
+		t.ringWorker(w.ID)
+	} else {
+		t.ringRegistered(w.ID)
+	}
+	return t.keepWorker(w), false, nil
+}
+
+func (t *tx) keepWorker(w engine.Worker) engine.Worker {
+	put(t, t.db.workers, w.ID, &w)
+	return w
+}
+
+// workersBy is those that the filter takes, by id.
+func (t *tx) workersBy(take func(*engine.Worker) bool) (workers []engine.Worker) {
+	for _, w := range t.db.workers {
+		if take(w) {
+			workers = append(workers, *w)
+		}
+	}
+	slices.SortFunc(workers, func(a, b engine.Worker) int { return strings.Compare(a.ID, b.ID) })
+	return workers
+}
+
+func (t *tx) heldBy(worker string) []engine.ID {
+	return t.ids(func(r *Run) bool { return r.Lease != nil && r.Lease.Holder == worker })
+}
+
+// Heartbeat notes that the worker lives, and compares what it names with what it holds.
+func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
+	p.Now = engine.Micros(p.Now)
+	var unnamed []engine.Lease
+	beat, err := write(ctx, s, "Heartbeat", p, func(t *tx) (engine.Beat, error) {
+		known := t.db.workers[p.WorkerID]
+		if known == nil || known.Status == engine.WorkerOffline {
+			return engine.Beat{}, engine.WorkerNotFound(p.WorkerID)
+		}
+		w := *known
+		w.Active, w.Completed, w.Failed = p.Active, w.Completed+int64(p.Completed), w.Failed+int64(p.Failed)
+		if p.Stats != nil {
+			w.Stats = *p.Stats
+		}
+		w.LastHeartbeatAt = w.HeardAgain(p.Now)
+		put(t, t.db.workers, w.ID, &w)
+		beat := engine.Beat{Status: w.Status}
+		unnamed = t.compare(&p, &beat)
+		return beat, t.freeUnnamed(storelogic.FirstToFree(&unnamed), &p)
+	})
+	for rest := err; len(unnamed) > 0 && rest == nil; {
+		part := storelogic.FirstToFree(&unnamed)
+		_, rest = write(ctx, s, "Heartbeat", p, func(t *tx) (none struct{}, err error) { return none, t.freeUnnamed(part, &p) })
+	}
+	return beat, err
+}
+
+// freeUnnamed frees these leases of the worker's, unless they are over.
+func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) error {
+	var ids []engine.ID
+	for _, l := range unnamed {
+		if r := t.db.runs[l.RunID]; r != nil && r.Lease != nil && r.Lease.Token == l.Token {
+			ids = append(ids, l.RunID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	t.ringWorker(p.WorkerID)
+	return storelogic.FreeRuns(t, ids, p.Now)
+}
+
+// compare holds what the worker names against its leases, and returns those to be freed because it does not know them.
+func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.Lease) {
+	named := map[engine.ID]bool{}
+	for _, l := range p.Held {
+		r := t.db.runs[l.RunID]
+		if r == nil || r.Lease == nil || r.Lease.Token != l.Token || r.Lease.Holder != p.WorkerID {
+			beat.Lost = append(beat.Lost, l)
+			continue
+		}
+		named[l.RunID] = true
+		if !r.GraceUntil.IsZero() {
+			beat.Cancelling = append(beat.Cancelling, engine.Held{Lease: l, GraceUntil: r.GraceUntil, CancelReason: r.CancelReason})
+		}
+	}
+	if !p.Whole {
+		return nil
+	}
+	for _, id := range t.heldBy(p.WorkerID) {
+		if !named[id] && !t.db.runs[id].Lease.ClaimedAt.Add(p.NameWithin).After(p.Now) {
+			unnamed = append(unnamed, engine.Lease{RunID: id, Token: t.db.runs[id].Lease.Token})
+		}
+	}
+	return unnamed
+}
+
+// DrainWorker leaves the worker what it has.
+func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) error {
+	p.Now = engine.Micros(p.Now)
+	_, err := write(ctx, s, "DrainWorker", p, func(t *tx) (none struct{}, err error) {
+		known := t.db.workers[p.WorkerID]
+		if known == nil || known.Status == engine.WorkerOffline {
+			return none, engine.WorkerNotFound(p.WorkerID)
+		}
+		w := *known
+		w.Status = engine.WorkerDraining
+		t.keepWorker(w)
+		t.ringWorker(w.ID)
+		return none, storelogic.AuditDrain(t, known, &p)
+	})
+	return err
+}
+
+// OfflineWorker takes the worker off and frees what it held, a portion after the other.
+func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
+	taken, err := write(ctx, s, "OfflineWorker", p, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
+	for more := taken; more.Freed == storelogic.FreedAtOnce && err == nil; taken.Freed += more.Freed {
+		more, err = write(ctx, s, "OfflineWorker", p, func(t *tx) (rest engine.TakenOff, err error) {
+			if w := t.db.workers[p.WorkerID]; storelogic.TakenOffBy(w, &p) {
+				rest.Freed, err = t.freeHeld(w, &p)
+			}
+			return rest, err
+		})
+	}
+	return taken, err
+}
+
+func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
+	known := t.db.workers[p.WorkerID]
+	switch {
+	case known == nil:
+		return taken, engine.WorkerNotFound(p.WorkerID)
+	case known.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && known.LastHeartbeatAt.After(p.HeardAt):
+		return taken, nil
+	}
+	w := p.Off(known)
+	t.keepWorker(w)
+	t.ringWorker(w.ID)
+	if err := storelogic.AuditOffline(t, known, p); err != nil {
+		return taken, err
+	}
+	taken.Off = true
+	taken.Freed, err = t.freeHeld(&w, p)
+	return taken, err
+}
+
+// freeHeld frees the first that the worker holds.
+func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (int, error) {
+	ids := t.ids(func(r *Run) bool {
+		return r.Lease != nil && r.Lease.Holder == w.ID &&
+			(p.Reason != engine.OfflineLost || !w.LastHeartbeatAt.Add(r.Timeouts.Heartbeat).After(p.Now))
+	})
+	return storelogic.FreeHeld(t, w, ids[:min(len(ids), storelogic.FreedAtOnce)], p)
+}
