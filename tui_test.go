@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kagzi/kagzi/engine/enginetest"
+	"github.com/kagzi/kagzi/engine/lab/e2e"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
@@ -206,7 +206,7 @@ func ran(t *testing.T, address string, args ...string) string {
 
 func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	data, faults := filepath.Join(t.TempDir(), "data"), t.TempDir()
-	address := enginetest.FreeAddress(t)
+	address := e2e.FreeAddress(t)
 	server, _, _ := startServerAt(t, data, address)
 	startWorker(t, address, faults)
 	broken := filepath.Join(faults, "broken")
@@ -375,7 +375,7 @@ func TestAViewOfTheTerminalUIThatThereIsNotIsWrongUsage(t *testing.T) {
 }
 
 func TestAloneTheProgramServesItselfAndAFileIsOpenedWithoutAServer(t *testing.T) {
-	address, data := enginetest.FreeAddress(t), filepath.Join(t.TempDir(), "data")
+	address, data := e2e.FreeAddress(t), filepath.Join(t.TempDir(), "data")
 	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address, "KAGZI_DATA_DIR=" + data})
 	ui.shows("server in this process", "live")
 	ran(t, address, "workflow", "start", "lonely", "--external-id", "kept")

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/simulate/host"
+	"github.com/kagzi/kagzi/engine/lab/host"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 	"github.com/kagzi/kagzi/sdk/kagzitest"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/simulate/host"
+	"github.com/kagzi/kagzi/engine/lab/host"
 )
 
 // faults stands before a server's store and decides by seed, verb and number what becomes of each call. It also holds against each other what the

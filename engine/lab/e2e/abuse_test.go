@@ -1,0 +1,677 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
+	_ "google.golang.org/grpc/encoding/gzip" // the program has it, because of the exporter of traces
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Whoever can reach the port can send anything to it. Each abuse goes on until it is over or the server hangs up; meanwhile others are
+// served, and what the server keeps because of it is bounded.
+
+const (
+	abuseKeeps = 64 << 20        // bytes
+	abuseWaits = 5 * time.Second // for any answer, on a machine that does other things too
+)
+
+var abuseHalves = flag.Int("abuse.halves", 300, "how many connections say nothing, or half of it, at once; each takes two open files")
+
+var abusePace = flag.Int("abuse.pace", 0, "how often a millisecond an abuser repeats itself (as fast as it can)")
+
+// abusePaced is for how many milliseconds an abuse goes on at most that has a pace.
+const abusePaced = 2000
+
+// attacker is a connection whose HTTP/2 is made by hand.
+type attacker struct {
+	net.Conn
+	*http2.Framer
+	t      testing.TB
+	block  bytes.Buffer
+	packer *hpack.Encoder
+}
+
+// attack connects as a client does.
+func (s *Server) attack(t testing.TB) *attacker {
+	t.Helper()
+	a := s.dialRaw(t)
+	a.raw([]byte(http2.ClientPreface))
+	a.do(a.WriteSettings())
+	return a
+}
+
+// dialRaw connects and says nothing.
+func (s *Server) dialRaw(t testing.TB) *attacker {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(abuseWaits))
+	a := &attacker{Conn: conn, Framer: http2.NewFramer(conn, conn), t: t}
+	a.AllowIllegalWrites, a.ReadMetaHeaders = true, hpack.NewDecoder(4096, nil)
+	a.packer = hpack.NewEncoder(&a.block)
+	return a
+}
+
+func (a *attacker) raw(b []byte) bool {
+	_, err := a.Conn.Write(b)
+	return err == nil
+}
+
+// do says whether the server still listens.
+func (a *attacker) do(err error) bool { return err == nil }
+
+// times repeats until the server hangs up or does not read any more, or, at a pace, for as long as an abuse may go on; with -short a tenth as often.
+func (a *attacker) times(n int, do func(i int) error) {
+	if testing.Short() {
+		n /= 10
+	}
+	if *abusePace > 0 {
+		n = min(n, *abusePace*abusePaced)
+	}
+	pace := time.NewTicker(time.Millisecond)
+	defer pace.Stop()
+	for i := range n {
+		if *abusePace > 0 && i%*abusePace == 0 {
+			<-pace.C
+		}
+		if do(i) != nil {
+			return
+		}
+	}
+}
+
+// deaf throws away what the server says.
+func (a *attacker) deaf() { go io.Copy(io.Discard, a.Conn) }
+
+// headers packs header fields, given as pairs.
+func (a *attacker) headers(pairs ...string) []byte {
+	a.block.Reset()
+	for i := 0; i < len(pairs); i += 2 {
+		a.packer.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]})
+	}
+	return slices.Clone(a.block.Bytes())
+}
+
+const health = "/kagzi.v1.AdminService/HealthCheck"
+
+// callTo is the header fields of a call.
+func callTo(path string, more ...string) []string {
+	return append([]string{":method", "POST", ":scheme", "http", ":path", path, ":authority", "x", "content-type", "application/grpc", "te", "trailers"}, more...)
+}
+
+// open begins a call.
+func (a *attacker) open(stream uint32, fields []string) error {
+	return a.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: a.headers(fields...), EndHeaders: true})
+}
+
+// message frames a message of a call.
+func message(compressed byte, body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{compressed}, uint32(len(body))), body...)
+}
+
+// answer is the fields with which a call ended: "reset" or "gone" when it did so without.
+func (a *attacker) answer(stream uint32) map[string]string {
+	a.t.Helper()
+	fields := map[string]string{}
+	for {
+		frame, err := a.ReadFrame()
+		if err != nil {
+			fields["gone"] = err.Error()
+			return fields
+		}
+		switch f := frame.(type) {
+		case *http2.MetaHeadersFrame:
+			for _, field := range f.Fields {
+				fields[field.Name] = field.Value
+			}
+			if f.StreamID == stream && f.StreamEnded() {
+				return fields
+			}
+		case *http2.RSTStreamFrame:
+			if f.StreamID == stream {
+				fields["reset"] = f.ErrCode.String()
+				return fields
+			}
+		}
+	}
+}
+
+// send writes the whole body of a call, in frames.
+func (a *attacker) send(stream uint32, body []byte) {
+	for len(body) > 16<<10 && a.do(a.WriteData(stream, false, body[:16<<10])) {
+		body = body[16<<10:]
+	}
+	a.do(a.WriteData(stream, true, body[:min(len(body), 16<<10)]))
+}
+
+// ask makes a whole call.
+func (a *attacker) ask(stream uint32, fields []string, body []byte) map[string]string {
+	a.t.Helper()
+	a.SetDeadline(time.Now().Add(4 * abuseWaits))
+	a.do(a.open(stream, fields))
+	a.send(stream, body)
+	return a.answer(stream)
+}
+
+var abuses = []struct {
+	name string
+	do   func(s *Server, a *attacker)
+}{
+	{"calls that are reset at once", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.times(10_000, func(i int) error {
+			stream := uint32(2*i + 1)
+			if err := a.open(stream, callTo("/kagzi.v1.WorkflowService/WaitWorkflow")); err != nil {
+				return err
+			}
+			return a.WriteRSTStream(stream, http2.ErrCodeCancel)
+		})
+	}},
+	{"calls of which a message has begun, reset one after another", func(_ *Server, a *attacker) {
+		a.deaf()
+		half := message(0, make([]byte, 4<<20))[:8<<10]
+		a.times(2_000, func(i int) error {
+			stream := uint32(2*i + 1)
+			a.open(stream, callTo(health))
+			a.WriteData(stream, false, half)
+			return a.WriteRSTStream(stream, http2.ErrCodeCancel)
+		})
+	}},
+	{"a header block that never ends", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.headers(callTo(health)...)})
+		more := a.headers("x-more", strings.Repeat("more", 3000))
+		a.times(5_000, func(int) error { return a.WriteContinuation(1, false, more) })
+	}},
+	{"empty continuations of a header block", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.headers(callTo(health)...)})
+		a.times(100_000, func(int) error { return a.WriteContinuation(1, false, nil) })
+	}},
+	{"a small header block that unpacks to much", func(_ *Server, a *attacker) {
+		a.deaf()
+		large := []string{"x-large", strings.Repeat("x", 3900)}
+		a.open(1, callTo(health, large...))
+		bomb := callTo(health)
+		for range 15_000 { // each is one byte of the block
+			bomb = append(bomb, large...)
+		}
+		a.times(20, func(i int) error { return a.open(uint32(2*i+3), bomb) })
+	}},
+	{"100,000 header fields", func(_ *Server, a *attacker) {
+		a.deaf()
+		fields := callTo(health)
+		for i := range 100_000 {
+			fields = append(fields, fmt.Sprint("x-", i), "")
+		}
+		block := a.headers(fields...)
+		a.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10]})
+		for block = block[16<<10:]; len(block) > 16<<10; block = block[16<<10:] {
+			a.WriteContinuation(1, false, block[:16<<10])
+		}
+		a.WriteContinuation(1, true, block)
+	}},
+	{"settings without end, whose answers nobody reads", func(_ *Server, a *attacker) {
+		a.times(100_000, func(int) error { return a.WriteSettings() })
+	}},
+	{"pings without end, whose answers nobody reads", func(_ *Server, a *attacker) {
+		a.times(100_000, func(int) error { return a.WritePing(false, [8]byte{}) })
+	}},
+	{"priorities and frames that nobody knows", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.times(50_000, func(i int) error {
+			a.WriteRawFrame(http2.FrameType(0xbe), 0, 0, []byte("what"))
+			return a.WritePriority(uint32(2*i+1), http2.PriorityParam{Weight: 1})
+		})
+	}},
+	{"data without content", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.open(1, callTo(health))
+		a.times(100_000, func(int) error { return a.WriteData(1, false, nil) })
+	}},
+	{"padding instead of content", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.open(1, callTo(health))
+		pad := make([]byte, 255)
+		a.times(50_000, func(int) error { return a.WriteDataPadded(1, false, nil, pad) })
+	}},
+	{"more data than there is room for", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.open(1, callTo("/kagzi.v1.WorkerService/Session"))
+		chunk := make([]byte, 16<<10)
+		a.times(8_000, func(int) error { return a.WriteData(1, false, chunk) })
+	}},
+	{"a window that is too large", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.open(1, callTo(health))
+		a.times(1_000, func(int) error {
+			a.WriteWindowUpdate(0, 1<<31-1)
+			return a.WriteWindowUpdate(1, 1<<31-1)
+		})
+	}},
+	{"answers that nobody takes", func(_ *Server, a *attacker) {
+		a.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		a.times(3_000, func(i int) error {
+			stream := uint32(2*i + 1)
+			if err := a.open(stream, callTo("/kagzi.v1.WorkflowService/ListWorkflows")); err != nil {
+				return err
+			}
+			return a.WriteData(stream, true, message(0, nil))
+		})
+	}},
+	{"a window that comes and goes", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.open(1, callTo("/kagzi.v1.AdminService/Watch"))
+		a.WriteData(1, true, message(0, nil))
+		a.times(50_000, func(i int) error {
+			return a.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 2 * 65_535)})
+		})
+	}},
+	{"connections that say nothing, or half of it", func(s *Server, a *attacker) {
+		for i := range *abuseHalves {
+			half := s.dialRaw(a.t)
+			half.raw([]byte(http2.ClientPreface)[:i%len(http2.ClientPreface)])
+		}
+	}},
+	{"something that is no HTTP/2", func(s *Server, a *attacker) {
+		for _, words := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\x5a", 508), strings.Repeat("\x00", 1<<20), strings.Repeat("\xff", 1<<20)} {
+			other := s.dialRaw(a.t)
+			other.raw([]byte(words))
+			if _, err := io.Copy(io.Discard, other.Conn); isTimeout(err) {
+				a.t.Errorf("%.10q is still listened to", words)
+			}
+		}
+	}},
+	{"frames where they may not be", func(s *Server, a *attacker) {
+		waiting := map[string]*attacker{}
+		for name, wrong := range map[string]func(a *attacker){
+			"data of the connection":    func(a *attacker) { a.WriteData(0, false, []byte("x")) },
+			"headers of the connection": func(a *attacker) { a.open(0, callTo(health)) },
+			"settings of a stream":      func(a *attacker) { a.WriteRawFrame(http2.FrameSettings, 0, 1, nil) },
+			"settings of 5 bytes":       func(a *attacker) { a.WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 5)) },
+			"a ping of 3 bytes":         func(a *attacker) { a.WriteRawFrame(http2.FramePing, 0, 0, make([]byte, 3)) },
+			"a stream of the server":    func(a *attacker) { a.open(2, callTo(health)) },
+			"a stream that was before":  func(a *attacker) { a.open(5, callTo(health)); a.open(3, callTo(health)) },
+			"a continuation of nothing": func(a *attacker) { a.WriteContinuation(1, true, a.headers("a", "b")) },
+			"more padding than frame":   func(a *attacker) { a.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, 1, []byte{200, 1}) },
+			"a frame of 16 MiB":         func(a *attacker) { a.raw([]byte{0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1}); a.raw(make([]byte, 1<<20)) },
+			"a header block that is noise": func(a *attacker) {
+				a.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, bytes.Repeat([]byte{0xff}, 4096))
+			},
+		} {
+			other := s.attack(a.t)
+			wrong(other)
+			other.WritePing(false, [8]byte{1})
+			waiting[name] = other
+		}
+		for name, other := range waiting {
+			for {
+				frame, err := other.ReadFrame()
+				if isTimeout(err) {
+					a.t.Errorf("%s is answered with nothing", name)
+				}
+				if ping, ok := frame.(*http2.PingFrame); err != nil || ok && ping.IsAck() {
+					break // hung up, or gone on
+				}
+			}
+		}
+	}},
+	{"a push, a farewell, and more calls after it", func(_ *Server, a *attacker) {
+		a.deaf()
+		a.WriteGoAway(0, http2.ErrCodeNo, []byte(strings.Repeat("bye", 1000)))
+		a.times(100, func(i int) error { return a.open(uint32(2*i+1), callTo(health)) })
+		a.WriteRawFrame(http2.FramePushPromise, http2.FlagPushPromiseEndHeaders, 1, []byte{0, 0, 0, 2})
+	}},
+	{"messages that unpack to a thousand times their size", func(_ *Server, a *attacker) {
+		for i, size := range []int{16 << 20, 32 << 20} {
+			got := a.ask(uint32(2*i+1), callTo("/kagzi.v1.WorkflowService/StartWorkflow", "grpc-encoding", "gzip"), message(1, zipped(size)))
+			wantCode(a.t, fmt.Sprint(size, " bytes, packed"), got, codes.ResourceExhausted)
+		}
+	}},
+	{"messages that are not what they say", func(_ *Server, a *attacker) {
+		for i, wrong := range []struct {
+			what string
+			body []byte
+			more []string
+			want []codes.Code
+		}{
+			{"a message of 4 GiB", []byte{0, 0xff, 0xff, 0xff, 0xff, 1, 2}, nil, []codes.Code{codes.ResourceExhausted}},
+			{"a message that is packed in no way", message(1, []byte("x")), nil, []codes.Code{codes.Internal, codes.Unimplemented}},
+			{"a message that is packed in a way that nobody knows", message(1, []byte("x")), []string{"grpc-encoding", "rot13"}, []codes.Code{codes.Unimplemented}},
+			{"a message that is no gzip", message(1, []byte("x")), []string{"grpc-encoding", "gzip"}, []codes.Code{codes.Internal}},
+			{"half a message", message(0, make([]byte, 100))[:50], nil, []codes.Code{codes.Internal}},
+			{"no message", nil, nil, []codes.Code{codes.Internal}},
+			{"two messages", append(message(0, nil), message(0, nil)...), nil, []codes.Code{codes.OK, codes.Internal}},
+			{"a compression that is no number", message(9, nil), nil, []codes.Code{codes.Internal, codes.Unimplemented}},
+			{"a time limit that is none", message(0, nil), []string{"grpc-timeout", "99999999999999H"}, []codes.Code{codes.Internal}},
+			{"metadata that is no base64", message(0, nil), []string{"x-bin", "\x01\x02!"}, []codes.Code{codes.Internal}},
+		} {
+			wantCode(a.t, wrong.what, a.ask(uint32(2*i+1), callTo(health, wrong.more...), wrong.body), wrong.want...)
+		}
+	}},
+}
+
+func isTimeout(err error) bool {
+	e, ok := err.(net.Error)
+	return ok && e.Timeout()
+}
+
+// zipped is so many zeros, packed.
+func zipped(size int) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	zeros := make([]byte, 1<<20)
+	for range size / len(zeros) {
+		w.Write(zeros)
+	}
+	w.Close()
+	return b.Bytes()
+}
+
+func wantCode(t testing.TB, what string, got map[string]string, want ...codes.Code) {
+	t.Helper()
+	for _, code := range want {
+		if got["grpc-status"] == fmt.Sprint(uint32(code)) {
+			return
+		}
+	}
+	if got["reset"] != "" || got["gone"] != "" && !strings.Contains(got["gone"], "timeout") {
+		return // it is refused with fewer words
+	}
+	t.Errorf("%s is answered with %v, want one of %v", what, got, want)
+}
+
+// kept is how much memory is in use for good.
+func kept() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// atShare is the length that so great a share of them does not pass.
+func atShare(lengths []time.Duration, share float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(lengths))
+	return sorted[int(share*float64(len(sorted)-1))]
+}
+
+// neighbourVariable makes TestNeighbour a process beside the server: the number of an abuse, or busy, and the server's address.
+const neighbourVariable = "KAGZI_TEST_NEIGHBOUR"
+
+// busy is no abuse but a client that asks as much as it can: what it costs others an abuser may cost them too.
+const busy = -1
+
+// TestNeighbour is a process of TestAbusersAreBoundedAndOthersAreServed. It keeps its connection until its input ends.
+func TestNeighbour(t *testing.T) {
+	number, address, _ := strings.Cut(os.Getenv(neighbourVariable), " ")
+	if address == "" {
+		t.Skip("the test of abusers starts it")
+	}
+	i, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Address: address, tb: t}
+	if i == busy {
+		s.askMuch(t)
+	} else {
+		abuses[i].do(s, s.attack(t))
+	}
+	fmt.Println(neighbourIsDone)
+	io.Copy(io.Discard, os.Stdin)
+}
+
+const neighbourIsDone = "it is over"
+
+// askMuch asks for a run that is not there, for a while, twenty times at once.
+func (s *Server) askMuch(t *testing.T) {
+	workflows := kagziv1.NewWorkflowServiceClient(s.Dial())
+	over := time.Now().Add(100 * time.Millisecond)
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			for time.Now().Before(over) {
+				if _, err := workflows.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: nobody}); status.Code(err) != codes.NotFound {
+					t.Errorf("a busy client is answered with %v", err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// neighbour is a process, so that what it does itself is not taken for the server's work.
+type neighbour struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *bufio.Reader
+}
+
+func (s *Server) neighbour(t *testing.T, i int) *neighbour {
+	t.Helper()
+	b := &neighbour{cmd: exec.Command(os.Args[0], "-test.run=^TestNeighbour$", fmt.Sprintf("-test.short=%t", testing.Short()), fmt.Sprintf("-abuse.pace=%d", *abusePace))}
+	b.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", neighbourVariable, i, s.Address))
+	b.out = bufio.NewReader(fine(b.cmd.StdoutPipe())(t))
+	b.stdin = fine(b.cmd.StdinPipe())(t)
+	if err := b.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.cmd.Process.Kill() })
+	return b
+}
+
+// wait blocks until the neighbour is done, or has ended: then it is what it said.
+func (b *neighbour) wait() (said string, done bool) {
+	for {
+		line, err := b.out.ReadString('\n')
+		if strings.TrimSpace(line) == neighbourIsDone {
+			return said, true
+		}
+		if said += line; err != nil {
+			return said, false
+		}
+	}
+}
+
+// end lets go of the neighbour's connection.
+func (b *neighbour) end() (said string, err error) {
+	b.stdin.Close()
+	rest, _ := io.ReadAll(b.out)
+	return string(rest), b.cmd.Wait()
+}
+
+// TestAbusersAreBoundedAndOthersAreServed is alone while it measures: no test runs beside it.
+func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
+	if raced && testing.Short() {
+		t.Skip("what is bounded here is the program as it is built, which needs several times less than under the race detector")
+	}
+	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
+	run := s.start(t)
+	ask := func(other kagziv1.WorkflowServiceClient) (time.Duration, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), abuseWaits)
+		defer cancel()
+		began := time.Now()
+		_, err := other.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: run})
+		return time.Since(began), err
+	}
+	// beside is how long calls of another take until the neighbour is done, and meanwhile does something while it is still there.
+	beside := func(t *testing.T, i int, other kagziv1.WorkflowServiceClient, meanwhile func(took []time.Duration)) {
+		t.Helper()
+		b := s.neighbour(t, i)
+		var over atomic.Bool
+		lengths := make(chan []time.Duration)
+		go func() {
+			var took []time.Duration
+			for len(took) == 0 || !over.Load() {
+				one, err := ask(other)
+				if err != nil {
+					t.Errorf("somebody else's call: %v", err)
+					break
+				}
+				took = append(took, one)
+			}
+			lengths <- took
+		}()
+		said, done := b.wait()
+		over.Store(true)
+		if took := <-lengths; len(took) > 0 { // otherwise somebody else was not served
+			meanwhile(took)
+		}
+		if rest, err := b.end(); err != nil || !done {
+			t.Errorf("the neighbour ended with %v: %s%s", err, said, rest)
+		}
+	}
+	var nobodys, busys, abusers []time.Duration // by turns, for the machine may have other things to do
+	for i, abuse := range abuses {
+		t.Run(strings.ReplaceAll(abuse.name, " ", "_"), func(t *testing.T) {
+			other := kagziv1.NewWorkflowServiceClient(s.Dial())
+			fine(ask(other))(t)
+			if !testing.Short() {
+				for range 300 {
+					nobodys = append(nobodys, fine(ask(other))(t))
+				}
+				beside(t, busy, other, func(took []time.Duration) { busys = append(busys, took...) })
+			}
+			before := kept()
+			beside(t, i, other, func(took []time.Duration) {
+				now := kept() // while the abuser is still there
+				if now > before+abuseKeeps {
+					t.Errorf("the server keeps %d MiB for it, want at most %d", (now-before)>>20, abuseKeeps>>20)
+				}
+				fine(ask(other))(t)
+				t.Logf("kept %d KiB; of %d calls of another the slowest took %s", (int64(now)-int64(before))>>10, len(took), slices.Max(took))
+				abusers = append(abusers, took...)
+			})
+		})
+	}
+	if len(nobodys) > 0 && len(busys) > 0 && len(abusers) > 0 {
+		const share = 0.99
+		t.Logf("p99 of another's calls: %s of %d beside nobody, %s of %d beside a busy client, %s of %d beside abusers: %.1f times as long as beside the client",
+			atShare(nobodys, share), len(nobodys), atShare(busys, share), len(busys), atShare(abusers, share), len(abusers),
+			float64(atShare(abusers, share))/float64(atShare(busys, share)))
+		t.Logf("%.1f times as long as beside nobody", float64(atShare(abusers, share))/float64(atShare(nobodys, share)))
+	}
+}
+
+// No way to write the path of a method leads around who may call it.
+func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
+	t.Parallel()
+	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
+	root := s.lock(t)
+	body, err := proto.Marshal(&kagziv1.CreateNamespaceRequest{Namespace: "broken-in"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/kagzi.v1.NamespaceService/CreateNamespace"
+	got := s.attack(t).ask(1, callTo(path), message(0, body))
+	wantCode(t, path, got, codes.Unauthenticated)
+	for _, tricked := range []string{
+		path[1:], "/" + path, path + "/", path + "//", strings.Replace(path, "/Create", "//Create", 1), strings.Replace(path, "/Create", "%2FCreate", 1),
+		strings.ToUpper(path), strings.ToLower(path), "/kagzi.v1.namespaceservice/CreateNamespace", path + "?x", path + "#x", path + "\x00", path + " ", "/." + path,
+		"/kagzi.v1.AdminService/../NamespaceService/CreateNamespace", "/kagzi.v1.AdminService/HealthCheck/../../kagzi.v1.NamespaceService/CreateNamespace",
+		"/NamespaceService/CreateNamespace", "/kagzi.v2.NamespaceService/CreateNamespace", "/kagzi.v1.NamespaceService", "/kagzi.v1.NamespaceService/", "/", "", "*",
+		"//", "/" + strings.Repeat("a", 8000), "http://x" + path, "/kagzi.v1.AdminService/CreateNamespace", "/grpc.health.v1.Health/CreateNamespace",
+	} {
+		got := s.attack(t).ask(1, callTo(tricked), message(0, body))
+		refused := got["reset"] != "" || got["gone"] != "" || got[":status"] >= "400"
+		if code := got["grpc-status"]; !refused && code != fmt.Sprint(uint32(codes.Unimplemented)) {
+			t.Errorf("the path %.80q is answered with %v, want UNIMPLEMENTED", tricked, got)
+		}
+	}
+	for what, fields := range map[string][]string{
+		"GET":                     slices.Replace(callTo(path), 1, 2, "GET"),
+		"another content type":    slices.Replace(callTo(path), 9, 10, "text/html"),
+		"no content type":         slices.Delete(callTo(path), 8, 10),
+		"JSON":                    slices.Replace(callTo(path), 9, 10, "application/grpc+json"),
+		"two paths":               append([]string{":path", health}, callTo(path)...),
+		"a forged peer":           callTo(path, "x-forwarded-for", "127.0.0.1", "x-real-ip", "127.0.0.1"),
+		"two keys, none of which": callTo(path, "authorization", "Bearer a", "authorization", "Bearer b"),
+	} {
+		if got := s.attack(t).ask(1, fields, message(0, body)); got["grpc-status"] == "0" {
+			t.Errorf("%s is answered with %v", what, got)
+		}
+	}
+	for _, n := range fine(root.namespaces().ListNamespaces(within(t, 20*time.Second), &kagziv1.ListNamespacesRequest{}))(t).Namespaces {
+		if n.Namespace == "broken-in" {
+			t.Error("a namespace was made without a key")
+		}
+	}
+}
+
+// TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce: what a call sends is kept until it is whole, before anybody can ask for its key.
+func TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce(t *testing.T) {
+	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
+	root := s.lock(t)
+	list := func() error {
+		_, err := root.namespaces().ListNamespaces(within(t, 20*time.Second), &kagziv1.ListNamespacesRequest{})
+		return err
+	}
+	if err := list(); err != nil { // by now the server knows its keys
+		t.Fatal(err)
+	}
+	const path, calls = "/kagzi.v1.NamespaceService/CreateNamespace", 60
+	a := s.attack(t)
+	half := message(0, make([]byte, 4<<20))[:8<<10]
+	for i := range calls {
+		stream := uint32(2*i + 1)
+		a.do(a.open(stream, callTo(path)))
+		a.do(a.WriteData(stream, false, half))
+	}
+	refused := 0
+	for refused < calls-16 {
+		frame, err := a.ReadFrame()
+		if err != nil {
+			t.Fatalf("%d of %d unfinished calls without a key were refused (%v), want all but 16", refused, calls, err)
+		}
+		if f, ok := frame.(*http2.MetaHeadersFrame); ok {
+			for _, field := range f.Fields {
+				if field.Name == "grpc-status" && field.Value == fmt.Sprint(uint32(codes.Unauthenticated)) {
+					refused++
+				}
+			}
+		}
+	}
+	if err := list(); err != nil {
+		t.Errorf("a call with a key meanwhile = %v", err)
+	}
+	a.Close()
+	body, err := proto.Marshal(&kagziv1.CreateNamespaceRequest{Namespace: "broken-in"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !t.Failed() { // until the server has noticed that they are gone, it is past the number
+		got := s.attack(t).ask(1, callTo(path), message(0, body))
+		wantCode(t, path, got, codes.Unauthenticated)
+		if !strings.Contains(got["grpc-message"], "too many") {
+			break
+		}
+	}
+}

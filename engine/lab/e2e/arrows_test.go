@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/kagzi/kagzi/"
+
+// arrow says what a package of ours may reach, itself aside, and those within it that have no line of their own.
+type arrow struct {
+	from   string
+	may    []string // packages, or with /... whole rooms
+	reason string
+}
+
+var arrows = []arrow{
+	{"engine", nil, "the language knows nobody; everything else translates to it"},
+	{"engine/cron", nil, "when an expression fires is arithmetic"},
+	{"engine/dispatch", []string{"engine"}, "matching runs and workers needs no wire and no database"},
+	{"engine/coordinator", []string{"engine", "engine/cron"}, "upkeep needs no wire and no database"},
+	{"engine/server", []string{"engine", "engine/cron", "engine/dispatch", "proto/..."}, "the door sees the store as an interface only"},
+	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
+	{"backends/internal/storelogic", []string{"engine"}, "the verbs that look before they write, over statements that a backend brings"},
+	{"backends/memory", []string{"engine", "backends/internal/storelogic"}, "a backend whose rows are in memory, for tests and demonstrations"},
+	{"backends/sqlite", []string{"engine", "backends/internal/storelogic", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
+	{"backends/postgres", []string{"engine", "backends/internal/storelogic", "migrations"}, "likewise"},
+	{"backends/move", []string{"engine"}, "how rows move is the same for all databases: each comes as an interface"},
+	{"backends", []string{"engine", "migrations", "backends/..."}, "the one switch on dialect"},
+	{"proto/kagzi/v1", nil, "the wire is everybody's"},
+	{"proto/wire", []string{"proto/kagzi/v1"}, "how it is written, likewise"},
+	{"migrations", nil, "the schema is data"},
+	{"sdk", []string{"proto/...", "sdk/profile", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
+	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
+	{"sdk/profile", nil, "where a server is, for workers and people alike, needs neither"},
+	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "backends/sqlite/sqlitetest", "migrations", "proto/..."}, "the real engine, in the tests of users alone"},
+	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/seam", "proto/..."}, "outsiders come in by the front door"},
+	{"installer", nil, "a service manager is told of a program, not of workflows; the server comes as a function"},
+	{"installer/package", []string{"installer"}, "a tool that packs the program with what `kagzi service` would write"},
+	{"proto/gen", nil, "a tool that makes proto/kagzi/v1"},
+	{"proto", []string{"proto/kagzi/v1"}, "holds the directive that makes it"},
+	{"backends/storetest", []string{"engine"}, "the contract as tests is written against the contract"},
+	{"backends/postgres/pgtest", nil, "a database for tests"},
+	{"backends/sqlite/sqlitetest", nil, "likewise"},
+	{"engine/lab", []string{"engine", "engine/...", "backends/...", "migrations", "proto/...", "sdk", "sdk/profile", "sdk/internal/seam"}, "it tests whole systems"},
+}
+
+// engineImports is all that the engine may pull in from elsewhere, but for the door, which needs gRPC.
+var engineImports = []string{"github.com/adhocore/gronx"}
+
+// sdkImports is all that the SDK may pull into a user's worker from elsewhere: gRPC, protobuf, a UUID, the API of OpenTelemetry,
+// which records nothing until the user configures it, what those need, and a reader of kagzi.toml, so that a worker and the command line
+// find a server in the same way.
+var sdkImports = []string{
+	"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc", "github.com/google/uuid",
+	"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text",
+	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/auto/sdk",
+	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/cespare/xxhash/v2",
+	"github.com/pelletier/go-toml/v2",
+}
+
+// dependency is one package as go list tells it.
+type dependency struct {
+	ImportPath string
+	Standard   bool
+	Module     *struct{ Path string }
+	Deps       []string
+}
+
+// list is the packages that go list names with -deps; it fails when one does not exist.
+func list(t *testing.T, packages ...string) map[string]dependency {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Standard,Module,Deps"}, packages...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list %v: %s", packages, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	found := map[string]dependency{}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var one dependency
+		if err := d.Decode(&one); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		found[one.ImportPath] = one
+	}
+	for _, name := range packages {
+		if _, ok := found[name]; !ok && !strings.HasSuffix(name, "...") {
+			t.Fatalf("package %s does not exist", name)
+		}
+	}
+	return found
+}
+
+func allowed(may []string, room string) bool {
+	return slices.ContainsFunc(may, func(m string) bool {
+		whole, isWhole := strings.CutSuffix(m, "/...")
+		return m == room || isWhole && strings.HasPrefix(room, whole+"/")
+	})
+}
+
+// arrowOf is the line that holds for a package: the longest that names it or what it is in.
+func arrowOf(name string) (found arrow, ok bool) {
+	for _, a := range arrows {
+		if (name == a.from || strings.HasPrefix(name, a.from+"/")) && len(a.from) > len(found.from) {
+			found, ok = a, true
+		}
+	}
+	return found, ok
+}
+
+func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
+	t.Parallel()
+	var named []string
+	for _, a := range arrows {
+		named = append(named, module+a.from)
+		for _, m := range a.may {
+			if !strings.HasSuffix(m, "/...") {
+				named = append(named, module+m)
+			}
+		}
+	}
+	slices.Sort(named)
+	list(t, slices.Compact(named)...) // fails when one does not exist any more
+	for path, p := range list(t, module+"...") {
+		name, ours := strings.CutPrefix(path, module)
+		if !ours {
+			continue // not ours, or main.go, which wires all rooms
+		}
+		a, ok := arrowOf(name)
+		if !ok {
+			t.Errorf("%s has no line in the table of arrows", name)
+		}
+		for _, dep := range p.Deps {
+			room, ours := strings.CutPrefix(dep, module)
+			if ours && !allowed(a.may, room) {
+				t.Errorf("%s reaches %s: %s", name, room, a.reason)
+			}
+		}
+	}
+}
+
+func TestTheEngineNeedsTheStandardLibraryAndACronParserOnly(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, from := range []string{"engine", "engine/cron", "backends/internal/storelogic", "engine/dispatch", "engine/coordinator", "migrations"} {
+		for path, dep := range list(t, module+from) {
+			if dep.Standard || dep.Module == nil || strings.HasPrefix(path, module) {
+				continue
+			}
+			used[dep.Module.Path] = true
+			if !slices.Contains(engineImports, dep.Module.Path) {
+				t.Errorf("%s pulls in %s, of %s", from, path, dep.Module.Path)
+			}
+		}
+	}
+	wantAllUsed(t, "the engine", engineImports, used)
+}
+
+func TestTheSDKPullsInNothingElse(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for path, dep := range list(t, module+"sdk") {
+		if dep.Standard || dep.Module == nil || strings.HasPrefix(path, module) {
+			continue
+		}
+		used[dep.Module.Path] = true
+		if !slices.Contains(sdkImports, dep.Module.Path) {
+			t.Errorf("the SDK pulls in %s, of %s", path, dep.Module.Path)
+		}
+	}
+	wantAllUsed(t, "the SDK", sdkImports, used)
+}
+
+func wantAllUsed(t *testing.T, who string, listed []string, used map[string]bool) {
+	t.Helper()
+	for _, name := range listed {
+		if !used[name] {
+			t.Errorf("%s does not need %s any more: take it off the list", who, name)
+		}
+	}
+}
+
+func TestTheProgramShipsNoTests(t *testing.T) {
+	t.Parallel()
+	for path := range list(t, "github.com/kagzi/kagzi") {
+		switch path {
+		case "testing", "testing/synctest", module + "engine/lab/e2e", module + "backends/storetest", module + "backends/postgres/pgtest",
+			module + "sdk/kagzitest":
+			t.Errorf("the program holds %s", path)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+func TestTheDefaultNamespaceIsThereBeforeAnythingHasUsedIt(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		admin, namespaces := s.admin(), s.namespaces()
+		got := fine(namespaces.GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: "default"}))(t).Namespace
+		if got.Namespace != "default" || !got.Enabled || got.Id != "" || got.CreatedAt != nil {
+			t.Fatalf("GetNamespace = %v, want it enabled, without an id and times", got)
+		}
+		want := []string{"default"}
+		for size := int32(1); size <= 5; size++ { // before, at and behind each other namespace
+			var forward, back []string
+			for token := ""; ; {
+				page := fine(namespaces.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{
+					Page: &kagziv1.PageRequest{PageSize: size, PageToken: token, IncludeTotalCount: true}}))(t)
+				if page.Page.TotalCount != int64(len(want)) || page.Page.HasMore != (page.Page.NextPageToken != "") {
+					t.Fatalf("page = %v, want %d in all", page.Page, len(want))
+				}
+				for _, n := range page.Namespaces {
+					forward = append(forward, n.Namespace)
+				}
+				if token = page.Page.NextPageToken; token == "" {
+					break
+				}
+			}
+			for p := (&kagziv1.PageRequest{PageSize: size, Last: true}); ; {
+				page := fine(namespaces.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{Page: p}))(t)
+				var names []string
+				for _, n := range page.Namespaces {
+					names = append(names, n.Namespace)
+				}
+				back = append(names, back...)
+				if page.Page.PrevPageToken == "" {
+					break
+				}
+				p = &kagziv1.PageRequest{PageSize: size, PageToken: page.Page.PrevPageToken}
+			}
+			if !slices.Equal(forward, want) || !slices.Equal(back, want) {
+				t.Fatalf("in pages of %d: forward %q, back %q, want %q", size, forward, back, want)
+			}
+			for _, name := range []string{fmt.Sprint("a", size), fmt.Sprint("x", size)} {
+				fine(namespaces.CreateNamespace(ctx, &kagziv1.CreateNamespaceRequest{Namespace: name}))(t)
+				want = append(want, name)
+			}
+			slices.Sort(want)
+		}
+		if fine(namespaces.DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: "default", Reason: "not yet"}))(t).Namespace.Enabled {
+			t.Error("DisableNamespace left it enabled")
+		}
+		got = fine(namespaces.GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: "default"}))(t).Namespace
+		if got.Enabled || got.Id == "" || got.CreatedAt == nil {
+			t.Errorf("GetNamespace = %v, want it disabled, with an id and times", got)
+		}
+		audit := fine(admin.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default"}))(t).Events
+		if len(audit) != 1 || audit[0].Method != "DisableNamespace" || audit[0].Reason != "not yet" {
+			t.Errorf("ListAuditEvents = %v, want that it was disabled", audit)
+		}
+		list := fine(namespaces.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{}))(t).Namespaces
+		if len(list) != len(want) {
+			t.Errorf("%d namespaces, want %d: default is there once", len(list), len(want))
+		}
+	})
+}

@@ -1,0 +1,174 @@
+// Package e2e is the whole server in one process, for tests: a store, the dispatcher, the coordinator and the gRPC door, with
+// lengths of time that suit a test. Its own tests are the stories that need all of them.
+package e2e
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/coordinator"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/server"
+)
+
+// Options say how a Server differs from the usual one. The zero value works: heartbeats every 200 ms, a lease of 600 ms,
+// warnings of the server in the log of the test.
+type Options struct {
+	Server      server.Options
+	Coordinator coordinator.Options // its lease and interval are the server's
+	Address     string              // default: a free port of this machine
+	Pipe        *bufconn.Listener   // if set, it is reached by this alone, and by no address
+	// Wrap, if set, is put around the store, for tests that count or disturb its calls.
+	Wrap func(engine.Store) engine.Store
+}
+
+// Server is a server at work.
+type Server struct {
+	Conn    *grpc.ClientConn
+	Address string // host:port
+	Store   engine.Store
+
+	pipe  *bufconn.Listener
+	clock *clock
+	ring  func(engine.Ring) // to every part
+	stop  context.CancelFunc
+	group sync.WaitGroup
+	over  sync.Once
+	tb    testing.TB
+}
+
+// New starts a server on a store, which it closes when it is stopped: by Stop, or at the end of the test.
+func New(tb testing.TB, store engine.Store, o Options) *Server {
+	tb.Helper()
+	if o.Server.HeartbeatInterval == 0 {
+		o.Server.HeartbeatInterval = 200 * time.Millisecond
+	}
+	if o.Server.WorkerLease == 0 {
+		o.Server.WorkerLease = 3 * o.Server.HeartbeatInterval
+	}
+	if o.Server.DrainTimeout == 0 {
+		o.Server.DrainTimeout = 5 * time.Second
+	}
+	o.Coordinator.HeartbeatInterval, o.Coordinator.WorkerLease = o.Server.HeartbeatInterval, o.Server.WorkerLease
+	if o.Coordinator.Interval == 0 {
+		o.Coordinator.Interval = o.Server.HeartbeatInterval
+	}
+	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if o.Server.Log == nil {
+		o.Server.Log = log
+	}
+	if o.Coordinator.Log == nil {
+		o.Coordinator.Log = log
+	}
+	l := o.listen(tb)
+	s := &Server{Address: l.Addr().String(), pipe: o.Pipe, clock: &clock{Store: store}, tb: tb}
+	s.Store = s.clock
+	if o.Wrap != nil {
+		s.Store = o.Wrap(s.Store)
+	}
+	s.run(l, o)
+	s.Conn = s.Dial()
+	tb.Cleanup(s.Stop)
+	return s
+}
+
+func (o *Options) listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	if o.Pipe != nil {
+		return o.Pipe
+	}
+	if o.Address == "" {
+		o.Address = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+// run starts the parts; each ends with the context.
+func (s *Server) run(l net.Listener, o Options) {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	dispatcher := dispatch.New(s.Store, o.Server.Log)
+	door := server.New(s.Store, dispatcher, o.Server)
+	upkeep := coordinator.New(s.Store, o.Coordinator)
+
+	behind, stopBehind := context.WithCancel(context.Background())
+	part := func(name string, ctx context.Context, run func(context.Context) error) {
+		s.group.Go(func() {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				s.tb.Errorf("%s ended: %v", name, err)
+			}
+		})
+	}
+	s.ring = func(r engine.Ring) {
+		dispatcher.Ring(r)
+		door.Ring(r)
+		upkeep.Ring(r)
+	}
+	part("the bell", behind, func(ctx context.Context) error { return s.Store.Listen(ctx, s.ring) })
+	part("the coordinator", behind, upkeep.Run)
+	part("the dispatcher", behind, dispatcher.Run)
+	part("the door", ctx, func(ctx context.Context) error {
+		defer stopBehind() // what answers calls outlives the calls
+		return door.Run(ctx, l)
+	})
+}
+
+// Dial makes a connection of its own to the server. It is closed at the end of the test.
+func (s *Server) Dial() *grpc.ClientConn {
+	s.tb.Helper()
+	return s.dial(s.tb, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(engine.MaxMessage+64<<10), grpc.MaxCallSendMsgSize(64<<20)))
+}
+
+func (s *Server) dial(tb testing.TB, o ...grpc.DialOption) *grpc.ClientConn {
+	tb.Helper()
+	address := s.Address
+	if s.pipe != nil {
+		address = "passthrough:" + address
+		o = append(o, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.pipe.DialContext(ctx) }))
+	}
+	conn, err := grpc.NewClient(address, append(o, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// Stop ends the server in good order and closes its store. It may be called again.
+func (s *Server) Stop() {
+	s.over.Do(func() {
+		s.stop()
+		s.group.Wait()
+		if err := s.Store.Close(); err != nil {
+			s.tb.Errorf("close the store: %v", err)
+		}
+	})
+}
+
+// Jump sets the clock of the server ahead, and has everything looked at anew: the coordinator as often as its interval allows.
+func (s *Server) Jump(d time.Duration) {
+	s.clock.ahead.Add(int64(d))
+	s.ring(engine.Ring{Kind: engine.RingAll})
+}
+
+// clock is a store whose time can be set ahead.
+type clock struct {
+	engine.Store
+	ahead atomic.Int64
+}
+
+func (c *clock) Now() time.Time { return c.Store.Now().Add(time.Duration(c.ahead.Load())) }

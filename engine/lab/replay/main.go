@@ -1,0 +1,130 @@
+// Command replay runs a seed of the simulation, or a plan, so that it is the same each time, down to the order in which goroutines run: in a process
+// of its own, on one processor, with a Go runtime whose luck is fixed (runtime.patch). The first time takes some minutes, for everything is built
+// with that runtime. What it prints as the history of a seed tells whether two runs were the same.
+//
+//	go run ./engine/lab/replay -seed 4711 -trace
+//	go run ./engine/lab/replay -plan kagzi-simulate-4711.json
+//	go run ./engine/lab/replay -seeds 200 -times 5     how many seeds have more than one history
+//
+// What a seed finds here may differ from what it found elsewhere, where the luck was another; -seeds tries several. It ends with 1 when a promise was
+// not kept or a seed had more than one history, and with 2 when it could not be tried.
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/kagzi/kagzi/engine/lab/overlay"
+)
+
+//go:embed runtime.patch
+var patch string
+
+func main() {
+	seed := flag.Uint64("seed", 1, "the seed, or the first of them")
+	seeds := flag.Uint64("seeds", 1, "how many seeds are tried")
+	times := flag.Int("times", 1, "how often each is tried")
+	plan := flag.String("plan", "", "a file with a plan, as a failure leaves it, instead")
+	trace := flag.Bool("trace", false, "write the history")
+	flag.Parse()
+	if *plan != "" {
+		*seeds = 1
+	}
+	good, err := replay(*seed, *seeds, *times, *plan, *trace)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "replay:", err)
+		os.Exit(2)
+	case !good:
+		os.Exit(1)
+	}
+}
+
+// replay says whether all promises were kept and no seed had more than one history.
+func replay(from, seeds uint64, times int, plan string, trace bool) (bool, error) {
+	dir, err := os.MkdirTemp("", "kagzi-replay-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	program, err := build(dir)
+	if err != nil {
+		return false, err
+	}
+	good, several := true, 0
+	for seed := from; seed < from+seeds; seed++ {
+		histories := map[string]bool{}
+		for range times {
+			history, err := once(program, seed, plan, trace)
+			good = good && err == nil
+			histories[history] = true
+		}
+		if len(histories) > 1 {
+			several++
+			fmt.Printf("seed %d: %d histories in %d\n", seed, len(histories), times)
+		}
+	}
+	if times > 1 {
+		fmt.Printf("%d of %d seeds with more than one history\n", several, seeds)
+	}
+	return good && several == 0, nil
+}
+
+// build makes the test of the simulation with the other runtime.
+func build(dir string) (string, error) {
+	root, err := goRoot()
+	if err != nil {
+		return "", err
+	}
+	_, edits, err := overlay.Parse(patch)
+	if err != nil {
+		return "", fmt.Errorf("runtime.patch: %w", err)
+	}
+	file, err := overlay.Write(dir, root, edits)
+	if err != nil {
+		return "", fmt.Errorf("this version of Go is not the one that runtime.patch was written for: %w", err)
+	}
+	program := filepath.Join(dir, "simulate.test")
+	cmd := exec.Command("go", "test", "-c", "-overlay", file, "-o", program, "github.com/kagzi/kagzi/engine/lab/simulate")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return program, cmd.Run()
+}
+
+var historyLine = regexp.MustCompile(`history ([0-9a-f]{16})`)
+
+// once runs a seed, or the plan, in a process of its own, and returns its history. It shows what the process has to say unless all is well.
+func once(program string, seed uint64, plan string, trace bool) (string, error) {
+	args := []string{"-test.v", "-test.run=^TestSimulation$", "-simulate.exact", fmt.Sprint("-simulate.from=", seed), "-simulate.seeds=1", fmt.Sprint("-simulate.trace=", trace)}
+	if plan != "" {
+		args = append(args, "-simulate.plan="+plan)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=off")
+	out, err := cmd.CombinedOutput()
+	m := historyLine.FindSubmatch(out)
+	if m == nil {
+		err = errors.Join(err, errors.New("it has no history"))
+		m = [][]byte{nil, []byte("none")}
+	}
+	if err != nil || trace {
+		os.Stdout.Write(out)
+	} else {
+		fmt.Printf("seed %d: history %s\n", seed, m[1])
+	}
+	return string(m[1]), err
+}
+
+func goRoot() (string, error) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOROOT: %w", err)
+	}
+	return strings.TrimSpace(string(root)), nil
+}

@@ -1,0 +1,198 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/host"
+)
+
+// happen carries one event out.
+func (w *world) happen(e Event, luck *rand.Rand) {
+	if !w.await(&e) {
+		return
+	}
+	switch e.Do {
+	case "server":
+		if w.killServer(e.Index, luck) {
+			w.report.hit("server killed")
+			time.Sleep(e.For)
+			w.startServer(e.Index)
+		}
+	case "worker":
+		if w.killWorker(e.Index) {
+			w.report.hit("worker killed")
+			time.Sleep(e.For)
+			w.startWorker(e.Index)
+		}
+	case "silence", "deaf", "mute":
+		lost := map[string]host.Way{"silence": host.Both, "deaf": host.Come, "mute": host.Sent}[e.Do]
+		if h := w.hostOf(e); h != nil && h.Hush(lost) {
+			w.report.hit(e.Do)
+			time.Sleep(e.For)
+			h.Speak()
+		}
+	case "stall":
+		if h := w.hostOf(e); h != nil && h.Stall() {
+			w.report.hit(e.Do)
+			time.Sleep(e.For)
+			h.Flow()
+		}
+	case "cut":
+		if h := w.hostOf(e); h != nil {
+			w.report.hit("cut")
+			h.Cut(host.All)
+		}
+	case "gap":
+		w.mu.Lock()
+		s := w.servers[e.Index]
+		w.mu.Unlock()
+		if s != nil {
+			w.report.hit("gap")
+			s.store.Gap()
+		}
+	case "lose":
+		w.loseCommits(luck)
+	case "failover":
+		w.failOver(luck)
+	}
+}
+
+// await is false when the moment of the event does not come.
+func (w *world) await(e *Event) bool {
+	if e.Body == 0 {
+		time.Sleep(e.At)
+		return true
+	}
+	select {
+	case e.Index = <-w.bodyOf(e.Body):
+		return true
+	case <-w.healed:
+		return false
+	}
+}
+
+// bodyOf tells which worker begins the n-th body of a step.
+func (w *world) bodyOf(n int) chan int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.bodies[n] == nil {
+		w.bodies[n] = make(chan int, len(w.plan.Events))
+	}
+	return w.bodies[n]
+}
+
+// bodyBegins tells the events that wait for it.
+func (w *world) bodyBegins(worker int) {
+	w.mu.Lock()
+	w.begun++
+	n := w.begun
+	w.mu.Unlock()
+	for _, e := range w.plan.Events {
+		if e.Body == n {
+			w.bodyOf(n) <- worker
+		}
+	}
+}
+
+// loseCommits is what no database may do: all servers die, and what comes back has forgotten the last commits.
+func (w *world) loseCommits(luck *rand.Rand) {
+	var killed []int
+	for i := range w.plan.Servers {
+		if w.killServer(i, luck) {
+			killed = append(killed, i)
+		}
+	}
+	if w.db.Lose(10) > 0 {
+		w.report.hit("commits lost")
+	}
+	for _, i := range killed {
+		w.startServer(i)
+	}
+}
+
+// failOver has another database take over that lacks the last commits. All connections break, and the servers go on with what they believe.
+func (w *world) failOver(luck *rand.Rand) {
+	w.mu.Lock()
+	servers := slices.DeleteFunc(slices.Clone(w.servers), func(s *server) bool { return s == nil })
+	w.mu.Unlock()
+	for _, s := range servers {
+		w.traffic.crash(s, luck)
+	}
+	w.report.failedOver.Store(true)
+	if w.db.Lose(1+luck.IntN(20)) > 0 {
+		w.report.hit("failover")
+	}
+	w.watch.recount(w.db.Runs())
+	for _, s := range servers {
+		s.store.Gap()
+	}
+}
+
+// killServer is false when there is none to kill.
+func (w *world) killServer(index int, luck *rand.Rand) bool {
+	w.mu.Lock()
+	s := w.servers[index]
+	w.servers[index] = nil
+	hosts := w.hosts()
+	w.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	s.die(w.traffic, w.network, hosts, luck)
+	w.graves.Go(s.close)
+	return true
+}
+
+func (w *world) startServer(index int) {
+	s := serve(index, w.beside, w.traffic, w.network.listen(index))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.servers[index] = s
+}
+
+func (w *world) killWorker(index int) bool {
+	w.mu.Lock()
+	k := w.workers[index]
+	w.workers[index] = nil
+	w.mu.Unlock()
+	if k == nil {
+		return false
+	}
+	k.die()
+	w.graves.Go(k.close)
+	return true
+}
+
+func (w *world) startWorker(index int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.workers[index] = w.hire(index)
+}
+
+// hostOf is the machine of a client or a worker; nil when the worker is dead.
+func (w *world) hostOf(e Event) *host.Host {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.Client {
+		return w.clients[e.Index].host
+	}
+	if k := w.workers[e.Index]; k != nil {
+		return k.host
+	}
+	return nil
+}
+
+// hosts is all machines; it needs w.mu.
+func (w *world) hosts() (hosts []*host.Host) {
+	for _, c := range w.clients {
+		hosts = append(hosts, c.host)
+	}
+	for _, k := range w.workers {
+		if k != nil {
+			hosts = append(hosts, k.host)
+		}
+	}
+	return hosts
+}

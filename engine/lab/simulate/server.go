@@ -1,0 +1,81 @@
+package simulate
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/coordinator"
+	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/lab/host"
+	doorway "github.com/kagzi/kagzi/engine/server"
+)
+
+const (
+	heartbeat = 4 * time.Second
+	lease     = 12 * time.Second
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// server is one life of a server process: what a restart makes is another.
+type server struct {
+	index int
+	store *served
+	stop  context.CancelFunc
+	group sync.WaitGroup
+	dead  atomic.Bool
+}
+
+func (s *server) isDead() bool { return s.dead.Load() }
+
+// serve starts the parts of a server, as package daemon does.
+func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &server{index: index, stop: stop}
+	s.store = &served{Store: b.memory.Open(t.road(s)), beside: b}
+	dispatcher := dispatch.New(s.store, quiet)
+	door := doorway.New(s.store, dispatcher, doorway.Options{
+		Log: quiet, HeartbeatInterval: heartbeat, WorkerLease: lease, DrainTimeout: time.Second, Trusted: true,
+	})
+	upkeep := coordinator.New(s.store, coordinator.Options{Interval: 5 * time.Second, HeartbeatInterval: heartbeat, WorkerLease: lease, Log: quiet})
+	behind, stopBehind := context.WithCancel(context.Background())
+	s.group.Go(func() {
+		_ = s.store.Listen(behind, func(r engine.Ring) {
+			dispatcher.Ring(r)
+			door.Ring(r)
+			upkeep.Ring(r)
+		})
+	})
+	s.group.Go(func() { _ = upkeep.Run(behind) })
+	s.group.Go(func() { _ = dispatcher.Run(behind) })
+	s.group.Go(func() {
+		defer stopBehind()
+		_ = door.Run(ctx, l)
+	})
+	return s
+}
+
+// die is the end of the process: nothing that it still does reaches the database or anybody. What it had under way with the database is luck.
+func (s *server) die(t *traffic, n *network, hosts []*host.Host, luck *rand.Rand) {
+	s.dead.Store(true)
+	n.down(s.index)
+	for _, h := range hosts {
+		h.Cut(func(server int) bool { return server == s.index })
+	}
+	t.crash(s, luck)
+	t.beside.restart()
+}
+
+// close has the parts come to their end, and waits for them.
+func (s *server) close() {
+	s.stop()
+	s.group.Wait()
+	_ = s.store.Close()
+}

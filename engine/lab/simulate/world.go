@@ -1,0 +1,172 @@
+// Package simulate runs the real server, dispatcher, coordinator, client and worker against each other in a bubble of testing/synctest, on a
+// database in memory whose calls fail, come late, or happen and are told to have failed, while processes die and connections break: some
+// virtual minutes in some milliseconds. A seed decides what is done and what goes wrong (NewPlan) and in which order the calls of all servers
+// are committed; then everything heals, has to come to its end, and is held against the promises (watch.go, final.go).
+//
+// Exact is what a seed plans and which of the calls that wait is next. Not the simulation's are the choices of Go's runtime, between ready
+// cases of a select, timers that are due together and the keys of a map, and the luck of ids and jitter. Command replay fixes these too: there one
+// seed has the same history each time. Report.Trace tells whether two histories were the same.
+//
+// The same calls may be given to a store on a disk as well, with its servers' deaths, and then every answer and in the end every row is held
+// against those in memory (beside.go).
+package simulate
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/kagzi/kagzi/backends/memory"
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/host"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+const (
+	namespace = "default"
+	// healing is how long everything has to come to its end after the last fault.
+	healing = 10 * time.Minute
+)
+
+// world is one simulation at work.
+type world struct {
+	plan    *Plan
+	report  *Report
+	began   time.Time
+	db      *memory.Database
+	beside  *beside
+	watch   *watch
+	traffic *traffic
+	network *network
+	clients []*client
+	acks    acks
+	over    context.Context // until everything was looked at
+	graves  sync.WaitGroup  // of processes that were killed
+
+	healed chan struct{} // closed then
+
+	mu      sync.Mutex
+	begun   int              // bodies of steps
+	bodies  map[int]chan int // those that events wait for
+	lives   int
+	workers []*worker // nil: dead
+	servers []*server // nil: dead
+}
+
+// client is a program that starts runs and waits for them.
+type client struct {
+	host *host.Host
+	sdk  *kagzi.Client
+}
+
+// Run carries a plan out. It has to be called in a bubble of testing/synctest, by the only goroutine there. open, unless nil, opens the store
+// that is held against the database in memory, again each time that the plan's only server has been killed.
+func Run(plan Plan, trace bool, open func() engine.Store) *Report {
+	report := &Report{Counts: map[string]int{}}
+	w := &world{plan: &plan, report: report, began: time.Now(), network: &network{}, healed: make(chan struct{}), bodies: map[int]chan int{}}
+	w.watch = newWatch(report, trace)
+	keep := 0
+	for _, e := range plan.Events {
+		if e.Do == "lose" || e.Do == "failover" {
+			keep = 50
+		}
+	}
+	w.db = memory.New(memory.Options{Keep: keep, Endings: plan.Endings, Watch: w.watch.heed})
+	w.beside = newBeside(open, w.db, report)
+	w.traffic = newTraffic(w.beside, &plan, report)
+	stop := make(chan struct{})
+	var director sync.WaitGroup
+	director.Go(func() { w.traffic.direct(stop) })
+	w.open()
+	w.live()
+	w.close()
+	close(stop)
+	director.Wait()
+	w.beside.end()
+	return report
+}
+
+func (w *world) open() {
+	w.network.listeners = make([]*bufconn.Listener, w.plan.Servers)
+	for i := range w.plan.Servers {
+		w.servers = append(w.servers, serve(i, w.beside, w.traffic, w.network.listen(i)))
+	}
+	for range w.plan.Clients {
+		w.clients = append(w.clients, w.connect())
+	}
+	for i := range w.plan.Workers {
+		w.workers = append(w.workers, w.hire(i))
+	}
+}
+
+func (w *world) connect() *client {
+	h := host.New(w.network.connect)
+	c, err := kagzi.NewClient(kagzi.ClientOptions{
+		Profile: kagzi.NoProfile, Address: "passthrough:///simulation", Namespace: namespace, Logger: quiet,
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(h.Dial)},
+	})
+	if err != nil {
+		panic("simulate: " + err.Error()) // the options are ours
+	}
+	return &client{host: h, sdk: c}
+}
+
+// live is the chaos, the healing, and the look at what has become of everything.
+func (w *world) live() {
+	over, end := context.WithCancel(context.Background())
+	defer end()
+	w.over = over
+	var asked, waited sync.WaitGroup
+	w.ask(&asked, &waited)
+	var events sync.WaitGroup
+	for i, e := range w.plan.Events {
+		events.Go(func() { w.happen(e, rand.New(rand.NewPCG(w.plan.Seed, uint64(100+i)))) })
+	}
+	time.Sleep(w.plan.Chaos)
+	w.traffic.heal()
+	close(w.healed)
+	events.Wait()
+	asked.Wait()
+	w.stopSchedules()
+	w.resumeForgotten()
+	w.settle()
+	w.final()
+	end()
+	waited.Wait()
+}
+
+// settle lets time pass until every run has ended, but not for ever.
+func (w *world) settle() {
+	for limit := time.Now().Add(healing); time.Now().Before(limit); time.Sleep(2 * time.Second) {
+		if !w.anyOpen() {
+			time.Sleep(2 * heartbeat) // who waits for an end hears of it
+			return
+		}
+	}
+}
+
+func (w *world) anyOpen() bool {
+	for _, r := range w.db.Runs() {
+		if !r.Status.Ended() {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) close() {
+	for _, k := range w.workers {
+		k.close()
+	}
+	for _, c := range w.clients {
+		_ = c.sdk.Close()
+	}
+	for _, s := range w.servers {
+		s.close()
+	}
+	w.graves.Wait()
+}

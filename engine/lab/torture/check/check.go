@@ -1,0 +1,503 @@
+// Package check holds what clients and workers saw, and what a database holds in the end, to the promises. It knows nothing of how
+// the server keeps them.
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+)
+
+// Case is all that is known of one torture.
+type Case struct {
+	Events   []history.Event
+	Dump     Dump
+	Expected map[string]Wanted // by request id: what was to be started
+	Ended    bool              // everything was to have ended by the time of the dump
+	// Lossy forgives the loss of acknowledged writes: a standby that lagged behind was promoted, or a control run that is to lose some.
+	Lossy bool
+}
+
+// Wanted is what a start asked for.
+type Wanted struct {
+	Type, Queue string
+	Input       string // a history.Digest
+	OnFailure   string // the type of its handler; "" none
+}
+
+// Line is what came of one invariant.
+type Line struct {
+	ID         string
+	Claim      string
+	Checked    int    // how many things were held to it
+	Of         string // what they are: "acknowledged starts"
+	Violations []string
+	Note       string // a figure beside it
+}
+
+// String is the line as it is printed, with the first violations below.
+func (l Line) String() string {
+	verdict := "ok"
+	if len(l.Violations) > 0 {
+		verdict = "VIOLATED"
+	}
+	text := fmt.Sprintf("%-4s %-8s %7d %s, %d violations%s", l.ID, verdict, l.Checked, l.Of, len(l.Violations), l.Note)
+	for i, v := range l.Violations {
+		if i == shownViolations {
+			return text + fmt.Sprintf("\n       … and %d more", len(l.Violations)-i)
+		}
+		text += fmt.Sprintf("\n       %.400q", v)
+	}
+	return text
+}
+
+const shownViolations = 5
+
+func (l *Line) violate(format string, args ...any) {
+	l.Violations = append(l.Violations, fmt.Sprintf(format, args...))
+}
+
+// Invariants holds the case to I1 to I13 and to a sequential specification of each run. I14, that it proves anything, depends on what was
+// to be shown: see Vacuous.
+func Invariants(c *Case) []Line {
+	i := index(c)
+	lines := []Line{
+		i.startsExist(), i.resultsAreRecorded(), i.resultsNeverChange(), i.endsAreFinal(), i.tokensNeverOverlap(), i.ticksFireOnce(),
+		i.nothingIsStuck(), i.attemptsCountFailures(), i.recordedStepsRunNoMore(), i.sleepsEndInTime(), i.failuresHaveOneHandler(),
+		i.requestsHaveOneRun(), i.rowsBelongTogether(), i.linearizable(linearLimit),
+	}
+	return lines
+}
+
+// Violated counts the violations of all lines.
+func Violated(lines []Line) int {
+	n := 0
+	for _, l := range lines {
+		n += len(l.Violations)
+	}
+	return n
+}
+
+// indexed is a case in the order in which checks ask.
+type indexed struct {
+	*Case
+	runs  map[string]*Run
+	steps map[stepKey]*Step // the latest attempts
+	byRun map[string][]history.Event
+
+	faults []history.Event // but those of workers
+}
+
+type stepKey struct{ run, step string }
+
+func index(c *Case) *indexed {
+	i := &indexed{Case: c, runs: map[string]*Run{}, steps: map[stepKey]*Step{}, byRun: map[string][]history.Event{}}
+	for n := range c.Dump.Runs {
+		i.runs[c.Dump.Runs[n].ID] = &c.Dump.Runs[n]
+	}
+	for n := range c.Dump.Steps {
+		if s := &c.Dump.Steps[n]; s.Latest {
+			i.steps[stepKey{s.Run, s.Name}] = s
+		}
+	}
+	for _, e := range c.Events {
+		if e.Op == history.Fault && !strings.HasPrefix(e.Step, OnWorker) {
+			i.faults = append(i.faults, e)
+		}
+		if e.Run != "" {
+			i.byRun[e.Run] = append(i.byRun[e.Run], e)
+		}
+	}
+	return i
+}
+
+// acknowledged is the events of an operation that was answered with OK.
+func (i *indexed) acknowledged(op history.Op, do func(e history.Event)) {
+	for _, e := range i.Events {
+		if e.Op == op && e.Outcome == history.OK {
+			do(e)
+		}
+	}
+}
+
+// startsExist is I1, and its reverse: nothing is there that nobody has started, nor what was refused each time that it was asked for.
+func (i *indexed) startsExist() Line {
+	l := Line{ID: "I1", Of: "acknowledged starts and runs"}
+	asked, possible := map[string]bool{}, map[string]bool{}
+	for _, e := range i.Events {
+		switch {
+		case e.Op == history.Start:
+			asked[e.Request] = true
+			possible[e.Request] = possible[e.Request] || e.Outcome != history.Refused
+		case e.Op == history.Tried: // a start that had counted may have been refused when it was made again
+			possible[e.Request] = true
+		}
+	}
+	i.acknowledged(history.Start, func(e history.Event) {
+		l.Checked++
+		r, want := i.runs[e.Run], i.Expected[e.Request]
+		switch {
+		case r == nil && i.Lossy:
+		case r == nil:
+			l.violate("run %s was acknowledged for request %s and is not there", e.Run, e.Request)
+		case Wanted{r.Type, r.Queue, r.Input, r.OnFailure} != want:
+			l.violate("run %s is of type %s in queue %s with input %s and handler %q, want %+v", e.Run, r.Type, r.Queue, r.Input, r.OnFailure, want)
+		}
+	})
+	for _, r := range i.Dump.Runs {
+		l.Checked++
+		switch {
+		case r.Schedule != "" || r.FailedRun != "":
+		case !asked[r.Request]:
+			l.violate("run %s (request %q) is there and nobody has started it", r.ID, r.Request)
+		case !possible[r.Request]:
+			l.violate("run %s (request %q) was refused and yet is there", r.ID, r.Request)
+		}
+	}
+	return l
+}
+
+// resultsAreRecorded is I2.
+func (i *indexed) resultsAreRecorded() Line {
+	l := Line{ID: "I2", Of: "acknowledged step results"}
+	i.acknowledged(history.Complete, func(e history.Event) {
+		l.Checked++
+		s := i.steps[stepKey{e.Run, e.Step}]
+		switch {
+		case (s == nil || s.Status != Completed || s.Output != e.Value) && i.Lossy:
+		case s == nil:
+			l.violate("step %s of run %s was acknowledged and is not there", e.Step, e.Run)
+		case s.Status != Completed || s.Output != e.Value:
+			l.violate("step %s of run %s is %s with %s, but %s was acknowledged", e.Step, e.Run, s.Status, s.Output, e.Value)
+		}
+	})
+	return l
+}
+
+// resultsNeverChange is I3.
+func (i *indexed) resultsNeverChange() Line {
+	l := Line{ID: "I3", Of: "answers with a recorded result"}
+	completed := map[stepKey]int{}
+	for _, s := range i.Dump.Steps {
+		if s.Status == Completed {
+			completed[stepKey{s.Run, s.Name}]++
+		}
+	}
+	for k, n := range completed {
+		if n > 1 {
+			l.violate("step %s of run %s has %d completed attempts", k.step, k.run, n)
+		}
+	}
+	seen := map[stepKey]string{}
+	saw := func(run, step, value string) {
+		l.Checked++
+		k := stepKey{run, step}
+		s := i.steps[k]
+		first, again := seen[k]
+		switch {
+		case i.Lossy && (s == nil || s.Output != value):
+		case s == nil || s.Status != Completed || s.Output != value:
+			l.violate("step %s of run %s was seen with %s and ends as %+v", step, run, value, s)
+		case again && first != value && !i.Lossy: // what was lost was done again
+			l.violate("step %s of run %s was seen with %s, and then with %s", step, run, first, value)
+		}
+		seen[k] = value
+	}
+	i.acknowledged(history.Claim, func(e history.Event) {
+		for step, value := range e.Steps {
+			saw(e.Run, step, value)
+		}
+	})
+	i.acknowledged(history.Begin, func(e history.Event) {
+		if e.Status == string(Completed) {
+			saw(e.Run, e.Step, e.Value)
+		}
+	})
+	i.acknowledged(history.ListedSteps, func(e history.Event) {
+		for step, value := range e.Steps {
+			saw(e.Run, step, value)
+		}
+	})
+	i.listsHaveResults(&l)
+	return l
+}
+
+// listsHaveResults is the part of I3 that is about what a list of steps leaves out: nothing that was acknowledged before it was asked for.
+func (i *indexed) listsHaveResults(l *Line) {
+	if i.Lossy {
+		return
+	}
+	acknowledged := map[stepKey]int64{}
+	i.acknowledged(history.Complete, func(e history.Event) { keepEarliest(acknowledged, stepKey{e.Run, e.Step}, e.Returned) })
+	i.acknowledged(history.ListedSteps, func(e history.Event) {
+		if e.Part {
+			return
+		}
+		for _, other := range i.byRun[e.Run] {
+			at, ok := acknowledged[stepKey{e.Run, other.Step}]
+			if _, shown := e.Steps[other.Step]; ok && at < e.Invoked && !shown {
+				l.violate("step %s of run %s was acknowledged, and was not in the list of its steps that was asked for then", other.Step, e.Run)
+				return
+			}
+		}
+	})
+}
+
+// endsAreFinal is I4.
+func (i *indexed) endsAreFinal() Line {
+	l := Line{ID: "I4", Of: "acknowledged and observed ends"}
+	ended := func(e history.Event, status, value string) {
+		l.Checked++
+		r := i.runs[e.Run]
+		switch {
+		case i.Lossy: // what was lost may have been done again, otherwise
+		case r == nil:
+			l.violate("run %s had ended and is not there", e.Run)
+		case r.Status != status, status == string(Completed) && r.Output != value:
+			l.violate("run %s is %s with %s, but %s (%s) was acknowledged as %s with %s", e.Run, r.Status, r.Output, e.Op, e.Proc, status, value)
+		}
+	}
+	i.acknowledged(history.End, func(e history.Event) { ended(e, string(Completed), e.Value) })
+	i.acknowledged(history.Cancel, func(e history.Event) { ended(e, "CANCELLED", "") })
+	i.acknowledged(history.EndBadly, func(e history.Event) {
+		if e.Status == "FAILED" {
+			ended(e, e.Status, "")
+		}
+	})
+	i.acknowledged(history.Observe, func(e history.Event) {
+		if Ended(e.Status) {
+			ended(e, e.Status, e.Value)
+		}
+	})
+	i.acknowledged(history.Listed, func(e history.Event) {
+		switch over, r := overAt(i.byRun[e.Run]), i.runs[e.Run]; {
+		case Ended(e.Status) && r != nil:
+			ended(e, e.Status, r.Output) // which lists leave out
+		case Ended(e.Status):
+			ended(e, e.Status, "")
+		case over < e.Invoked && !i.Lossy:
+			l.violate("run %s was listed as %s after somebody had been told that it had ended", e.Run, e.Status)
+		}
+	})
+	i.endsNeverChange(&l)
+	return l
+}
+
+// endsNeverChange is the part of I4 that is about all that is told of an end, beside what it was: why, and when. Whoever is told of it is told the
+// same, and so is the database.
+func (i *indexed) endsNeverChange(l *Line) {
+	if i.Lossy { // what was lost may have ended again, otherwise
+		return
+	}
+	answers, codes, messages, times := map[string]string{}, map[string]string{}, map[string]string{}, map[string]int64{}
+	for _, r := range i.Dump.Runs {
+		if r.EndedAt != 0 {
+			messages[r.ID], times[r.ID] = r.Message, r.EndedAt
+		}
+	}
+	i.acknowledged(history.EndBadly, func(e history.Event) {
+		if e.Status == "FAILED" && e.Message != "" && !history.IsHash(e.Message) { // a long one is cut
+			same(l, e, "for", messages, e.Message)
+		}
+	})
+	shown := func(e history.Event) {
+		if !Ended(e.Status) {
+			return
+		}
+		if e.Answer != "" {
+			same(l, e, "as", answers, e.Answer)
+		}
+		same(l, e, "with the code", codes, e.Code)
+		if e.Ended != 0 { // else the history is of the time when neither was written down
+			same(l, e, "for", messages, e.Message)
+			same(l, e, "at", times, e.Ended)
+		}
+	}
+	i.acknowledged(history.Observe, shown)
+	i.acknowledged(history.Listed, shown)
+}
+
+// same holds what an event tells of its run's end to what was told of it before.
+func same[V comparable](l *Line, e history.Event, how string, told map[string]V, value V) {
+	if was, ok := told[e.Run]; ok && was != value {
+		l.violate("run %s ended %s %v, and by another answer (%s, %s) %s %v", e.Run, how, was, e.Op, e.Proc, how, value)
+	}
+	told[e.Run] = value
+}
+
+// nothingIsStuck is I7.
+func (i *indexed) nothingIsStuck() Line {
+	l := Line{ID: "I7", Of: "runs that were to end"}
+	for _, r := range i.Dump.Runs {
+		l.Checked++
+		if i.Ended && !Ended(r.Status) {
+			l.violate("run %s (%s) is still %s", r.ID, r.Request, r.Status)
+		}
+	}
+	return l
+}
+
+// attemptsCountFailures is I8.
+func (i *indexed) attemptsCountFailures() Line {
+	l := Line{ID: "I8", Of: "runs' attempts"}
+	for _, r := range i.Dump.Runs {
+		type failure struct {
+			token, step string
+			op          history.Op
+		}
+		sure, open := map[failure]bool{}, map[failure]bool{}
+		for _, e := range i.byRun[r.ID] {
+			f := failure{e.Token, e.Step, e.Op}
+			switch {
+			case e.Op != history.Fail && e.Op != history.EndBadly:
+			case e.Outcome == history.OK && e.Status == "PENDING":
+				sure[f] = true
+			case e.Outcome == history.Unknown:
+				open[f] = true
+			}
+		}
+		for f := range sure {
+			delete(open, f)
+		}
+		l.Checked++
+		if least, most := 1+len(sure), 1+len(sure)+len(open); !i.Lossy && (r.Attempts < least || r.Attempts > most) {
+			l.violate("run %s has %d attempts, want %d to %d", r.ID, r.Attempts, least, most)
+		}
+	}
+	i.lossesCountWorkers(&l)
+	return l
+}
+
+// recordedStepsRunNoMore is I9.
+func (i *indexed) recordedStepsRunNoMore() Line {
+	l := Line{ID: "I9", Of: "executions of steps"}
+	again := 0
+	for run, events := range i.byRun {
+		claims := map[string]history.Event{}
+		recorded := map[string]int64{} // step: when it was acknowledged first
+		begun := map[string]bool{}
+		for _, e := range events {
+			if e.Op == history.Claim {
+				claims[e.Token] = e
+			}
+			if at, ok := recorded[e.Step]; e.Op == history.Complete && e.Outcome == history.OK && (!ok || e.Returned < at) {
+				recorded[e.Step] = e.Returned
+			}
+		}
+		for _, e := range events {
+			if e.Op != history.CodeBegins {
+				continue
+			}
+			l.Checked++
+			if begun[e.Step] {
+				again++
+			}
+			begun[e.Step] = true
+			claim := claims[e.Token]
+			_, known := claim.Steps[e.Step]
+			at, acknowledged := recorded[e.Step]
+			if known || acknowledged && at < claim.Invoked {
+				l.violate("step %s of run %s ran again (%s) after its result was recorded", e.Step, run, e.Proc)
+			}
+		}
+	}
+	if l.Checked > 0 {
+		l.Note = fmt.Sprintf("; %.1f of 1,000 ran more than once, unrecorded or failed", 1000*float64(again)/float64(l.Checked))
+	}
+	return l
+}
+
+// sleepsEndInTime is I10.
+func (i *indexed) sleepsEndInTime() Line {
+	l := Line{ID: "I10", Of: "sleeps"}
+	var latest int64
+	i.acknowledged(history.Claim, func(e history.Event) {
+		if !e.Woken {
+			return
+		}
+		l.Checked++
+		if e.Early > 0 {
+			l.violate("run %s was handed out %d µs before its sleep ended", e.Run, e.Early/1000)
+		}
+		latest = max(latest, -e.Early)
+	})
+	if l.Checked > 0 {
+		l.Note = fmt.Sprintf("; the latest by %d ms, over all replays", latest/1e6)
+	}
+	return l
+}
+
+// failuresHaveOneHandler is I11.
+func (i *indexed) failuresHaveOneHandler() Line {
+	l := Line{ID: "I11", Of: "failed runs with a handler"}
+	handlers := map[string]int{}
+	for _, r := range i.Dump.Runs {
+		if r.FailedRun == "" {
+			continue
+		}
+		handlers[r.FailedRun]++
+		if failed := i.runs[r.FailedRun]; failed == nil || failed.FailedRun != "" {
+			l.violate("run %s handles %s, which is no run that has one", r.ID, r.FailedRun)
+		}
+	}
+	for _, r := range i.Dump.Runs {
+		want := 0
+		if r.OnFailure != "" && (r.Status == "FAILED" || r.Status == "TIMED_OUT") {
+			l.Checked++
+			want = 1
+		}
+		if handlers[r.ID] != want {
+			l.violate("run %s (%s) has %d handlers, want %d", r.ID, r.Status, handlers[r.ID], want)
+		}
+	}
+	return l
+}
+
+// requestsHaveOneRun is I12.
+func (i *indexed) requestsHaveOneRun() Line {
+	l := Line{ID: "I12", Of: "answers to starts"}
+	answers, rows := map[string]string{}, map[string]int{}
+	i.acknowledged(history.Start, func(e history.Event) {
+		l.Checked++
+		if was, ok := answers[e.Request]; ok && was != e.Run && !i.Lossy {
+			l.violate("request %s was answered with %s and with %s", e.Request, was, e.Run)
+		}
+		answers[e.Request] = e.Run
+	})
+	for _, r := range i.Dump.Runs {
+		if r.Request != "" {
+			rows[r.Request]++
+		}
+	}
+	for request, n := range rows {
+		if n > 1 {
+			l.violate("request %s has %d runs", request, n)
+		}
+	}
+	return l
+}
+
+// rowsBelongTogether is I13.
+func (i *indexed) rowsBelongTogether() Line {
+	l := Line{ID: "I13", Of: "rows", Checked: i.Dump.Rows}
+	l.Violations = append(l.Violations, i.Dump.Unsound...)
+	held := map[string]int{}
+	for _, lease := range i.Dump.Leases {
+		held[lease.Run]++
+		if r := i.runs[lease.Run]; r == nil || r.Status != "RUNNING" {
+			l.violate("run %s has a lease and is not running", lease.Run)
+		}
+	}
+	for _, r := range i.Dump.Runs {
+		if r.Status == "RUNNING" && held[r.ID] != 1 {
+			l.violate("run %s is running with %d leases", r.ID, held[r.ID])
+		}
+	}
+	for _, s := range i.Dump.Steps {
+		if i.runs[s.Run] == nil {
+			l.violate("step %s belongs to run %s, which is not there", s.Name, s.Run)
+		}
+	}
+	return l
+}

@@ -1,0 +1,660 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+)
+
+// story is a history being written, a millisecond after the other.
+type story struct {
+	Case
+	clock int64
+}
+
+// tell adds an operation that is answered at once.
+func (s *story) tell(e history.Event) *history.Event {
+	s.clock += 1e6
+	if e.Proc == "" {
+		e.Proc = "someone"
+	}
+	e.Seq = int64(len(s.Events))
+	e.Invoked, e.Returned = s.clock, s.clock+1e5
+	if e.Outcome == history.Unknown && e.Code == "" {
+		e.Outcome = history.OK
+	}
+	s.Events = append(s.Events, e)
+	return &s.Events[len(s.Events)-1]
+}
+
+// find is the first event of an operation.
+func (s *story) find(op history.Op) *history.Event {
+	return &s.Events[slices.IndexFunc(s.Events, func(e history.Event) bool { return e.Op == op })]
+}
+
+// last is the last event of an operation.
+func (s *story) last(op history.Op) *history.Event {
+	for i := range slices.Backward(s.Events) {
+		if s.Events[i].Op == op {
+			return &s.Events[i]
+		}
+	}
+	return nil
+}
+
+const second = 1_000_000 // microseconds
+
+// sound is a story in which everything is as it should be: a run whose first worker is lost after a step, and which sleeps and fails an
+// attempt later on; another that is cancelled; one that fails, with a handler; and a schedule.
+func sound() *story {
+	s := &story{Case: Case{Ended: true, Expected: map[string]Wanted{}}}
+	for _, request := range []string{"a", "b", "c"} {
+		s.Expected[request] = Wanted{Type: "t", Queue: "q", Input: "in-" + request}
+		s.tell(history.Event{Op: history.Start, Request: request, Run: "run-" + request})
+	}
+	s.Expected["c"] = Wanted{"t", "q", "in-c", "h"}
+	s.tell(history.Event{Op: history.Start, Request: "a", Run: "run-a"})
+
+	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "1", Proc: "w1"})
+	s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s0", Token: "1", Proc: "w1"})
+	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s0", Token: "1", Value: "v0", Proc: "w1"})
+	s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s1", Token: "1", Proc: "w1"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "2", Proc: "w2", Steps: map[string]string{"s0": "v0"}})
+	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "1", Value: "late", Proc: "w1", Outcome: history.Refused, Code: "LEASE_LOST"})
+	s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s1", Token: "2", Proc: "w2"})
+	s.tell(history.Event{Op: history.Fail, Run: "run-a", Step: "s1", Token: "2", Status: "PENDING", Proc: "w2"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "3", Proc: "w2", Steps: map[string]string{"s0": "v0"}})
+	s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s1", Token: "3", Proc: "w2"})
+	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "3", Value: "v1", Proc: "w2"})
+	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "3", Value: "v1", Proc: "w2"}) // sent again
+	s.tell(history.Event{Op: history.Park, Run: "run-a", Step: "nap", Token: "3", Proc: "w2"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "4", Proc: "w2", Steps: map[string]string{"s0": "v0", "s1": "v1"}, Woken: true, Early: -1e6})
+	s.tell(history.Event{Op: history.End, Run: "run-a", Token: "4", Value: "out", Proc: "w2"})
+	for range 2 {
+		s.tell(history.Event{Op: history.Observe, Run: "run-a", Status: "COMPLETED", Value: "out", Answer: "completed at noon", Ended: 12})
+	}
+
+	s.tell(history.Event{Op: history.Claim, Run: "run-b", Token: "5", Proc: "w1"})
+	s.tell(history.Event{Op: history.Cancel, Run: "run-b"})
+	s.tell(history.Event{Op: history.End, Run: "run-b", Token: "5", Value: "too late", Outcome: history.Refused, Code: "LEASE_LOST", Status: "CANCELLED"})
+
+	s.tell(history.Event{Op: history.Claim, Run: "run-c", Token: "6", Proc: "w1"})
+	s.tell(history.Event{Op: history.EndBadly, Run: "run-c", Token: "6", Status: "FAILED", Message: "broken"})
+
+	s.Dump = Dump{
+		Rows: 10,
+		Runs: []Run{
+			{ID: "run-a", Request: "a", Type: "t", Queue: "q", Input: "in-a", Status: "COMPLETED", Output: "out", Attempts: 2, EndedAt: 12},
+			{ID: "run-b", Request: "b", Type: "t", Queue: "q", Input: "in-b", Status: "CANCELLED", Attempts: 1},
+			{ID: "run-c", Request: "c", Type: "t", Queue: "q", Input: "in-c", Status: "FAILED", Attempts: 1, OnFailure: "h", Message: "broken", EndedAt: 13},
+			{ID: "run-h", Status: "COMPLETED", FailedRun: "run-c", Attempts: 1},
+			{ID: "run-1", Status: "COMPLETED", Schedule: "s", Attempts: 1},
+			{ID: "run-2", Status: "COMPLETED", Schedule: "s", Attempts: 1},
+		},
+		Steps: []Step{
+			{Run: "run-a", Name: "s0", Status: Completed, Latest: true, Output: "v0"},
+			{Run: "run-a", Name: "s1", Status: "FAILED"},
+			{Run: "run-a", Name: "s1", Status: Completed, Latest: true, Output: "v1"},
+		},
+		Schedules: []Schedule{{ID: "s", Every: 5, CreatedAt: 3 * second, Fired: 2, Skipped: 1, NextFire: 20 * second}},
+		Fires: []Fire{
+			{Schedule: "s", Run: "run-1", Tick: 5 * second, FiredAt: 5 * second},
+			{Schedule: "s", Run: "run-2", Tick: 15 * second, FiredAt: 16 * second},
+		},
+	}
+	return s
+}
+
+func violated(s *story) []string {
+	var ids []string
+	for _, l := range Invariants(&s.Case) {
+		if len(l.Violations) > 0 {
+			ids = append(ids, l.ID)
+		}
+	}
+	return ids
+}
+
+func TestInvariants(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		harm func(s *story)
+		want string // what has to be violated; others may be as well
+	}{
+		{"a sound story is sound", func(*story) {}, ""},
+		{"a start without an answer has its run", func(s *story) {
+			s.tell(history.Event{Op: history.Start, Request: "d", Outcome: history.Refused, Code: "TIMEOUT"}).Outcome = history.Unknown
+			s.Dump.Runs = append(s.Dump.Runs, Run{ID: "run-d", Request: "d", Status: "CANCELLED", Attempts: 1})
+		}, ""},
+		{"a start without an answer has its run, and was refused when it was asked for again", func(s *story) {
+			s.tell(history.Event{Op: history.Start, Request: "d", Code: "TIMEOUT"})
+			s.refusedStart("d")
+		}, ""},
+		{"and was refused before", func(s *story) {
+			s.refusedStart("d")
+			s.tell(history.Event{Op: history.Start, Request: "d", Code: "TIMEOUT"})
+		}, ""},
+		{"a start was refused and then acknowledged", func(s *story) {
+			s.Expected["d"] = Wanted{}
+			s.refusedStart("d")
+			s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+		}, ""},
+		{"a start was refused that the SDK had made before", func(s *story) {
+			s.tell(history.Event{Op: history.Tried, Request: "d", Why: "Unavailable"}).Outcome = history.Unknown
+			s.refusedStart("d")
+		}, ""},
+		{"a refused start has no run", func(s *story) {
+			s.refusedStart("d")
+			s.Dump.Runs = s.Dump.Runs[:len(s.Dump.Runs)-1]
+		}, ""},
+		{"a run failed with a long message, which was cut", func(s *story) {
+			s.last(history.EndBadly).Message = history.Digest(make([]byte, 100))
+		}, ""},
+		{"a failed run is seen as it failed", func(s *story) {
+			s.tell(history.Event{Op: history.Observe, Run: "run-c", Status: "FAILED", Message: "broken", Ended: 13})
+		}, ""},
+		{"an attempt of a run failed for another reason", func(s *story) {
+			s.last(history.EndBadly).Token = "7"
+			s.Events = slices.Insert(s.Events, len(s.Events)-1, history.Event{Op: history.EndBadly, Run: "run-c", Token: "6", Status: "PENDING", Message: "else",
+				Outcome: history.OK, Proc: "w1", Invoked: s.clock - 2e5, Returned: s.clock - 1e5},
+				history.Event{Op: history.Claim, Run: "run-c", Token: "7", Proc: "w1", Outcome: history.OK, Invoked: s.clock - 1e5, Returned: s.clock - 5e4})
+			s.Dump.Runs[2].Attempts = 2
+		}, ""},
+		{"a history of the time when it was not written down why and when runs ended", func(s *story) {
+			for n := range s.Events {
+				s.Events[n].Message, s.Events[n].Ended = "", 0
+			}
+		}, ""},
+		{"lists show what is so", func(s *story) {
+			s.listed("run-a", history.Event{Status: "COMPLETED", Ended: 12})
+			s.listed("run-c", history.Event{Status: "FAILED", Message: "broken", Ended: 13})
+			s.listed("run-1", history.Event{Status: "COMPLETED"})
+			s.listedSteps("run-a", map[string]string{"s0": "v0", "s1": "v1"})
+			s.listedSteps("run-1", nil)
+		}, ""},
+		{"lists show a part of the steps, and say so", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "v0"}).Part = true }, ""},
+		{"lists were asked for before all was over", func(s *story) {
+			s.listed("run-a", history.Event{Status: "SLEEPING"}).Invoked = s.find(history.End).Invoked
+			s.listedSteps("run-a", map[string]string{"s0": "v0"}).Invoked = s.last(history.Complete).Invoked - 2e6
+		}, ""},
+		{"a list has a result that nobody heard was recorded", func(s *story) {
+			s.Dump.Steps = append(s.Dump.Steps, Step{Run: "run-b", Name: "s0", Status: Completed, Latest: true, Output: "v"})
+			s.listedSteps("run-b", map[string]string{"s0": "v"})
+		}, ""},
+		{"a refused result is another", func(s *story) { s.refusedWrite().Step = "s0" }, ""},
+		{"a step was begun with its result", func(s *story) {
+			at := s.find(history.End).Invoked
+			s.Events = append(s.Events, history.Event{Op: history.Begin, Proc: "w3", Run: "run-a", Step: "s0", Token: "4", Status: "COMPLETED", Value: "v0",
+				Outcome: history.OK, Invoked: at - 2e4, Returned: at - 1e4})
+		}, ""},
+		{"a run was seen before its end", func(s *story) {
+			s.Events = slices.Insert(s.Events, 0, history.Event{Op: history.Observe, Proc: "someone", Run: "run-a", Status: "RUNNING", Outcome: history.OK, Invoked: 1, Returned: 2})
+		}, ""},
+		{"a schedule has come to its next tick, and not decided about it", func(s *story) {
+			s.Dump.Schedules[0] = Schedule{ID: "s", Every: 5, CreatedAt: 5*second - 1, Fired: 2, Skipped: 1, NextFire: 20 * second}
+		}, ""},
+		{"a tick at the moment of its schedule's creation is not owed", func(s *story) {
+			s.Dump.Schedules[0].CreatedAt, s.Dump.Schedules[0].Skipped, s.Dump.Schedules[0].Fired = 10*second, 0, 1
+			s.Dump.Fires, s.Dump.Runs[4].Schedule = s.Dump.Fires[1:], "other"
+		}, ""},
+		{"a schedule of unknown ticks", func(s *story) { s.Dump.Schedules[0] = Schedule{ID: "s"} }, ""},
+		{"a failure without an answer was counted", func(s *story) {
+			s.unanswered(history.Fail, "s1", "3")
+			s.Dump.Runs[0].Attempts = 3
+		}, ""},
+		{"a failure without an answer was not counted", func(s *story) { s.unanswered(history.Fail, "s1", "3") }, ""},
+		{"a failure was sent again until its answer came", func(s *story) { s.unanswered(history.Fail, "s1", "2") }, ""},
+		{"a run failed for its lost workers", func(s *story) { s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 10 }, ""},
+		{"a run has lost some workers", func(s *story) { s.Dump.Runs[0].LeaseLosses = 9 }, ""},
+		{"a sleep ended when it was to", func(s *story) { s.last(history.Claim).Woken, s.last(history.Claim).Early = true, 0 }, ""},
+		{"a failed run that wants no handler", func(s *story) {
+			s.Expected["c"] = Wanted{Type: "t", Queue: "q", Input: "in-c"}
+			s.Dump.Runs[2].OnFailure, s.Dump.Runs[3] = "", s.Dump.Runs[0]
+			s.Dump.Runs = slices.Delete(s.Dump.Runs, 3, 4)
+		}, ""},
+		{"a run that ran out of time has its handler", func(s *story) {
+			s.last(history.EndBadly).Outcome = history.Refused
+			s.Dump.Runs[2].Status = "TIMED_OUT"
+		}, ""},
+		{"an acknowledged run is not there", func(s *story) { s.Dump.Runs = s.Dump.Runs[1:]; s.Dump.Steps = nil }, "I1"},
+		{"a run has another input", func(s *story) { s.Dump.Runs[0].Input = "else" }, "I1"},
+		{"a run has another type", func(s *story) { s.Dump.Runs[0].Type = "else" }, "I1"},
+		{"a run is in another queue", func(s *story) { s.Dump.Runs[0].Queue = "else" }, "I1"},
+		{"a run has lost its handler", func(s *story) {
+			s.Dump.Runs[2].OnFailure, s.Dump.Runs[3].FailedRun, s.Dump.Runs[3].Schedule = "", "", "other"
+		}, "I1"},
+		{"an acknowledged run was not asked for", func(s *story) { delete(s.Expected, "b") }, "I1"},
+		{"a run is there that nobody has started", func(s *story) {
+			s.Dump.Runs = append(s.Dump.Runs, Run{ID: "x", Request: "x", Status: "COMPLETED", Attempts: 1})
+		}, "I1"},
+		{"a run is there whose starts were all refused", func(s *story) {
+			s.refusedStart("d")
+			s.refusedStart("d")
+		}, "I1"},
+		{"an acknowledged result is not there", func(s *story) { s.Dump.Steps = s.Dump.Steps[1:] }, "I2"},
+		{"a result has changed", func(s *story) { s.Dump.Steps[0].Output = "else" }, "I2"},
+		{"an acknowledged result is that of a failure", func(s *story) { s.Dump.Steps[0].Status = "FAILED" }, "I2"},
+		{"an acknowledged result is one of an earlier attempt", func(s *story) { s.Dump.Steps[0].Latest = false }, "I2"},
+		{"a step that has a result was begun with another", func(s *story) {
+			s.tell(history.Event{Op: history.Begin, Run: "run-a", Step: "s0", Token: "9", Status: "COMPLETED", Value: "else"})
+		}, "I3"},
+		{"a step that was begun with a result has none", func(s *story) {
+			s.tell(history.Event{Op: history.Begin, Run: "run-a", Step: "s9", Token: "9", Status: "COMPLETED", Value: "v"})
+		}, "I3"},
+		{"a replay has seen the result of a failure", func(s *story) { s.Dump.Steps[0].Status = "FAILED" }, "I3"},
+		{"a replay has seen another result", func(s *story) {
+			s.last(history.Claim).Steps = nil
+			s.find(history.Claim).Steps = map[string]string{"s0": "else"}
+		}, "I3"},
+		{"a step is completed twice", func(s *story) { s.Dump.Steps[1].Status = Completed }, "I3"},
+		{"a list has another result", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "else", "s1": "v1"}) }, "I3"},
+		{"a list has a result that is not there", func(s *story) { s.listedSteps("run-b", map[string]string{"s0": "v"}) }, "I3"},
+		{"a list lacks a result that was acknowledged", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "v0"}) }, "I3"},
+		{"a list lacks the first of two results", func(s *story) { s.listedSteps("run-a", map[string]string{"s1": "v1"}) }, "I3"},
+		{"a list has an end that is not that of the database", func(s *story) { s.listed("run-a", history.Event{Status: "FAILED", Ended: 12}) }, "I4"},
+		{"a list has the end of a run that is not there", func(s *story) { s.listed("run-x", history.Event{Status: "FAILED", Ended: 12}) }, "I4"},
+		{"a list has another time of an end", func(s *story) { s.listed("run-a", history.Event{Status: "COMPLETED", Ended: 11}) }, "I4"},
+		{"a list has another reason for an end", func(s *story) {
+			s.listed("run-c", history.Event{Status: "FAILED", Message: "else", Ended: 13})
+		}, "I4"},
+		{"a list has another code of an end", func(s *story) {
+			s.listed("run-a", history.Event{Status: "COMPLETED", Code: "TIMEOUT", Ended: 12})
+		}, "I4"},
+		{"a list has a run open that had ended", func(s *story) { s.listed("run-a", history.Event{Status: "RUNNING"}) }, "I4"},
+		{"a list has a run open that was cancelled", func(s *story) { s.listed("run-b", history.Event{Status: "PENDING"}) }, "I4"},
+		{"an acknowledged end is not that of the database", func(s *story) { s.Dump.Runs[0].Output = "else" }, "I4"},
+		{"a cancelled run is completed", func(s *story) { s.Dump.Runs[1].Status = "COMPLETED" }, "I4"},
+		{"an acknowledged end was another's", func(s *story) { s.Dump.Runs[0].Status = "FAILED" }, "I4"},
+		{"a run that ended is not there", func(s *story) { s.Dump.Runs = s.Dump.Runs[1:] }, "I4"},
+		{"a run that failed is cancelled", func(s *story) { s.Dump.Runs[2].Status, s.Dump.Runs[2].OnFailure = "CANCELLED", "" }, "I4"},
+		{"a run was seen to end that has not", func(s *story) {
+			s.tell(history.Event{Op: history.Observe, Run: "run-b", Status: "TERMINATED", Answer: "terminated"})
+		}, "I4"},
+		{"a run was seen with another result", func(s *story) { s.last(history.Observe).Value = "else" }, "I4"},
+		{"an end was seen in two ways", func(s *story) { s.last(history.Observe).Answer = "completed at one" }, "I4"},
+		{"an end was seen with two codes", func(s *story) { s.last(history.Observe).Code = "TIMEOUT" }, "I4"},
+		{"an end was seen for two reasons", func(s *story) { s.last(history.Observe).Message = "else" }, "I4"},
+		{"an end was seen at two times", func(s *story) { s.last(history.Observe).Ended++ }, "I4"},
+		{"a run ends in the database for another reason than was seen", func(s *story) { s.Dump.Runs[0].Message = "else" }, "I4"},
+		{"a run ends in the database at another time than was seen", func(s *story) { s.Dump.Runs[0].EndedAt++ }, "I4"},
+		{"a run failed for another reason than was acknowledged", func(s *story) { s.Dump.Runs[2].Message = "else" }, "I4"},
+		{"a run was seen to have failed for another reason than was acknowledged", func(s *story) {
+			s.tell(history.Event{Op: history.Observe, Run: "run-c", Status: "FAILED", Message: "else", Ended: 13})
+		}, "I4"},
+		{"two leases write at the same time", func(s *story) {
+			s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "x", Token: "1", Value: "v"})
+		}, "I5"},
+		{"a lease ends the run while another writes", func(s *story) {
+			s.tell(history.Event{Op: history.Release, Run: "run-a", Token: "1"})
+		}, "I5"},
+		{"a tick fired twice", func(s *story) { s.Dump.Fires = append(s.Dump.Fires, s.Dump.Fires[0]) }, "I6"},
+		{"a tick was missed and not counted", func(s *story) { s.Dump.Schedules[0].Skipped = 0 }, "I6"},
+		{"a tick fired that is none", func(s *story) { s.Dump.Fires[0].Tick++ }, "I6"},
+		{"the first tick was missed and not counted", func(s *story) {
+			s.Dump.Schedules[0].Fired, s.Dump.Fires, s.Dump.Runs[4].Schedule = 1, s.Dump.Fires[1:], "other"
+		}, "I6"},
+		{"the last ticks were missed and not counted", func(s *story) { s.Dump.Schedules[0].NextFire += 5 * second }, "I6"},
+		{"more ticks are counted as skipped than were missed", func(s *story) { s.Dump.Schedules[0].Skipped++ }, "I6"},
+		{"more runs are counted than fired", func(s *story) { s.Dump.Schedules[0].Fired++ }, "I6"},
+		{"a tick fired that is yet to come", func(s *story) { s.Dump.Schedules[0].NextFire, s.Dump.Schedules[0].Skipped = 15*second, 1 }, "I6"},
+		{"a schedule has come to its end", func(s *story) { s.Dump.Schedules[0].NextFire = 0 }, "I6"},
+		{"a schedule has no tick at all", func(s *story) { s.Dump.Schedules = append(s.Dump.Schedules, Schedule{ID: "x", Every: 5}) }, "I6"},
+		{"a tick has no run", func(s *story) { s.Dump.Fires[0].Run = "x" }, "I6"},
+		{"a tick has another schedule's run", func(s *story) {
+			s.Dump.Fires[0].Run = "run-h"
+			s.Dump.Runs[3].Schedule = "other"
+		}, "I6"},
+		{"two ticks have the same run", func(s *story) { s.Dump.Fires[0].Run = "run-2" }, "I6"},
+		{"a tick has two runs", func(s *story) {
+			s.Dump.Runs = append(s.Dump.Runs, Run{ID: "x", Schedule: "s", Status: "COMPLETED", Attempts: 1})
+		}, "I6"},
+		{"a run is stuck", func(s *story) { s.Dump.Runs[5].Status = "SLEEPING" }, "I7"},
+		{"a lost worker counted as a failure", func(s *story) { s.Dump.Runs[0].Attempts = 3 }, "I8"},
+		{"a failure was not counted", func(s *story) { s.Dump.Runs[0].Attempts = 1 }, "I8"},
+		{"a failure of the run was not counted", func(s *story) {
+			s.tell(history.Event{Op: history.EndBadly, Run: "run-b", Token: "5", Status: "PENDING"})
+		}, "I8"},
+		{"a run failed for its lost workers too late", func(s *story) { s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 11 }, "I8"},
+		{"a run failed for its lost workers too soon", func(s *story) { s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 9 }, "I8"},
+		{"a recorded step ran again", func(s *story) {
+			s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s0", Token: "3", Proc: "w2"})
+		}, "I9"},
+		{"a step ran again under a lease that came after its result", func(s *story) {
+			s.claim("3").Steps = nil
+			s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s0", Token: "3", Proc: "w2"})
+		}, "I9"},
+		{"a sleep ended early", func(s *story) { s.last(history.Claim).Woken = true; s.last(history.Claim).Early = 1 }, "I10"},
+		{"a failed run has no handler", func(s *story) { s.Dump.Runs[3].FailedRun, s.Dump.Runs[3].Schedule = "", "s" }, "I11"},
+		{"a run that ran out of time has no handler", func(s *story) {
+			s.Dump.Runs[2].Status, s.Dump.Runs[3].FailedRun, s.Dump.Runs[3].Schedule = "TIMED_OUT", "", "other"
+		}, "I11"},
+		{"a run that did not fail has a handler", func(s *story) { s.Dump.Runs[4].FailedRun = "run-a" }, "I11"},
+		{"a run that has none has a handler", func(s *story) { s.Dump.Runs[2].OnFailure = "" }, "I11"},
+		{"a run that is not there has a handler", func(s *story) { s.Dump.Runs[4].FailedRun = "x" }, "I11"},
+		{"a handler has a handler", func(s *story) {
+			s.Dump.Runs[3].Status, s.Dump.Runs[3].OnFailure, s.Dump.Runs[4].FailedRun = "FAILED", "h", "run-h"
+		}, "I11"},
+		{"a failed run has two handlers", func(s *story) { s.Dump.Runs[4].FailedRun = "run-c" }, "I11"},
+		{"one request has two answers", func(s *story) { s.Events[3].Run = "run-b" }, "I12"},
+		{"one request has two runs", func(s *story) { s.Dump.Runs[4].Request = "a" }, "I12"},
+		{"a lease is left over", func(s *story) { s.Dump.Leases = []Lease{{Run: "run-a"}} }, "I13"},
+		{"a lease has no run", func(s *story) { s.Dump.Leases = []Lease{{Run: "x"}} }, "I13"},
+		{"a run is running without a lease", func(s *story) { s.Dump.Runs[5].Status = "RUNNING" }, "I13"},
+		{"a run has two leases", func(s *story) {
+			s.Dump.Runs[5].Status = "RUNNING"
+			s.Dump.Leases = []Lease{{Run: "run-2", Token: "1"}, {Run: "run-2", Token: "2"}}
+		}, "I13"},
+		{"a step has no run", func(s *story) { s.Dump.Steps = append(s.Dump.Steps, Step{Run: "x", Name: "s"}) }, "I13"},
+		{"the server's own check finds something", func(s *story) { s.Dump.Unsound = []string{"x"} }, "I13"},
+		{"a claim misses a result that was acknowledged", func(s *story) { s.claim("4").Steps = map[string]string{"s0": "v0"} }, "LIN"},
+		{"a late write counted", func(s *story) { e := s.refusedWrite(); e.Outcome, e.Code = history.OK, "" }, "LIN"},
+		{"a result was overwritten by the same lease", func(s *story) {
+			e := *s.find(history.Complete)
+			e.Value = "else"
+			s.Events = slices.Insert(s.Events, slices.Index(ops(s), history.Complete)+1, e)
+		}, "LIN"},
+		{"a cancelled run went on", func(s *story) { e := s.last(history.End); e.Outcome, e.Code = history.OK, "" }, "LIN"},
+		{"an ended run was handed out", func(s *story) { s.tell(history.Event{Op: history.Claim, Run: "run-c", Token: "9"}) }, "LIN"},
+		{"a token was handed out twice", func(s *story) { s.claim("2").Token = "1" }, "LIN"},
+		{"an acknowledged start could not be found", func(s *story) {
+			s.tell(history.Event{Op: history.Cancel, Run: "run-a", Outcome: history.Refused, Code: "NOT_FOUND"})
+		}, "LIN"},
+		{"a write counted after its lease was said to be lost", func(s *story) {
+			s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+			s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "x", Token: "7", Value: "v", Outcome: history.Refused, Code: "LEASE_LOST"})
+			s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "y", Token: "7", Value: "v"})
+		}, "LIN"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := sound()
+			test.harm(s)
+			got := violated(s)
+			if test.want == "" && len(got) > 0 {
+				for _, l := range Invariants(&s.Case) {
+					t.Log(l)
+				}
+				t.Fatalf("violated = %v, want none", got)
+			}
+			if test.want != "" && !slices.Contains(got, test.want) {
+				t.Fatalf("violated = %v, want %s among them", got, test.want)
+			}
+		})
+	}
+}
+
+// refusedStart adds a start that was refused, and a run of its request.
+func (s *story) refusedStart(request string) {
+	s.tell(history.Event{Op: history.Start, Request: request, Outcome: history.Refused, Code: "RESOURCE_EXHAUSTED"})
+	if run := (Run{ID: "run-" + request, Request: request, Status: "CANCELLED", Attempts: 1}); !slices.Contains(s.Dump.Runs, run) {
+		s.Dump.Runs = append(s.Dump.Runs, run)
+	}
+}
+
+// listed adds that a run was shown in a list as an event has it.
+func (s *story) listed(run string, e history.Event) *history.Event {
+	e.Op, e.Run, e.Proc, e.Outcome = history.Listed, run, "onlooker", history.OK
+	return s.tell(e)
+}
+
+// listedSteps adds that a run's steps were shown in a list.
+func (s *story) listedSteps(run string, steps map[string]string) *history.Event {
+	return s.tell(history.Event{Op: history.ListedSteps, Run: run, Proc: "onlooker", Steps: steps})
+}
+
+// unanswered adds an operation of run-a at the end of its lease that has no answer.
+func (s *story) unanswered(op history.Op, step, token string) {
+	at := s.last(history.Park).Invoked - 1e4
+	s.Events = append(s.Events, history.Event{Op: op, Proc: "w2", Run: "run-a", Step: step, Token: token, Invoked: at})
+}
+
+func (s *story) claim(token string) *history.Event {
+	return &s.Events[slices.IndexFunc(s.Events, func(e history.Event) bool { return e.Op == history.Claim && e.Token == token })]
+}
+
+func (s *story) refusedWrite() *history.Event {
+	return &s.Events[slices.IndexFunc(s.Events, func(e history.Event) bool { return e.Op == history.Complete && e.Outcome == history.Refused })]
+}
+
+func ops(s *story) []history.Op {
+	var list []history.Op
+	for _, e := range s.Events {
+		list = append(list, e.Op)
+	}
+	return list
+}
+
+func TestAnOperationWithoutAnAnswer(t *testing.T) {
+	unanswered := func(s *story, step, value string) {
+		e := s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: step, Token: "7", Value: value})
+		e.Outcome, e.Returned = history.Unknown, 0
+	}
+	for _, counted := range []bool{true, false} {
+		s := &story{}
+		s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+		s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+		unanswered(s, "s0", "v")
+		next := history.Event{Op: history.Claim, Run: "run-d", Token: "8"}
+		if counted {
+			next.Steps = map[string]string{"s0": "v"}
+		}
+		s.tell(next)
+		if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) > 0 {
+			t.Errorf("counted %t: %v, want both to be possible", counted, l.Violations)
+		}
+	}
+	s := &story{}
+	s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "8"})
+	unanswered(s, "s0", "v") // under a lease that was over
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "9", Steps: map[string]string{"s0": "v"}})
+	if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) != 1 {
+		t.Errorf("violations = %v, want one: the write of a lost lease counted", l.Violations)
+	}
+}
+
+func TestAResultThatWasLostMayBeAnother(t *testing.T) {
+	for lossy, want := range map[bool]int{true: 0, false: 2} {
+		s := &story{Case: Case{Lossy: lossy}}
+		s.Dump.Steps = []Step{{Run: "r", Name: "s0", Status: Completed, Latest: true, Output: "second"}}
+		s.tell(history.Event{Op: history.Claim, Run: "r", Token: "1", Steps: map[string]string{"s0": "first"}})
+		s.tell(history.Event{Op: history.Claim, Run: "r", Token: "2", Steps: map[string]string{"s0": "second"}})
+		if l := index(&s.Case).resultsNeverChange(); len(l.Violations) != want {
+			t.Errorf("lossy %t: violations = %v, want %d", lossy, l.Violations, want)
+		}
+	}
+}
+
+func TestAClaimMayTellAPartOfTheSteps(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		part  bool
+		steps map[string]string
+		want  int
+	}{
+		{"a part, and said to be one", true, map[string]string{"s1": "v1"}, 0},
+		{"a part, as if it were all", false, map[string]string{"s1": "v1"}, 1},
+		{"a part that is not true", true, map[string]string{"s1": "v0"}, 1},
+		{"all", false, map[string]string{"s0": "v0", "s1": "v1"}, 0},
+	} {
+		s := &story{}
+		s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+		s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+		s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "s0", Token: "7", Value: "v0"})
+		s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "s1", Token: "7", Value: "v1"})
+		s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "8", Steps: test.steps, Part: test.part})
+		if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) != test.want {
+			t.Errorf("%s: violations = %v, want %d", test.name, l.Violations, test.want)
+		}
+	}
+}
+
+func TestManyUnansweredRepetitionsAreDecided(t *testing.T) {
+	s := &story{}
+	s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+	for n := range 120 { // of two kinds, so that their order among each other counts
+		e := history.Event{Op: history.Cancel, Run: "run-d"}
+		if n%2 == 0 {
+			e = history.Event{Op: history.Complete, Run: "run-d", Step: "s0", Token: "7", Value: "v"}
+		}
+		told := s.tell(e)
+		told.Outcome, told.Returned = history.Unknown, 0
+	}
+	s.tell(history.Event{Op: history.Observe, Run: "run-d", Status: "CANCELLED"})
+	if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) > 0 {
+		t.Errorf("violations = %.300v, want none", l.Violations)
+	}
+}
+
+func TestWhatCannotBeDecidedInTimeDoesNotHold(t *testing.T) {
+	s := &story{}
+	s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
+	for n := range 40 { // each of which may have counted or not
+		told := s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: fmt.Sprint("s", n), Token: "7", Value: "v"})
+		told.Outcome, told.Returned = history.Unknown, 0
+	}
+	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "8", Steps: map[string]string{"else": "v"}})
+	l := index(&s.Case).linearizable(10 * time.Millisecond)
+	if len(l.Violations) != 1 || !strings.Contains(l.Violations[0], "undecided") || l.Note != "; 1 runs, 1 undecided" {
+		t.Errorf("violations = %.300v, %s; want that it is undecided", l.Violations, l.Note)
+	}
+}
+
+func TestALineShowsNoControlCharacters(t *testing.T) {
+	l := Line{ID: "I1", Of: "things"}
+	l.violate("\x1b[2J")
+	if strings.Contains(l.String(), "\x1b") {
+		t.Errorf("line = %q", l.String())
+	}
+}
+
+func TestEachLineSaysHowMuchItHeld(t *testing.T) {
+	want := map[string]int{"I1": 10, "I2": 3, "I3": 4, "I4": 5, "I5": 5, "I6": 3, "I7": 6, "I8": 6, "I9": 4, "I10": 1, "I11": 1, "I12": 4, "I13": 10, "LIN": 22}
+	notes := map[string]string{
+		"I6": "; 1 skipped, the latest by 1000 ms, over all faults", "I9": "; 500.0 of 1,000 ran more than once, unrecorded or failed",
+		"I10": "; the latest by 1 ms, over all replays", "LIN": "; 3 runs, 0 undecided",
+	}
+	for _, l := range Invariants(&sound().Case) {
+		if l.Note != notes[l.ID] {
+			t.Errorf("%s says beside it %q, want %q", l.ID, l.Note, notes[l.ID])
+		}
+		if l.Checked != want[l.ID] || l.Of == "" {
+			t.Errorf("%s is of %d %q, want %d of something", l.ID, l.Checked, l.Of, want[l.ID])
+		}
+		delete(want, l.ID)
+	}
+	if len(want) > 0 {
+		t.Errorf("there are no lines of %v", want)
+	}
+}
+
+func TestWhatIsForgivenWhereAcknowledgedWritesMayBeLost(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		harm func(s *story)
+		want []string
+	}{
+		{"a run", func(s *story) { s.Dump.Runs = s.Dump.Runs[1:]; s.Dump.Steps = nil }, nil},
+		{"a result", func(s *story) { s.Dump.Steps = s.Dump.Steps[1:] }, nil},
+		{"an end", func(s *story) { s.Dump.Runs[1].Status = "COMPLETED" }, nil},
+		{"a time", func(s *story) { s.Dump.Runs[0].EndedAt++ }, nil},
+		{"a reason", func(s *story) { s.Dump.Runs[2].Message = "else" }, nil},
+		{"what lists have shown", func(s *story) {
+			s.listed("run-a", history.Event{Status: "FAILED", Code: "TIMEOUT", Message: "else", Ended: 9})
+			s.listed("run-a", history.Event{Status: "RUNNING"})
+			s.listed("run-gone", history.Event{Status: "FAILED"})
+			s.listedSteps("run-a", map[string]string{"s0": "else"})
+			s.listedSteps("run-gone", map[string]string{"s0": "v"})
+		}, nil},
+		{"a failure", func(s *story) { s.Dump.Runs[0].Attempts = 1 }, nil},
+		{"a tick", func(s *story) { s.Dump.Schedules[0].Skipped = 0 }, nil},
+		{"an answer", func(s *story) { s.Events[3].Run = "run-gone" }, nil},
+		{"a run that is another is not", func(s *story) { s.Dump.Runs[0].Input = "else" }, []string{"I1"}},
+		{"two results of a step are not", func(s *story) { s.Dump.Steps[1].Status = Completed }, []string{"I3"}},
+		{"two leases that write are not", func(s *story) {
+			s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "1", Value: "v1"})
+		}, []string{"I5"}},
+		{"two runs of a tick are not", func(s *story) {
+			s.Dump.Runs = append(s.Dump.Runs, Run{ID: "x", Schedule: "s", Status: "COMPLETED", Attempts: 1})
+		}, []string{"I6"}},
+		{"a run that is stuck is not", func(s *story) { s.Dump.Runs[5].Status = "SLEEPING" }, []string{"I7"}},
+		{"two runs of a request are not", func(s *story) { s.Dump.Runs[4].Request = "a" }, []string{"I12"}},
+		{"a lease that is left over is not", func(s *story) { s.Dump.Leases = []Lease{{Run: "run-a"}} }, []string{"I13"}},
+	} {
+		s := sound()
+		s.Lossy = true
+		test.harm(s)
+		if got := violated(s); !slices.Equal(got, test.want) {
+			t.Errorf("%s: violated = %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestRunsMayBeOpenWhereNotEverythingWasToEnd(t *testing.T) {
+	s := sound()
+	s.Ended, s.Dump.Runs[5].Status, s.Dump.Runs[4].Status = false, "SLEEPING", "RUNNING"
+	s.Dump.Leases = []Lease{{Run: "run-1", Token: "1"}}
+	if got := violated(s); len(got) > 0 {
+		t.Errorf("violated = %v, want none", got)
+	}
+}
+
+func TestALineTellsItsVerdictAndItsFirstViolations(t *testing.T) {
+	l := Line{ID: "I1", Of: "things", Checked: 9, Note: "; a note"}
+	if want := "I1   ok             9 things, 0 violations; a note"; l.String() != want {
+		t.Errorf("line = %q, want %q", l.String(), want)
+	}
+	for n := range shownViolations + 2 {
+		l.violate("no. %d", n)
+	}
+	want := "I1   VIOLATED       9 things, 7 violations; a note"
+	for n := range shownViolations {
+		want += fmt.Sprintf("\n       \"no. %d\"", n)
+	}
+	if want += "\n       … and 2 more"; l.String() != want {
+		t.Errorf("line = %q, want %q", l.String(), want)
+	}
+	if n := Violated([]Line{l, {}, l}); n != 14 {
+		t.Errorf("violations = %d, want those of all lines", n)
+	}
+}
+
+func TestTwoLeasesThatWriteOneAfterTheOther(t *testing.T) {
+	type write struct {
+		token, step    string
+		sent, answered int64 // 0: no answer
+	}
+	for _, test := range []struct {
+		name   string
+		writes []write
+		want   int
+	}{
+		{"one after the other", []write{{"1", "a", 1, 2}, {"1", "b", 3, 4}, {"2", "c", 5, 6}, {"2", "d", 7, 8}}, 0},
+		{"at the same moment, at most", []write{{"1", "a", 1, 2}, {"1", "b", 5, 7}, {"2", "c", 4, 5}, {"2", "d", 8, 9}}, 0},
+		{"in turns", []write{{"1", "a", 1, 2}, {"2", "c", 3, 4}, {"1", "b", 5, 6}, {"2", "d", 7, 8}}, 1},
+		{"one within the other", []write{{"2", "a", 1, 2}, {"1", "c", 3, 4}, {"1", "d", 5, 6}, {"2", "b", 7, 8}}, 1},
+		{"a single write at some time", []write{{"1", "a", 1, 2}, {"2", "c", 3, 4}, {"1", "b", 5, 6}}, 0},
+		{"one that was sent again, and answered late", []write{{"1", "a", 1, 2}, {"1", "b", 3, 0}, {"2", "c", 4, 5}, {"2", "d", 6, 7}, {"1", "b", 8, 9}}, 0},
+		{"one that was answered twice", []write{{"1", "a", 1, 2}, {"1", "b", 3, 4}, {"2", "c", 5, 6}, {"2", "d", 7, 8}, {"1", "b", 9, 10}, {"1", "a", 11, 12}}, 0},
+		{"one that nobody answered", []write{{"1", "a", 1, 2}, {"2", "c", 3, 4}, {"2", "d", 5, 6}, {"1", "b", 7, 0}}, 0},
+		{"three of them, all at once", []write{{"1", "a", 1, 2}, {"2", "a", 1, 2}, {"3", "a", 1, 2}, {"1", "b", 3, 4}, {"2", "b", 3, 4}, {"3", "b", 3, 4}}, 3},
+	} {
+		s := &story{}
+		for _, w := range test.writes {
+			e := history.Event{Op: history.Complete, Run: "r", Token: w.token, Step: w.step, Invoked: w.sent, Returned: w.answered, Outcome: history.OK}
+			if w.answered == 0 {
+				e.Outcome = history.Unknown
+			}
+			s.Events = append(s.Events, e)
+		}
+		if l := index(&s.Case).tokensNeverOverlap(); len(l.Violations) != test.want {
+			t.Errorf("%s: violations = %v, want %d", test.name, l.Violations, test.want)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/check"
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// stamp is between how much and how much a server's stamp was ahead of this machine's clock.
+type stamp struct{ from, to time.Duration }
+
+// shows reports whether a stamp is of a clock that is ahead by so much, give or take slack, and was taken fast enough to tell it from one that
+// differs by twice what it was taken within.
+func (s stamp) shows(ahead, slack, within time.Duration) bool {
+	return s.to-s.from <= within && s.from-slack <= ahead && ahead <= s.to+slack
+}
+
+// stampAt has a server stamp something: when a run was created.
+func (t *torture) stampAt(ctx context.Context, c *kagzi.Client) (stamp, error) {
+	t.mu.Lock()
+	t.stamps++
+	request := fmt.Sprintf("stamp-%d", t.stamps)
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	t.load.expected.Store(request, check.Wanted{Type: floodType, Queue: "default", Input: `""`})
+	event := t.replays.Begin(history.Event{Op: history.Start, Request: request})
+	before := time.Now()
+	run, err := kagzi.Start(ctx, c, floodType, "", kagzi.StartOptions{RequestID: request})
+	after := time.Now()
+	if event.Outcome, event.Code = outcome(err); err == nil {
+		event.Run = run.ID()
+	}
+	t.replays.Finish(event)
+	if err != nil {
+		return stamp{}, err
+	}
+	answer, err := kagziv1.NewWorkflowServiceClient(c.Conn()).GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: run.ID()}, grpc.WaitForReady(true))
+	if err != nil {
+		return stamp{}, err
+	}
+	created := answer.Workflow.CreatedAt.AsTime()
+	return stamp{created.Sub(after), created.Sub(before)}, nil
+}
+
+// stampsShow reports whether a server comes to stamp what happens by a clock that is ahead by so much, before the limit.
+func (t *torture) stampsShow(ctx context.Context, c *kagzi.Client, ahead, slack, within, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for ctx.Err() == nil {
+		if s, err := t.stampAt(context.WithoutCancel(ctx), c); err == nil && s.shows(ahead, slack, within) {
+			return true
+		}
+		breathe(ctx)
+	}
+	return false
+}
+
+// offsetShows reports whether a server comes to tell that its own clock is ahead of that of Postgres by so much, before the limit.
+func offsetShows(ctx context.Context, c *kagzi.Client, ahead, slack, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for ctx.Err() == nil {
+		answer, err := kagziv1.NewAdminServiceClient(c.Conn()).GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+		if err == nil {
+			if offset, err := offsetOf(answer.Facts); err == nil && (offset+ahead).Abs() <= slack {
+				return true
+			}
+		}
+		breathe(ctx)
+	}
+	return false
+}
+
+// offsetOf is by how much a server says that the clock of Postgres is ahead of its own.
+func offsetOf(facts []*kagziv1.ServerFact) (time.Duration, error) {
+	for _, f := range facts {
+		if f.Name == "clock offset" {
+			number, _, _ := strings.Cut(f.Value, " ms")
+			return time.ParseDuration(number + "ms")
+		}
+	}
+	return 0, fmt.Errorf("a server does not tell the offset of its clock")
+}

@@ -1,0 +1,241 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+)
+
+// diskMaker makes the disk that the database is on.
+type diskMaker func(ctx context.Context, base string) (*disk, error)
+
+func onLoop(size int64) diskMaker {
+	return func(ctx context.Context, base string) (*disk, error) { return loopDisk(ctx, base, size) }
+}
+
+func inMemory(size int64) diskMaker {
+	return func(_ context.Context, base string) (*disk, error) { return memoryDisk(base, size) }
+}
+
+// powerCuts is F-40: the disk forgets what was not synced, and the server is gone.
+func powerCuts(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(2), t.brief(5), func() error {
+		ctx := context.WithoutCancel(ctx)
+		s, d := t.rig.servers[0], t.rig.disk
+		var cut error
+		t.rig.fault("cut the power", func() bool {
+			s.current().mayEnd(exitDisk, exitDamaged) // by what it reads from a disk that is gone, before it is killed
+			cut = d.cutPower()
+			s.kill()
+			return cut == nil
+		})
+		if cut != nil {
+			return cut
+		}
+		if err := d.unmount(); err != nil {
+			return err
+		}
+		if err := d.mount(ctx); err != nil {
+			return err
+		}
+		if err := t.soundNow(ctx); err != nil {
+			return err
+		}
+		return s.start(ctx)
+	})
+}
+
+// fillDisk is F-43: first there is little room, in which what is begun may end; and when all goes on again, none at all.
+func fillDisk(ctx context.Context, t *torture) error {
+	ballast, err := t.newBallast(ctx)
+	if err != nil {
+		return err
+	}
+	return t.every(ctx, t.brief(2), t.brief(4), func() error {
+		if err := t.leave(ctx, roomForEnds, func() bool { return true }); err != nil {
+			return err
+		}
+		t.pause(ctx, 3*time.Second, 5*time.Second) // until many runs are begun again: a server looks for room once a second
+		err := t.leave(ctx, 0, func() bool { return ballast.useUp(context.WithoutCancel(ctx)) })
+		t.pause(ctx, roomAgain+time.Second, roomAgain+2*time.Second) // for starts to be taken again
+		return err
+	})
+}
+
+// leave leaves only so many MiB on the disk for a while. It did hit when the servers are without room by what fills.
+func (t *torture) leave(ctx context.Context, left int64, fills func() bool) (failed error) {
+	t.rig.fault(fmt.Sprintf("%s%d MiB", faultLeave, left), func() bool {
+		free, err := t.rig.disk.fill(left)
+		if failed = err; err != nil {
+			return false
+		}
+		hit := fills()
+		t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(15))
+		failed = free()
+		return failed == nil && hit
+	})
+	return failed
+}
+
+// faultLeave begins the name of a fault that leaves only so much room on the disk.
+const faultLeave = "of the disk is left "
+
+// roomForEnds is MiB: too little for a server to take new runs, and enough for those that have begun to end.
+const roomForEnds = 100
+
+// failing makes the nemesis of F-44 and F-46: from a moment on, some of a server's system calls fail.
+func failing(failure string, kinds ...string) func(context.Context, *torture) error {
+	return func(ctx context.Context, t *torture) error {
+		strace, err := exec.LookPath("strace")
+		if err != nil {
+			return notHere("strace is not installed")
+		}
+		n := 0
+		return t.every(ctx, t.brief(0.5), t.brief(1), func() error {
+			calls := kinds[n%len(kinds)]
+			n++
+			return t.failCalls(context.WithoutCancel(ctx), strace, calls, failure)
+		})
+	}
+}
+
+// failCalls has a life of a server in which the calls fail from the n-th on. It has to end it. What it wrote and did not sync is gone then: the power
+// is cut before another server looks, for the pages of a file that could not be synced are still to be read.
+func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) error {
+	s, d := t.rig.servers[0], t.rig.disk
+	s.kill()
+	trace := filepath.Join(t.options.dir, fmt.Sprintf("strace.%d", len(t.failures)+1))
+	s.wrap = []string{strace, "-D", "-f", "-qq", "-ttt", "-e", "signal=none", "-o", trace, "--seccomp-bpf", "-e", "trace=" + calls,
+		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d+", calls, failure, 30+t.rig.luck.n(60))}
+	s.ends = []ending{exitDisk}
+	err := s.start(ctx)
+	s.wrap = nil
+	if err != nil && !s.current().ended() {
+		return err
+	}
+	t.rig.fault(failure+" from "+calls, func() bool {
+		life := s.current()
+		select {
+		case <-life.done:
+		case <-time.After(pointLimit):
+			t.rig.report("a server whose %s end with %s went on", calls, failure)
+		}
+		over := history.Now()
+		if life.ended() && life.ending() != exitDisk {
+			t.rig.report("a server whose %s end with %s ended with %s, want exit code %d: %s", calls, failure, life.cmd.ProcessState, exitDisk, life.out.tail())
+		}
+		var first int64
+		if first, err = firstInjected(trace); err != nil {
+			return false
+		}
+		t.failures = append(t.failures, diskFailure{first, over})
+		return true
+	})
+	if err == nil {
+		err = d.cutPower()
+	}
+	s.kill() // one that has not ended
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(d.unmount(), d.mount(ctx)); err != nil {
+		return err
+	}
+	if err := t.soundNow(ctx); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
+// slowSyncs makes each sync of the servers take longer.
+func slowSyncs(delay time.Duration) func(s *shape) {
+	return func(s *shape) { s.Wrap = slowed(delay) }
+}
+
+// slowed is the command before a server's whose syncs are to take longer.
+func slowed(delay time.Duration) []string {
+	return []string{"strace", "-D", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", "trace=fsync,fdatasync",
+		"-e", fmt.Sprintf("inject=fsync,fdatasync:delay_enter=%d", delay.Microseconds())}
+}
+
+// slowMeanwhile makes a nemesis that has syncs take longer until it ends: so long that no schedule which fires each second ever catches up.
+func slowMeanwhile(delay time.Duration) func(context.Context, *torture) error {
+	return func(ctx context.Context, t *torture) error {
+		wrap := slowed(delay)
+		if _, err := exec.LookPath(wrap[0]); err != nil {
+			return notHere("%s is not installed", wrap[0])
+		}
+		s := t.rig.servers[0]
+		again := func(wrap []string) error {
+			t.ends(s.name, s.current())
+			s.wrap = wrap
+			return s.start(context.WithoutCancel(ctx))
+		}
+		if err := again(wrap); err != nil {
+			return err
+		}
+		t.rig.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
+		return again(nil)
+	}
+}
+
+// justSlow notes that the whole time was slow.
+func justSlow(ctx context.Context, t *torture) error {
+	t.rig.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
+	return nil
+}
+
+// pinLog is F-50: somebody else reads the file, in a transaction that stays open.
+func pinLog(ctx context.Context, t *torture) error {
+	db, err := openSQL(t.rig.url(), "ro")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var rows int
+	if err := tx.QueryRowContext(ctx, "select count(*) from runs").Scan(&rows); err != nil {
+		return err
+	}
+	t.rig.fault("a reader holds the log", func() bool {
+		<-ctx.Done()
+		if info, err := os.Stat(t.rig.sqliteFile() + "-wal"); err == nil {
+			t.peak = info.Size()
+		}
+		_ = tx.Rollback()
+		return t.peak > 0
+	})
+	return nil
+}
+
+// logShrinks wants the log to be small again when its reader has gone.
+func logShrinks(t *torture) figure {
+	const limit = 64 << 20
+	f := figure{name: "the log after its reader has gone", limit: "≤ 64 MiB"}
+	f.got = fmt.Sprintf("%.1f MiB, %.1f MiB with the reader", float64(t.left)/(1<<20), float64(t.peak)/(1<<20))
+	f.ok = t.left <= limit
+	return f
+}
+
+// lostAcknowledgements is how many acknowledged writes the control run has lost: it shows that the power cuts bite.
+func lostAcknowledgements(r *report) int {
+	lost := 0
+	for _, l := range r.lines {
+		if strings.Contains(" I1 I2 I4 LIN ", " "+l.ID+" ") {
+			lost += len(l.Violations)
+		}
+	}
+	return lost
+}

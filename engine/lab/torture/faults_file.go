@@ -1,0 +1,260 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+)
+
+// one is a rig of one server without workers, on SQLite.
+func one(ctx context.Context, o options, change func(s *shape)) (*rig, error) {
+	s := shape{Servers: 1, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}
+	if change != nil {
+		change(&s)
+	}
+	o.db = dbSQLite
+	return newRig(ctx, o, s)
+}
+
+// shareFile is F-47: a second server on the file of the first, by several names of it.
+func shareFile(ctx context.Context, o options) (*report, error) {
+	r, err := one(ctx, o, nil)
+	defer r.close()
+	if err != nil {
+		return nil, err
+	}
+	file, links := r.sqliteFile(), filepath.Join(o.dir, "links")
+	symbolic, hard := filepath.Join(links, "symbolic.db"), filepath.Join(links, "hard.db")
+	if err := errors.Join(os.Mkdir(links, 0o700), os.Symlink(file, symbolic), os.Link(file, hard)); err != nil {
+		return nil, err
+	}
+	result := &report{}
+	holder := fmt.Sprint(r.servers[0].current().pid())
+	for _, name := range []struct{ path, says string }{{file, holder}, {symbolic, holder}, {hard, "hard links"}} {
+		f := figure{name: "a second server on " + filepath.Base(name.path), limit: "ends within 2 s, and says why: " + name.says, hard: true}
+		second := &server{rig: r, name: "second", program: r.program, door: r.servers[0].door}
+		second.env, second.ends = []string{"KAGZI_DB_URL=sqlite:" + name.path}, []ending{exitRefused}
+		begun := time.Now()
+		life, err := second.spawn()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-life.done:
+			f.got = fmt.Sprintf("ended with %s after %s", life.cmd.ProcessState, round(time.Since(begun)))
+			f.ok = life.ending() == exitRefused && time.Since(begun) < 2*time.Second && strings.Contains(life.out.tail(), name.says)
+			if !f.ok {
+				f.got += ": " + life.out.tail()
+			}
+		case <-time.After(5 * time.Second):
+			f.got = "it serves"
+			life.kill()
+		}
+		result.figures = append(result.figures, f)
+	}
+	if err := os.Remove(hard); err != nil {
+		return nil, err
+	}
+	again := figure{name: "a server after the first was killed", limit: "serves", ok: true, hard: true}
+	r.servers[0].kill()
+	if err := r.servers[0].start(ctx); err != nil {
+		again.ok, again.got = false, err.Error()
+	} else {
+		again.got = "serves after " + round(r.servers[0].starts[1]).String()
+	}
+	result.figures = append(result.figures, again)
+	return result, nil
+}
+
+// loseFile is F-49: the file, or its log, is taken away from under a server.
+func loseFile(ctx context.Context, o options) (*report, error) {
+	deeds := []struct {
+		name string
+		do   func(file string) error
+	}{
+		{"the log is deleted", func(file string) error { return os.Remove(file + "-wal") }},
+		{"the file is renamed", func(file string) error { return os.Rename(file, file+".away") }},
+		{"another file is put in its place", func(file string) error {
+			if err := copyFile(file, file+".copy"); err != nil {
+				return err
+			}
+			return os.Rename(file+".copy", file)
+		}},
+	}
+	result := &report{}
+	for n, deed := range deeds {
+		o := o
+		o.dir = filepath.Join(o.dir, fmt.Sprint(n))
+		if err := os.Mkdir(o.dir, 0o755); err != nil {
+			return nil, err
+		}
+		f, err := loseOne(ctx, o, deed.do)
+		if err != nil {
+			return nil, err
+		}
+		f.name = deed.name
+		result.figures = append(result.figures, f)
+	}
+	return result, nil
+}
+
+func loseOne(ctx context.Context, o options, do func(file string) error) (figure, error) {
+	const limit = 30 * time.Second
+	f := figure{limit: fmt.Sprintf("noticed within 30 s: the server stops with exit code %d, and nothing that was asked for after is acknowledged", exitDisk), hard: true}
+	r, err := one(ctx, o, nil)
+	defer r.close()
+	if err != nil {
+		return f, err
+	}
+	l, err := newLoad(standard, o.seed, standardRate, r.servers, 1)
+	if err != nil {
+		return f, err
+	}
+	defer l.close()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c := l.clients[0]
+	r.servers[0].current().mayEnd(exitDisk)
+	for n := range 20 {
+		c.start(ctx, l.mix.errand(o.seed, n))
+	}
+	if err := do(r.sqliteFile()); err != nil {
+		return f, err
+	}
+	begun, since := time.Now(), history.Now()
+	for n := 20; ctx.Err() == nil && !r.servers[0].current().ended(); n++ {
+		once, stop := context.WithTimeout(ctx, time.Second)
+		c.start(once, l.mix.errand(o.seed, n))
+		stop()
+	}
+	life := r.servers[0].current()
+	f.got, f.ok = lost(c.log.Events(), since, life.ended(), life.ending)
+	f.got += fmt.Sprintf(", after %s", round(time.Since(begun)))
+	if !f.ok {
+		f.got += ": " + life.out.tail()
+	}
+	return f, nil
+}
+
+// lost is what came of a server whose file was taken away at a moment: it has to be over, by its own decision, and to have acknowledged nothing since.
+func lost(events []history.Event, since int64, over bool, exit func() ending) (got string, ok bool) {
+	before, after := 0, 0
+	for _, e := range events {
+		switch {
+		case e.Op != history.Start || e.Outcome != history.OK:
+		case e.Invoked < since:
+			before++
+		default:
+			after++
+		}
+	}
+	got = fmt.Sprintf("%d starts were acknowledged before and %d after, ", before, after)
+	if !over {
+		return got + "and the server goes on", false
+	}
+	return got + fmt.Sprintf("the server stopped with exit code %d", exit()), exit() == exitDisk && before > 0 && after == 0
+}
+
+// exitUnsafe is the exit code of a server that is not to be run as it is set.
+const exitUnsafe = 78
+
+// permissions is F-53: what a server makes is its owner's alone, whatever the umask, and it does not serve what others may change.
+func permissions(ctx context.Context, o options) (*report, error) {
+	r, err := one(ctx, o, func(s *shape) { s.Servers = 0 })
+	defer r.close()
+	if err != nil {
+		return nil, err
+	}
+	result := &report{}
+	for _, mask := range []int{0, 0o077} {
+		dir := filepath.Join(o.dir, fmt.Sprintf("umask-%03o", mask), "data")
+		if err := os.Mkdir(filepath.Dir(dir), 0o755); err != nil {
+			return nil, err
+		}
+		r.shape.ServerFlags = []string{"--data-dir", dir}
+		s, err := r.addServer(fmt.Sprintf("server-%03o", mask))
+		if err != nil {
+			return nil, err
+		}
+		s.env = []string{"KAGZI_DB_URL="}
+		old := syscall.Umask(mask)
+		err = s.start(ctx)
+		syscall.Umask(old)
+		if err != nil {
+			return nil, err
+		}
+		f, err := private(dir)
+		if err != nil {
+			return nil, err
+		}
+		f.name = fmt.Sprintf("modes of what a server makes under umask %03o", mask)
+		result.figures = append(result.figures, f)
+		s.kill()
+		if f, err = exposed(s, dir); err != nil {
+			return nil, err
+		}
+		result.figures = append(result.figures, f)
+	}
+	return result, nil
+}
+
+// private wants a directory and all in it to be its owner's alone.
+func private(dir string) (figure, error) {
+	f := figure{limit: "0700 and 0600", ok: true, hard: true}
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return f, err
+	}
+	for _, path := range append([]string{dir}, found...) {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return f, err
+		}
+		want := fs.FileMode(0o600)
+		if info.IsDir() {
+			want = 0o700
+		}
+		f.got += fmt.Sprintf("%s %04o ", filepath.Base(path), info.Mode().Perm())
+		f.ok = f.ok && info.Mode().Perm() == want
+	}
+	f.ok = f.ok && len(found) > 2 // the file, its log and the log's index
+	return f, nil
+}
+
+// exposed wants a server not to serve from a directory that others may write to, in which there is a database that they may have written.
+func exposed(s *server, dir string) (figure, error) {
+	f := figure{name: "a server on a directory and a file that all may write to", limit: fmt.Sprintf("ends with exit code %d, and names the directory", exitUnsafe), hard: true}
+	if err := errors.Join(os.Chmod(filepath.Join(dir, "kagzi.db"), 0o666), os.Chmod(dir, 0o777)); err != nil {
+		return f, err
+	}
+	s.env = []string{"KAGZI_DB_URL="}
+	life, err := spawn(s.command(), filepath.Join(s.rig.dir, s.name+".log"))
+	if err != nil {
+		return f, err
+	}
+	select {
+	case <-life.done:
+		f.got = fmt.Sprintf("ended with %s", life.cmd.ProcessState)
+		f.ok = life.exit() == exitUnsafe && strings.Contains(life.out.tail(), dir)
+		if !f.ok {
+			f.got += ": " + life.out.tail()
+		}
+	case <-time.After(5 * time.Second):
+		f.got = "it serves"
+		life.kill()
+	}
+	return f, nil
+}

@@ -1,0 +1,184 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+const (
+	hotRuns    = 10
+	hotCallers = 200 // at the load of the matrix
+	hotSteps   = 8
+)
+
+// heat is what came of rows that many write to at once.
+type heat struct {
+	calls     atomic.Int64 // of those that crowd around the hot runs
+	waits     int          // times that a session was seen to wait for a lock
+	deadlocks int          // that Postgres resolved
+}
+
+// heatRows is F-26: ten runs of many steps side by side, and around each a crowd that signals, pauses, resumes and reads it at all servers at once.
+func heatRows(ctx context.Context, t *torture) error {
+	var looking error
+	t.rig.fault("a crowd around a few runs", func() bool {
+		var group sync.WaitGroup
+		defer group.Wait()
+		var hot [hotRuns]atomic.Pointer[string]
+		for i := range hot {
+			group.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					t.heatOne(ctx, i, n, &hot[i])
+				}
+			})
+		}
+		for i := range max(40, int(hotCallers*t.options.scale)) {
+			group.Go(func() {
+				for n := i; ctx.Err() == nil; n++ {
+					if run := hot[i%hotRuns].Load(); run != nil {
+						t.crowd(context.WithoutCancel(ctx), t.load.clients[n%len(t.load.clients)], *run, n)
+						t.heat.calls.Add(1)
+					}
+					t.pause(ctx, 0, 20*time.Millisecond)
+				}
+			})
+		}
+		if t.rig.cluster != nil {
+			looking = t.withPostgres(ctx, func(conn *pgx.Conn) error { return t.lookForWaits(ctx, conn) })
+		}
+		<-ctx.Done()
+		return true
+	})
+	return looking
+}
+
+// heatOne is the life of one hot run. Most are cancelled on their way.
+func (t *torture) heatOne(ctx context.Context, place, n int, hot *atomic.Pointer[string]) {
+	e := errand{job: job{Name: fmt.Sprintf("hot-%d-%d-%d", t.options.seed, place, n), Kind: fanned, Pauses: make([]int, hotSteps), Fails: make([]int, hotSteps)}}
+	for i := range e.Pauses {
+		e.Pauses[i] = 20 + t.rig.luck.n(200)
+		e.Fails[i] = t.rig.luck.n(2)
+	}
+	if n%4 != 0 {
+		e.Cancel = t.rig.luck.between(100*time.Millisecond, 1500*time.Millisecond)
+	}
+	e.Started = func(run *kagzi.Run) {
+		id := run.ID()
+		hot.Store(&id)
+	}
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit) // it is to end, also when the crowd is gone
+	defer cancel()
+	t.load.serve(rest, t.load.clients[place%len(t.load.clients)], e)
+	hot.Store(nil)
+}
+
+// crowd makes one call about a hot run. Whether the run takes it is of no matter, and its answer is counted with all others.
+func (t *torture) crowd(ctx context.Context, c *client, id string, n int) {
+	run := c.sdk.Run(id)
+	call := func(do func(ctx context.Context) error) error {
+		limited, cancel := context.WithTimeout(ctx, callLimit)
+		defer cancel()
+		return do(limited)
+	}
+	switch {
+	case n%64 == 0: // which takes the lease
+		_ = call(func(ctx context.Context) error { return run.Pause(ctx, "crowd") })
+		for resumed := false; !resumed; { // or it would not end
+			o, _ := outcome(call(func(ctx context.Context) error { return run.Resume(ctx, "crowd") }))
+			resumed = o != history.Unknown
+		}
+	case n%8 == 1:
+		_ = call(func(ctx context.Context) error { _, err := run.Describe(ctx); return err })
+	default:
+		_ = call(func(ctx context.Context) error { return kagzi.Signal(ctx, run, "crowd", n, kagzi.SignalOptions{}) })
+	}
+}
+
+// lookForWaits counts how often sessions are seen to wait for a lock, until ctx ends, and the deadlocks that Postgres has resolved.
+func (t *torture) lookForWaits(ctx context.Context, conn *pgx.Conn) error {
+	for t.pause(ctx, 10*time.Millisecond, 20*time.Millisecond) {
+		waiting := 0
+		if err := conn.QueryRow(ctx, `select count(*) from pg_stat_activity where wait_event_type = 'Lock'`).Scan(&waiting); err != nil {
+			return ctxless(ctx, err)
+		}
+		t.heat.waits += waiting
+	}
+	return t.withPostgres(context.WithoutCancel(ctx), func(conn *pgx.Conn) error {
+		return conn.QueryRow(context.WithoutCancel(ctx), `select sum(deadlocks) from pg_stat_database`).Scan(&t.heat.deadlocks)
+	})
+}
+
+// contended is the proof of F-26.
+func contended(t *torture) (missing []string) {
+	if t.heat.calls.Load() == 0 {
+		missing = append(missing, "nobody crowded around a run")
+	}
+	if t.rig.cluster != nil && t.heat.waits == 0 {
+		missing = append(missing, "no session was seen to wait for a lock")
+	}
+	return missing
+}
+
+// answers counts what clients were answered, before anything is tried again: each attempt of a call by its code.
+type answers struct {
+	mu sync.Mutex
+	of map[codes.Code]int
+}
+
+// HandleRPC implements stats.Handler.
+func (a *answers) HandleRPC(_ context.Context, s stats.RPCStats) {
+	end, ok := s.(*stats.End)
+	if !ok || !end.Client {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of == nil {
+		a.of = map[codes.Code]int{}
+	}
+	a.of[status.Code(end.Error)]++
+}
+
+func (a *answers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (a *answers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (a *answers) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (a *answers) count(c codes.Code) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.of[c]
+}
+
+// noRefusal wants nobody to be told that the database is busy, nor of an internal error, where no fault is injected: what two calls do to each other
+// is settled in the store. Clients and workers repeat such a call, so it is counted beneath that. What a worker is told of an operation that stood
+// behind one for which its lease was lost is another matter.
+func noRefusal(t *torture) figure {
+	unavailable, internal := t.load.answers.count(codes.Unavailable), t.load.answers.count(codes.Internal)
+	for _, e := range t.events {
+		switch {
+		case !strings.HasPrefix(e.Proc, "worker"), e.Why == behindRefused:
+		case strings.EqualFold(e.Code, "UNAVAILABLE"):
+			unavailable++
+		case strings.EqualFold(e.Code, "INTERNAL"):
+			internal++
+		}
+	}
+	return figure{name: "answers that a lock was not free in time, or of an internal error", limit: "none",
+		got: fmt.Sprintf("%d UNAVAILABLE, %d INTERNAL; %d calls of a crowd, %d waits for locks seen, %d deadlocks resolved",
+			unavailable, internal, t.heat.calls.Load(), t.heat.waits, t.heat.deadlocks),
+		ok: unavailable == 0 && internal == 0, hard: true}
+}

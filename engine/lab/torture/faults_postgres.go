@@ -1,0 +1,293 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+)
+
+// restartPostgres is F-20: by turns in good order and not.
+func restartPostgres(ctx context.Context, t *torture) error {
+	n := 0
+	return t.every(ctx, t.brief(10), t.brief(20), func() error {
+		mode, name := syscall.SIGINT, "stop Postgres (fast)"
+		if n++; n%2 == 0 {
+			mode, name = syscall.SIGQUIT, "stop Postgres (immediate)"
+		}
+		t.rig.fault(name, func() bool { return t.rig.cluster.shut(mode) })
+		return t.rig.cluster.start(context.WithoutCancel(ctx))
+	})
+}
+
+// terminateBackends is F-21.
+func terminateBackends(ctx context.Context, t *torture) error {
+	return t.withPostgres(ctx, func(conn *pgx.Conn) error {
+		const one = `select count(pg_terminate_backend(pid)) from (
+			select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by random() limit 1) victims`
+		return t.every(ctx, 150*time.Millisecond, 250*time.Millisecond, func() (err error) {
+			t.rig.fault("terminate a backend", func() bool {
+				ended := 0
+				err = conn.QueryRow(context.WithoutCancel(ctx), one).Scan(&ended)
+				return ended == 1
+			})
+			return err
+		})
+	})
+}
+
+// withPostgres lends a connection of the nemesis's own.
+func (t *torture) withPostgres(ctx context.Context, do func(conn *pgx.Conn) error) error {
+	conn, err := t.rig.cluster.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return do(conn)
+}
+
+// takeConnections is F-22: all free connections are held, while a server is started that needs some. It has to be refused, and to wait.
+func takeConnections(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(2), t.brief(5), func() (err error) {
+		ctx := context.WithoutCancel(ctx)
+		t.rig.fault("hold all connections", func() bool {
+			var held []*pgx.Conn
+			s := t.rig.servers[len(t.rig.servers)-1]
+			s.kill()
+			for {
+				conn, err := t.rig.cluster.connect(ctx)
+				if err != nil {
+					break
+				}
+				held = append(held, conn)
+			}
+			started := make(chan error, 1)
+			go func() { started <- s.start(ctx) }()
+			t.pause(ctx, t.brief(10), t.brief(20))
+			for _, conn := range held {
+				conn.Close(ctx)
+			}
+			err = <-started
+			return err == nil && s.current().out.has(noConnectionText)
+		})
+		return err
+	})
+}
+
+// noConnectionText is what a server says that has to wait for a connection.
+const noConnectionText = "the database accepts no more connections"
+
+// pinRows is F-23: a transaction that stays open keeps every dead row.
+func pinRows(ctx context.Context, t *torture) error {
+	return t.withPostgres(ctx, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "begin isolation level repeatable read"); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "select txid_current(), count(*) from runs"); err != nil {
+			return err
+		}
+		t.rig.fault("pin xmin", func() bool { <-ctx.Done(); return true })
+		return nil
+	})
+}
+
+// readEverything is F-24: four analysts, each in a long transaction.
+func readEverything(ctx context.Context, t *torture) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for range 4 {
+		group.Go(func() {
+			err := t.withPostgres(ctx, func(conn *pgx.Conn) error {
+				if _, err := conn.Exec(ctx, "begin isolation level repeatable read"); err != nil {
+					return err
+				}
+				for ctx.Err() == nil {
+					if _, err := conn.Exec(ctx, "select count(*), max(length(output)) from runs join steps using (run_id)"); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil && ctx.Err() == nil {
+				t.rig.report("a reader: %v", err)
+			}
+		})
+	}
+	t.rig.fault("read everything", func() bool { <-ctx.Done(); return true })
+	return nil
+}
+
+// lockTables is F-25.
+func lockTables(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(5), t.brief(10), func() error {
+		return t.withPostgres(ctx, func(conn *pgx.Conn) error {
+			if _, err := conn.Exec(ctx, "begin"); err != nil {
+				return ctxless(ctx, err)
+			}
+			_, err := conn.Exec(ctx, "lock table runs")
+			if err != nil {
+				return ctxless(ctx, err)
+			}
+			t.rig.fault("lock a table", func() bool {
+				t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(10)+time.Second)
+				_, err := conn.Exec(context.WithoutCancel(ctx), "rollback")
+				t.rig.cluster.back.note()
+				return err == nil
+			})
+			return nil
+		})
+	})
+}
+
+// ctxless is err unless the faults are over.
+func ctxless(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// startBouncer puts PgBouncer, in transaction mode, between the servers and Postgres.
+func (r *rig) startBouncer(ctx context.Context) error {
+	path, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		return notHere("PgBouncer is not installed")
+	}
+	dir := filepath.Join(r.dir, "bouncer")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	owner, err := unprivileged(dir)
+	if err != nil {
+		return err
+	}
+	config := filepath.Join(dir, "pgbouncer.ini")
+	// With auth_type any everybody is the user whom the database's line names.
+	text := fmt.Sprintf("[databases]\n* = host=%s user=postgres\n[pgbouncer]\nlisten_addr=\nunix_socket_dir=%s\nlisten_port=6432\nauth_type=any\n"+
+		"pool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=20\nignore_startup_parameters=extra_float_digits\n", r.cluster.dir, dir)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		return err
+	}
+	cmd := exec.Command(path, config)
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: owner}
+	if r.bouncer, err = spawn(cmd, filepath.Join(dir, "log")); err != nil {
+		return err
+	}
+	r.bounce = filepath.Join(dir, ".s.PGSQL.6432")
+	limit := time.Now().Add(startLimit)
+	for time.Now().Before(limit) && !r.bouncer.ended() {
+		if _, err := os.Stat(r.bounce); err == nil {
+			return nil
+		}
+		breathe(ctx)
+	}
+	return fmt.Errorf("PgBouncer does not start: %s", r.bouncer.out.tail())
+}
+
+// promote makes a nemesis that kills the primary and promotes a standby, which may lag behind.
+func promote(lagging bool) func(context.Context, *torture) error {
+	return func(ctx context.Context, t *torture) error {
+		n := 0
+		return t.every(ctx, t.brief(1), t.brief(3), func() error {
+			n++
+			ctx := context.WithoutCancel(ctx)
+			old := t.rig.cluster
+			next, err := old.standby(ctx, filepath.Join(t.rig.dir, fmt.Sprintf("pg-%d", n)), "hot_standby=on")
+			if err != nil {
+				return err
+			}
+			t.rig.spare = next
+			if !lagging {
+				if err := old.ask(ctx, "alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"); err != nil {
+					return err
+				}
+				if err := old.awaitTrue(ctx, "select count(*) = 1 from pg_stat_replication where sync_state = 'sync'"); err != nil {
+					return err
+				}
+			}
+			t.pause(ctx, t.brief(2), t.brief(5))
+			lag := span{}
+			if lagging {
+				if lag.from, err = next.leaveBehind(ctx, old); err != nil {
+					return err
+				}
+				t.pause(ctx, 2*time.Second, 3*time.Second)
+			}
+			t.rig.fault("kill the primary", old.kill)
+			if lag.to = history.Now(); lagging {
+				t.withheld = append(t.withheld, lag)
+			}
+			old.end() // it does not come back
+			t.rig.cluster, t.rig.spare = next, nil
+			if err := next.promote(ctx); err != nil {
+				return err
+			}
+			for _, s := range t.rig.servers {
+				s.database.aim(next.socket())
+			}
+			next.back.note()
+			return nil
+		})
+	}
+}
+
+// leaveBehind has a standby get no more from its primary. What had been committed when that began it has got. To stop its processes would not do: they
+// would find in their socket what was sent meanwhile.
+func (c *cluster) leaveBehind(ctx context.Context, primary *cluster) (began int64, err error) {
+	if err := primary.awaitTrue(ctx, "select count(*) = 1 from pg_stat_replication where state = 'streaming'"); err != nil {
+		return 0, err
+	}
+	began = history.Now()
+	written, err := primary.askOne(ctx, "select pg_current_wal_flush_lsn()::text")
+	if err != nil {
+		return 0, err
+	}
+	if err := c.awaitTrue(ctx, "select pg_last_wal_receive_lsn() >= '"+written+"'::pg_lsn"); err != nil {
+		return 0, err
+	}
+	if err := c.ask(ctx, "alter system set primary_conninfo = ''", "select pg_reload_conf()"); err != nil {
+		return 0, err
+	}
+	return began, c.awaitTrue(ctx, "select count(*) = 0 from pg_stat_wal_receiver")
+}
+
+// promote ends a cluster's life as a standby. Its commits do not wait for the next standby, which does not exist yet.
+func (c *cluster) promote(ctx context.Context) error {
+	if err := c.ask(ctx, "select pg_promote(false)"); err != nil {
+		return err
+	}
+	if err := c.awaitTrue(ctx, "select not pg_is_in_recovery()"); err != nil {
+		return err
+	}
+	return c.ask(ctx, "alter system reset synchronous_standby_names", "select pg_reload_conf()")
+}
+
+// awaitTrue asks until the answer is yes.
+func (c *cluster) awaitTrue(ctx context.Context, query string) error {
+	limit := time.Now().Add(startLimit)
+	for {
+		yes := false
+		conn, err := c.connect(ctx)
+		if err == nil {
+			err = conn.QueryRow(ctx, query).Scan(&yes)
+			conn.Close(ctx)
+		}
+		if err == nil && yes {
+			return nil
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("%s: still not true (%w)", query, err)
+		}
+		breathe(ctx)
+	}
+}

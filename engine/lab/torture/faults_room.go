@@ -1,0 +1,221 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// noRoom is one time at which the disk of Postgres was full.
+type noRoom struct {
+	freed      int64           // when there was room again
+	failed     int64           // when the first write of the nemesis failed for it; 0: none did
+	said       bool            // Postgres has said that there is no room
+	red, green []time.Duration // of each server: from the first failure until it said that it is not well, and from the room until it said that it is; -1: never
+}
+
+const (
+	noRoomText  = "No space left on device"
+	unwellLimit = 5 * time.Second  // for a server to say so
+	wellLimit   = 30 * time.Second // for all to be well when there is room
+)
+
+// fillPostgres is F-27. Postgres stops when it cannot write its log, and is started again when there is room. What it has of the log may last for
+// longer than the fault, so the nemesis writes there until that is used up, and again whenever there is some.
+func fillPostgres(ctx context.Context, t *torture) error {
+	return t.every(ctx, t.brief(2), t.brief(5), func() error {
+		ctx := context.WithoutCancel(ctx)
+		var failed error
+		t.rig.fault("fill the disk of Postgres", func() bool {
+			free, err := t.rig.disk.fill(0)
+			if failed = err; err != nil {
+				return false
+			}
+			o := &noRoom{}
+			t.filled = append(t.filled, o)
+			watch := t.watchHealth(ctx)
+			for limit := time.Now().Add(2 * wellLimit); o.failed == 0 && time.Now().Before(limit); {
+				t.useUpLog(ctx, o)
+			}
+			hold, over := context.WithTimeout(ctx, max(unwellLimit+time.Second, t.rig.luck.between(t.brief(20), t.brief(30))))
+			for t.pause(hold, 50*time.Millisecond, 100*time.Millisecond) {
+				t.useUpLog(hold, o)
+			}
+			over()
+			failed = free()
+			o.freed = history.Now()
+			if failed == nil && t.rig.cluster.life.ended() {
+				failed = t.rig.cluster.start(ctx)
+			}
+			watch.until(ctx, o.freed, wellLimit)
+			o.red, o.green = watch.tell(o.failed, o.freed)
+			return failed == nil && o.failed > 0 && o.said
+		})
+		return failed
+	})
+}
+
+// useUpLog writes to Postgres's log once, and notes what became of that.
+func (t *torture) useUpLog(ctx context.Context, o *noRoom) {
+	err := t.rig.cluster.ask(ctx, "select pg_logical_emit_message(true, 'torture', repeat('x', 1 << 20))")
+	if err != nil && o.failed == 0 {
+		o.failed = history.Now()
+	}
+	o.said = o.said || t.rig.cluster.life.out.has(noRoomText)
+}
+
+// has says whether a text is among the first or the last that was printed.
+func (o *output) has(text string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Contains(o.head.Bytes(), []byte(text)) || bytes.Contains(o.last.Bytes(), []byte(text))
+}
+
+// healthWatch asks the servers again and again whether they are well.
+type healthWatch struct {
+	stop  func()
+	group sync.WaitGroup
+
+	mu    sync.Mutex
+	heard [][]verdictOfHealth // of each server, in order
+}
+
+// verdictOfHealth is what a server said, or that it said nothing.
+type verdictOfHealth struct {
+	at   int64
+	well bool
+}
+
+const (
+	healthEvery    = 100 * time.Millisecond
+	healthPatience = 4 * time.Second // who does not answer within that is taken to be not well
+)
+
+func (t *torture) watchHealth(ctx context.Context) *healthWatch {
+	w := &healthWatch{heard: make([][]verdictOfHealth, len(t.rig.servers))}
+	ctx, w.stop = context.WithCancel(ctx)
+	for i := range t.rig.servers {
+		admin := kagziv1.NewAdminServiceClient(t.load.clients[i].sdk.Conn()) // the clients are spread over the servers in this order
+		w.group.Go(func() {
+			for t.pause(ctx, healthEvery, 2*healthEvery) {
+				call, cancel := context.WithTimeout(ctx, healthPatience)
+				answer, err := admin.HealthCheck(call, &kagziv1.HealthCheckRequest{})
+				cancel()
+				if ctx.Err() != nil {
+					return
+				}
+				w.note(i, verdictOfHealth{history.Now(), err == nil && answer.Status == kagziv1.ServingStatus_SERVING_STATUS_SERVING})
+			}
+		})
+	}
+	return w
+}
+
+func (w *healthWatch) note(server int, v verdictOfHealth) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard[server] = append(w.heard[server], v)
+}
+
+// until waits until all servers say that they are well, of a moment after the given one, and ends the watch then or after the patience.
+func (w *healthWatch) until(ctx context.Context, from int64, patience time.Duration) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit) && !w.allWell(from); {
+		breathe(ctx)
+	}
+	w.stop()
+	w.group.Wait()
+}
+
+func (w *healthWatch) allWell(from int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, heard := range w.heard {
+		if n := len(heard); n == 0 || heard[n-1].at < from || !heard[n-1].well {
+			return false
+		}
+	}
+	return true
+}
+
+// tell is how long after the first failure each server was not well, and how long after there was room it was for good; -1 for never.
+func (w *healthWatch) tell(failed, freed int64) (red, green []time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, heard := range w.heard {
+		turned, back := time.Duration(-1), time.Duration(-1)
+		for _, v := range heard {
+			switch {
+			case turned < 0 && !v.well && v.at >= failed && v.at <= freed:
+				turned = time.Duration(v.at - failed)
+			case v.at > freed && !v.well:
+				back = -1
+			case v.at > freed && back < 0:
+				back = time.Duration(v.at - freed)
+			}
+		}
+		red, green = append(red, turned), append(green, back)
+	}
+	return red, green
+}
+
+// quietWithoutRoom tells what was acknowledged while the disk of Postgres was full and its log used up. All of it has to be there in the end, which
+// I1, I2 and I4 hold: Postgres has room as soon as it removes some of its log.
+func quietWithoutRoom(t *torture) figure {
+	acknowledged, open := 0, 0
+	for _, e := range t.events {
+		for _, o := range t.filled {
+			switch {
+			case o.failed == 0 || e.Invoked < o.failed || e.Invoked > o.freed:
+			case e.Op != history.Start && e.Op != history.Complete && e.Op != history.End:
+			case e.Outcome == history.OK && e.Returned <= o.freed:
+				acknowledged++
+			default:
+				open++
+			}
+		}
+	}
+	return figure{name: "starts, results and ends while the disk was full", limit: "none acknowledged, some tried", hard: true,
+		got: fmt.Sprintf("%d acknowledged, %d others", acknowledged, open), ok: acknowledged == 0 && open > 0}
+}
+
+// toldOfNoRoom wants each server to say soon that it is not well.
+func toldOfNoRoom(t *torture) figure {
+	f := figure{name: "from the first failure for want of room until a server says that it is not well", limit: "≤ " + unwellLimit.String()}
+	var all []time.Duration
+	for _, o := range t.filled {
+		all = append(all, o.red...)
+	}
+	return f.within(all, unwellLimit)
+}
+
+// wellWithRoom wants each server to be well soon after there is room.
+func wellWithRoom(t *torture) figure {
+	f := figure{name: "from the room until a server is well", limit: "≤ " + wellLimit.String()}
+	var all []time.Duration
+	for _, o := range t.filled {
+		all = append(all, o.green...)
+	}
+	return f.within(all, wellLimit)
+}
+
+// within wants all times within a limit, of which -1 means never. That it never happened is no matter of speed.
+func (f figure) within(all []time.Duration, limit time.Duration) figure {
+	f.got, f.ok = "", len(all) > 0
+	never, longest := 0, time.Duration(0)
+	for _, d := range all {
+		if d < 0 {
+			never++
+		}
+		longest = max(longest, d)
+	}
+	f.ok, f.hard = len(all) > 0 && never == 0 && longest <= limit, never > 0 || len(all) == 0
+	f.got = fmt.Sprintf("%d times, longest %s, %d times never", len(all)-never, round(longest), never)
+	return f
+}

@@ -1,0 +1,245 @@
+//go:build linux
+
+// Command torture runs the real server, workers and clients under faults, and holds what they saw and what the database holds in the end to
+// the promises. It is no part of the program that is shipped.
+//
+//	go run ./engine/lab/torture --list
+//	go run ./engine/lab/torture --scenario F-01,F-03 --db sqlite --seed 7
+//	go run ./engine/lab/torture --short
+//
+// It ends with 0 when every promise held, 1 when one did not, 2 when a scenario proved nothing or could not be carried out, and 77 when
+// none of those asked for can be carried out on this machine.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	exitHeld     = 0
+	exitViolated = 1
+	exitVacuous  = 2
+	exitNotHere  = 77
+)
+
+var verdicts = map[int]string{exitHeld: "held", exitViolated: "VIOLATED", exitVacuous: "PROVES NOTHING", exitNotHere: "NOT TRIED"}
+
+func main() {
+	if text := os.Getenv(handVariable); text != "" {
+		if err := beHand(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if err := ownMounts(); err != nil {
+		fmt.Fprintln(os.Stderr, "torture:", err)
+		os.Exit(exitVacuous)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := command(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func command(ctx context.Context, args []string) int {
+	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
+	list := flags.Bool("list", false, "list the scenarios")
+	ids := flags.String("scenario", "", "ids of scenarios, with commas between; F for all that begin so")
+	db := flags.String("db", "", "sqlite, postgres, or the URL of a Postgres to use a fresh schema of (default both kinds)")
+	seed := flags.Uint64("seed", 0, "of all that is random (default: of the time)")
+	scale := flags.Float64("scale", 0.2, "of the load; 1 is 50 starts a second")
+	duration := flags.Duration("duration", 20*time.Second, "of the faults of each scenario")
+	short := flags.Bool("short", false, "a selection, within about 3 minutes on two cores")
+	all := flags.Bool("all", false, "all scenarios")
+	strict := flags.Bool("strict", false, "a figure that depends on the machine's speed and is missed fails the scenario")
+	program := flags.String("server", "", "the server's binary (default: built from this module, with failpoints)")
+	keep := flags.String("keep", "", "directory in which everything is kept (default: a temporary one, kept only after a failure)")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return exitHeld
+		}
+		return exitVacuous
+	}
+	if *list {
+		printList()
+		return exitHeld
+	}
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano()) % 1_000_000
+	}
+	if wrong := unknown(*ids, *db); len(wrong) > 0 {
+		fmt.Fprintf(os.Stderr, "torture: no scenario%s is called %s; see --list\n", prefixed(" for ", *db), strings.Join(wrong, ", "))
+		return exitVacuous
+	}
+	chosen := choose(*ids, *db, *short, *all)
+	if len(chosen) == 0 {
+		fmt.Fprintln(os.Stderr, "torture: nothing to do; name scenarios with --scenario (see --list), or say --short or --all")
+		return exitVacuous
+	}
+	o := options{program: *program, seed: *seed, scale: *scale, duration: *duration, strict: *strict}
+	if *short {
+		o.scale, o.duration = min(o.scale, shortScale), min(o.duration, shortDuration)
+	}
+	base, err := baseDirectory(*keep)
+	if o.base = base; err == nil && o.program == "" {
+		o.program = filepath.Join(base, "kagzi")
+		err = build(ctx, ".", o.program)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "torture: %v\n", err)
+		return exitVacuous
+	}
+	code := tortureAll(ctx, base, chosen, o)
+	if *keep == "" && code == exitHeld {
+		_ = os.RemoveAll(base)
+	} else {
+		fmt.Printf("everything that was written down is in %s\n", base)
+	}
+	return code
+}
+
+// attempt is a scenario on one kind of database.
+type attempt struct {
+	scenario scenario
+	db       string
+}
+
+// split is the ids of a list with commas between.
+func split(ids string) []string {
+	return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
+}
+
+// unknown is those ids with which that of no scenario for db begins. What is not there must not pass for what held.
+func unknown(ids, db string) []string {
+	return slices.DeleteFunc(split(ids), func(prefix string) bool {
+		return slices.ContainsFunc(scenarios, func(s scenario) bool { return strings.HasPrefix(s.id, prefix) && len(s.databases(db)) > 0 })
+	})
+}
+
+// choose is what is to be tried, in the order of the list.
+func choose(ids, db string, short, all bool) []attempt {
+	wanted := split(ids)
+	var chosen []attempt
+	for _, s := range scenarios {
+		named := slices.ContainsFunc(wanted, func(prefix string) bool { return strings.HasPrefix(s.id, prefix) })
+		for _, kind := range s.databases(db) {
+			if named || all || short && slices.Contains(shortSelection, s.id+" "+kind) {
+				chosen = append(chosen, attempt{s, kind})
+			}
+		}
+	}
+	return chosen
+}
+
+// databases are those that a scenario is for, of what was asked for.
+func (s scenario) databases(asked string) []string {
+	kinds := s.on
+	if kinds == nil {
+		kinds = []string{dbSQLite, dbPostgres}
+	}
+	switch {
+	case asked == "":
+		return kinds
+	case strings.Contains(asked, ":") && s.on == nil, slices.Contains(kinds, asked):
+		return []string{asked}
+	}
+	return nil
+}
+
+func printList() {
+	for _, s := range scenarios {
+		fmt.Printf("%-12s %-15s  %s\n             pass: no violation%s\n", s.id, strings.Join(s.databases(""), ","), s.name, prefixed("; ", s.pass))
+	}
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// tortureAll carries out one attempt after the other, and ends with a table of all; the worst of them tells the exit code.
+func tortureAll(ctx context.Context, base string, attempts []attempt, o options) int {
+	counts := map[int]int{}
+	var rows []string
+	for _, a := range attempts {
+		if ctx.Err() != nil {
+			break
+		}
+		r := tortureOne(ctx, base, a, o)
+		counts[r.code]++
+		rows = append(rows, r.row())
+	}
+	fmt.Printf("\n%s\n%s\n\n", tableHead, strings.Join(rows, "\n"))
+	fmt.Printf("%d held, %d violated, %d proved nothing, %d cannot be tried here, of %d; seed %d\n",
+		counts[exitHeld], counts[exitViolated], counts[exitVacuous], counts[exitNotHere], len(attempts), o.seed)
+	switch {
+	case counts[exitViolated] > 0:
+		return exitViolated
+	case counts[exitVacuous] > 0, ctx.Err() != nil:
+		return exitVacuous
+	case counts[exitHeld] == 0:
+		return exitNotHere
+	}
+	return exitHeld
+}
+
+func tortureOne(ctx context.Context, base string, a attempt, o options) result {
+	begun := time.Now()
+	failed := func(code int, err error) result {
+		fmt.Printf("%s %s on %s, seed %d: %s: %v\n", a.scenario.id, a.scenario.name, withoutURL(a.db), o.seed, verdicts[code], err)
+		return result{attempt: a, seed: o.seed, took: time.Since(begun), code: code, why: err.Error()}
+	}
+	o.db, o.dir = a.db, tortured(base, a.scenario, a.db)
+	if err := os.MkdirAll(o.dir, 0o755); err != nil { // Postgres has a directory in it, and another user
+		return failed(exitVacuous, err)
+	}
+	r, err := run(ctx, a.scenario, o)
+	switch {
+	case isNotHere(err):
+		return failed(exitNotHere, err)
+	case err != nil:
+		return failed(exitVacuous, fmt.Errorf("not carried out: %w", err))
+	}
+	took := time.Since(begun)
+	return result{attempt: a, seed: o.seed, took: took, code: r.print(a.scenario, o, took), report: r}
+}
+
+func baseDirectory(keep string) (string, error) {
+	if keep == "" {
+		dir, err := os.MkdirTemp("", "kagzi-torture-")
+		if err != nil {
+			return "", err
+		}
+		return dir, os.Chmod(dir, 0o755)
+	}
+	path, err := filepath.Abs(keep)
+	if err != nil {
+		return "", err
+	}
+	return path, os.MkdirAll(path, 0o755)
+}
+
+// build makes the server's binary out of the module at root, with failpoints.
+func build(ctx context.Context, root, path string, flags ...string) error {
+	args := slices.Concat([]string{"build", "-tags", "failpoint", "-o", path}, flags, []string{"github.com/kagzi/kagzi"})
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the server: %w: %s", err, out)
+	}
+	return nil
+}

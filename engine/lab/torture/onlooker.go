@@ -1,0 +1,135 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// onlooker looks at lists, as people do, a few times a second, and writes down what it is shown: of the newest runs, and of some that have ended long
+// ago.
+type onlooker struct {
+	log     *history.Log
+	clients []*kagzi.Client // of each server
+	steps   bool            // it lists them as well
+	luck    *rand.Rand
+	known   []string // runs that it was shown as ended
+}
+
+const (
+	readEvery = time.Second // three lists
+	readRows  = 10          // of a list of runs
+	knownRuns = 1000        // that it goes back to
+)
+
+// newOnlooker is that of a load. Steps with payloads of almost the largest size are no light reading.
+func newOnlooker(m mix, seed uint64, servers []*server) (*onlooker, error) {
+	o := &onlooker{log: history.NewLog("onlooker"), steps: m.Filler == 0, luck: rand.New(rand.NewPCG(seed, 1))}
+	for _, s := range servers {
+		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: s.door.address(), Logger: quiet})
+		if err != nil {
+			o.close()
+			return nil, err
+		}
+		o.clients = append(o.clients, c)
+	}
+	return o, nil
+}
+
+func (o *onlooker) close() {
+	for _, c := range o.clients {
+		c.Close()
+	}
+}
+
+// start begins the reading; stop ends it.
+func (o *onlooker) start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() {
+		tick := time.NewTicker(readEvery)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-tick.C:
+				o.read(ctx, o.clients[n%len(o.clients)])
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		group.Wait()
+		o.close()
+	}
+}
+
+// read looks at the newest runs, and at one that has ended, whose server may have been another.
+func (o *onlooker) read(ctx context.Context, c *kagzi.Client) {
+	o.runs(ctx, c, nil)
+	if len(o.known) == 0 {
+		return
+	}
+	run := o.known[o.luck.IntN(len(o.known))]
+	o.runs(ctx, c, &run)
+	if o.steps {
+		o.stepsOf(ctx, c, run)
+	}
+}
+
+// runs lists the newest runs or, with an id, that one.
+func (o *onlooker) runs(ctx context.Context, c *kagzi.Client, id *string) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	asked := history.Now()
+	answer, err := kagziv1.NewWorkflowServiceClient(c.Conn()).ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Search: id, Page: &kagziv1.PageRequest{PageSize: readRows}})
+	if err != nil {
+		return // whether calls are answered is for clients to tell
+	}
+	for _, w := range answer.Workflows {
+		e := history.Event{Op: history.Listed, Run: w.RunId, Status: statusName(w.Status)}
+		if w.FinishedAt != nil {
+			e.Code = strings.TrimPrefix(w.GetError().GetCode().String(), "ERROR_CODE_")
+			e.Message = history.Digest([]byte(w.GetError().GetMessage()))
+			e.Ended = w.FinishedAt.AsTime().UnixMicro()
+			o.remember(w.RunId)
+		}
+		o.log.Note(e, asked)
+	}
+}
+
+// remember keeps a run that has ended, in the place of another where there are many.
+func (o *onlooker) remember(run string) {
+	if len(o.known) < knownRuns {
+		o.known = append(o.known, run)
+		return
+	}
+	o.known[o.luck.IntN(knownRuns)] = run
+}
+
+// stepsOf lists the steps of a run.
+func (o *onlooker) stepsOf(ctx context.Context, c *kagzi.Client, run string) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	asked := history.Now()
+	answer, err := kagziv1.NewAdminServiceClient(c.Conn()).ListSteps(ctx, &kagziv1.ListStepsRequest{RunId: run})
+	if err != nil {
+		return
+	}
+	e := history.Event{Op: history.ListedSteps, Run: run, Steps: map[string]string{}, Part: answer.Page.GetNextPageToken() != ""}
+	for _, s := range answer.Steps {
+		if s.Kind == kagziv1.StepKind_STEP_KIND_FUNCTION && s.Status == kagziv1.StepStatus_STEP_STATUS_COMPLETED {
+			e.Steps[s.Name] = history.Digest(s.Output.GetData())
+		}
+	}
+	o.log.Note(e, asked)
+}

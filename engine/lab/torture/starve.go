@@ -1,0 +1,203 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+)
+
+// spinSignal has a worker begin to spin, and the next has it end.
+const spinSignal = syscall.SIGUSR1
+
+// spinAtSignal has so many goroutines take what time of the processor there is, whenever it is told to, until it is told again.
+func spinAtSignal(n int) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, spinSignal)
+	for range told {
+		var enough atomic.Bool
+		for range n {
+			go spin(&enough)
+		}
+		<-told
+		enough.Store(true)
+	}
+}
+
+// spin never yields: others get the processor when the scheduler takes it away.
+func spin(enough *atomic.Bool) {
+	for !enough.Load() { //nolint:staticcheck // that it takes time is its purpose
+	}
+}
+
+// A starved worker runs for so long of each so long, which is a twentieth of a core, and most of that goes to what spins in it.
+const (
+	rationPeriod = 200 * time.Millisecond
+	ration       = 10 * time.Millisecond
+	spinners     = 4
+)
+
+// faultStarve begins the name of a fault that leaves a worker hardly any time of the processor.
+const faultStarve = "starve "
+
+// starve is F-19. A worker was starved when its heartbeats came late, and it held leases meanwhile.
+func starve(ctx context.Context, t *torture) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, w := range t.rig.workers {
+		life, file, name := w.current(), w.history(w.number()), w.alias()
+		group.Go(func() {
+			t.rig.fault(faultStarve+name, func() bool {
+				from := history.Now()
+				share := starveOne(ctx, life)
+				events, err := history.Read(file)
+				if err != nil {
+					t.rig.report("%v", err)
+					return false
+				}
+				t.mu.Lock()
+				t.shares = append(t.shares, share)
+				t.mu.Unlock()
+				return starvationOf(events, from, history.Now(), t.rig.shape.Heartbeat).hit()
+			})
+		})
+	}
+	return nil
+}
+
+// starveOne stops and continues a process until ctx ends. It returns which share of a core that used.
+func starveOne(ctx context.Context, life *process) (share float64) {
+	begun, used := time.Now(), processorTime(life.pid())
+	life.signal(spinSignal)
+	for ctx.Err() == nil {
+		time.Sleep(ration)
+		life.signal(syscall.SIGSTOP)
+		select {
+		case <-time.After(rationPeriod - ration):
+		case <-ctx.Done():
+		}
+		life.signal(syscall.SIGCONT)
+	}
+	share = float64(processorTime(life.pid())-used) / float64(time.Since(begun))
+	life.signal(spinSignal)
+	return share
+}
+
+// processorTime is how long a process has run on all of its threads together; 0 when it is gone.
+func processorTime(pid int) time.Duration {
+	const tick = time.Second / 100 // in what Linux counts it for whoever asks
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * tick
+}
+
+// starvation is what a worker's heartbeats say of a time.
+type starvation struct {
+	gap     time.Duration // the longest from when a confirmed heartbeat was sent until the next was confirmed
+	delayed int           // gaps that were longer than they are without a fault
+	leases  int           // that were held through one of those
+}
+
+// leastStarved is how many leases have to be held through late heartbeats.
+const leastStarved = 3
+
+func (s starvation) hit() bool { return s.delayed > 0 && s.leases >= leastStarved }
+
+// starvationOf looks at a worker's events between two moments. A heartbeat is late when it is confirmed a tenth of the interval after it was due, and
+// later than any was before.
+func starvationOf(events []history.Event, from, to int64, interval time.Duration) starvation {
+	var s starvation
+	beats := confirmations(events)
+	usual := time.Duration(0)
+	held := map[string]bool{}
+	for i := 1; i < len(beats); i++ {
+		last, next := beats[i-1], beats[i]
+		gap := time.Duration(next.Returned - last.Invoked)
+		switch {
+		case next.Returned < from:
+			usual = max(usual, gap)
+		case last.Invoked >= from && last.Invoked <= to:
+			s.gap = max(s.gap, gap)
+			if gap >= interval+interval/10 && gap > usual {
+				s.delayed++
+				for _, token := range heldThrough(events, last.Invoked, next.Returned) {
+					held[token] = true
+				}
+			}
+		}
+	}
+	s.leases = len(held)
+	return s
+}
+
+// confirmations are a worker's heartbeats that were confirmed, in their order.
+func confirmations(events []history.Event) []history.Event {
+	var beats []history.Event
+	for _, e := range events {
+		if e.Op == history.Beat && e.Outcome == history.OK {
+			beats = append(beats, e)
+		}
+	}
+	slices.SortStableFunc(beats, func(a, b history.Event) int { return int(a.Invoked - b.Invoked) })
+	return beats
+}
+
+// heldThrough are the tokens under which a worker was handed runs before a time and asked for no end of the lease before that was over.
+func heldThrough(events []history.Event, from, to int64) []string {
+	held := map[string]bool{}
+	for _, e := range events {
+		if e.Op == history.Claim && e.Returned <= from {
+			held[e.Token] = true
+		}
+	}
+	var tokens []string
+	for token := range held {
+		if !ended(events, token, to) {
+			tokens = append(tokens, token)
+		}
+	}
+	return tokens
+}
+
+// starvedFor says how long starved workers went without a confirmed heartbeat, against the lease that this put at risk.
+func starvedFor(t *torture) figure {
+	f := figure{name: "longest from a heartbeat until the next is confirmed, of starved workers", limit: "some were late"}
+	var gap time.Duration
+	delayed, leases := 0, 0
+	for _, fault := range t.events {
+		name, ok := strings.CutPrefix(fault.Step, faultStarve)
+		if fault.Op != history.Fault || !ok {
+			continue
+		}
+		own := slices.DeleteFunc(slices.Clone(t.events), func(e history.Event) bool { return e.Proc != name })
+		s := starvationOf(own, fault.Invoked, fault.Returned, t.rig.shape.Heartbeat)
+		gap, delayed, leases = max(gap, s.gap), delayed+s.delayed, leases+s.leases
+	}
+	var share float64
+	for _, s := range t.shares {
+		share = max(share, 100*s)
+	}
+	f.got = fmt.Sprintf("%s at a lease of %s, %d of them late, %d leases held through these; at most %.1f %% of a core each", round(gap), t.rig.shape.Lease, delayed, leases, share)
+	f.ok = delayed > 0
+	return f
+}

@@ -1,0 +1,528 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/check"
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+// options say how much is tried.
+type options struct {
+	program  string
+	base     string // directory of all that is built
+	dir      string // of this one torture
+	db       string // sqlite, postgres or a URL
+	seed     uint64
+	scale    float64       // of the load; 1 is the workload of the matrix
+	duration time.Duration // under faults
+	strict   bool
+	made     func(*rig) // is told of each rig; nil: nobody is
+}
+
+// torture is one scenario on its way.
+type torture struct {
+	scenario scenario
+	options  options
+	rig      *rig
+	load     *load
+	replays  *history.Log // of writes that the nemesis sent itself
+	onlooker *onlooker    // nil: there is none
+	ticks    []*kagzi.Schedule
+
+	calm, faulty, healed int64 // when the load began, the faults began, and the last damage was taken away
+	over                 int64 // when the load ended
+	pauses               []pausing
+	settings             []setting // of the clock that the servers go by
+	peak, left           int64     // bytes of SQLite's log: at the end of the faults, at the end of all
+	memory               int       // MiB: the most that a server took
+	flood                flooding  // what came of a storm
+	failures             []diskFailure
+	outage               time.Duration   // the longest from a server's kill until it served again
+	exits                []time.Duration // how long what was asked to end took
+	shares               []float64       // of a core that starved workers got
+	boots                []time.Duration // how long after Postgres's first answer servers served that were there before it
+	events               []history.Event
+	dump                 check.Dump
+
+	cuts commitCounts // what a nemesis cut off
+	heat heat         // what came of a crowd
+
+	deaths     []time.Duration // how long a worker took to notice that its connection was dead; -1: it did not
+	modes      []string        // of each server: how it hears of others
+	filled     []*noRoom       // times at which Postgres had no room
+	relistened []time.Duration // how long a deaf server took until it listened again; -1: it did not
+	withheld   []span          // when a standby that was promoted then got no WAL
+
+	cutShort int // killed upgrades that have left migrations to be applied
+
+	mu     sync.Mutex
+	stamps int // that were asked for to see a server's clock
+	gaveUp int // servers that ended by themselves because Postgres did not come
+}
+
+// report is what came of a scenario.
+type report struct {
+	scope   string // how much was held to the promises
+	lines   []check.Line
+	figures []figure
+	met     string   // what happened that makes it prove something; empty where the figures say so themselves
+	vacuous []string // why it proves nothing
+	trouble []string
+}
+
+// periods are the cron expressions of the workload, in seconds.
+var periods = map[string]int64{"* * * * * *": 1, "*/5 * * * * *": 5, "0 * * * * *": 60}
+
+const (
+	standardRate  = 50 // starts a second
+	clients       = 4
+	calmShare     = 4                // the load runs for a so-manieth of the duration before the first fault, and after the last
+	leastRecovery = 6 * time.Second  // of load after the last fault
+	settleLimit   = 2 * time.Minute  // in which everything has to end after the last fault
+	emptyLimit    = 20 * time.Second // in which the last ticks have to end then
+)
+
+// run carries the scenario out. What happened that nobody ordered counts, also where the scenario came to nothing for it.
+func run(ctx context.Context, s scenario, o options) (*report, error) {
+	var rigs []*rig
+	o.made = func(r *rig) { rigs = append(rigs, r) }
+	carryOut := s.alone
+	if carryOut == nil {
+		carryOut = s.underLoad
+	}
+	r, err := carryOut(ctx, o)
+	var trouble []string
+	for _, one := range rigs {
+		trouble = append(trouble, one.troubles(err != nil || s.alone != nil)...) // else the report has the others
+	}
+	switch {
+	case err == nil:
+		r.trouble = append(r.trouble, trouble...)
+	case len(trouble) > 0:
+		return &report{trouble: append(trouble, "not carried out: "+err.Error())}, nil
+	}
+	return r, err
+}
+
+// underLoad is a scenario that is a load under faults.
+func (s scenario) underLoad(ctx context.Context, o options) (*report, error) {
+	o.duration = max(o.duration, s.least)
+	t := &torture{scenario: s, options: o, replays: history.NewLog("replayer")}
+	shape := shape{Servers: 1, Workers: 4, Slots: 8, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}
+	if o.db != dbSQLite {
+		shape.Servers = 2
+	}
+	if s.shape != nil {
+		s.shape(&shape)
+	}
+	if s.scaled {
+		shape.Slots = max(1, int(float64(shape.Slots)*o.scale))
+	}
+	var made *disk
+	if s.disk != nil {
+		var err error
+		if made, err = s.disk(ctx, o.dir); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err := made.unmount(); err != nil {
+				fmt.Printf("  %v\n", err)
+			}
+		}()
+		shape.DataDir = filepath.Join(made.dir, "data")
+		shape.ClusterDir = filepath.Join(made.dir, "pg")
+	}
+	var err error
+	t.rig, err = newRig(ctx, o, shape)
+	defer t.rig.close()
+	if err != nil {
+		return nil, err
+	}
+	t.rig.disk = made
+	if err := t.torture(ctx); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(t.rig.sqliteFile() + "-wal"); err == nil {
+		t.left = info.Size()
+	}
+	t.rig.stop()
+	return t.judge(ctx)
+}
+
+// torture runs the load with the faults in its middle, and waits until everything has ended.
+func (t *torture) torture(ctx context.Context) error {
+	m := t.scenario.mix
+	if m == (mix{}) {
+		m = standard
+	}
+	var err error
+	if t.load, err = newLoad(m, t.options.seed, standardRate*t.options.scale*cmp.Or(t.scenario.rate, 1), t.rig.servers, clients); err != nil {
+		return err
+	}
+	defer t.load.close()
+	if err := t.schedule(ctx); err != nil {
+		return err
+	}
+	if t.scenario.prepare != nil {
+		if err := t.scenario.prepare(ctx, t); err != nil {
+			return err
+		}
+	}
+	if t.onlooker, err = newOnlooker(m, t.options.seed, t.rig.servers); err != nil {
+		return err
+	}
+	defer t.onlooker.start(ctx)()
+	rest, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	starting, enough := context.WithCancel(ctx)
+	defer enough()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.load.run(starting, rest)
+	}()
+	err = t.strike(ctx)
+	enough()
+	<-done
+	t.over = history.Now()
+	if err != nil {
+		giveUp()
+		t.load.wait()
+		return err
+	}
+	return t.settle(ctx, giveUp)
+}
+
+// strike lets the nemesis work for the duration, with a calm before and after.
+func (t *torture) strike(ctx context.Context) error {
+	calm := t.options.duration / calmShare
+	t.calm = history.Now()
+	t.pause(ctx, calm, calm)
+	t.faulty = history.Now()
+	if t.scenario.nemesis != nil {
+		faulty, cancel := context.WithTimeout(ctx, t.options.duration)
+		err := t.scenario.nemesis(faulty, t)
+		cancel()
+		if err != nil {
+			return err
+		}
+	} else {
+		t.pause(ctx, t.options.duration, t.options.duration)
+	}
+	if err := t.rig.heal(ctx); err != nil {
+		return err
+	}
+	t.healed = history.Now()
+	calm = max(calm, leastRecovery, t.scenario.after)
+	t.pause(ctx, calm, calm)
+	return ctx.Err()
+}
+
+// schedule makes the schedules of the workload.
+func (t *torture) schedule(ctx context.Context) error {
+	for _, cron := range slices.Sorted(maps.Keys(periods)) {
+		s, err := kagzi.CreateSchedule(ctx, t.load.clients[0].sdk, tickType, cron, job{Name: "tick"}, kagzi.ScheduleOptions{MaxCatchup: cmp.Or(t.scenario.catchUp, 100_000)})
+		if err != nil {
+			return fmt.Errorf("create schedule %s: %w", cron, err)
+		}
+		t.ticks = append(t.ticks, s)
+	}
+	return nil
+}
+
+// settle waits until all runs have ended, probes the healed system, and ends the schedules.
+func (t *torture) settle(ctx context.Context, giveUp func()) error {
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		t.load.wait()
+	}()
+	if err := t.standBy(ctx, all); err != nil {
+		return err
+	}
+	giveUp() // what has not ended will be told by the dump
+	<-all
+	t.countUnheard()
+	for n := range tailCalls {
+		c := t.load.clients[n%len(t.load.clients)]
+		call, cancel := context.WithTimeout(ctx, callLimit)
+		_, err := kagziv1.NewWorkflowServiceClient(c.sdk.Conn()).ListWorkflows(call, &kagziv1.ListWorkflowsRequest{}, grpc.WaitForReady(true))
+		cancel()
+		if err != nil {
+			t.rig.report("call %d of %d after the faults: %v", n+1, tailCalls, err)
+		}
+	}
+	for _, s := range t.ticks {
+		if err := t.retire(ctx, s, settleLimit); err != nil {
+			return fmt.Errorf("pause a schedule: %w", err)
+		}
+	}
+	return t.emptied(ctx)
+}
+
+// standBy waits until all is over, or for long enough. A server that ends by itself meanwhile is followed by another.
+func (t *torture) standBy(ctx context.Context, all <-chan struct{}) error {
+	limit := time.After(cmp.Or(t.scenario.settle, settleLimit))
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-all:
+			return nil
+		case <-limit:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+		}
+		for _, s := range t.rig.servers {
+			if s.current().ended() { // which has been reported
+				if err := s.start(ctx); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// tailCalls are made when all is over: each has to succeed at once.
+const tailCalls = 20
+
+// countUnheard looks for clients that were never told that their run was started, or how it ended, although there was time for that.
+func (t *torture) countUnheard() {
+	if n := t.load.started.Load() - t.load.ended.Load(); n > 0 && !t.scenario.lossy && !t.scenario.control {
+		t.rig.report("%d of %d clients have not heard of their run's end", n, t.load.started.Load())
+	}
+}
+
+// retire pauses a schedule once it has no tick to catch up with, by the clock that the servers go by. One that still has after the patience is stuck.
+func (t *torture) retire(ctx context.Context, s *kagzi.Schedule, patience time.Duration) error {
+	limit := time.Now().Add(patience)
+	for {
+		d, err := s.Describe(ctx)
+		if status.Code(err) == codes.NotFound && (t.scenario.lossy || t.scenario.control) {
+			return nil // it is among what was lost
+		}
+		if err == nil && d.NextFireAt.After(time.Now().Add(t.ahead())) {
+			return s.Pause(ctx, "over")
+		}
+		if err == nil && time.Now().After(limit) {
+			t.rig.report("schedule %s (%s) is still at its tick of %s, broken: %q", s.ID(), d.Cron, d.NextFireAt, d.Broken)
+			return s.Pause(ctx, "over")
+		}
+		if err != nil && time.Now().After(limit) {
+			return err
+		}
+		breathe(ctx)
+	}
+}
+
+// emptied waits until no run is open.
+func (t *torture) emptied(ctx context.Context) error {
+	limit := time.Now().Add(emptyLimit)
+	open := kagzi.ListOptions{Statuses: []kagzi.Status{kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}
+	for time.Now().Before(limit) {
+		left := 0
+		for _, err := range t.load.clients[0].sdk.List(ctx, open) {
+			if err != nil {
+				return err
+			}
+			left++
+		}
+		if left == 0 {
+			return nil
+		}
+		breathe(ctx)
+	}
+	return nil // the dump will tell which
+}
+
+// judge reads what is left and holds it to the invariants.
+func (t *torture) judge(ctx context.Context) (*report, error) {
+	events, err := t.rig.events()
+	if err != nil {
+		return nil, err
+	}
+	events = append(events, t.replays.Events()...)
+	if t.onlooker != nil {
+		events = append(events, t.onlooker.log.Events()...)
+	}
+	for _, c := range t.load.clients {
+		events = append(events, c.log.Events()...)
+	}
+	t.byTheirClock(events)
+	t.events = events
+	if err := history.Write(filepath.Join(t.options.dir, "history.jsonl"), events); err != nil {
+		return nil, err
+	}
+	if t.dump, err = dump(ctx, t.options.program, t.options.dir, t.rig.url(), periods); err != nil {
+		return nil, err
+	}
+	expected := map[string]check.Wanted{}
+	t.load.expected.Range(func(request, want any) bool {
+		expected[request.(string)] = want.(check.Wanted)
+		return true
+	})
+	r := &report{scope: t.scope(), trouble: t.rig.trouble}
+	r.lines = check.Invariants(&check.Case{Events: events, Dump: t.dump, Expected: expected, Ended: true, Lossy: t.scenario.lossy})
+	r.figures = append(r.figures, recovery(t), backAgain(t), heard(t), noInternal(t))
+	for _, f := range t.scenario.figures {
+		r.figures = append(r.figures, f(t))
+	}
+	r.met, r.vacuous = t.vacuous()
+	r.vacuous = append(r.vacuous, blind(r.lines, t.scenario.lossy)...)
+	if t.scenario.control {
+		r.turnOver()
+	}
+	return r, nil
+}
+
+// turnOver makes the report of a control run: without losses it proves nothing, and with some it is as it should be.
+func (r *report) turnOver() {
+	lost := lostAcknowledgements(r)
+	if lost == 0 {
+		r.vacuous = append(r.vacuous, "no acknowledged write was lost: the fault does not bite")
+	}
+	r.lines, r.trouble = nil, nil
+	r.figures = []figure{{name: "acknowledged writes that the control run lost", got: fmt.Sprint(lost), limit: "> 0", ok: lost > 0}}
+}
+
+// vacuous is I14: what has happened, and what would have had to for the scenario to prove anything.
+func (t *torture) vacuous() (met string, why []string) {
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			why = append(why, fmt.Sprintf(format, args...))
+		}
+	}
+	var faults, hits, late, repeated int
+	starts := map[string]int{}
+	for _, e := range t.events {
+		switch {
+		case e.Op == history.Start:
+			if starts[e.Request]++; starts[e.Request] == 2 {
+				repeated++
+			}
+		case e.Op == history.Fault:
+			faults++
+			if e.Outcome == history.OK {
+				hits++
+			}
+		case e.Code == "LEASE_LOST" && !check.Ended(e.Status):
+			late++
+		}
+	}
+	n := t.scenario.need
+	taken := len(t.takeovers())
+	calmStarts, calmAcks := t.calmStarts()
+	want(calmStarts > 0 && 10*calmAcks >= 8*calmStarts, "%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
+	want(t.scenario.nemesis == nil || faults > 0 && 20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
+	want(hits >= n.faults, "%d faults did hit, want %d", hits, n.faults)
+	want(taken >= n.takeovers, "%d runs were taken over, want %d", taken, n.takeovers)
+	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
+	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was there, want %d", t.cutShort, n.cutShort)
+	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
+	if t.scenario.proof != nil {
+		why = append(why, t.scenario.proof(t)...)
+	}
+	return fmt.Sprintf("%d of %d faults did hit, %d of %d starts outside of them were acknowledged in time, %d starts were repeated, %d runs taken over, %d late writes refused",
+		hits, faults, calmAcks, calmStarts, repeated, taken, late), why
+}
+
+// blind is the lines that have held nothing to their promise, of those for which every load has something. What may have lost writes is not held
+// to an order.
+func blind(lines []check.Line, lossy bool) []string {
+	var why []string
+	for _, l := range lines {
+		always := strings.Contains(" I1 I2 I4 I5 I6 I7 I8 I9 I12 I13 ", " "+l.ID+" ") || l.ID == "LIN" && !lossy
+		if l.Checked == 0 && always {
+			why = append(why, l.ID+" was held against nothing: there are no "+l.Of)
+		}
+	}
+	return why
+}
+
+// calmStarts is how many starts were asked for outside of the faults, and how many of these were acknowledged in time.
+func (t *torture) calmStarts() (asked, acknowledged int) {
+	first := map[string]int64{}
+	for _, e := range t.events {
+		if at, ok := first[e.Request]; e.Op == history.Start && (!ok || e.Invoked < at) {
+			first[e.Request] = e.Invoked
+		}
+	}
+	inTime := map[string]bool{}
+	for _, e := range t.events {
+		if e.Op == history.Start && e.Outcome == history.OK && e.Returned-first[e.Request] < int64(callLimit) {
+			inTime[e.Request] = true
+		}
+	}
+	for request, at := range first {
+		if at < t.faulty || at > t.healed {
+			asked++
+			if inTime[request] {
+				acknowledged++
+			}
+		}
+	}
+	return asked, acknowledged
+}
+
+// print writes the report; it returns the exit code that it stands for.
+func (r *report) print(s scenario, o options, took time.Duration) int {
+	fmt.Printf("%s %s on %s, seed %d (%s)\n", s.id, s.name, withoutURL(o.db), o.seed, took.Round(time.Second))
+	for _, l := range r.lines {
+		fmt.Println("  " + strings.ReplaceAll(l.String(), "\n", "\n  "))
+	}
+	missed := false
+	for _, f := range r.figures {
+		fmt.Println("  " + f.String())
+		missed = missed || !f.ok && (f.hard || o.strict)
+	}
+	verdict, details := "ok", r.met
+	if len(r.vacuous) > 0 {
+		verdict, details = "VACUOUS", strings.Join(r.vacuous, "; ")
+	}
+	fmt.Printf("  I14  %-8s %s\n", verdict, details)
+	for _, text := range r.trouble {
+		fmt.Printf("  TROUBLE %.1000q\n", text)
+	}
+	code := exitHeld
+	switch {
+	case check.Violated(r.lines) > 0 || len(r.trouble) > 0 || missed:
+		code = exitViolated
+	case len(r.vacuous) > 0:
+		code = exitVacuous
+	}
+	fmt.Printf("  => %s\n", verdicts[code])
+	return code
+}
+
+// withoutURL names a database without what a URL may hold.
+func withoutURL(db string) string {
+	if strings.Contains(db, ":") {
+		return "a given database"
+	}
+	return db
+}
+
+// tortured is the directory of one torture.
+func tortured(base string, s scenario, db string) string {
+	return filepath.Join(base, s.id+"-"+map[bool]string{true: db, false: "given"}[!strings.Contains(db, ":")])
+}

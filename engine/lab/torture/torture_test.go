@@ -1,0 +1,486 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/kagzi/kagzi/engine/lab/overlay"
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	kagzi "github.com/kagzi/kagzi/sdk"
+)
+
+func TestWhoAsksForHelpHasDoneNothingWrong(t *testing.T) {
+	if code := command(t.Context(), []string{"--help"}); code != exitHeld {
+		t.Errorf("--help ends with %d, want %d", code, exitHeld)
+	}
+	if code := command(t.Context(), []string{"--no-such"}); code != exitVacuous {
+		t.Errorf("a flag that is not there ends with %d, want %d", code, exitVacuous)
+	}
+}
+
+func TestErrand(t *testing.T) {
+	kinds := map[kind]int{}
+	cancelled, twice := 0, 0
+	for n := range 2000 {
+		a, b := standard.errand(7, n), standard.errand(7, n)
+		if a.Name != b.Name || a.Kind != b.Kind || !slices.Equal(a.Pauses, b.Pauses) || a.Cancel != b.Cancel || a.Twice != b.Twice {
+			t.Fatalf("errand %d = %+v, and then %+v: it has to follow from its seed", n, a, b)
+		}
+		if slices.Max(a.Fails) > mostFails {
+			t.Errorf("errand %d fails %v, more often than a step is tried", n, a.Fails)
+		}
+		kinds[a.Kind]++
+		if a.Cancel > 0 {
+			cancelled++
+		}
+		if a.Twice {
+			twice++
+		}
+	}
+	for k, share := range map[kind]float64{napping: standard.Naps, flaky: standard.Flaky, fanned: standard.Fanned, doomed: standard.Doomed} {
+		if got := float64(kinds[k]) / 2000; got < share/2 || got > 2*share {
+			t.Errorf("%.3f of the errands are %s, want about %.3f", got, k, share)
+		}
+	}
+	if cancelled == 0 || twice == 0 {
+		t.Errorf("%d cancelled and %d started twice, want some of both", cancelled, twice)
+	}
+}
+
+// echo is a server that says again what it hears.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(conn, conn)
+				conn.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestProxy(t *testing.T) {
+	p, err := newProxy("tcp", echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	conn, err := net.Dial("tcp", p.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	say := func(text string) string {
+		t.Helper()
+		if _, err := conn.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, len(text))
+		if _, err := io.ReadFull(conn, answer); err != nil {
+			t.Fatal(err)
+		}
+		return string(answer)
+	}
+	if got := say("hello"); got != "hello" {
+		t.Fatalf("in fair weather %q came back", got)
+	}
+	p.set(weather{silent: true})
+	if _, err := conn.Write([]byte("held")); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := conn.Read(make([]byte, 1)); err == nil || n > 0 {
+		t.Error("something came through a silent network")
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	p.set(weather{})
+	held := make([]byte, 4)
+	if _, err := io.ReadFull(conn, held); err != nil || string(held) != "held" {
+		t.Errorf("after the silence %q came (%v), want what was held", held, err)
+	}
+	if n := p.cut(); n != 1 {
+		t.Errorf("%d connections were cut, want 1", n)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("a connection that was cut goes on")
+	}
+}
+
+func TestEveryScenario(t *testing.T) {
+	ids := map[string]bool{}
+	for _, s := range scenarios {
+		if ids[s.id] {
+			t.Errorf("%s is there twice", s.id)
+		}
+		ids[s.id] = true
+		if s.name == "" || s.alone == nil && s.nemesis == nil && s.id != "F-00" && s.need != (need{}) {
+			t.Errorf("%s needs faults and has none", s.id)
+		}
+		if s.nemesis != nil && s.need.faults == 0 {
+			t.Errorf("%s proves nothing: it does not say how many faults it needs", s.id)
+		}
+	}
+	for _, chosen := range shortSelection {
+		id, db, _ := strings.Cut(chosen, " ")
+		if !ids[id] || len(choose(id, db, false, false)) == 0 {
+			t.Errorf("the short form names %q, which is not there", chosen)
+		}
+	}
+}
+
+func TestAFaultThatCannotBeInjectedIsToldApart(t *testing.T) {
+	if !isNotHere(errors.Join(errors.New("x"), notHere("no loop device"))) || isNotHere(errors.New("x")) {
+		t.Error("notHere is not known again")
+	}
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		torture := &torture{rig: &rig{luck: newLuck(1)}}
+		begun, calls := time.Now(), 0
+		if err := torture.every(ctx, time.Second, 2*time.Second, func() error { calls++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took != time.Minute || calls < 30 || calls > 60 {
+			t.Errorf("%d calls in %s, want 30 to 60 in a minute", calls, took)
+		}
+	})
+}
+
+func TestOutputKeepsTheBeginningAndTheEnd(t *testing.T) {
+	o := &output{bell: make(chan struct{}, 1)}
+	_, _ = o.Write([]byte("address   127.0.0.1:77\n"))
+	_, _ = o.Write(bytes.Repeat([]byte("noise\n"), keptOutput))
+	_, _ = o.Write([]byte("the end\n"))
+	if got := o.find(listening); got != "127.0.0.1:77" {
+		t.Errorf("address = %q", got)
+	}
+	if got := o.tail(); !strings.HasSuffix(got, "the end") || len(got) > 100 {
+		t.Errorf("tail = %q", got)
+	}
+}
+
+func TestWhatAFrozenWorkerWasAboutToReport(t *testing.T) {
+	tell := func(op history.Op, run, step string) history.Event {
+		return history.Event{Op: op, Run: run, Token: "t-" + run, Step: step, Value: run + "." + step}
+	}
+	events := []history.Event{
+		tell(history.CodeBegins, "a", "s0"), tell(history.Complete, "a", "s0"), tell(history.CodeBegins, "a", "s1"), // in the middle of s1
+		tell(history.CodeBegins, "b", "s0"), tell(history.Fail, "b", "s0"),
+		tell(history.CodeBegins, "c", "s0"), tell(history.Release, "c", ""),
+		tell(history.CodeBegins, "d", "s0"), tell(history.End, "d", ""),
+	}
+	got := unreported(events)
+	want := history.Event{Op: history.Complete, Run: "a", Token: "t-a", Step: "s1", Value: `"a.s1"`}
+	if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+		t.Errorf("unreported = %+v, want %+v alone", got, want)
+	}
+}
+
+func TestFurthest(t *testing.T) {
+	settings := []setting{{0, 0}, {100, -time.Hour}, {200, time.Hour}, {300, 0}}
+	for _, test := range []struct {
+		at   int64
+		want time.Duration
+	}{
+		{50, 0},
+		{110, 0},          // a reading of before 100 may still count
+		{150, -time.Hour}, // not any more
+		{200, time.Hour},  // as soon as it is set
+		{310, time.Hour},  // as at 110
+		{330, 0},
+	} {
+		if got := furthest(settings, test.at, 20); got != test.want {
+			t.Errorf("furthest at %d = %s, want %s", test.at, got, test.want)
+		}
+	}
+	if got := furthest(nil, 5, 20); got != 0 {
+		t.Errorf("furthest of a clock that nobody set = %s", got)
+	}
+}
+
+func TestTheClockPatchFitsThisGo(t *testing.T) {
+	_, edits, err := overlay.Parse(clockPatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := overlay.Write(t.TempDir(), strings.TrimSpace(string(root)), edits); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAClientThatIsToCancelDoesNotListen(t *testing.T) {
+	at := func(op history.Op, seconds int64) history.Event {
+		return history.Event{Op: op, Run: "r", Outcome: history.OK, Status: "COMPLETED", Invoked: seconds * 1e9, Returned: seconds * 1e9}
+	}
+	waited := &torture{events: []history.Event{at(history.End, 1), at(history.Observe, 3)}}
+	if f := heard(waited); !strings.Contains(f.got, "longest 2s") {
+		t.Errorf("of a client that waited: %s", f)
+	}
+	cancelled := at(history.Cancel, 20)
+	cancelled.Outcome = history.Refused
+	if f := heard(&torture{events: []history.Event{at(history.End, 1), cancelled, at(history.Observe, 20)}}); f.got != "nobody waited" {
+		t.Errorf("of one that came to cancel: %s", f)
+	}
+}
+
+func TestALostLeaseIsSeen(t *testing.T) {
+	at := func(op history.Op, token string, seconds int64) history.Event {
+		return history.Event{Op: op, Run: "r", Token: token, Outcome: history.OK, Invoked: seconds * 1e9, Returned: seconds * 1e9}
+	}
+	late := at(history.Complete, "a", 3)
+	late.Outcome, late.Code, late.Status = history.Refused, "LEASE_LOST", "RUNNING"
+	cancelled := late
+	cancelled.Status = "CANCELLED"
+	for name, test := range map[string]struct {
+		events []history.Event
+		want   string
+	}{
+		"given back":          {[]history.Event{at(history.Claim, "a", 1), at(history.Park, "a", 2), at(history.Claim, "b", 3)}, "0"},
+		"handed to another":   {[]history.Event{at(history.Claim, "a", 1), at(history.Complete, "a", 2), at(history.Claim, "b", 3)}, "1"},
+		"a write was refused": {[]history.Event{at(history.Claim, "a", 1), late}, "1"},
+		"both, of one lease":  {[]history.Event{at(history.Claim, "a", 1), at(history.Claim, "b", 2), late}, "1"},
+		"the run was ended":   {[]history.Event{at(history.Claim, "a", 1), cancelled}, "0"},
+	} {
+		if f := noLeaseLost(&torture{events: test.events}); f.got != test.want {
+			t.Errorf("%s: %s leases lost, want %s", name, f.got, test.want)
+		}
+	}
+}
+
+func TestARowOfTheTable(t *testing.T) {
+	a := attempt{scenario{id: "F-99", name: "a fault"}, "postgres://someone:secret@host/db"}
+	r := result{attempt: a, seed: 7, took: 20 * time.Second, code: exitViolated, report: &report{
+		scope: "3 faults", trouble: []string{"x"},
+		figures: []figure{{name: "speed", got: "1 | 2", limit: "3"}, {name: "size", got: "4", ok: true}},
+	}}
+	want := `| F-99 a fault | a given database | 7 | 20s | 3 faults; 1 violations; missed: speed: 1 \| 2 (pass: 3); size: 4 | VIOLATED |`
+	if got := r.row(); got != want {
+		t.Errorf("row = %s\nwant  %s", got, want)
+	}
+	r = result{attempt: a, seed: 7, code: exitNotHere, why: "no\nstrace"}
+	if got, want := r.row(), `| F-99 a fault | a given database | 7 | 0s | no strace | NOT TRIED |`; got != want {
+		t.Errorf("row = %s\nwant  %s", got, want)
+	}
+}
+
+// lossy answers that no run is there.
+type lossy struct {
+	kagziv1.UnimplementedWorkflowServiceServer
+}
+
+func (lossy) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
+	return nil, status.Error(codes.NotFound, "no such run")
+}
+
+// clientOf is a client of a server that has these services, until the test ends.
+func clientOf(t *testing.T, register func(*grpc.Server)) *kagzi.Client {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	register(server)
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sdk.Close() })
+	return sdk
+}
+
+func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
+	sdk := clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, lossy{}) })
+	c := &client{sdk, history.NewLog("client")}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if c.lookTwice(ctx, "r") || ctx.Err() != nil {
+		t.Errorf("a client went on asking for a run that was lost (%v)", ctx.Err())
+	}
+	if events := c.log.Events(); len(events) != 1 || events[0].Outcome != history.Refused {
+		t.Errorf("history = %+v, want one answer: that it is not there", events)
+	}
+}
+
+// over answers with a run that has failed.
+type over struct {
+	kagziv1.UnimplementedWorkflowServiceServer
+	run *kagziv1.Workflow
+}
+
+func (o over) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
+	return &kagziv1.GetWorkflowResponse{Workflow: o.run}, nil
+}
+
+func TestAnObservedEndIsWrittenDownWithWhyAndWhen(t *testing.T) {
+	run := &kagziv1.Workflow{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, FinishedAt: &timestamppb.Timestamp{Seconds: 1, Nanos: 2000}, Attempts: 3,
+		Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "broken"}}
+	c := &client{clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, over{run: run}) }), history.NewLog("client")}
+	if err := c.observe(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	got := c.log.Events()[0]
+	got.Invoked, got.Returned = 0, 0
+	want := history.Event{Proc: "client", Seq: 1, Op: history.Observe, Run: "r", Outcome: history.OK, Status: "FAILED", Code: "TIMEOUT", Message: "broken", Ended: 1_000_002,
+		Answer: "FAILED  TIMEOUT 1000002 3"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("history = %+v\nwant      %+v", got, want)
+	}
+}
+
+func TestWhatTheUnitSaysOfServersThatEnd(t *testing.T) {
+	const text = "[Unit]\nStartLimitIntervalSec=0\n[Service]\n# Restart=no\nRestart=on-failure\nRestartSec=2s\nRestartPreventExitStatus=64 71\n"
+	got, err := parseUnit(text)
+	if want := (unit{2 * time.Second, []int{64, 71}}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("unit = %+v (%v), want %+v", got, err, want)
+	}
+	for _, wrong := range []string{"on-failure", "IntervalSec=0", "2s", "64"} {
+		if got, err := parseUnit(strings.Replace(text, wrong, "x", 1)); err == nil {
+			t.Errorf("without %s: %+v, want it refused", wrong, got)
+		}
+	}
+}
+
+func TestWhatProvesNothing(t *testing.T) {
+	start := func(request string, asked, answered int64) history.Event {
+		return history.Event{Op: history.Start, Request: request, Outcome: history.OK, Invoked: asked * 1e9, Returned: answered * 1e9}
+	}
+	fault := history.Event{Op: history.Fault, Outcome: history.OK, Invoked: 10e9, Returned: 11e9}
+	inTime := []history.Event{start("a", 1, 2), start("b", 21, 22), fault}
+	late := []history.Event{start("a", 1, 9), start("b", 21, 29), fault}
+	for name, test := range map[string]struct {
+		events []history.Event
+		need   need
+		want   string
+	}{
+		"in time":                {inTime, need{faults: 1}, ""},
+		"late":                   {late, need{faults: 1}, "0 of 2 starts outside of the faults were acknowledged, want 80 %"},
+		"more faults are needed": {inTime, need{faults: 2}, "1 faults did hit, want 2"},
+		"upgrades done by then":  {inTime, need{faults: 1, cutShort: 1}, "0 upgrades were killed before the new schema was there, want 1"},
+	} {
+		torture := &torture{scenario: scenario{need: test.need, nemesis: powerCuts}, events: test.events, faulty: 10e9, healed: 20e9}
+		met, why := torture.vacuous()
+		if got := strings.Join(why, "; "); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+		acknowledged := map[bool]int{true: 0, false: 2}[name == "late"]
+		if want := fmt.Sprintf("1 of 1 faults did hit, %d of 2 starts outside of them were acknowledged in time", acknowledged); !strings.HasPrefix(met, want) {
+			t.Errorf("%s: met %q, want %q", name, met, want)
+		}
+	}
+}
+
+func TestARunThatItsWorkerGaveBackWasNotTakenOver(t *testing.T) {
+	event := func(op history.Op, proc, token string, at int64) history.Event {
+		return history.Event{Op: op, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: at, Returned: at}
+	}
+	struck := history.Event{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: 2, Returned: 5}
+	for name, test := range map[string]struct {
+		events []history.Event
+		want   int
+	}{
+		"taken over":                       {[]history.Event{event(history.Claim, "a", "1", 1), event(history.Claim, "b", "2", 9)}, 1},
+		"parked when it was back":          {[]history.Event{event(history.Claim, "a", "1", 1), event(history.Park, "a", "1", 6), event(history.Claim, "b", "2", 9)}, 0},
+		"given back before":                {[]history.Event{event(history.Claim, "a", "0", 0), event(history.Park, "a", "0", 1), event(history.Claim, "b", "2", 9)}, 0},
+		"a step reported, then taken over": {[]history.Event{event(history.Claim, "a", "1", 1), event(history.Complete, "a", "1", 6), event(history.Claim, "b", "2", 9)}, 1},
+	} {
+		torture := &torture{events: append(test.events, struck)}
+		if got := len(torture.takeovers()); got != test.want {
+			t.Errorf("%s: %d takeovers, want %d", name, got, test.want)
+		}
+	}
+}
+
+func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
+	event := func(op history.Op, proc, run, token string, second int64) history.Event {
+		return history.Event{Op: op, Proc: proc, Run: run, Token: token, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+	}
+	stopped := func(from, to int64) history.Event {
+		return history.Event{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: from * 1e9, Returned: to * 1e9}
+	}
+	for name, test := range map[string]struct {
+		events []history.Event
+		want   []time.Duration
+	}{
+		"each stop of a life takes its own": {[]history.Event{
+			event(history.Claim, "a", "r", "1", 1), stopped(2, 6), event(history.Claim, "b", "r", "2", 5),
+			event(history.Claim, "a", "s", "3", 11), stopped(12, 19), event(history.Claim, "b", "s", "4", 18), stopped(22, 29)}, []time.Duration{3e9, 6e9}},
+		"before the claim nothing was taken": {[]history.Event{stopped(2, 6), event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9)}, nil},
+		"nor after the next one":             {[]history.Event{event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9), stopped(10, 11)}, nil},
+		"a stop that the lease outlived did not take it": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
+			event(history.Complete, "a", "r", "1", 4), stopped(5, 9), event(history.Claim, "b", "r", "2", 9)}, []time.Duration{4e9}},
+		"nor did one that it outlived, unless there was no other": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
+			event(history.Complete, "a", "r", "1", 4), event(history.Claim, "b", "r", "2", 9)}, []time.Duration{7e9}},
+		"a result of before its end does not tell": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(3, 8),
+			event(history.Complete, "a", "r", "1", 2), event(history.Claim, "b", "r", "2", 7)}, []time.Duration{4e9}},
+	} {
+		torture := &torture{events: test.events}
+		if got := torture.takeovers(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) {
+	event := func(op history.Op, proc, token string, second int64) history.Event {
+		return history.Event{Op: op, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+	}
+	struck := func(worker string, second int64) history.Event {
+		return history.Event{Op: history.Fault, Step: faultOnWorker + worker, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+	}
+	lost := []history.Event{
+		event(history.Claim, "a", "1", 1), struck("a", 2), event(history.Claim, "b", "2", 5), struck("b", 6), event(history.Claim, "c", "3", 10), struck("c", 11),
+	}
+	for name, test := range map[string]struct {
+		then []history.Event
+		want []time.Duration
+	}{
+		"three times, which costs a pause of 1 s and then of 2 s": {[]history.Event{event(history.Claim, "d", "4", 16)}, []time.Duration{3e9, 3e9, 3e9}},
+		"a result begins the count anew": {[]history.Event{event(history.Complete, "c", "3", 10), event(history.Claim, "d", "4", 16)},
+			[]time.Duration{3e9, 3e9, 5e9}},
+	} {
+		torture := &torture{events: slices.Concat(lost, test.then)}
+		if got := torture.takeovers(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// triedIn writes down each call of an SDK for a start whose effect is not known. The SDK makes such a call again by itself, and tells of the last answer
+// alone: a start that has counted may be refused then, as by a server whose disk is full, which looks at nothing else.
+func triedIn(log *history.Log) grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(
+		ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+	) error {
+		requests := startsOf(request)
+		since := history.Now()
+		err := invoke(ctx, method, request, reply, conn, o...)
+		for n, id := range requests {
+			if code, open := open(reply, n, err); open {
+				log.NoteUnknown(history.Event{Op: history.Tried, Request: id, Why: code.String()}, since)
+			}
+		}
+		return err
+	})
+}
+
+// startsOf are the requests that a call is to start runs for.
+func startsOf(request any) []string {
+	switch r := request.(type) {
+	case *kagziv1.StartWorkflowRequest:
+		return []string{r.RequestId}
+	case *kagziv1.StartWorkflowsRequest:
+		var ids []string
+		for _, one := range r.Requests {
+			ids = append(ids, one.RequestId)
+		}
+		return ids
+	}
+	return nil
+}
+
+// open reports whether the n-th start of a call may have counted although nobody says so. That it has not, only the server itself can say: gRPC has
+// the same codes for what befell the call on its way.
+func open(reply any, n int, err error) (codes.Code, bool) {
+	if err != nil {
+		return status.Code(err), !saysNo(err)
+	}
+	batch, ok := reply.(*kagziv1.StartWorkflowsResponse)
+	switch {
+	case !ok:
+		return codes.OK, false
+	case n >= len(batch.Results):
+		return codes.Unknown, true
+	case batch.Results[n].Error == nil:
+		return codes.OK, false
+	}
+	one := status.New(codes.Code(batch.Results[n].StatusCode), "")
+	if with, err := one.WithDetails(batch.Results[n].Error); err == nil {
+		one = with
+	}
+	return one.Code(), !saysNo(one.Err())
+}
+
+// saysNo reports whether an error is a server's own word that a call did not count.
+func saysNo(err error) bool {
+	if o, _ := outcome(err); o != history.Refused {
+		return false
+	}
+	for _, d := range status.Convert(err).Details() {
+		if _, ok := d.(*kagziv1.ErrorDetail); ok {
+			return true
+		}
+	}
+	return false
+}
