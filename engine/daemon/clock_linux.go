@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 )
 
 // timerFile is a file that can be read when the time is over, for which the runtime waits as for any other.
@@ -17,7 +17,7 @@ type timerFile struct {
 
 // newClock opens one. Timers of Go's are up to a millisecond late in a process that has nothing else to do, since it waits in epoll then, which counts
 // whole ones.
-func newClock() (dispatch.Clock, error) {
+func newClock() (matching.Clock, error) {
 	handle, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@
 
 package daemon
 
-import "github.com/kagzi/kagzi/engine/dispatch"
+import "github.com/kagzi/kagzi/engine/matching"
 
 // newClock has none: timers of Go's are as good as any here.
-func newClock() (dispatch.Clock, error) { return nil, nil }
+func newClock() (matching.Clock, error) { return nil, nil }

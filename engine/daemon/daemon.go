@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/certs"
 	"github.com/kagzi/kagzi/engine/coordinator"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server"
 )
 
@@ -199,7 +199,7 @@ func (p *process) openDoors(ctx context.Context, at *addresses) (web net.Listene
 // startParts makes the parts of a server, has them know each other, and begins them.
 func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, web net.Listener) {
 	c := p.config.Load()
-	dispatcher := dispatch.New(p.store, p.log)
+	dispatcher := matching.New(p.store, p.log)
 	options.Backup = copies.send
 	var upkeep *coordinator.Coordinator // which the server tells of, and which tells the server
 	options.Facts = func() []server.Fact {

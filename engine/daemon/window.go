@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server"
 )
 
@@ -82,7 +82,7 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 		return nil, errors.Join(err, store.Close())
 	}
 	w := &Window{Database: description, listener: bufconn.Listen(windowBuffer), parts: newParts(), store: store}
-	srv := server.New(store, dispatch.New(store, log), server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true, Beside: true})
+	srv := server.New(store, matching.New(store, log), server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true, Beside: true})
 	w.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, besideListener{w.listener}) })
 	w.parts.start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Ring) })
 	return w, nil

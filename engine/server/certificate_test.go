@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -83,7 +83,7 @@ func TestACertificateStandsForTheKeyOfItsName(t *testing.T) {
 	root := l.make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 	l.make(engine.APIKey{Name: "billing", Role: engine.RoleClient, Namespaces: []string{"team"}})
 	l.make(engine.APIKey{Name: "old", Role: engine.RoleClient, Namespaces: []string{"team"}, ExpiresAt: l.Now().Add(-time.Hour)})
-	s := New(l, dispatch.New(stubStore{}, nil), Options{DrainTimeout: time.Second, TLS: &tls.Config{
+	s := New(l, matching.New(stubStore{}, nil), Options{DrainTimeout: time.Second, TLS: &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{ca.sign("server")}, ClientCAs: ca.pool(), ClientAuth: tls.VerifyClientCertIfGiven,
 	}})
 	listener := bufconn.Listen(1 << 20)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -220,7 +220,7 @@ func TestOperationsOfARun(t *testing.T) {
 				w := &session{server: &Server{store: l, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{}},
 					worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
 					held: map[engine.ID]holding{}, lines: map[string]line{}}
-				w.seat = dispatch.New(l, nil).Sit(dispatch.Request{Worker: &w.worker})
+				w.seat = matching.New(l, nil).Sit(matching.Request{Worker: &w.worker})
 				story.tell(t, w, l)
 				w.close()
 				w.calls.Wait()
@@ -256,13 +256,13 @@ func (e early) Claim(context.Context, engine.ClaimParams) (engine.Claimed, error
 func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := early{starting: &atomic.Bool{}, claims: make(chan struct{})}
-		d := dispatch.New(store, nil)
+		d := matching.New(store, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer stop()
 		go d.Run(ctx)
 		s := &Server{store: store, dispatcher: d}
-		d.Sit(dispatch.Request{
+		d.Sit(matching.Request{
 			Worker: &engine.Worker{ID: "w", Namespace: "default"}, Queues: []string{"q"}, Types: []string{"t"},
 			Deliver: func(engine.Task) bool { return true },
 		}).Grant(1)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -154,7 +154,7 @@ func (s *shelves) QueueDepths(_ context.Context, namespace, _ string, _ time.Tim
 func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelves{asked: map[string]int{}, slow: time.Second}
-		s := New(store, dispatch.New(stubStore{}, nil), Options{})
+		s := New(store, matching.New(stubStore{}, nil), Options{})
 		for range 3 {
 			r, err := s.Read(t.Context())
 			if err != nil || r.Stats.Workers != 7 || len(r.Queues) != 2 || r.Queues[1].Namespace != "b" || r.Queues[1].Queue != "qb" || r.Description.Backend != "stub" {
@@ -175,7 +175,7 @@ func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 func TestAStoreThatDoesNotAnswerIsUnhealthyWithinFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelves{slow: time.Hour}
-		s := New(store, dispatch.New(stubStore{}, nil), Options{})
+		s := New(store, matching.New(stubStore{}, nil), Options{})
 		for name, ask := range map[string]func(context.Context) error{"Healthy": s.Healthy, "Ready": s.Ready} {
 			began := time.Now()
 			if err := ask(t.Context()); err == nil || time.Since(began) > 5*time.Second {
@@ -187,7 +187,7 @@ func TestAStoreThatDoesNotAnswerIsUnhealthyWithinFiveSeconds(t *testing.T) {
 
 func TestAStoppingServerIsHealthyAndNotReady(t *testing.T) {
 	store := &shelves{}
-	s := New(store, dispatch.New(stubStore{}, nil), Options{})
+	s := New(store, matching.New(stubStore{}, nil), Options{})
 	if err := errors.Join(s.Healthy(t.Context()), s.Ready(t.Context())); err != nil {
 		t.Fatal(err)
 	}

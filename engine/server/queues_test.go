@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -30,7 +30,7 @@ func TestQueuesThatAreTooManyForAnAnswerComeInSeveral(t *testing.T) {
 	for i := range n {
 		store.queues = append(store.queues, engine.QueueDepth{Queue: fmt.Sprintf("device-%05d-%s", i, strings.Repeat("x", 150)), Pending: 1, Running: 2, Sleeping: 3})
 	}
-	s := New(store, dispatch.New(stubStore{}, nil), Options{})
+	s := New(store, matching.New(stubStore{}, nil), Options{})
 	request := &kagziv1.GetQueueDepthRequest{}
 	listed, answers := 0, 0
 	for more := true; more; answers++ {

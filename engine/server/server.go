@@ -35,7 +35,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -96,7 +96,7 @@ type Server struct {
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
 
 	store      engine.Store
-	dispatcher *dispatch.Dispatcher
+	dispatcher *matching.Dispatcher
 	options    Options
 	log        *slog.Logger
 	started    time.Time
@@ -137,7 +137,7 @@ type Server struct {
 }
 
 // New makes a server. Give it every ring of the store, and serve it with Run.
-func New(store engine.Store, dispatcher *dispatch.Dispatcher, options Options) *Server {
+func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
 		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), events: options.Events,

@@ -19,20 +19,20 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // seated is a desk that has a place, and what says whether runs are claimed for it.
 func seated(b *books) (w *session, waits func() bool) {
 	w = desk(b)
-	d := dispatch.New(b, nil)
-	w.seat = d.Sit(dispatch.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
+	d := matching.New(b, nil)
+	w.seat = d.Sit(matching.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
 	return w, func() bool { return served(d) }
 }
 
 // served says whether somebody would be given a run of queue q and type t.
-func served(d *dispatch.Dispatcher) bool {
+func served(d *matching.Dispatcher) bool {
 	return d.Waits(&engine.StartRun{Run: engine.Run{ID: someID(9), Namespace: "default", Queue: "q", Type: "t"}})
 }
 

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -49,7 +49,7 @@ func serve(t *testing.T, store engine.Store) (*Server, *grpc.ClientConn) {
 
 func serveWith(t *testing.T, store engine.Store, options Options) (*Server, *grpc.ClientConn) {
 	t.Helper()
-	s := New(store, dispatch.New(stubStore{}, nil), options)
+	s := New(store, matching.New(stubStore{}, nil), options)
 	l := bufconn.Listen(1 << 20)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -138,7 +138,7 @@ func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest)
 		return nil, err
 	}
 	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
-	seat := s.dispatcher.Sit(dispatch.Request{
+	seat := s.dispatcher.Sit(matching.Request{
 		Worker: &worker, Queues: []string{orDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
 		Deliver: p.deliver, Refused: func() { ring(p.refused) },
 	})

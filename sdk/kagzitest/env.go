@@ -39,7 +39,7 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/coordinator"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server"
 	kagzi "github.com/kagzi/kagzi/sdk"
 	"github.com/kagzi/kagzi/sdk/internal/seam"
@@ -139,7 +139,7 @@ func (e *Env) serve(log *slog.Logger, c climate) {
 	if c.store != nil {
 		store = c.store(store)
 	}
-	dispatcher := dispatch.New(store, log)
+	dispatcher := matching.New(store, log)
 	door := server.New(store, dispatcher, server.Options{Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
 	upkeep := coordinator.New(store, coordinator.Options{Interval: c.heartbeat, HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Log: log})
 	e.part(func(ctx context.Context) error {

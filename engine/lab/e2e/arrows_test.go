@@ -23,9 +23,9 @@ type arrow struct {
 var arrows = []arrow{
 	{"engine", nil, "the language knows nobody; everything else translates to it"},
 	{"engine/cron", nil, "when an expression fires is arithmetic"},
-	{"engine/dispatch", []string{"engine"}, "matching runs and workers needs no wire and no database"},
+	{"engine/matching", []string{"engine"}, "matching runs and workers needs no wire and no database"},
 	{"engine/coordinator", []string{"engine", "engine/cron"}, "upkeep needs no wire and no database"},
-	{"engine/server", []string{"engine", "engine/cron", "engine/dispatch", "proto/..."}, "the door sees the store as an interface only"},
+	{"engine/server", []string{"engine", "engine/cron", "engine/matching", "proto/..."}, "the door sees the store as an interface only"},
 	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
 	{"backends/internal/storelogic", []string{"engine"}, "the verbs that look before they write, over statements that a backend brings"},
 	{"backends/memory", []string{"engine", "backends/internal/storelogic"}, "a backend whose rows are in memory, for tests and demonstrations"},
@@ -39,7 +39,7 @@ var arrows = []arrow{
 	{"sdk", []string{"proto/...", "sdk/profile", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
 	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
 	{"sdk/profile", nil, "where a server is, for workers and people alike, needs neither"},
-	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "backends/sqlite/sqlitetest", "migrations", "proto/..."}, "the real engine, in the tests of users alone"},
+	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "backends/sqlite/sqlitetest", "backends/internal/...", "migrations", "proto/..."}, "the real engine, in the tests of users alone"},
 	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/seam", "proto/..."}, "outsiders come in by the front door"},
 	{"installer", nil, "a service manager is told of a program, not of workflows; the server comes as a function"},
 	{"installer/package", []string{"installer"}, "a tool that packs the program with what `kagzi service` would write"},
@@ -154,7 +154,7 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 func TestTheEngineNeedsTheStandardLibraryAndACronParserOnly(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
-	for _, from := range []string{"engine", "engine/cron", "backends/internal/storelogic", "engine/dispatch", "engine/coordinator", "migrations"} {
+	for _, from := range []string{"engine", "engine/cron", "backends/internal/storelogic", "engine/matching", "engine/coordinator", "migrations"} {
 		for path, dep := range list(t, module+from) {
 			if dep.Standard || dep.Module == nil || strings.HasPrefix(path, module) {
 				continue

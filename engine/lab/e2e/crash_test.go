@@ -168,8 +168,8 @@ func (p *process) stop() {
 
 // crashPoints are all failpoints, by the backend that passes them, with how often before it dies.
 var crashPoints = map[string][]string{
-	"sqlite":   {"sqlite.before_commit:30", "sqlite.after_commit:30", "sqlite.mid_group:4", "sqlite.after_claim:3", "dispatch.after_claim:3"},
-	"postgres": {"postgres.before_commit:30", "postgres.after_commit:30", "postgres.mid_group:4", "postgres.after_claim:3", "dispatch.after_claim:3"},
+	"sqlite":   {"sqlite.before_commit:30", "sqlite.after_commit:30", "sqlite.mid_group:4", "sqlite.after_claim:3", "matching.after_claim:3"},
+	"postgres": {"postgres.before_commit:30", "postgres.after_commit:30", "postgres.mid_group:4", "postgres.after_claim:3", "matching.after_claim:3"},
 }
 
 func TestNoAcknowledgedWriteIsLostWhereverTheServerDies(t *testing.T) {
@@ -196,7 +196,7 @@ func TestEveryFailpointHasItsCrash(t *testing.T) {
 	}
 	call := regexp.MustCompile(`Failpoint\("([^"]+)"\)`)
 	found := 0
-	for _, room := range []string{"../../../backends/sqlite", "../../../backends/postgres", "../../dispatch", "../../server", "../../coordinator"} {
+	for _, room := range []string{"../../../backends/sqlite", "../../../backends/postgres", "../../matching", "../../server", "../../coordinator"} {
 		files, err := filepath.Glob(filepath.Join(room, "*.go"))
 		if err != nil {
 			t.Fatal(err)

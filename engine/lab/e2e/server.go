@@ -17,7 +17,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/coordinator"
-	"github.com/kagzi/kagzi/engine/dispatch"
+	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server"
 )
 
@@ -101,7 +101,7 @@ func (o *Options) listen(tb testing.TB) net.Listener {
 func (s *Server) run(l net.Listener, o Options) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	dispatcher := dispatch.New(s.Store, o.Server.Log)
+	dispatcher := matching.New(s.Store, o.Server.Log)
 	door := server.New(s.Store, dispatcher, o.Server)
 	upkeep := coordinator.New(s.Store, o.Coordinator)
 

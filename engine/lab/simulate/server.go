@@ -12,8 +12,8 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/coordinator"
-	"github.com/kagzi/kagzi/engine/dispatch"
 	"github.com/kagzi/kagzi/engine/lab/host"
+	"github.com/kagzi/kagzi/engine/matching"
 	doorway "github.com/kagzi/kagzi/engine/server"
 )
 
@@ -40,7 +40,7 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{index: index, stop: stop}
 	s.store = &served{Store: b.memory.Open(t.road(s)), beside: b}
-	dispatcher := dispatch.New(s.store, quiet)
+	dispatcher := matching.New(s.store, quiet)
 	door := doorway.New(s.store, dispatcher, doorway.Options{
 		Log: quiet, HeartbeatInterval: heartbeat, WorkerLease: lease, DrainTimeout: time.Second, Trusted: true,
 	})

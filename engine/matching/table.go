@@ -1,4 +1,4 @@
-package dispatch
+package matching
 
 import (
 	"container/list"
@@ -350,7 +350,7 @@ func (t *table) claim(q *queue, r Request, grants []engine.Grant) (engine.Claime
 
 // settle delivers what was claimed and gives the credit of the other grants back. Of a run whose time is up nothing is to begin any more: it ends.
 func (t *table) settle(ctx context.Context, q *queue, seats []*Seat, grants []engine.Grant, claimed engine.Claimed) {
-	engine.Failpoint("dispatch.after_claim")
+	engine.Failpoint("matching.after_claim")
 	byToken := make(map[engine.Token]*Seat, len(grants))
 	for i, g := range grants {
 		byToken[g.Token] = seats[i]

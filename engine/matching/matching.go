@@ -1,9 +1,9 @@
-// Package dispatch matches waiting workers with due runs. It keeps no state that matters: restart it and nothing is lost.
+// Package matching matches waiting workers with due runs. It keeps no state that matters: restart it and nothing is lost.
 //
 // Workers that could take the same runs sit at one table, whose single goroutine claims for all of them at once; so a hundred
 // idle workers cost one query, and nothing at all while nobody rings. A store that makes a run may as well take a grant for it there (Take),
 // and hand it over in the same commit.
-package dispatch
+package matching
 
 import (
 	"container/list"
