@@ -7,6 +7,7 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
@@ -31,7 +32,7 @@ func open(tb testing.TB) engine.Store {
 }
 
 // freshFile is the path of a database with its tables, for tests to which it does not matter how these came about.
-func freshFile(tb testing.TB) string { return sqlitetest.Fresh(tb, Migrate) }
+func freshFile(tb testing.TB) string { return sqlitetest.FreshIn(tb, long.ScratchDir(tb), Migrate) }
 
 func openAt(tb testing.TB, path string) *Store {
 	tb.Helper()
