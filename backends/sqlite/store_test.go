@@ -15,7 +15,7 @@ func TestStore(t *testing.T) { storetest.Run(t, open) }
 // open gives a fresh store, and looks after each case whether the rows that it left make sense; with -short it does not, because under
 // the race detector that takes longer than the cases.
 func open(tb testing.TB) engine.Store {
-	path := freshFile(tb)
+	path := sqlitetest.FreshIn(tb, long.ScratchDir(tb), Migrate)
 	tb.Cleanup(func() {
 		if tb.Failed() || testing.Short() {
 			return
@@ -32,7 +32,7 @@ func open(tb testing.TB) engine.Store {
 }
 
 // freshFile is the path of a database with its tables, for tests to which it does not matter how these came about.
-func freshFile(tb testing.TB) string { return sqlitetest.FreshIn(tb, long.ScratchDir(tb), Migrate) }
+func freshFile(tb testing.TB) string { return sqlitetest.Fresh(tb, Migrate) }
 
 func openAt(tb testing.TB, path string) *Store {
 	tb.Helper()
