@@ -167,7 +167,9 @@ func TestBackupsUnderLoadHoldAllThatWasAcknowledged(t *testing.T) {
 				start := startOf("t", s)
 				start.Input.Data = make([]byte, rand.IntN(4096))
 				if _, err := s.StartRuns(context.Background(), []engine.StartRun{start}); err != nil {
+					mu.Lock()
 					t.Error(err)
+					mu.Unlock()
 					more.Broadcast()
 					return
 				}
