@@ -28,7 +28,7 @@ func heldRun(t *testing.T, url string) engine.Lease {
 		t.Fatal(err)
 	}
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: w.Types, Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: now,
+		Namespace: "default", Queue: "q", Types: w.Types, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: now,
 	})
 	if err != nil || len(claimed.Tasks) != 1 {
 		t.Fatalf("claimed %d runs, %v", len(claimed.Tasks), err)

@@ -6,34 +6,34 @@ import (
 	"sync"
 )
 
-// maxRings is how many hints a listener may be behind before they are merged into RingAll.
-const maxRings = 4096
+// maxPending is how many hints a listener may be behind before they are merged into NotifyAll.
+const maxPending = 4096
 
-// Listeners is everybody in one process who listens to its store: the part of a Bell that is the same whatever the database. The zero value is
+// Listeners is everybody in one process who listens to its store: the part of a Notifier that is the same whatever the database. The zero value is
 // ready for use.
 type Listeners struct {
 	mu   sync.Mutex
 	list []*listener
 }
 
-// listener holds the rings that its goroutine has not passed on yet, so that a commit never waits for one who listens.
+// listener holds the notifications that its goroutine has not passed on yet, so that a commit never waits for one who listens.
 type listener struct {
-	rings []Ring
-	wake  chan struct{} // capacity one
+	notifications []Notification
+	wake          chan struct{} // capacity one
 }
 
-// Ring has everybody who listens told of the rings, and waits for nobody.
-func (ls *Listeners) Ring(rings []Ring) {
-	if len(rings) == 0 {
+// Notify has everybody who listens told of the notifications, and waits for nobody.
+func (ls *Listeners) Notify(notifications []Notification) {
+	if len(notifications) == 0 {
 		return
 	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, l := range ls.list {
-		if len(l.rings)+len(rings) > maxRings {
-			l.rings = merged(l.rings, rings)
+		if len(l.notifications)+len(notifications) > maxPending {
+			l.notifications = merged(l.notifications, notifications)
 		} else {
-			l.rings = append(l.rings, rings...)
+			l.notifications = append(l.notifications, notifications...)
 		}
 		select {
 		case l.wake <- struct{}{}:
@@ -42,26 +42,26 @@ func (ls *Listeners) Ring(rings []Ring) {
 	}
 }
 
-// merged takes the place of rings that are too many: anything may have changed. What they count it adds up.
-func merged(lists ...[]Ring) []Ring {
-	var sum Aside
-	for _, rings := range lists {
-		for _, r := range rings {
-			if r.Aside != nil {
-				sum.Add(r.Aside)
+// merged takes the place of notifications that are too many: anything may have changed. What they count it adds up.
+func merged(lists ...[]Notification) []Notification {
+	var sum SideEffects
+	for _, notifications := range lists {
+		for _, r := range notifications {
+			if r.SideEffects != nil {
+				sum.Add(r.SideEffects)
 			}
 		}
 	}
 	if sum.Empty() {
-		return []Ring{{Kind: RingAll}}
+		return []Notification{{Kind: NotifyAll}}
 	}
-	return []Ring{{Kind: RingAll}, {Kind: RingAside, Aside: &sum}}
+	return []Notification{{Kind: NotifyAll}, {Kind: NotifySideEffects, SideEffects: &sum}}
 }
 
-// Listen is Bell.Listen until closed is closed, which is when it returns nil. It rings RingAll first, because whoever begins to listen has
+// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It sends NotifyAll first, because whoever begins to listen has
 // missed what was before.
-func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, ring func(Ring)) error {
-	l := &listener{rings: []Ring{{Kind: RingAll}}, wake: make(chan struct{}, 1)}
+func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(Notification)) error {
+	l := &listener{notifications: []Notification{{Kind: NotifyAll}}, wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}
 	ls.mu.Lock()
 	ls.list = append(ls.list, l)
@@ -72,7 +72,7 @@ func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, ring fu
 		ls.mu.Unlock()
 	}()
 
-	var taken []Ring
+	var taken []Notification
 	for {
 		select {
 		case <-ctx.Done():
@@ -82,10 +82,10 @@ func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, ring fu
 		case <-l.wake:
 		}
 		ls.mu.Lock()
-		taken, l.rings = l.rings, taken[:0]
+		taken, l.notifications = l.notifications, taken[:0]
 		ls.mu.Unlock()
 		for _, r := range taken {
-			ring(r)
+			notify(r)
 		}
 	}
 }

@@ -9,23 +9,23 @@ import (
 func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
 	var ls Listeners
 	closed := make(chan struct{})
-	var heard []Ring
-	err := ls.Listen(t.Context(), closed, func(r Ring) {
+	var heard []Notification
+	err := ls.Listen(t.Context(), closed, func(r Notification) {
 		if heard = append(heard, r); len(heard) == 1 { // of having begun to listen; what comes from here on waits until this returns
-			for range maxRings {
-				ls.Ring([]Ring{{Kind: RingTimer}})
+			for range maxPending {
+				ls.Notify([]Notification{{Kind: NotifyTimer}})
 			}
-			ls.Ring([]Ring{{Kind: RingKeys}})
-			ls.Ring([]Ring{{Kind: RingTimer}})
+			ls.Notify([]Notification{{Kind: NotifyKeys}})
+			ls.Notify([]Notification{{Kind: NotifyTimer}})
 		}
-		if r.Kind == RingTimer {
+		if r.Kind == NotifyTimer {
 			close(closed)
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []Ring{{Kind: RingAll}, {Kind: RingAll}, {Kind: RingTimer}}; !slices.Equal(heard, want) {
+	if want := []Notification{{Kind: NotifyAll}, {Kind: NotifyAll}, {Kind: NotifyTimer}}; !slices.Equal(heard, want) {
 		t.Fatalf("heard %v, want %v", heard, want)
 	}
 	if len(ls.list) != 0 {
@@ -37,25 +37,25 @@ func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
 	var ls Listeners
 	closed := make(chan struct{})
 	var all int
-	var counted Aside
+	var counted SideEffects
 	const rounds = 10_000
-	err := ls.Listen(t.Context(), closed, func(r Ring) {
+	err := ls.Listen(t.Context(), closed, func(r Notification) {
 		switch r.Kind {
-		case RingAll:
+		case NotifyAll:
 			if all++; all > 1 {
 				return
 			}
 			for range rounds { // which wait until this returns
-				ls.Ring([]Ring{{Kind: RingTimer}, {Kind: RingAside, Aside: &Aside{Handlers: 1, Ticks: 2, Failed: []ID{{1}, {2}, {3}}, Stopped: 4}}})
+				ls.Notify([]Notification{{Kind: NotifyTimer}, {Kind: NotifySideEffects, SideEffects: &SideEffects{Handlers: 1, Ticks: 2, Failed: []ID{{1}, {2}, {3}}, Stopped: 4}}})
 			}
-			ls.Ring([]Ring{{Kind: RingKeys}})
-		case RingAside:
-			counted.Add(r.Aside)
-		case RingKeys:
+			ls.Notify([]Notification{{Kind: NotifyKeys}})
+		case NotifySideEffects:
+			counted.Add(r.SideEffects)
+		case NotifyKeys:
 			close(closed)
 		}
 	})
-	want := Aside{Handlers: rounds, Ticks: 2 * rounds, Failed: slices.Repeat([]ID{{1}, {2}, {3}}, rounds), Stopped: 4 * rounds}
+	want := SideEffects{Handlers: rounds, Ticks: 2 * rounds, Failed: slices.Repeat([]ID{{1}, {2}, {3}}, rounds), Stopped: 4 * rounds}
 	if err != nil || !reflect.DeepEqual(counted, want) || all != 2 {
 		failed := len(counted.Failed)
 		counted.Failed, want.Failed = nil, nil

@@ -97,9 +97,9 @@ type Call struct {
 	Verb   string
 	Params any // as the method of engine.Store has it; nil when it has none
 	Write  bool
-	Turn   *engine.Turn // nil: it stands behind nothing
-	Takers Takers       // of StartRuns, once it was carried out
-	Answer any          // once it was carried out without an error
+	Turn   *engine.Ticket // nil: it stands behind nothing
+	Takers Handoff        // of StartRuns, once it was carried out
+	Answer any            // once it was carried out without an error
 	Err    error
 
 	do   func(*tx) error
@@ -109,18 +109,18 @@ type Call struct {
 // Commit carries calls out, in their order, in one transaction. One that is refused changes nothing and has its Err; the others happen.
 func (d *Database) Commit(calls ...*Call) {
 	d.mu.Lock()
-	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, asides: map[*engine.Aside]*Store{}}
+	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, asides: map[*engine.SideEffects]*Store{}}
 	for _, c := range calls {
 		undo, rings := len(t.undo), len(t.rings)
 		t.call = c
-		if c.Err = c.Turn.Stands(); c.Err == nil {
+		if c.Err = c.Turn.Err(); c.Err == nil {
 			c.Err = c.do(t)
 		}
 		if c.Err != nil {
 			t.rollback(undo)
 			t.rings = t.rings[:rings]
 		}
-		c.Turn.Settle(c.Err)
+		c.Turn.Resolve(c.Err)
 		if d.options.Watch != nil {
 			d.options.Watch(c, t.changes())
 		}
@@ -232,7 +232,7 @@ func (d *Database) Open(road Road) *Store {
 	if road == nil {
 		s.road = func(_ context.Context, c *Call) error {
 			d.Commit(c)
-			c.Turn.Place()
+			c.Turn.Admit()
 			return c.Err
 		}
 	}
@@ -255,7 +255,7 @@ func call[V any](ctx context.Context, s *Store, verb string, write bool, params 
 	if err := ctx.Err(); err != nil {
 		return none, &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting: " + err.Error()}
 	}
-	c := &Call{Verb: verb, Params: params, Write: write, Turn: engine.TurnOf(ctx), from: s}
+	c := &Call{Verb: verb, Params: params, Write: write, Turn: engine.TicketOf(ctx), from: s}
 	c.do = func(t *tx) (err error) {
 		if out, err = do(t); err == nil {
 			c.Answer = out
@@ -327,11 +327,11 @@ type bell struct {
 }
 
 type listener struct {
-	rings []engine.Ring
+	rings []engine.Notification
 	wake  chan struct{} // capacity one
 }
 
-func (s *Store) ring(rings []engine.Ring) {
+func (s *Store) ring(rings []engine.Notification) {
 	s.bell.mu.Lock()
 	defer s.bell.mu.Unlock()
 	for _, l := range s.bell.listeners {
@@ -343,19 +343,19 @@ func (s *Store) ring(rings []engine.Ring) {
 	}
 }
 
-// Gap has listeners miss the rings that they have not been told of, and hear RingAll instead, as after a gap in listening.
+// Gap has listeners miss the rings that they have not been told of, and hear NotifyAll instead, as after a gap in listening.
 func (s *Store) Gap() {
 	s.bell.mu.Lock()
 	for _, l := range s.bell.listeners {
 		l.rings = l.rings[:0]
 	}
 	s.bell.mu.Unlock()
-	s.ring([]engine.Ring{{Kind: engine.RingAll}})
+	s.ring([]engine.Notification{{Kind: engine.NotifyAll}})
 }
 
-// Listen rings RingAll first, because whoever begins to listen has missed what was before.
-func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
-	l := &listener{rings: []engine.Ring{{Kind: engine.RingAll}}, wake: make(chan struct{}, 1)}
+// Notifier rings NotifyAll first, because whoever begins to listen has missed what was before.
+func (s *Store) Listen(ctx context.Context, ring func(engine.Notification)) error {
+	l := &listener{rings: []engine.Notification{{Kind: engine.NotifyAll}}, wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}
 	s.bell.mu.Lock()
 	s.bell.listeners = append(s.bell.listeners, l)

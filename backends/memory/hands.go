@@ -11,7 +11,7 @@ import (
 
 // hands is who waits to be given the runs of a call in the transaction that makes them.
 type hands struct {
-	takers engine.Takers // nil: nobody waits
+	takers engine.Handoff // nil: nobody waits
 
 	mu   sync.Mutex
 	held []*hand
@@ -21,7 +21,7 @@ type hands struct {
 // hand is one of them, and the run that it may be given.
 type hand struct {
 	start *engine.StartRun
-	taker engine.Taker
+	taker engine.Match
 	task  engine.Task
 	taken bool // the task is its
 }
@@ -43,7 +43,7 @@ func (h *hands) ask(t *tx, starts []engine.StartRun) {
 	slices.SortStableFunc(candidates, func(a, b *engine.StartRun) int {
 		return cmp.Or(b.Priority-a.Priority, a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
 	})
-	asked := Takers{}
+	asked := Handoff{}
 	t.call.Takers = asked
 	closed := map[name]bool{}
 	for _, p := range candidates {
@@ -55,13 +55,13 @@ func (h *hands) ask(t *tx, starts []engine.StartRun) {
 		if p.ConcurrencyKey != "" || t.disabled(p.Namespace) {
 			continue
 		}
-		taker := h.takers.Take(p)
+		taker := h.takers.Offer(p)
 		if taker == nil {
 			continue
 		}
-		asked[p.ID] = asTaken{taker.Grant(), taker.Now(), taker.Types()}
+		asked[p.ID] = asTaken{taker.Slot(), taker.Now(), taker.Types()}
 		if !t.comesFirst(p, taker) {
-			taker.Return()
+			taker.Abort()
 			continue
 		}
 		closed[queue] = false
@@ -70,8 +70,8 @@ func (h *hands) ask(t *tx, starts []engine.StartRun) {
 }
 
 // comesFirst says that a claim would give the taker a new run of the queue.
-func (t *tx) comesFirst(p *engine.StartRun, taker engine.Taker) bool {
-	if w := t.db.workers[taker.Grant().WorkerID]; w == nil || w.Status != engine.WorkerOnline {
+func (t *tx) comesFirst(p *engine.StartRun, taker engine.Match) bool {
+	if w := t.db.workers[taker.Slot().WorkerID]; w == nil || w.Status != engine.WorkerOnline {
 		return false
 	}
 	return len(t.find(func(r *Run) bool {
@@ -89,7 +89,7 @@ func (h *hands) give(t *tx, run engine.ID) bool {
 		return false
 	}
 	one := h.held[i]
-	c := claim{tx: t, grants: []engine.Grant{one.taker.Grant()}, p: &engine.ClaimParams{
+	c := claim{tx: t, grants: []engine.ClaimSlot{one.taker.Slot()}, p: &engine.ClaimParams{
 		Namespace: one.start.Namespace, Queue: one.start.Queue, HistoryBytes: engine.HistoryBytes, Now: engine.Micros(one.taker.Now()),
 	}}
 	c.take(t.db.runs[run])
@@ -105,31 +105,31 @@ func (h *hands) settle(err error) {
 	for _, one := range h.held {
 		switch {
 		case err != nil:
-			one.taker.Doubt(err)
+			one.taker.Unknown(err)
 		case one.taken:
-			one.taker.Give(one.task)
+			one.taker.Commit(one.task)
 		default:
-			one.taker.Return()
+			one.taker.Abort()
 		}
 	}
 	h.held = nil
 }
 
 // Takers is who was asked, in a call, to take which of its runs, for a store that is to carry it out as well. They hear nothing.
-type Takers map[engine.ID]engine.Taker
+type Handoff map[engine.ID]engine.Match
 
 // Take is what was answered then.
-func (t Takers) Take(start *engine.StartRun) engine.Taker { return t[start.ID] }
+func (t Handoff) Offer(start *engine.StartRun) engine.Match { return t[start.ID] }
 
 type asTaken struct {
-	grant engine.Grant
+	grant engine.ClaimSlot
 	now   time.Time
 	types []string
 }
 
-func (a asTaken) Grant() engine.Grant { return a.grant }
-func (a asTaken) Now() time.Time      { return a.now }
-func (a asTaken) Types() []string     { return a.types }
-func (asTaken) Give(engine.Task)      {}
-func (asTaken) Return()               {}
-func (asTaken) Doubt(error)           {}
+func (a asTaken) Slot() engine.ClaimSlot { return a.grant }
+func (a asTaken) Now() time.Time         { return a.now }
+func (a asTaken) Types() []string        { return a.types }
+func (asTaken) Commit(engine.Task)       {}
+func (asTaken) Abort()                   {}
+func (asTaken) Unknown(error)            {}

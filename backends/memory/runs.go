@@ -9,7 +9,7 @@ import (
 
 // StartRuns makes runs, each of which may be refused alone.
 func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	h := hands{takers: engine.TakersOf(ctx)}
+	h := hands{takers: engine.HandoffOf(ctx)}
 	answers, err := write(ctx, s, "StartRuns", starts, func(t *tx) ([]engine.Started, error) {
 		h.ask(t, starts)
 		answers := make([]engine.Started, len(starts))
@@ -31,9 +31,9 @@ func (t *tx) start(p *engine.StartRun, h *hands) engine.Started {
 	case t.disabled(p.Namespace):
 		return engine.Started{Err: engine.NamespaceDisabled(p.Namespace)}
 	case t.insertRun(p):
-		t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: p.Namespace, Name: p.Queue, Taken: h.give(t, p.ID)})
+		t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: h.give(t, p.ID)})
 		if !p.DeadlineAt.IsZero() {
-			t.Ring(engine.Ring{Kind: engine.RingTimer})
+			t.Ring(engine.Notification{Kind: engine.NotifyTimer})
 		}
 		return engine.Started{RunID: p.ID}
 	}

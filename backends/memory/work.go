@@ -48,7 +48,7 @@ func (s *Store) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams)
 }
 
 // SetNote writes the run's own line.
-func (s *Store) SetNote(ctx context.Context, p engine.SetNoteParams) error {
+func (s *Store) SetRunNote(ctx context.Context, p engine.SetNoteParams) error {
 	_, err := verb(ctx, s, "SetNote", silent(storelogic.SetNote), p)
 	return err
 }
@@ -82,7 +82,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 type claim struct {
 	*tx
 	p      *engine.ClaimParams
-	grants []engine.Grant // of workers that are ONLINE, as far as they are left
+	grants []engine.ClaimSlot // of workers that are ONLINE, as far as they are left
 	out    engine.Claimed
 }
 
@@ -118,7 +118,7 @@ func (c *claim) run() engine.Claimed {
 
 // online sorts out the grants of workers that may get nothing.
 func (c *claim) online() {
-	for _, g := range c.p.Grants {
+	for _, g := range c.p.Slots {
 		if w := c.db.workers[g.WorkerID]; w != nil && w.Status == engine.WorkerOnline {
 			c.grants = append(c.grants, g)
 		} else if !slices.Contains(c.out.Offline, g.WorkerID) {
@@ -344,7 +344,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 }
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	taken, err := write(ctx, s, "OfflineWorker", p, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
 	for more := taken; more.Freed == storelogic.FreedAtOnce && err == nil; taken.Freed += more.Freed {

@@ -18,7 +18,7 @@ var getRunSQL string
 var getCircumstancesSQL string
 
 // Circumstances is one snapshot.
-func (s *Store) Circumstances(ctx context.Context, namespace string, run engine.ID, now time.Time) (c engine.Circumstances, err error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (c engine.Circumstances, err error) {
 	one := args{"run_id": [16]byte(run)}
 	missing := true
 	batch := &pgx.Batch{}

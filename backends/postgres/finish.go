@@ -21,7 +21,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	c := &call{run: p.Lease.RunID, turn: engine.TurnOf(ctx), finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
+	c := &call{run: p.Lease.RunID, turn: engine.TicketOf(ctx), finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
 	return together(s, c, "complete a run", func() engine.Completed { return engine.Completed{Status: engine.RunCompleted} },
 		func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
 }
@@ -66,9 +66,9 @@ func queueFinishes(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &namespace, &queue}, func() error {
 			c := byRun[id]
 			answers.settle(c)
-			answers.rings = append(answers.rings, engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: queue},
-				engine.Ring{Kind: engine.RingRun, ID: id},
-				engine.Ring{Kind: engine.RingEnd, ID: id, Ending: &engine.Ending{Namespace: namespace, Status: engine.RunCompleted,
+			answers.rings = append(answers.rings, engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue},
+				engine.Notification{Kind: engine.NotifyRun, ID: id},
+				engine.Notification{Kind: engine.NotifyEnd, ID: id, Ending: &engine.Ending{Namespace: namespace, Status: engine.RunCompleted,
 					Output: c.finish.p.Output, FinishedAt: c.finish.p.Now}})
 			return nil
 		})

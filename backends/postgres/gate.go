@@ -95,7 +95,7 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 	}
 	// One that is due no longer takes no slot: nobody would open the gate behind which it kept the others.
 	heads = slices.DeleteFunc(heads, func(h head) bool { return !due[h.id] })
-	grants := slices.DeleteFunc(slices.Clone(c.grants), func(g engine.Grant) bool { return !slices.Contains(found.online, g.WorkerID) })
+	grants := slices.DeleteFunc(slices.Clone(c.grants), func(g engine.ClaimSlot) bool { return !slices.Contains(found.online, g.WorkerID) })
 	taken, waiting = c.choose(heads, free, len(grants))
 	if len(waiting) > 0 {
 		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(waiting), "now": micros(c.p.Now)})
@@ -210,7 +210,7 @@ func considered(heads []head, taken, waiting []engine.ID) int {
 }
 
 // takeChosen adds to the batch the claim of what was chosen, in its order, for the grants in theirs.
-func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.Grant, found *look) {
+func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.ClaimSlot, found *look) {
 	workers, tokens := grantArrays(grants)
 	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens, "now": micros(c.p.Now)})
 	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {

@@ -23,7 +23,7 @@ type hands struct {
 
 // hand is one of them, and the run that it may be given.
 type hand struct {
-	taker   engine.Taker
+	taker   engine.Match
 	start   *engine.StartRun
 	meeting int32 // from 1: the queue and types in which nothing else must be due
 	taken   bool  // so the statement says
@@ -34,7 +34,7 @@ type hand struct {
 func handsFor(calls []*call) *hands {
 	type candidate struct {
 		start  *engine.StartRun
-		takers engine.Takers
+		takers engine.Handoff
 	}
 	var candidates []candidate
 	for _, c := range calls {
@@ -54,9 +54,9 @@ func handsFor(calls []*call) *hands {
 		if closed[queue] {
 			continue
 		}
-		var taker engine.Taker
+		var taker engine.Match
 		if c.start.ConcurrencyKey == "" {
-			taker = c.takers.Take(c.start)
+			taker = c.takers.Offer(c.start)
 		}
 		if taker == nil {
 			closed[queue] = true
@@ -70,7 +70,7 @@ func handsFor(calls []*call) *hands {
 	return h
 }
 
-func (h *hands) add(start *engine.StartRun, taker engine.Taker) {
+func (h *hands) add(start *engine.StartRun, taker engine.Match) {
 	if now := taker.Now(); now.After(h.now) {
 		h.now = now
 	}
@@ -93,7 +93,7 @@ func (h *hands) columns(run engine.ID) (worker string, token [16]byte, meeting i
 		return "", token, 0
 	}
 	one := h.byRun[run]
-	grant := one.taker.Grant()
+	grant := one.taker.Slot()
 	return grant.WorkerID, grant.Token, one.meeting
 }
 
@@ -104,7 +104,7 @@ func (h *hands) meet() args {
 	}
 	var workers []string
 	for _, one := range h.byRun {
-		workers = append(workers, one.taker.Grant().WorkerID)
+		workers = append(workers, one.taker.Slot().WorkerID)
 	}
 	slices.Sort(workers)
 	return args{
@@ -133,18 +133,18 @@ func (h *hands) settle(committed bool, unknown error) {
 	for _, one := range h.byRun {
 		switch {
 		case unknown != nil:
-			one.taker.Doubt(unknown)
+			one.taker.Unknown(unknown)
 		case committed && one.taken:
-			one.taker.Give(one.task(h.now))
+			one.taker.Commit(one.task(h.now))
 		default:
-			one.taker.Return()
+			one.taker.Abort()
 		}
 	}
 }
 
 // task is the run as a claim would have read it.
 func (h *hand) task(now time.Time) engine.Task {
-	r, grant := h.start, h.taker.Grant()
+	r, grant := h.start, h.taker.Slot()
 	return engine.Task{
 		ClaimedAt: now,
 		Lease:     engine.Lease{Namespace: r.Namespace, RunID: r.ID, Token: grant.Token},

@@ -16,7 +16,7 @@ type waiting struct {
 	returned, doubted int
 }
 
-func (w *waiting) Take(*engine.StartRun) engine.Taker { return &credit{w, engine.NewToken()} }
+func (w *waiting) Offer(*engine.StartRun) engine.Match { return &credit{w, engine.NewToken()} }
 
 // told fails the test unless the worker was told so often of each.
 func (w *waiting) told(t *testing.T, given, returned, doubted int) {
@@ -31,18 +31,18 @@ type credit struct {
 	token engine.Token
 }
 
-func (c *credit) Grant() engine.Grant   { return engine.Grant{WorkerID: c.worker, Token: c.token} }
-func (c *credit) Now() time.Time        { return c.now }
-func (c *credit) Types() []string       { return []string{"order"} }
-func (c *credit) Give(task engine.Task) { c.given = append(c.given, task) }
-func (c *credit) Return()               { c.returned++ }
-func (c *credit) Doubt(error)           { c.doubted++ }
+func (c *credit) Slot() engine.ClaimSlot  { return engine.ClaimSlot{WorkerID: c.worker, Token: c.token} }
+func (c *credit) Now() time.Time          { return c.now }
+func (c *credit) Types() []string         { return []string{"order"} }
+func (c *credit) Commit(task engine.Task) { c.given = append(c.given, task) }
+func (c *credit) Abort()                  { c.returned++ }
+func (c *credit) Unknown(error)           { c.doubted++ }
 
 // startFor makes runs that a worker waits for.
 func startFor(t *testing.T, s *Store, starts ...engine.StartRun) (*waiting, error) {
 	t.Helper()
 	w := &waiting{worker: "w1", now: engine.Micros(s.Now())}
-	_, err := s.StartRuns(engine.WithTakers(t.Context(), w), starts)
+	_, err := s.StartRuns(engine.WithHandoff(t.Context(), w), starts)
 	return w, err
 }
 
@@ -65,10 +65,10 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	if commits := s.CommitSizes().Commits - before; commits != 1 {
 		t.Errorf("%d commits, want 1", commits)
 	}
-	awaitRing(t, here, engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders", Taken: true})
-	awaitRing(t, here, engine.Ring{Kind: engine.RingRun, ID: w.given[1].Run.ID})
+	awaitRing(t, here, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders", Claimed: true})
+	awaitRing(t, here, engine.Notification{Kind: engine.NotifyRun, ID: w.given[1].Run.ID})
 	// Another server learns that there is something new, but has nothing to claim.
-	awaitRing(t, elsewhere, engine.Ring{Kind: engine.RingQueue, Namespace: "default"})
+	awaitRing(t, elsewhere, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default"})
 }
 
 func TestAGroupThatFailsGivesBackWhoWaited(t *testing.T) {

@@ -19,7 +19,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 	if len(starts) == 0 {
 		return nil, nil
 	}
-	c := &startCall{starts: slices.Clone(starts), lanes: make([]int64, len(starts)), takers: engine.TakersOf(ctx)}
+	c := &startCall{starts: slices.Clone(starts), lanes: make([]int64, len(starts)), takers: engine.HandoffOf(ctx)}
 	if err := s.prepareStarts(c); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 type startCall struct {
 	starts  []engine.StartRun
 	lanes   []int64
-	takers  engine.Takers // nil: nobody is to have them at once
+	takers  engine.Handoff // nil: nobody is to have them at once
 	answers []engine.Started
 }
 
@@ -133,22 +133,22 @@ func (c *startCall) allMade() {
 }
 
 // rings is what the starts are to ring, when these have what they were given of the runs.
-func (c *startCall) rings(h *hands) []engine.Ring {
-	var rings, runs []engine.Ring
+func (c *startCall) rings(h *hands) []engine.Notification {
+	var rings, runs []engine.Notification
 	timer := false
 	for i := range c.starts {
 		taken := h.has(c.starts[i].ID)
 		if taken {
-			runs = append(runs, engine.Ring{Kind: engine.RingRun, ID: c.starts[i].ID})
+			runs = append(runs, engine.Notification{Kind: engine.NotifyRun, ID: c.starts[i].ID})
 		}
-		ring := engine.Ring{Kind: engine.RingQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue, Taken: taken}
+		ring := engine.Notification{Kind: engine.NotifyQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue, Claimed: taken}
 		if len(rings) == 0 || rings[len(rings)-1] != ring {
 			rings = append(rings, ring)
 		}
 		timer = timer || !c.starts[i].DeadlineAt.IsZero()
 	}
 	if timer {
-		rings = append(rings, engine.Ring{Kind: engine.RingTimer})
+		rings = append(rings, engine.Notification{Kind: engine.NotifyTimer})
 	}
 	return append(rings, runs...)
 }
@@ -204,7 +204,7 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 	}
 	t.ringQueue(r.Namespace, r.Queue)
 	if !r.DeadlineAt.IsZero() {
-		t.Ring(engine.Ring{Kind: engine.RingTimer})
+		t.Ring(engine.Notification{Kind: engine.NotifyTimer})
 	}
 	return engine.Started{RunID: r.ID}, nil
 }

@@ -26,7 +26,7 @@ func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (
 	}
 	defer s.leave()
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
-	c := &call{run: p.Lease.RunID, turn: engine.TurnOf(ctx), step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
+	c := &call{run: p.Lease.RunID, turn: engine.TicketOf(ctx), step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
 	return together(s, c, "complete a step", func() engine.Step { return c.step.step },
 		func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
 }
@@ -77,7 +77,7 @@ func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 			c := byStep[id]
 			c.step.step.Sequence, c.step.step.WorkerID = sequence, worker
 			answers.settle(c)
-			answers.rings = append(answers.rings, engine.Ring{Kind: engine.RingRun, ID: c.step.step.RunID})
+			answers.rings = append(answers.rings, engine.Notification{Kind: engine.NotifyRun, ID: c.step.step.RunID})
 			return nil
 		})
 		return err

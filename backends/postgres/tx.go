@@ -28,7 +28,7 @@ type tx struct {
 	conn   *pgxpool.Conn
 	batch  *pgx.Batch
 	bytes  int // of the payloads in batch, as far as they were counted
-	rings  []engine.Ring
+	rings  []engine.Notification
 	lanes  map[laneKey]int64   // that it made or found
 	spaces map[string]struct{} // namespaces, likewise
 	loaded map[engine.ID]*storelogic.Run
@@ -41,18 +41,18 @@ type tx struct {
 var _ storelogic.Tx = (*tx)(nil)
 
 // Ring is heard after the commit.
-func (t *tx) Ring(r engine.Ring) { t.rings = append(t.rings, r) }
+func (t *tx) Ring(r engine.Notification) { t.rings = append(t.rings, r) }
 
-func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
 
 func (t *tx) ringQueue(namespace, queue string) {
-	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
+	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: namespace, Name: queue})
 }
 
-func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
+func (t *tx) ringWorker(id string) { t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id}) }
 
 func (t *tx) ringRegistered(id string) {
-	t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true})
+	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
 // queue has a statement carried out some time before whatever is read next.

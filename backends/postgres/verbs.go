@@ -109,7 +109,7 @@ func (s *Store) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams)
 }
 
 // SetNote is storelogic.SetNote.
-func (s *Store) SetNote(ctx context.Context, p engine.SetNoteParams) error {
+func (s *Store) SetRunNote(ctx context.Context, p engine.SetNoteParams) error {
 	return leasedPlain(ctx, s, "note a run's progress", p.Lease, storelogic.SetNote, p)
 }
 

@@ -117,7 +117,7 @@ var listAuditBackSQL = strings.Replace(listAuditSQL, "order by event_id desc", "
 var countAuditSQL string
 
 // ListAudit is newest first, and planned for the filter.
-func (s *Store) ListAudit(ctx context.Context, f engine.AuditFilter, p engine.Page) (events []engine.AuditEvent, info engine.PageInfo, err error) {
+func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) (events []engine.AuditEvent, info engine.PageInfo, err error) {
 	statement := listAuditSQL
 	if p.Before != nil {
 		statement = listAuditBackSQL

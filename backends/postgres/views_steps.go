@@ -69,7 +69,7 @@ func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (st
 }
 
 // History reads on where a task's history ended.
-func (s *Store) History(ctx context.Context, p engine.HistoryParams) (steps []engine.Step, next int64, err error) {
+func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) (steps []engine.Step, next int64, err error) {
 	err = s.view(ctx, "read a history", func(ctx context.Context) error {
 		if err := s.exists(ctx, p.Namespace, p.RunID); err != nil {
 			return err

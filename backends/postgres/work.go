@@ -22,7 +22,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	c := claim{store: s, p: &p, grants: p.Grants}
+	c := claim{store: s, p: &p, grants: p.Slots}
 	return c.run()
 }
 
@@ -30,7 +30,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 type claim struct {
 	store  *Store
 	p      *engine.ClaimParams
-	grants []engine.Grant // that were not used yet, of workers that are ONLINE as far as is known
+	grants []engine.ClaimSlot // that were not used yet, of workers that are ONLINE as far as is known
 	out    engine.Claimed
 	whole  bool // the next look is to begin at the beginning of the lanes
 }
@@ -112,7 +112,7 @@ func (c *claim) use(found look) {
 		used[task.Lease.Token] = true
 	}
 	c.out.Tasks = append(c.out.Tasks, found.tasks...)
-	var left []engine.Grant
+	var left []engine.ClaimSlot
 	for _, g := range c.grants {
 		switch {
 		case used[g.Token]:
@@ -137,9 +137,9 @@ func (c *claim) lookOnce(ctx context.Context) (look, error) {
 		floored.end(found.heads, err == nil && found.candidates == found.asked)
 		if err == nil {
 			engine.Failpoint("postgres.after_commit")
-			rings := make([]engine.Ring, len(found.tasks))
+			rings := make([]engine.Notification, len(found.tasks))
 			for i := range found.tasks {
-				rings[i] = engine.Ring{Kind: engine.RingRun, ID: found.tasks[i].Run.ID}
+				rings[i] = engine.Notification{Kind: engine.NotifyRun, ID: found.tasks[i].Run.ID}
 			}
 			c.store.bell.ring(rings)
 			return found, nil
@@ -186,7 +186,7 @@ func (c *claim) meeting() args {
 	return args{"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys, "offer_values": values, "now": micros(p.Now)}
 }
 
-func grantArrays(grants []engine.Grant) (workers []string, tokens [][16]byte) {
+func grantArrays(grants []engine.ClaimSlot) (workers []string, tokens [][16]byte) {
 	workers, tokens = make([]string, len(grants)), make([][16]byte, len(grants))
 	for i, g := range grants {
 		workers[i], tokens[i] = g.WorkerID, g.Token
@@ -195,7 +195,7 @@ func grantArrays(grants []engine.Grant) (workers []string, tokens [][16]byte) {
 }
 
 // workersOf is whom the grants are of, each once.
-func workersOf(grants []engine.Grant) []string {
+func workersOf(grants []engine.ClaimSlot) []string {
 	workers, _ := grantArrays(grants)
 	slices.Sort(workers)
 	return slices.Compact(workers)

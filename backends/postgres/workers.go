@@ -221,7 +221,7 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	part, err := write(s, "take a worker off", func(t *tx) (portion, error) { return t.offlineWorker(&p) })
 	taken := engine.TakenOff{Off: part.off, Freed: part.freed}
@@ -234,7 +234,7 @@ func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.bell.ring([]engine.Ring{{Kind: engine.RingAll}}) // for FreeLost
+			s.bell.ring([]engine.Notification{{Kind: engine.NotifyAll}}) // for FreeLost
 		}
 		taken.Freed += part.freed
 	}

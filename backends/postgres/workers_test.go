@@ -62,7 +62,7 @@ func TestAStartGivesNothingToAWorkerThatIsTakenOffMeanwhile(t *testing.T) {
 	}
 	w := &waiting{worker: "w1", now: engine.Micros(s.Now())}
 	known, err := meanwhile(t, b, takeOff(b, "w1"), func() (engine.Worker, error) {
-		if _, err := s.StartRuns(engine.WithTakers(t.Context(), w), []engine.StartRun{newStart(s)}); err != nil {
+		if _, err := s.StartRuns(engine.WithHandoff(t.Context(), w), []engine.StartRun{newStart(s)}); err != nil {
 			return engine.Worker{}, err
 		}
 		return s.GetWorker(t.Context(), "w1")
@@ -116,7 +116,7 @@ func TestTheRunsOfAWorkerThatComesBackMeanwhileAreNotFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	off := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: known.LastHeartbeatAt, Now: a.Now()}
-	if taken, err := a.OfflineWorker(t.Context(), off); err != nil || taken.Freed != 0 {
+	if taken, err := a.ForceOfflineWorker(t.Context(), off); err != nil || taken.Freed != 0 {
 		t.Fatalf("freed %d runs, %v, want none yet", taken.Freed, err)
 	}
 	over := known.LastHeartbeatAt.Add(time.Hour)

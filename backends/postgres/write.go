@@ -124,7 +124,7 @@ func pause(ctx context.Context, attempt int) bool {
 // call is one write of the common cases, or another one about a run that is leased.
 type call struct {
 	run    engine.ID // which it is about; zero: a start, which keeps no order with others and has no turn
-	turn   *engine.Turn
+	turn   *engine.Ticket
 	start  *startCall
 	step   *stepCall
 	finish *finishCall
@@ -189,7 +189,7 @@ func inLine[A any](ctx context.Context, s *Store, run engine.ID, doing string, d
 		return none, err
 	}
 	defer s.leave()
-	c := &call{run: run, turn: engine.TurnOf(ctx), alone: true}
+	c := &call{run: run, turn: engine.TicketOf(ctx), alone: true}
 	return together(s, c, doing, nil, do)
 }
 
@@ -205,7 +205,7 @@ func (w *writer) gather(c *call) error {
 		w.advance()
 	}
 	w.mu.Unlock()
-	c.turn.Place()
+	c.turn.Admit()
 	if idle { // who stands right behind joins the group, as a run's end does behind its last step; where nobody does, this costs nothing
 		runtime.Gosched()
 		w.mu.Lock()
@@ -236,7 +236,7 @@ func (c *call) rows() int {
 
 // letGo is the end of a call that went on alone.
 func (w *writer) letGo(c *call, err error) {
-	c.turn.Settle(err)
+	c.turn.Resolve(err)
 	if c.run.IsZero() {
 		return
 	}
@@ -335,10 +335,10 @@ func (w *writer) goAlone(c *call) {
 
 // refuse answers a call that stands behind one that has failed. All that stands before it has come to its end, or is in its group.
 func (w *writer) refuse(c *call) bool {
-	if c.err = c.turn.Stands(); c.err == nil {
+	if c.err = c.turn.Err(); c.err == nil {
 		return false
 	}
-	c.turn.Settle(c.err)
+	c.turn.Resolve(c.err)
 	close(c.done)
 	return true
 }
@@ -400,7 +400,7 @@ func (w *writer) answer(group []*call) {
 			again = append(again, c)
 			continue
 		}
-		c.turn.Settle(c.err)
+		c.turn.Resolve(c.err)
 		close(c.done)
 	}
 	if len(again) > 0 {
@@ -452,7 +452,7 @@ func (s *Store) writeGroup(group []*call) {
 // groupAnswers is what a group's statements say, to be believed once the transaction is committed.
 type groupAnswers struct {
 	settled []*call
-	rings   []engine.Ring
+	rings   []engine.Notification
 	started []*startCall
 	hands   *hands // to whom runs are given that were started
 }

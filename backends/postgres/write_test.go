@@ -89,20 +89,20 @@ func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 func TestAVerbThatPanicsLetsGoOfItsRun(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	run := engine.NewID(s.Now())
-	turn := engine.NewTurn(nil)
+	turn := engine.NewTicket(nil)
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		_, _ = inLine(engine.WithTurn(t.Context(), turn), s, run, "break", func(*tx) (int, error) { panic("broken") })
+		_, _ = inLine(engine.WithTicket(t.Context(), turn), s, run, "break", func(*tx) (int, error) { panic("broken") })
 	}()
 	answer := func(*tx) (int, error) { return 1, nil }
 	if n, err := inLine(t.Context(), s, run, "go on", answer); n != 1 || err != nil {
 		t.Errorf("the next of the run is answered with %d, %v", n, err)
 	}
-	if _, err := inLine(engine.WithTurn(t.Context(), engine.NewTurn(turn)), s, run, "build on it", answer); !errors.Is(err, engine.ErrBehindRefused) {
+	if _, err := inLine(engine.WithTicket(t.Context(), engine.NewTicket(turn)), s, run, "build on it", answer); !errors.Is(err, engine.ErrPrevRefused) {
 		t.Errorf("what builds on it is answered with %v, want ErrBehindRefused", err)
 	}
 }

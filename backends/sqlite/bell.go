@@ -6,8 +6,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Listen rings what this process commits: nobody else can be at work on the file, so nothing needs to leave the process.
-func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
+// Notifier rings what this process commits: nobody else can be at work on the file, so nothing needs to leave the process.
+func (s *Store) Listen(ctx context.Context, ring func(engine.Notification)) error {
 	if s.looking() {
 		return s.listenLooking(ctx, ring)
 	}

@@ -24,15 +24,15 @@ func TestAQueueIsRungForRunsThatTheirOwnCommitClaimedAsTaken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := fresh(t)
-			rings := make(chan engine.Ring, 100)
+			rings := make(chan engine.Notification, 100)
 			ctx, stop := context.WithCancel(t.Context())
 			listening := make(chan error, 1)
-			go func() { listening <- s.Listen(ctx, func(r engine.Ring) { rings <- r }) }()
+			go func() { listening <- s.Listen(ctx, func(r engine.Notification) { rings <- r }) }()
 			defer func() { stop(); <-listening }()
 			<-rings // that it listens
 			holding(t, s, 1)
 			for r := range rings { // a call may be answered before it rings
-				if r.Kind == engine.RingQueue {
+				if r.Kind == engine.NotifyQueue {
 					break
 				}
 			}
@@ -43,7 +43,7 @@ func TestAQueueIsRungForRunsThatTheirOwnCommitClaimedAsTaken(t *testing.T) {
 			}
 			p := engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"t"}, HistoryBytes: 1 << 20, Now: s.Now().Add(time.Minute)}
 			for range c.grants {
-				p.Grants = append(p.Grants, engine.Grant{WorkerID: "w1", Token: engine.NewToken()})
+				p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()})
 			}
 			started, claimed := make(chan error, 1), make(chan error, 1)
 			release := hold(t, s)
@@ -71,10 +71,10 @@ func TestAQueueIsRungForRunsThatTheirOwnCommitClaimedAsTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			for r := range rings {
-				if r.Kind != engine.RingQueue {
+				if r.Kind != engine.NotifyQueue {
 					continue
 				}
-				if want := (engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q", Taken: c.taken}); r != want {
+				if want := (engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q", Claimed: c.taken}); r != want {
 					t.Fatalf("ring = %+v, want %+v", r, want)
 				}
 				return

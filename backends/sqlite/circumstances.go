@@ -13,7 +13,7 @@ import (
 var getCircumstancesSQL string
 
 // Circumstances is one snapshot.
-func (s *Store) Circumstances(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
 	return read(ctx, s, "Circumstances", func(r session) (c engine.Circumstances, err error) {
 		c.Run, err = r.oneRun(engine.RunNotFound(run), &getRunSQL, text("namespace", namespace), idArg("run_id", run))
 		if err != nil {

@@ -49,7 +49,7 @@ func stored(p *engine.StartRun) engine.Run {
 var insertLeaseSQL string
 
 // leaseFresh makes the lease of a run that nothing was reported about yet and that was just taken.
-func (t *tx) leaseFresh(run *engine.Run, grant engine.Grant, now time.Time) error {
+func (t *tx) leaseFresh(run *engine.Run, grant engine.ClaimSlot, now time.Time) error {
 	run.Status, run.WorkerID, run.StartedAt, run.AvailableAt = engine.RunRunning, grant.WorkerID, now, time.Time{}
 	t.tally.claimed(run, grant.Token)
 	_, err := t.direct(&insertLeaseSQL, idArg("run_id", run.ID), tokenArg("token", grant.Token), text("worker_id", grant.WorkerID),

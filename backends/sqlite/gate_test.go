@@ -21,12 +21,12 @@ func TestAClaimSortsOutMoreGatedRunsThanFitIntoOneTransaction(t *testing.T) {
 	}
 	claim := func(n int) engine.Claimed {
 		t.Helper()
-		grants := make([]engine.Grant, n)
+		grants := make([]engine.ClaimSlot, n)
 		for i := range grants {
-			grants[i] = engine.Grant{WorkerID: "w1", Token: engine.NewToken()}
+			grants[i] = engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()}
 		}
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: grants, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
+			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: grants, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestWhatAnotherQueueHoldsOfAKeyCounts(t *testing.T) {
 	}
 	for i, want := range []int{1, 0} {
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: starts[i].Queue, Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}},
+			Namespace: "default", Queue: starts[i].Queue, Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}},
 			HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 		if err != nil || len(claimed.Tasks) != want {

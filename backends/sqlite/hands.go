@@ -12,14 +12,14 @@ import (
 
 // hands is who waits to be given the runs of a call in the transaction that makes them.
 type hands struct {
-	takers engine.Takers // nil: nobody waits
+	takers engine.Handoff // nil: nobody waits
 	held   []hand
 }
 
 // hand is one of them, and the run that it may be given.
 type hand struct {
 	run   engine.ID
-	taker engine.Taker
+	taker engine.Match
 	task  engine.Task
 	taken bool // the task is its
 }
@@ -51,7 +51,7 @@ func (h *hands) ask(t *tx, starts []engine.StartRun) error {
 		if p.ConcurrencyKey != "" || related(&p.Run) || t.known.disabled(p.Namespace) {
 			continue
 		}
-		taker := h.takers.Take(p)
+		taker := h.takers.Offer(p)
 		if taker == nil {
 			continue
 		}
@@ -62,7 +62,7 @@ func (h *hands) ask(t *tx, starts []engine.StartRun) error {
 		}
 		if closed[queue] = !first; !first {
 			h.held = h.held[:len(h.held)-1]
-			taker.Return()
+			taker.Abort()
 		}
 	}
 	return nil
@@ -83,8 +83,8 @@ type line struct {
 }
 
 // comesFirst says that a claim would give the taker a new run of the queue.
-func (l *looks) comesFirst(queue queueKey, taker engine.Taker) (bool, error) {
-	worker := taker.Grant().WorkerID
+func (l *looks) comesFirst(queue queueKey, taker engine.Match) (bool, error) {
+	worker := taker.Slot().WorkerID
 	if _, known := l.online[worker]; !known {
 		status, err := l.workerStatus(worker)
 		if err != nil {
@@ -106,7 +106,7 @@ func (l *looks) comesFirst(queue queueKey, taker engine.Taker) (bool, error) {
 }
 
 // somethingDue says that there are runs in the queue, of the taker's types and of any requirements, which may come before a new one.
-func (t *tx) somethingDue(queue queueKey, taker engine.Taker) (due bool, err error) {
+func (t *tx) somethingDue(queue queueKey, taker engine.Match) (due bool, err error) {
 	now := instant("now", engine.Micros(taker.Now()))
 	for _, l := range t.known.queues[queue] {
 		if due || !slices.Contains(taker.Types(), l.kind) {
@@ -134,9 +134,9 @@ func (h *hands) of(run engine.ID) *hand {
 func (h *hands) settle(err error) {
 	for i := range h.held {
 		if one := &h.held[i]; err == nil && one.taken {
-			one.taker.Give(one.task)
+			one.taker.Commit(one.task)
 		} else {
-			one.taker.Return()
+			one.taker.Abort()
 		}
 	}
 	h.held = nil
@@ -151,17 +151,17 @@ func (h *hand) columns(p *engine.StartRun) []arg {
 	}
 	return []arg{
 		num("status", engine.RunRunning), instant("available_at", time.Time{}),
-		text("worker_id", h.taker.Grant().WorkerID), instant("started_at", engine.Micros(h.taker.Now())),
+		text("worker_id", h.taker.Slot().WorkerID), instant("started_at", engine.Micros(h.taker.Now())),
 	}
 }
 
 // hand makes the lease of a run that was inserted as this one's.
 func (t *tx) hand(p *engine.StartRun, one *hand) error {
-	grant, now := one.taker.Grant(), engine.Micros(one.taker.Now())
+	grant, now := one.taker.Slot(), engine.Micros(one.taker.Now())
 	run := stored(p)
 	one.taken = true
 	t.ringRun(p.ID)
-	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: p.Namespace, Name: p.Queue, Taken: true})
+	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: true})
 	t.known.leased(queueKey{p.Namespace, p.Queue}, p.Type, 1)
 	one.task = engine.Task{Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: grant.Token}, ClaimedAt: now}
 	return t.leaseFresh(&one.task.Run, grant, now)

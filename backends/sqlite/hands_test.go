@@ -25,7 +25,7 @@ func waitersOf(s *Store, worker string) *waiters {
 	return &waiters{store: s, worker: worker, told: make(chan struct{}, 100)}
 }
 
-func (w *waiters) Take(*engine.StartRun) engine.Taker {
+func (w *waiters) Offer(*engine.StartRun) engine.Match {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
@@ -52,13 +52,13 @@ type credit struct {
 	now   time.Time
 }
 
-func (c *credit) Grant() engine.Grant { return engine.Grant{WorkerID: c.worker, Token: c.token} }
-func (c *credit) Now() time.Time      { return c.now }
-func (c *credit) Types() []string     { return []string{"t"} }
-func (c *credit) Doubt(error)         { panic("SQLite knows what has happened") }
+func (c *credit) Slot() engine.ClaimSlot { return engine.ClaimSlot{WorkerID: c.worker, Token: c.token} }
+func (c *credit) Now() time.Time         { return c.now }
+func (c *credit) Types() []string        { return []string{"t"} }
+func (c *credit) Unknown(error)          { panic("SQLite knows what has happened") }
 
-func (c *credit) Give(task engine.Task) { c.tell(func() { c.given = append(c.given, task) }) }
-func (c *credit) Return()               { c.tell(func() { c.returned++ }) }
+func (c *credit) Commit(task engine.Task) { c.tell(func() { c.given = append(c.given, task) }) }
+func (c *credit) Abort()                  { c.tell(func() { c.returned++ }) }
 
 func (c *credit) tell(what func()) {
 	c.mu.Lock()
@@ -88,7 +88,7 @@ func TestAClaimThatIsAnsweredBeforeItIsDurableCountsAsOneCommit(t *testing.T) {
 	settle(t, s)
 	before := s.CommitSizes()
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
+		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
 	})
 	if err != nil || len(claimed.Tasks) != 1 {
 		t.Fatalf("claimed %d runs (%v), want 1", len(claimed.Tasks), err)
@@ -103,7 +103,7 @@ func TestAClaimThatIsAnsweredBeforeItIsDurableCountsAsOneCommit(t *testing.T) {
 func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	s := working(t)
 	w := waitersOf(s, "w")
-	ctx := engine.WithTakers(t.Context(), w)
+	ctx := engine.WithHandoff(t.Context(), w)
 	before := s.CommitSizes().Commits
 	first, second := startOf("t", s), startOf("t", s)
 	if _, err := s.StartRuns(ctx, []engine.StartRun{first, second}); err != nil {
@@ -135,7 +135,7 @@ func TestRunsOfAGroupThatIsCarriedOutAgainAreTakenAnew(t *testing.T) {
 	start := startOf("t", s)
 	answers := make(chan error, 2)
 	go func() {
-		_, err := s.StartRuns(engine.WithTakers(t.Context(), w), []engine.StartRun{start})
+		_, err := s.StartRuns(engine.WithHandoff(t.Context(), w), []engine.StartRun{start})
 		answers <- err
 	}()
 	waiting(t, s, 1)
@@ -160,7 +160,7 @@ func TestWhoWaitsHearsOfAStartWhoseCallerHasGivenUp(t *testing.T) {
 	s := working(t)
 	release := hold(t, s)
 	w := waitersOf(s, "w")
-	ctx, giveUp := context.WithCancel(engine.WithTakers(t.Context(), w))
+	ctx, giveUp := context.WithCancel(engine.WithHandoff(t.Context(), w))
 	answer := make(chan error)
 	go func() {
 		_, err := s.StartRuns(ctx, []engine.StartRun{startOf("t", s)})
@@ -209,7 +209,7 @@ func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-				Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
+				Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
 			})
 			if err != nil || len(claimed.Tasks) != 1 {
 				t.Fatalf("claimed %d runs (%v), want 1", len(claimed.Tasks), err)

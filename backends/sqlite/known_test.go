@@ -12,7 +12,7 @@ import (
 func claimLimited(t *testing.T, s *Store, n int) []engine.Task {
 	t.Helper()
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}},
+		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}},
 		QueueLimit: n, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 	})
 	if err != nil {

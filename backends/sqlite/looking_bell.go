@@ -19,15 +19,15 @@ type glance struct {
 	version int64
 }
 
-// listenLooking rings RingAll at once and then whenever the file has changed: nobody tells what was changed in it.
-func (s *Store) listenLooking(ctx context.Context, ring func(engine.Ring)) error {
+// listenLooking rings NotifyAll at once and then whenever the file has changed: nobody tells what was changed in it.
+func (s *Store) listenLooking(ctx context.Context, ring func(engine.Notification)) error {
 	g := &glance{path: s.path}
 	defer g.close()
 	again := time.NewTicker(glanceEvery)
 	defer again.Stop()
 	for {
 		if g.changed(ctx) {
-			ring(engine.Ring{Kind: engine.RingAll})
+			ring(engine.Notification{Kind: engine.NotifyAll})
 		}
 		select {
 		case <-ctx.Done():

@@ -141,7 +141,7 @@ func TestLookingShowsAllThatWasCommittedAndLeavesNoTrace(t *testing.T) {
 				t.Errorf("Health: %v", err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			if err := s.Listen(ctx, func(engine.Ring) { stop() }); !errors.Is(err, context.Canceled) {
+			if err := s.Listen(ctx, func(engine.Notification) { stop() }); !errors.Is(err, context.Canceled) {
 				t.Errorf("Listen: %v", err)
 			}
 			if during := contents(t, filepath.Dir(file.path)); during != before {
@@ -361,12 +361,12 @@ func TestWhoListensIsRungWhenAnotherProcessHasWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	server := otherServer(t, path)
 	s := lookingAt(t, path)
-	rings := make(chan engine.Ring, 100)
+	rings := make(chan engine.Notification, 100)
 	ended := make(chan error, 1)
-	go func() { ended <- s.Listen(t.Context(), func(r engine.Ring) { rings <- r }) }()
+	go func() { ended <- s.Listen(t.Context(), func(r engine.Notification) { rings <- r }) }()
 	for n := range int64(3) {
-		if r := <-rings; r.Kind != engine.RingAll {
-			t.Fatalf("ring = %+v, want RingAll", r)
+		if r := <-rings; r.Kind != engine.NotifyAll {
+			t.Fatalf("ring = %+v, want NotifyAll", r)
 		}
 		expectRuns(t, s, n)
 		server.tell(t, "start")

@@ -18,7 +18,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 	for i := range starts {
 		size += starts[i].Input.Size()
 	}
-	h := hands{takers: engine.TakersOf(ctx)}
+	h := hands{takers: engine.HandoffOf(ctx)}
 	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, then: h.settle}, func(t *tx) ([]engine.Started, error) {
 		if err := h.ask(t, starts); err != nil {
 			return nil, err
@@ -72,7 +72,7 @@ func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 		t.ringStarted(&p.Run)
 	}
 	if !p.DeadlineAt.IsZero() {
-		t.Ring(engine.Ring{Kind: engine.RingTimer})
+		t.Ring(engine.Notification{Kind: engine.NotifyTimer})
 	}
 	return engine.Started{RunID: p.ID}, err
 }

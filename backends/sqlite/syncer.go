@@ -24,7 +24,7 @@ type syncer struct {
 // commit is a group of calls whose transaction has been committed, and that are answered once that is durable.
 type commit struct {
 	calls   []*call
-	rings   []engine.Ring
+	rings   []engine.Notification
 	log     uintptr       // the system's file of the log, whose sync is owed; 0: it is durable
 	wrote   bool          // something, which the disk has taken
 	begun   time.Time     // when it was about to be written
@@ -75,7 +75,7 @@ func (s *syncer) finish(c *commit) {
 	for _, call := range c.calls {
 		close(call.done)
 	}
-	s.store.bell.Ring(c.rings)
+	s.store.bell.Notify(c.rings)
 }
 
 // seenIsDurable waits until all is durable that a snapshot taken before may have shown.

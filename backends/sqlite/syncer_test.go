@@ -256,7 +256,7 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 	}
 	claim := func() (engine.Claimed, error) {
 		return s.Claim(context.Background(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w", Token: engine.NewToken()}},
+			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}},
 			HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 	}
@@ -295,12 +295,12 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 
 func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	s, begun, end := syncing(t)
-	rings := make(chan engine.Ring, 1000)
-	go func() { _ = s.Listen(t.Context(), func(r engine.Ring) { rings <- r }) }()
+	rings := make(chan engine.Notification, 1000)
+	go func() { _ = s.Listen(t.Context(), func(r engine.Notification) { rings <- r }) }()
 	// What is rung is heard in this order, so that behind a mark nothing is to come that was rung before it.
-	heardUntil := func(mark string) (before []engine.Ring) {
+	heardUntil := func(mark string) (before []engine.Notification) {
 		for {
-			s.bell.Ring([]engine.Ring{{Kind: engine.RingRun, Namespace: mark}})
+			s.bell.Notify([]engine.Notification{{Kind: engine.NotifyRun, Namespace: mark}})
 			for heard := true; heard; {
 				select {
 				case r := <-rings:
@@ -333,7 +333,7 @@ func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	for deadline := time.After(10 * time.Second); ; { // the answer comes before the ring
 		select {
 		case r := <-rings:
-			if r.Kind == engine.RingQueue {
+			if r.Kind == engine.NotifyQueue {
 				return
 			}
 		case <-deadline:

@@ -195,7 +195,7 @@ func auditArgs(e *engine.AuditEvent) []arg {
 }
 
 // Ring merges rings that follow each other and are the same.
-func (t *tx) Ring(r engine.Ring) {
+func (t *tx) Ring(r engine.Notification) {
 	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
 		t.rings = append(t.rings, r)
 	}

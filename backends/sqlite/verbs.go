@@ -114,7 +114,7 @@ func (s *Store) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams)
 }
 
 // SetNote writes the run's own line.
-func (s *Store) SetNote(ctx context.Context, p engine.SetNoteParams) error {
+func (s *Store) SetRunNote(ctx context.Context, p engine.SetNoteParams) error {
 	_, err := verb(ctx, s, "SetNote", 0, silent(storelogic.SetNote), p)
 	return err
 }

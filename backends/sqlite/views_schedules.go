@@ -88,7 +88,7 @@ var (
 )
 
 // ListAudit is newest first.
-func (s *Store) ListAudit(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
 	w := &listAudit
 	if f.SubjectID != "" {
 		w = &listAuditOfSubject

@@ -59,7 +59,7 @@ func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (en
 }
 
 // History reads on where a task's history ended.
-func (s *Store) History(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
+func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
 	type page struct {
 		steps []engine.Step
 		next  int64

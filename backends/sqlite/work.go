@@ -16,7 +16,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	c, err := s.claim(ctx, p)
 	out := c.out
 	for err == nil && c.unfinished {
-		p.Grants = c.grants[len(c.taken):]
+		p.Slots = c.grants[len(c.taken):]
 		if c, err = s.claim(ctx, p); err != nil && len(out.Tasks) > 0 {
 			out.Limited = true // what was handed out is not taken back; the rest comes again
 			return out, nil
@@ -45,7 +45,7 @@ func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) 
 type claim struct {
 	*tx
 	p          *engine.ClaimParams
-	grants     []engine.Grant         // of workers that are ONLINE
+	grants     []engine.ClaimSlot     // of workers that are ONLINE
 	lanes      []lane                 // whose runs they could take
 	taken      []taken                // by the grants, in their order
 	leased     int                    // of these: they have their leases
@@ -104,7 +104,7 @@ var getWorkerStatusSQL string
 // online sorts out the grants of workers that may get nothing.
 func (c *claim) online() error {
 	seen := make(map[string]bool, 1)
-	for _, g := range c.p.Grants {
+	for _, g := range c.p.Slots {
 		online, known := seen[g.WorkerID]
 		if !known {
 			status, err := c.workerStatus(g.WorkerID)

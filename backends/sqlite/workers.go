@@ -227,7 +227,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	taken, err := write(ctx, s, "OfflineWorker", 0, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
 	for n := taken.Freed; n == storelogic.FreedAtOnce && err == nil; taken.Freed += n {
@@ -239,7 +239,7 @@ func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams)
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.bell.Ring([]engine.Ring{{Kind: engine.RingAll}}) // for FreeLost
+			s.bell.Notify([]engine.Notification{{Kind: engine.NotifyAll}}) // for FreeLost
 		}
 	}
 	return taken, err

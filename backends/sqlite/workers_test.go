@@ -23,7 +23,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"w"}, HistoryBytes: engine.HistoryBytes,
-		Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
+		Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
 	if err != nil || len(claimed.Tasks) != 1 {
 		t.Fatalf("claimed %d runs, %v, want 1", len(claimed.Tasks), err)
 	}

@@ -57,23 +57,23 @@ type call struct {
 	patience time.Duration // how long it may wait for others to share a commit with
 	then     func(error)   // hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
 	do       func(*tx) error
-	turn     *engine.Turn // nil: it stands behind nothing
+	turn     *engine.Ticket // nil: it stands behind nothing
 	err      error
 	done     chan struct{}
 }
 
 // carryOut is do, unless the call stands behind one that has failed.
 func (c *call) carryOut(t *tx) {
-	if c.err = c.turn.Stands(); c.err == nil {
+	if c.err = c.turn.Err(); c.err == nil {
 		c.err = c.do(t)
 	}
-	c.turn.Settle(c.err)
+	c.turn.Resolve(c.err)
 }
 
 // fail answers that what was carried out cannot be made durable.
 func (c *call) fail(why error) {
 	c.err = translate(c.verb, why)
-	c.turn.Settle(c.err)
+	c.turn.Resolve(c.err)
 }
 
 // tx is the transaction that a call is carried out in, of the writer's one connection.
@@ -83,7 +83,7 @@ type tx struct {
 	tally tally
 	fresh map[engine.ID]*engine.Run // started lately and as they were then
 	seen  map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
-	rings []engine.Ring
+	rings []engine.Notification
 	// unclaimed are the runs that were started in this transaction and not claimed in it, with their queues.
 	unclaimed map[engine.ID]queueKey
 	wrote     bool // the current call has changed something
@@ -124,21 +124,21 @@ func (t *tx) returning(text *string, one func(*row) error, args ...arg) (bool, e
 	return found, err
 }
 
-func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
 
 func (t *tx) ringEnd(id engine.ID, ending *engine.Ending) {
 	t.ringRun(id)
-	t.Ring(engine.Ring{Kind: engine.RingEnd, ID: id, Ending: ending})
+	t.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: id, Ending: ending})
 }
 
 // ringStarted rings for a run that was just started, as though it were Taken; at the end of the transaction left says whether it is.
 func (t *tx) ringStarted(run *engine.Run) {
 	t.unclaimed[run.ID] = queueKey{run.Namespace, run.Queue}
-	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: run.Namespace, Name: run.Queue, Taken: true})
+	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue, Claimed: true})
 }
 
 // left takes the rings of the transaction. Those for runs that were started and are there to be claimed say so.
-func (t *tx) left() []engine.Ring {
+func (t *tx) left() []engine.Notification {
 	var waiting map[queueKey]bool
 	if len(t.unclaimed) > 0 {
 		waiting = make(map[queueKey]bool, 1)
@@ -148,7 +148,7 @@ func (t *tx) left() []engine.Ring {
 	}
 	for i := range t.rings {
 		r := &t.rings[i]
-		r.Taken = r.Taken && !waiting[queueKey{r.Namespace, r.Name}]
+		r.Claimed = r.Claimed && !waiting[queueKey{r.Namespace, r.Name}]
 	}
 	return t.rings
 }
@@ -160,13 +160,13 @@ func (t *tx) silence() {
 }
 
 func (t *tx) ringSlot(namespace, queue string) {
-	t.Ring(engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: queue})
+	t.Ring(engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue})
 }
 
-func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
+func (t *tx) ringWorker(id string) { t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id}) }
 
 func (t *tx) ringRegistered(id string) {
-	t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true})
+	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
 // write hands do to the writer and waits for the commit. do may be called more than once; a caller that gives up
@@ -184,7 +184,7 @@ func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, err
 	if err := ctx.Err(); err != nil {
 		return none, translate(c.verb, err)
 	}
-	c.turn, c.done = engine.TurnOf(ctx), make(chan struct{})
+	c.turn, c.done = engine.TicketOf(ctx), make(chan struct{})
 	c.do = func(t *tx) (err error) {
 		out, err = do(t)
 		return err
@@ -235,7 +235,7 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 	}
 	select {
 	case s.writer.calls <- c:
-		c.turn.Place()
+		c.turn.Admit()
 		return nil
 	case <-ctx.Done():
 		return translate(c.verb, ctx.Err())

@@ -155,7 +155,7 @@ func TestACallThatFailsAfterItHasWrittenFailsAlone(t *testing.T) {
 	for name, want := range wants {
 		go func() {
 			_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
-				tx.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: name})
+				tx.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: name})
 				return struct{}{}, errors.Join(insertNamespace(tx, name), want)
 			})
 			answers <- answer{name, err}
@@ -255,7 +255,7 @@ func TestACallerThatGivesUpStopsWaitingAndItsWriteGoesOn(t *testing.T) {
 	}
 	release()
 	settle(t, s)
-	stats, err := s.Stats(t.Context(), "", s.Now())
+	stats, err := s.GetStats(t.Context(), "", s.Now())
 	if err != nil || stats.ByStatus[engine.RunPending] != 1 {
 		t.Fatalf("runs = %v (%v), want the one that was begun", stats.ByStatus, err)
 	}
@@ -319,7 +319,7 @@ func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
 		},
 		"a claim that finds nothing": func() error {
 			claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"other"},
-				Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
+				Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
 			if err == nil && len(claimed.Tasks) > 0 {
 				err = errors.New("it found something")
 			}

@@ -292,7 +292,7 @@ var raceCases = []testCase{
 					_, err = s.store.Heartbeat(s.ctx, engine.HeartbeatParams{WorkerID: "w1", Held: []engine.Lease{l}, Now: now})
 					return err
 				}
-				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
+				_, err = s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
 				return err
 			})
 			s.must(errs[1], "OfflineWorker")
@@ -387,7 +387,7 @@ var raceCases = []testCase{
 					_, err = s.store.Claim(s.ctx, p)
 					return err
 				}
-				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, Now: p.Now})
+				_, err = s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, Now: p.Now})
 				return err
 			})
 			s.must(errs[0], "Claim")
@@ -407,7 +407,7 @@ var raceCases = []testCase{
 					_, err = s.store.CompleteStep(s.ctx, params)
 					return err
 				}
-				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
+				_, err = s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
 				return err
 			})
 			s.must(errs[1], "OfflineWorker")

@@ -33,9 +33,9 @@ var aroundSabotages = []sabotage{
 	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store { return overwrites{s} }, []string{"schedule"}},
 	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
 	{"ticks that a change gives up are counted", func(s engine.Store) engine.Store { return givesUpInSilence{s} }, []string{"schedule"}},
-	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingSchedule} }, []string{"bell"}},
-	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingNamespace} }, []string{"bell"}},
-	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return mute{s, engine.RingAside} }, []string{"bell"}},
+	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.NotifySchedule} }, []string{"bell"}},
+	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.NotifyNamespace} }, []string{"bell"}},
+	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return mute{s, engine.NotifySideEffects} }, []string{"bell"}},
 	{"an update rings the schedule", func(s engine.Store) engine.Store { return &ringsAtBirth{Store: s} }, []string{"bell"}},
 	{"runs got by ids are those of the namespace", func(s engine.Store) engine.Store { return knowsNoBorders{s} }, []string{"list"}},
 	{"a run got by its id comes once", func(s engine.Store) engine.Store { return gotTwice{s} }, []string{"list"}},
@@ -239,9 +239,9 @@ type ringsAtBirth struct {
 	rung sync.Map
 }
 
-func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Ring)) error {
-	return d.Store.Listen(ctx, func(r engine.Ring) {
-		if r.Kind == engine.RingSchedule {
+func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Notification)) error {
+	return d.Store.Listen(ctx, func(r engine.Notification) {
+		if r.Kind == engine.NotifySchedule {
 			if _, again := d.rung.LoadOrStore(r, true); again {
 				return
 			}

@@ -250,7 +250,7 @@ func (s *stage) offline(worker string, reason engine.OfflineReason) int {
 	s.Helper()
 	w, err := s.store.GetWorker(s.ctx, worker)
 	s.must(err, "GetWorker "+worker)
-	taken, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{
+	taken, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{
 		WorkerID: worker, Reason: reason, HeardAt: w.LastHeartbeatAt, Now: s.now,
 	})
 	s.must(err, "OfflineWorker "+worker)

@@ -287,7 +287,7 @@ var stepCases = []testCase{
 		equal(s, "steps of the next task", task.Run.Steps, engine.MaxSteps)
 		got := len(task.History)
 		for next := task.NextSequence; next != 0; {
-			more, rest, err := s.store.History(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: next, Bytes: engine.HistoryBytes})
+			more, rest, err := s.store.GetHistory(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: next, Bytes: engine.HistoryBytes})
 			s.must(err, "History")
 			got, next = got+len(more), rest
 		}

@@ -49,7 +49,7 @@ var storeCases = []testCase{
 		s.must(err, "ListRuns")
 		equal(s, "runs", len(runs), 0)
 		equal(s, "page info", info, engine.PageInfo{})
-		stats, err := s.store.Stats(s.ctx, "", s.now)
+		stats, err := s.store.GetStats(s.ctx, "", s.now)
 		s.must(err, "Stats")
 		equal(s, "statuses counted", len(stats.ByStatus), 0)
 		equal(s, "workers", stats.Workers, 0)

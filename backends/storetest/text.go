@@ -136,7 +136,7 @@ var textCases = []testCase{
 		}
 		types, _, err := s.store.ListTypes(s.ctx, space, engine.Page{Limit: 50})
 		s.must(err, "ListTypes")
-		depths, err := s.store.QueueDepths(s.ctx, space, "", s.now)
+		depths, err := s.store.GetQueueDepth(s.ctx, space, "", s.now)
 		s.must(err, "QueueDepths")
 		for i, want := range ordered {
 			equal(s, "type", types[i].Type, want)

@@ -30,7 +30,7 @@ func (f *timerFile) Set(wait time.Duration) {
 	_ = unix.TimerfdSettime(f.handle, 0, &spec, nil)                         // it is a timer, and so are those of Go's that tables wait by besides
 }
 
-func (f *timerFile) Ring() error {
+func (f *timerFile) Wait() error {
 	var times [8]byte
 	_, err := f.Read(times[:])
 	return err

@@ -224,10 +224,10 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 	p.parts.start("coordinator", upkeep.Run)
 	p.parts.start("backups", copies.run)
 	p.parts.start("bell", func(ctx context.Context) error {
-		return p.store.Listen(ctx, func(r engine.Ring) {
-			dispatcher.Ring(r)
+		return p.store.Listen(ctx, func(r engine.Notification) {
+			dispatcher.Notify(r)
 			srv.Ring(r)
-			upkeep.Ring(r)
+			upkeep.Notify(r)
 		})
 	})
 }

@@ -255,7 +255,7 @@ type brokenStore struct {
 func (s *brokenStore) Fatal() <-chan struct{} { return s.fatal }
 func (s *brokenStore) Failure() error         { return s.failure }
 
-func (s *brokenStore) Listen(ctx context.Context, ring func(engine.Ring)) error {
+func (s *brokenStore) Listen(ctx context.Context, ring func(engine.Notification)) error {
 	if s.listen != nil {
 		return s.listen(ctx)
 	}

@@ -242,7 +242,7 @@ func BenchmarkCounting(b *testing.B) {
 		s := &Server{}
 		b.ReportAllocs()
 		for b.Loop() {
-			s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "n", Name: "q"})
+			s.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "n", Name: "q"})
 		}
 	})
 }

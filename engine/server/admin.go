@@ -74,7 +74,7 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 		return nil, err
 	}
 	now := s.now()
-	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
+	taken, err := s.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{
 		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDep
 		return nil, err
 	}
 	now := s.now()
-	queues, err := s.store.QueueDepths(ctx, namespace, request.GetTaskQueue(), now)
+	queues, err := s.store.GetQueueDepth(ctx, namespace, request.GetTaskQueue(), now)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (s *Server) ListAuditEvents(ctx context.Context, request *kagziv1.ListAudit
 	if err != nil {
 		return nil, err
 	}
-	events, info, err := s.store.ListAudit(ctx, filter, page)
+	events, info, err := s.store.ListAuditEvents(ctx, filter, page)
 	if err != nil {
 		return nil, err
 	}

@@ -171,8 +171,8 @@ func runWith(n byte, status engine.RunStatus, output string) engine.Run {
 	return engine.Run{ID: engine.ID{n, 9}, Status: status, Output: engine.Payload{Data: []byte(output)}}
 }
 
-func endOf(run engine.Run) engine.Ring {
-	return engine.Ring{Kind: engine.RingEnd, ID: run.ID, Ending: &engine.Ending{
+func endOf(run engine.Run) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyEnd, ID: run.ID, Ending: &engine.Ending{
 		Namespace: "default", Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs,
 	}}
 }
@@ -222,9 +222,9 @@ func TestAwaitWorkflows(t *testing.T) {
 			w.wait(late)
 			want(t, "while it runs", w.told(), "")
 			a.has(runWith(2, engine.RunCompleted, "late"))
-			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: late})
+			s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: late})
 			want(t, "the late one", w.told(), "2 COMPLETED late")
-			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: late})
+			s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: late})
 			want(t, "afterwards", w.told(), "")
 		})
 	})
@@ -235,7 +235,7 @@ func TestAwaitWorkflows(t *testing.T) {
 				w.seq++
 				w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: id.String()}}}
 				a.has(runWith(i, engine.RunCompleted, "x")) // while the wait is taken
-				s.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+				s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: id})
 				want(t, "answer", w.told(), fmt.Sprint(w.seq, " COMPLETED x"))
 			}
 		})
@@ -309,7 +309,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			want(t, "answer", w.told(), "1 COMPLETED lost")
 			want(t, "reads", a.asked(), "2 one")
 			a.has(runWith(2, engine.RunCompleted, "gap"))
-			s.Ring(engine.Ring{Kind: engine.RingAll})
+			s.Ring(engine.Notification{Kind: engine.NotifyAll})
 			want(t, "after a gap in listening", w.told(), "2 COMPLETED gap")
 			a.asked()
 			time.Sleep(time.Hour)

@@ -119,7 +119,7 @@ func (b *books) ListSignals(_ context.Context, _ string, run engine.ID, p engine
 	return signals, info, nil
 }
 
-func (b *books) ListAudit(_ context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (b *books) ListAuditEvents(_ context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
 	events, info := part(b.audit[f.SubjectID], p, func(e engine.AuditEvent, c engine.Cursor) bool { return e.ID.String() >= c.ID.String() })
 	return events, info, nil
 }
@@ -216,7 +216,7 @@ func (b *books) AwaitChildren(_ context.Context, p engine.AwaitChildrenParams) (
 	return slices.Clone(b.children), nil
 }
 
-func (b *books) SetNote(_ context.Context, p engine.SetNoteParams) error {
+func (b *books) SetRunNote(_ context.Context, p engine.SetNoteParams) error {
 	b.note(p)
 	return nil
 }
@@ -305,7 +305,7 @@ func (b *books) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 	return nil
 }
 
-func (b *books) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (b *books) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	b.note(p)
 	if b.leaves != nil {
 		return engine.TakenOff{}, b.leaves()

@@ -21,7 +21,7 @@ func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (an
 		return nil, engine.Invalid("after", "must be 0 or the seq of an earlier operation, got %d", request.After)
 	}
 	if request.After > 0 && w.refused.has(request.After) {
-		return nil, engine.ErrBehindRefused
+		return nil, engine.ErrPrevRefused
 	}
 	if err := checkOperation(request); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (w *session) credit(c *kagziv1.Credit) error {
 	if c.Tasks < 1 || c.Tasks > engine.MaxConcurrent {
 		return engine.Invalid("credit.tasks", "must be between 1 and %d, got %d", engine.MaxConcurrent, c.Tasks)
 	}
-	w.seat.Grant(int(c.Tasks))
+	w.seat.AddCredit(int(c.Tasks))
 	return nil
 }
 

@@ -140,7 +140,7 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 func sessionOf(s *Server, end context.CancelCauseFunc, answered chan<- *kagziv1.SessionResponse) *session {
 	w := &session{server: s, worker: engine.Worker{ID: "w"}, end: end, bell: make(chan struct{}, 1),
 		room: make(chan struct{}, maxUnanswered), held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now()}
-	w.seat = matching.New(taking{}, nil).Sit(matching.Request{Worker: &w.worker})
+	w.seat = matching.New(taking{}, nil).Join(matching.Request{Worker: &w.worker})
 	w.out.room = w.room
 	w.out.stream = func(r *kagziv1.SessionResponse) error { answered <- r; return nil }
 	return w

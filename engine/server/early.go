@@ -11,8 +11,8 @@ import (
 // rings once they are there, which is what counts where it keeps no order, or where this claim came to nothing. A run that somebody is likely
 // to be given in the start itself needs no claim.
 func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) context.Context {
-	turn := engine.NewTurn(nil) // nothing stands behind it
-	turn.OnPlace(func() {
+	turn := engine.NewTicket(nil) // nothing stands behind it
+	turn.OnAdmit(func() {
 		var last *engine.StartRun
 		for i := range starts {
 			start := &starts[i]
@@ -23,8 +23,8 @@ func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) contex
 			if start.ConcurrencyKey == "" && s.dispatcher.Waits(start) {
 				continue
 			}
-			s.dispatcher.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: start.Namespace, Name: start.Queue})
+			s.dispatcher.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: start.Namespace, Name: start.Queue})
 		}
 	})
-	return engine.WithTurn(ctx, turn)
+	return engine.WithTicket(ctx, turn)
 }

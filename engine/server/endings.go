@@ -105,7 +105,7 @@ func (s *Server) setNote(ctx context.Context, namespace string, r *kagziv1.SetNo
 	if err := engine.CheckText("note", r.Note, engine.MaxNote); err != nil {
 		return nil, err
 	}
-	if err := s.store.SetNote(ctx, engine.SetNoteParams{Lease: lease, Note: r.Note, Now: s.now()}); err != nil {
+	if err := s.store.SetRunNote(ctx, engine.SetNoteParams{Lease: lease, Note: r.Note, Now: s.now()}); err != nil {
 		return nil, err
 	}
 	return &kagziv1.Ack{}, nil

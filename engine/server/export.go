@@ -268,7 +268,7 @@ func (x *export) signalsOf(id engine.ID) reader {
 func (x *export) auditOf(id engine.ID) reader {
 	return func(after *engine.Cursor) ([]proto.Message, engine.Cursor, bool, error) {
 		filter := engine.AuditFilter{Namespace: x.namespace, SubjectID: id.String()}
-		events, info, err := x.store.ListAudit(x.ctx, filter, engine.Page{Limit: engine.MaxPage, After: after})
+		events, info, err := x.store.ListAuditEvents(x.ctx, filter, engine.Page{Limit: engine.MaxPage, After: after})
 		var last engine.Cursor
 		messages := make([]proto.Message, len(events))
 		for i := range events {

@@ -15,7 +15,7 @@ type reluctant struct {
 	let   chan struct{}
 }
 
-func (s reluctant) OfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s reluctant) ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	s.asked <- struct{}{}
 	<-s.let
 	return engine.TakenOff{}, engine.ErrUnavailable

@@ -184,7 +184,7 @@ func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (
 		s.noteWorker(ctx, "worker draining", r.WorkerId)
 		return &kagziv1.DeregisterResponse{Drained: true}, nil
 	}
-	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
+	taken, err := s.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
 	if err != nil {
 		return nil, err
 	}

@@ -75,26 +75,26 @@ func (h *hub) leave(f *feed, w *watcher) {
 }
 
 // ring notes a hint of the store. It does not block.
-func (h *hub) ring(r engine.Ring) {
+func (h *hub) ring(r engine.Notification) {
 	if h.watched.Load() == 0 {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch r.Kind {
-	case engine.RingRun, engine.RingEnd:
+	case engine.NotifyRun, engine.NotifyEnd:
 		h.each(func(n *rung) { n.run(r.ID) })
-	case engine.RingQueue:
+	case engine.NotifyQueue:
 		h.meet(r.Namespace)
 		h.one(r.Namespace, func(n *rung) { n.workflows = true })
-	case engine.RingSchedule:
+	case engine.NotifySchedule:
 		h.meet(r.Namespace)
 		h.one(r.Namespace, func(n *rung) { n.schedules = true })
-	case engine.RingNamespace:
+	case engine.NotifyNamespace:
 		h.each(func(n *rung) { n.namespaces = true })
-	case engine.RingWorker:
+	case engine.NotifyWorker:
 		h.each(func(n *rung) { n.workers = true })
-	case engine.RingAll:
+	case engine.NotifyAll:
 		h.each(func(n *rung) { n.news = news{workflows: true, workers: true, schedules: true, namespaces: true} })
 	}
 }

@@ -182,11 +182,11 @@ func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 		{name: "an outage", broken: away},
 		{name: "an outage where no key was ever made", keyless: true, broken: away},
 		{name: "a database that says nothing"},
-		{name: "one where hints may have been lost", broken: away, then: func(s *Server, _ *locksmith) { s.Ring(engine.Ring{Kind: engine.RingAll}) }},
+		{name: "one where hints may have been lost", broken: away, then: func(s *Server, _ *locksmith) { s.Ring(engine.Notification{Kind: engine.NotifyAll}) }},
 		{name: "a key that has expired", broken: away, then: func(_ *Server, l *locksmith) { l.set(func() { l.ahead = 48 * time.Hour }) }, want: engine.KindNoKey},
 		{name: "a server that could never read them", unread: true, broken: away, want: engine.KindUnavailable},
 		{name: "a server without keys that could never read them", keyless: true, unread: true, broken: away, want: engine.KindUnavailable},
-		{name: "keys that are known to have changed", broken: away, then: func(s *Server, _ *locksmith) { s.Ring(engine.Ring{Kind: engine.RingKeys}) }, want: engine.KindUnavailable},
+		{name: "keys that are known to have changed", broken: away, then: func(s *Server, _ *locksmith) { s.Ring(engine.Notification{Kind: engine.NotifyKeys}) }, want: engine.KindUnavailable},
 		{name: "the first key of all", keyless: true, broken: away, then: func(s *Server, _ *locksmith) { s.keysChanged() }, want: engine.KindUnavailable},
 		{name: "an answer that is none", broken: errors.New("a hash has 5 bytes, want 32"), want: engine.KindUnavailable},
 	} {

@@ -30,7 +30,7 @@ type grouping struct {
 
 type handed struct {
 	name   string
-	turn   *engine.Turn
+	turn   *engine.Ticket
 	answer chan error
 }
 
@@ -38,12 +38,12 @@ func (l *grouping) write(ctx context.Context, name string) error {
 	if name == l.panics {
 		panic("broken")
 	}
-	e := &handed{name, engine.TurnOf(ctx), make(chan error, 1)}
+	e := &handed{name, engine.TicketOf(ctx), make(chan error, 1)}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, e)
 	l.mu.Unlock()
 	if !l.unordered {
-		e.turn.Place()
+		e.turn.Admit()
 	}
 	return <-e.answer
 }
@@ -64,10 +64,10 @@ func (l *grouping) commit() int {
 	l.waiting = nil
 	errs := make([]error, len(group))
 	for i, e := range group {
-		if errs[i] = e.turn.Stands(); errs[i] == nil {
+		if errs[i] = e.turn.Err(); errs[i] == nil {
 			errs[i] = l.refuse[e.name]
 		}
-		e.turn.Settle(errs[i])
+		e.turn.Resolve(errs[i])
 		if errs[i] == nil {
 			l.done = append(l.done, e.name)
 		}
@@ -220,7 +220,7 @@ func TestOperationsOfARun(t *testing.T) {
 				w := &session{server: &Server{store: l, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{}},
 					worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
 					held: map[engine.ID]holding{}, lines: map[string]line{}}
-				w.seat = matching.New(l, nil).Sit(matching.Request{Worker: &w.worker})
+				w.seat = matching.New(l, nil).Join(matching.Request{Worker: &w.worker})
 				story.tell(t, w, l)
 				w.close()
 				w.calls.Wait()
@@ -241,7 +241,7 @@ type early struct {
 
 func (e early) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	e.starting.Store(true)
-	engine.TurnOf(ctx).Place()
+	engine.TicketOf(ctx).Admit()
 	<-e.claims
 	return []engine.Started{{RunID: starts[0].ID}}, nil
 }
@@ -262,10 +262,10 @@ func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
 		defer stop()
 		go d.Run(ctx)
 		s := &Server{store: store, dispatcher: d}
-		d.Sit(matching.Request{
+		d.Join(matching.Request{
 			Worker: &engine.Worker{ID: "w", Namespace: "default"}, Queues: []string{"q"}, Types: []string{"t"},
 			Deliver: func(engine.Task) bool { return true },
-		}).Grant(1)
+		}).AddCredit(1)
 		synctest.Wait() // the first claim has found nothing
 		start := engine.StartRun{Run: engine.Run{ID: lineRun(1), Namespace: "default", Queue: "q", Type: "t", ConcurrencyKey: "k", ConcurrencyLimit: 9}}
 		if _, err := s.startRuns(t.Context(), []engine.StartRun{start}); err != nil {

@@ -23,14 +23,14 @@ type meters struct {
 
 	backupsFailed, lastBackup atomic.Int64 // the last: when, in microseconds
 
-	rings [engine.RingKeys + 1]atomic.Int64
+	rings [engine.NotifyKeys + 1]atomic.Int64
 }
 
 // ringNames are the kinds of rings.
-var ringNames = [engine.RingKeys + 1]string{
-	engine.RingAll: "all", engine.RingQueue: "queue", engine.RingSlot: "slot", engine.RingRun: "run", engine.RingEnd: "end",
-	engine.RingWorker: "worker", engine.RingSchedule: "schedule", engine.RingNamespace: "namespace", engine.RingTimer: "timer",
-	engine.RingKeys: "keys",
+var ringNames = [engine.NotifyKeys + 1]string{
+	engine.NotifyAll: "all", engine.NotifyQueue: "queue", engine.NotifySlot: "slot", engine.NotifyRun: "run", engine.NotifyEnd: "end",
+	engine.NotifyWorker: "worker", engine.NotifySchedule: "schedule", engine.NotifyNamespace: "namespace", engine.NotifyTimer: "timer",
+	engine.NotifyKeys: "keys",
 }
 
 func (m *meters) stepFailed(retried bool) {

@@ -53,7 +53,7 @@ func (s *Server) read(ctx context.Context) (Reading, error) {
 		return Reading{}, err
 	}
 	for i := range namespaces {
-		queues, err := s.store.QueueDepths(ctx, namespaces[i].Name, "", r.At)
+		queues, err := s.store.GetQueueDepth(ctx, namespaces[i].Name, "", r.At)
 		if err != nil {
 			return Reading{}, err
 		}

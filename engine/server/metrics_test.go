@@ -56,10 +56,10 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 2}, 0, 40*time.Millisecond)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 5, Skipped: 1}, 5, -1)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Skipped: 2}, 0, -1)
-		s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50}})
-		s.Ring(engine.Ring{Kind: engine.RingAll})
-		s.Ring(engine.Ring{Kind: engine.RingTimer})
-		s.Ring(engine.Ring{Kind: engine.RingTimer})
+		s.Ring(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: &engine.SideEffects{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50}})
+		s.Ring(engine.Notification{Kind: engine.NotifyAll})
+		s.Ring(engine.Notification{Kind: engine.NotifyTimer})
+		s.Ring(engine.Notification{Kind: engine.NotifyTimer})
 		_, leave := s.runBells.watch(engine.ID{1})
 		defer leave()
 
@@ -82,7 +82,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 				t.Errorf("%s = %d in %s, want %d in %s", name, l.got.Count, l.got.Sum, l.count, l.sum)
 			}
 		}
-		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.RingKeys)+1 {
+		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.NotifyKeys)+1 {
 			t.Errorf("notifications = %v, want 1 of all, 2 of timer, and the other kinds", n)
 		}
 	})
@@ -95,7 +95,7 @@ func TestCountingForMetricsAllocatesNothing(t *testing.T) {
 		s.wrote(time.Millisecond)
 		s.Claimed(time.Millisecond, 1, nil)
 		s.meters.stepFailed(true)
-		s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "n", Name: "q"})
+		s.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "n", Name: "q"})
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
@@ -136,7 +136,7 @@ func (s *shelves) Health(ctx context.Context) error {
 	return s.health
 }
 
-func (s *shelves) Stats(context.Context, string, time.Time) (engine.Stats, error) {
+func (s *shelves) GetStats(context.Context, string, time.Time) (engine.Stats, error) {
 	s.asked["Stats"]++
 	time.Sleep(s.slow)
 	return engine.Stats{Workers: 7}, nil
@@ -146,7 +146,7 @@ func (s *shelves) ListNamespaces(context.Context, engine.Page) ([]engine.Namespa
 	return []engine.Namespace{{Name: "a"}, {Name: "b"}}, engine.PageInfo{}, nil
 }
 
-func (s *shelves) QueueDepths(_ context.Context, namespace, _ string, _ time.Time) ([]engine.QueueDepth, error) {
+func (s *shelves) GetQueueDepth(_ context.Context, namespace, _ string, _ time.Time) ([]engine.QueueDepth, error) {
 	s.asked["QueueDepths"]++
 	return []engine.QueueDepth{{Queue: "q" + namespace, Pending: 1}}, nil
 }

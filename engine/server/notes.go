@@ -71,7 +71,7 @@ func (s *Server) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 
 // countAside counts what calls of the store by this process have begun and ended besides what they answered, and tells of the runs that
 // nobody asked to fail.
-func (s *Server) countAside(a *engine.Aside) {
+func (s *Server) countAside(a *engine.SideEffects) {
 	s.countN(runStarted, a.Handlers+a.Ticks)
 	s.countN(runFailed, len(a.Failed))
 	s.tellEnded("run failed: its worker was lost too often", a.Failed)

@@ -62,7 +62,7 @@ func (archive) GetSchedule(context.Context, string, string) (engine.Schedule, er
 	return engine.Schedule{ID: nth(1)}, nil
 }
 
-func (archive) ListAudit(_ context.Context, _ engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (archive) ListAuditEvents(_ context.Context, _ engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.AuditEvent { return engine.AuditEvent{ID: aged(i), SubjectID: aged(i).String()} }, p,
 		func(e engine.AuditEvent, c engine.Cursor) int { return byID(e.ID, c) })
 	return part, info, nil
@@ -99,7 +99,7 @@ func (archive) ListTypes(_ context.Context, _ string, p engine.Page) ([]engine.T
 	return part, info, nil
 }
 
-func (archive) QueueDepths(context.Context, string, string, time.Time) (whole []engine.QueueDepth, err error) {
+func (archive) GetQueueDepth(context.Context, string, string, time.Time) (whole []engine.QueueDepth, err error) {
 	for i := range archived {
 		whole = append(whole, engine.QueueDepth{Queue: fmt.Sprint("z", i)})
 	}

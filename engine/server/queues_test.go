@@ -20,7 +20,7 @@ type crowd struct {
 	queues []engine.QueueDepth
 }
 
-func (c crowd) QueueDepths(context.Context, string, string, time.Time) ([]engine.QueueDepth, error) {
+func (c crowd) GetQueueDepth(context.Context, string, string, time.Time) ([]engine.QueueDepth, error) {
 	return c.queues, nil
 }
 

@@ -101,11 +101,11 @@ func (w *session) load(ctx context.Context, size int) error {
 // flight is an operation that is under way.
 type flight struct {
 	request *kagziv1.SessionRequest
-	refusal error        // why it is not carried out; its payload is not kept then
-	cargo   int          // bytes of its payload, which are counted in
-	run     string       // that it is about; empty: none, and then it has no turn either
-	turn    *engine.Turn // its place among the operations of the run
-	before  *engine.Turn // of the one before it, which is to have its place first; nil when there is none
+	refusal error          // why it is not carried out; its payload is not kept then
+	cargo   int            // bytes of its payload, which are counted in
+	run     string         // that it is about; empty: none, and then it has no turn either
+	turn    *engine.Ticket // its place among the operations of the run
+	before  *engine.Ticket // of the one before it, which is to have its place first; nil when there is none
 	answer  *kagziv1.SessionResponse
 }
 
@@ -132,7 +132,7 @@ func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *flight 
 type line []*flight
 
 func (l line) join(f *flight) line {
-	f.turn = engine.NewTurn(l.builtOn(f.request.After))
+	f.turn = engine.NewTicket(l.builtOn(f.request.After))
 	if n := len(l); n > 0 {
 		f.before = l[n-1].turn
 	}
@@ -140,7 +140,7 @@ func (l line) join(f *flight) line {
 }
 
 // builtOn is the turn of the operation with that number; nil when it is not under way, but answered: then refusals knows of it.
-func (l line) builtOn(seq int64) *engine.Turn {
+func (l line) builtOn(seq int64) *engine.Ticket {
 	for i := len(l) - 1; i >= 0 && seq > 0; i-- {
 		if l[i].request.Seq == seq {
 			return l[i].turn
@@ -153,15 +153,15 @@ func (l line) builtOn(seq int64) *engine.Turn {
 func (w *session) carryOut(ctx context.Context, f *flight) {
 	defer w.calls.Done()
 	if f.before != nil {
-		<-f.before.Placed()
+		<-f.before.Admitted()
 	}
 	if f.turn != nil {
-		ctx = engine.WithTurn(ctx, f.turn)
+		ctx = engine.WithTicket(ctx, f.turn)
 	}
 	answer, err := w.perform(ctx, f)
 	w.server.cargo.give(f.cargo)
 	if f.turn != nil {
-		f.turn.End(err)
+		f.turn.Close(err)
 	}
 	w.answer(f, answer)
 }

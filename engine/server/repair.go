@@ -112,7 +112,7 @@ func (s *Server) lastPause(ctx context.Context, namespace string, run engine.ID)
 
 // lastChange is the newest of the latest audit events about a subject for which is holds; nil when it holds for none.
 func (s *Server) lastChange(ctx context.Context, namespace string, subject engine.ID, is func(*engine.AuditEvent) bool) (*engine.AuditEvent, error) {
-	events, _, err := s.store.ListAudit(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: subject.String()}, engine.Page{Limit: engine.DefaultPage})
+	events, _, err := s.store.ListAuditEvents(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: subject.String()}, engine.Page{Limit: engine.DefaultPage})
 	for i := range events {
 		if is(&events[i]) {
 			return &events[i], err
@@ -127,7 +127,7 @@ func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWo
 	if err != nil {
 		return nil, err
 	}
-	circumstances, err := s.store.Circumstances(ctx, namespace, id, s.now())
+	circumstances, err := s.store.ExplainInputs(ctx, namespace, id, s.now())
 	if err != nil {
 		return nil, err
 	}

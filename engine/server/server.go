@@ -96,7 +96,7 @@ type Server struct {
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
 
 	store      engine.Store
-	dispatcher *matching.Dispatcher
+	dispatcher *matching.Matcher
 	options    Options
 	log        *slog.Logger
 	started    time.Time
@@ -137,7 +137,7 @@ type Server struct {
 }
 
 // New makes a server. Give it every ring of the store, and serve it with Run.
-func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *Server {
+func New(store engine.Store, dispatcher *matching.Matcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
 		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), events: options.Events,
@@ -235,26 +235,26 @@ func (s *Server) watchKeys() (stop func()) {
 }
 
 // Ring passes a hint of the store on to who waits for it. It does not block.
-func (s *Server) Ring(r engine.Ring) {
-	if r.Kind == engine.RingAside { // no hint that anything may have changed
-		s.countAside(r.Aside)
+func (s *Server) Ring(r engine.Notification) {
+	if r.Kind == engine.NotifySideEffects { // no hint that anything may have changed
+		s.countAside(r.SideEffects)
 		return
 	}
 	s.meters.rings[r.Kind].Add(1)
 	s.hub.ring(r)
 	switch r.Kind {
-	case engine.RingRun:
+	case engine.NotifyRun:
 		s.runBells.ring(r.ID)
-	case engine.RingEnd:
+	case engine.NotifyEnd:
 		s.fresh.drop(r.ID)
 		s.waiters.ring(r.ID, r.Ending)
-	case engine.RingWorker:
+	case engine.NotifyWorker:
 		if !r.Registered { // its session was told with the welcome
 			s.sessions.ring(r.Name)
 		}
-	case engine.RingKeys:
+	case engine.NotifyKeys:
 		s.keysChanged()
-	case engine.RingAll:
+	case engine.NotifyAll:
 		s.keys.doubt()
 		ring(s.visits.bell)
 		s.runBells.ringAll()

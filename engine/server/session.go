@@ -21,7 +21,7 @@ const maxUnanswered = 4096
 type session struct {
 	server *Server
 	worker engine.Worker
-	seat   *matching.Seat
+	seat   *matching.Poller
 	out    outbox
 	bell   chan struct{} // rung when the worker may have lost leases, or is to drain
 	end    context.CancelCauseFunc
@@ -147,7 +147,7 @@ func (s *Server) welcome(worker *engine.Worker, seq int64, stream kagziv1.Worker
 		held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now(),
 	}
 	w.out.stream, w.out.room, w.out.handed = stream.Send, w.room, w.handed
-	w.seat = s.dispatcher.Sit(matching.Request{
+	w.seat = s.dispatcher.Join(matching.Request{
 		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.unseat,
 	})
 	w.out.push(outgoing{message: &kagziv1.SessionResponse{

@@ -27,12 +27,12 @@ import (
 func seated(b *books) (w *session, waits func() bool) {
 	w = desk(b)
 	d := matching.New(b, nil)
-	w.seat = d.Sit(matching.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
+	w.seat = d.Join(matching.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
 	return w, func() bool { return served(d) }
 }
 
 // served says whether somebody would be given a run of queue q and type t.
-func served(d *matching.Dispatcher) bool {
+func served(d *matching.Matcher) bool {
 	return d.Waits(&engine.StartRun{Run: engine.Run{ID: someID(9), Namespace: "default", Queue: "q", Type: "t"}})
 }
 
@@ -192,7 +192,7 @@ func TestWhatAGoodbyeMeansToItsSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &books{}
 			w, waits := seated(b)
-			w.seat.Grant(1)
+			w.seat.AddCredit(1)
 			over, amid := false, true
 			w.end = func(error) { over = true }
 			b.leaves = func() error { amid = w.deliver(aTask(1)); return c.err }
@@ -222,7 +222,7 @@ func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, waits := seated(&books{status: c.status})
-			w.seat.Grant(1)
+			w.seat.AddCredit(1)
 			ended := false
 			w.end = func(error) { ended = true }
 			if c.change != nil {
@@ -314,7 +314,7 @@ func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
 		registered bool
 		rung       int
 	}{{registered: true}, {rung: 1}} {
-		w.server.Ring(engine.Ring{Kind: engine.RingWorker, Name: w.worker.ID, Registered: c.registered})
+		w.server.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: w.worker.ID, Registered: c.registered})
 		if got := len(w.bell); got != c.rung {
 			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.rung)
 		}

@@ -163,4 +163,4 @@ func fieldOf(err error) string {
 	return ""
 }
 
-func ringRun(s *Server, n int) { s.Ring(engine.Ring{Kind: engine.RingRun, ID: nth(n)}) }
+func ringRun(s *Server, n int) { s.Ring(engine.Notification{Kind: engine.NotifyRun, ID: nth(n)}) }

@@ -35,11 +35,11 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 // askedBy keeps whom a start says that its run may be given to.
 type askedBy struct {
 	stubStore
-	takers engine.Takers
+	takers engine.Handoff
 }
 
 func (a *askedBy) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	a.takers = engine.TakersOf(ctx)
+	a.takers = engine.HandoffOf(ctx)
 	return []engine.Started{{RunID: starts[0].ID}}, nil
 }
 
@@ -49,7 +49,7 @@ func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {
 	if _, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	if store.takers != engine.Takers(s.dispatcher) {
+	if store.takers != engine.Handoff(s.dispatcher) {
 		t.Errorf("the store may ask %v, want the dispatcher", store.takers)
 	}
 }

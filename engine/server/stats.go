@@ -51,7 +51,7 @@ func (c *statsCache) get(ctx context.Context, namespace string, count func() (en
 
 // countAll is the counts of a namespace, "" of all, as of a moment ago.
 func (s *Server) countAll(ctx context.Context, namespace string) (engine.Stats, error) {
-	return s.stats.get(ctx, namespace, func() (engine.Stats, error) { return s.store.Stats(ctx, namespace, s.now()) })
+	return s.stats.get(ctx, namespace, func() (engine.Stats, error) { return s.store.GetStats(ctx, namespace, s.now()) })
 }
 
 func (c *cached[T]) get(ctx context.Context, find func() (T, error)) (none T, err error) {

@@ -26,7 +26,7 @@ type slowCounts struct {
 	now, most atomic.Int32
 }
 
-func (c *slowCounts) Stats(context.Context, string, time.Time) (engine.Stats, error) {
+func (c *slowCounts) GetStats(context.Context, string, time.Time) (engine.Stats, error) {
 	c.most.Store(max(c.most.Load(), c.now.Add(1)))
 	time.Sleep(time.Second)
 	c.now.Add(-1)
@@ -59,7 +59,9 @@ type counted struct {
 	stats engine.Stats
 }
 
-func (c counted) Stats(context.Context, string, time.Time) (engine.Stats, error) { return c.stats, nil }
+func (c counted) GetStats(context.Context, string, time.Time) (engine.Stats, error) {
+	return c.stats, nil
+}
 
 func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -83,12 +83,12 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			hall(t, notifications, func(t *testing.T, s *Server, l *locksmith) {
 				secrets := []string{l.make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}), l.make(engine.APIKey{Name: "two", Role: engine.RoleAdmin})}
 				one, two := openVisit(t, s, secrets[0]), openVisit(t, s, secrets[1])
-				s.Ring(engine.Ring{Kind: engine.RingKeys})
+				s.Ring(engine.Notification{Kind: engine.NotifyKeys})
 				if one.ended(t) || two.ended(t) {
 					t.Fatal("a call ended although its key is valid")
 				}
 				l.revoke("one")
-				s.Ring(engine.Ring{Kind: engine.RingKeys})
+				s.Ring(engine.Notification{Kind: engine.NotifyKeys})
 				if !one.ended(t) || two.ended(t) {
 					t.Errorf("%s: after the revocation the one call stays, or the other ended", notifications)
 				}
@@ -174,7 +174,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.revoke("one")
-			s.Ring(engine.Ring{Kind: engine.RingKeys})
+			s.Ring(engine.Notification{Kind: engine.NotifyKeys})
 			if _, err := s.keys.get(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			defer s.watchKeys()()
 			local := openVisit(t, s, "")
 			l.make(engine.APIKey{Name: "first", Role: engine.RoleAdmin})
-			s.Ring(engine.Ring{Kind: engine.RingKeys})
+			s.Ring(engine.Notification{Kind: engine.NotifyKeys})
 			if !local.ended(t) {
 				t.Error("a call without a key stays open although keys are needed now")
 			}
@@ -244,7 +244,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			over := make(chan error, 1)
 			go func() { over <- carry(ctx, func() error { <-stuck; return nil }) }()
 			l.revoke("one")
-			s.Ring(engine.Ring{Kind: engine.RingKeys})
+			s.Ring(engine.Notification{Kind: engine.NotifyKeys})
 			time.Sleep(visitLate)
 			if err := <-over; !errors.Is(err, errVisitOver) {
 				t.Errorf("it ended with %v", err)
@@ -276,7 +276,7 @@ func TestNothingIsAskedWhenNobodyIsThere(t *testing.T) {
 		if n := l.asked(); n != 0 {
 			t.Errorf("%d readings in an hour of nobody, want none", n)
 		}
-		s.Ring(engine.Ring{Kind: engine.RingAll})
+		s.Ring(engine.Notification{Kind: engine.NotifyAll})
 		time.Sleep(time.Hour)
 		if n := l.asked(); n != 0 {
 			t.Errorf("%d readings for a hint that concerns nobody, want none", n)
@@ -324,7 +324,7 @@ func TestNothingPassesAStreamWhoseKeyHasEnded(t *testing.T) {
 			t.Fatalf("before: %v", err)
 		}
 		l.revoke("one")
-		s.Ring(engine.Ring{Kind: engine.RingKeys})
+		s.Ring(engine.Notification{Kind: engine.NotifyKeys})
 		<-ctx.Done()
 		if err := g.SendMsg("b"); status.Code(s.toStatus(err)) != codes.Unauthenticated || inner.sent != 1 {
 			t.Errorf("a message after the end: %v, %d sent", err, inner.sent)

@@ -32,7 +32,7 @@ func TestAChangeAfterASilenceIsToldAtOnceAndLaterOnesTogether(t *testing.T) {
 		for range 50 { // for 500 ms
 			ringRun(s, 2)
 			ringRun(s, 3)
-			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: nth(2)})
+			s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: nth(2)})
 			pass(10 * time.Millisecond)
 		}
 		pass(100 * time.Millisecond)
@@ -162,25 +162,25 @@ func TestAReadingTakesAtMostATenthOfTheTime(t *testing.T) {
 
 func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 	for _, c := range []struct {
-		ring engine.Ring
+		ring engine.Notification
 		want *kagziv1.WatchEvent
 	}{
-		{engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"}, &kagziv1.WatchEvent{WorkflowsChanged: true}},
-		{engine.Ring{Kind: engine.RingQueue, Namespace: "other", Name: "q"}, nil},
-		{engine.Ring{Kind: engine.RingWorker, Name: "w"}, &kagziv1.WatchEvent{WorkersChanged: true}},
-		{engine.Ring{Kind: engine.RingSchedule, Namespace: "default", Name: "s"}, &kagziv1.WatchEvent{SchedulesChanged: true}},
-		{engine.Ring{Kind: engine.RingSchedule, Namespace: "other", Name: "s"}, nil},
-		{engine.Ring{Kind: engine.RingNamespace, Name: "other"}, &kagziv1.WatchEvent{NamespacesChanged: true}},
-		{engine.Ring{Kind: engine.RingQueue, Namespace: "new", Name: "q"}, &kagziv1.WatchEvent{NamespacesChanged: true}},
-		{engine.Ring{Kind: engine.RingSlot, Namespace: "default", Name: "q"}, nil},
-		{engine.Ring{Kind: engine.RingTimer}, nil},
-		{engine.Ring{Kind: engine.RingAll}, &kagziv1.WatchEvent{WorkflowsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true}},
+		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q"}, &kagziv1.WatchEvent{WorkflowsChanged: true}},
+		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "other", Name: "q"}, nil},
+		{engine.Notification{Kind: engine.NotifyWorker, Name: "w"}, &kagziv1.WatchEvent{WorkersChanged: true}},
+		{engine.Notification{Kind: engine.NotifySchedule, Namespace: "default", Name: "s"}, &kagziv1.WatchEvent{SchedulesChanged: true}},
+		{engine.Notification{Kind: engine.NotifySchedule, Namespace: "other", Name: "s"}, nil},
+		{engine.Notification{Kind: engine.NotifyNamespace, Name: "other"}, &kagziv1.WatchEvent{NamespacesChanged: true}},
+		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "new", Name: "q"}, &kagziv1.WatchEvent{NamespacesChanged: true}},
+		{engine.Notification{Kind: engine.NotifySlot, Namespace: "default", Name: "q"}, nil},
+		{engine.Notification{Kind: engine.NotifyTimer}, nil},
+		{engine.Notification{Kind: engine.NotifyAll}, &kagziv1.WatchEvent{WorkflowsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true}},
 	} {
 		t.Run(fmt.Sprint(c.ring), func(t *testing.T) {
 			house(t, func(t *testing.T, s *Server, store *shelf) {
 				sc := watching(t, s, &kagziv1.WatchRequest{})
-				s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "other"})
-				s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default"})
+				s.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "other"})
+				s.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default"})
 				pass(time.Second) // both namespaces are known by now
 				sc.taken()
 				s.Ring(c.ring)
@@ -211,7 +211,7 @@ func TestMoreRunsThanAnEventHoldsAreToldAsAChangeOfTheLists(t *testing.T) {
 	for n, named := range map[int]int{maxNamed: maxNamed, maxNamed + 1: 0} {
 		house(t, func(t *testing.T, s *Server, store *shelf) {
 			sc := watching(t, s, &kagziv1.WatchRequest{})
-			s.Ring(engine.Ring{Kind: engine.RingWorker})
+			s.Ring(engine.Notification{Kind: engine.NotifyWorker})
 			synctest.Wait()
 			sc.taken()
 			for i := range n {
@@ -237,7 +237,7 @@ func TestASlowWatcherGetsEachRunOnceAsItStands(t *testing.T) {
 		sc.mu.Lock()
 		sc.blocked = blocked
 		sc.mu.Unlock()
-		s.Ring(engine.Ring{Kind: engine.RingWorker})
+		s.Ring(engine.Notification{Kind: engine.NotifyWorker})
 		synctest.Wait()
 		sc.taken() // it is being sent, and nothing more gets through
 		for i := range 30 {
@@ -377,7 +377,7 @@ func TestAnIntervalOutOfBoundsIsRefused(t *testing.T) {
 
 func BenchmarkRingWhileNobodyWatches(b *testing.B) {
 	s := &Server{}
-	r := engine.Ring{Kind: engine.RingRun, ID: nth(1)}
+	r := engine.Notification{Kind: engine.NotifyRun, ID: nth(1)}
 	b.ReportAllocs()
 	for b.Loop() {
 		s.hub.ring(r)

@@ -116,7 +116,7 @@ func (s *Server) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequ
 	if err != nil {
 		return nil, err
 	}
-	steps, next, err := s.store.History(ctx, engine.HistoryParams{Namespace: namespace, RunID: id, From: from, Bytes: engine.HistoryBytes})
+	steps, next, err := s.store.GetHistory(ctx, engine.HistoryParams{Namespace: namespace, RunID: id, From: from, Bytes: engine.HistoryBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +138,11 @@ func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest)
 		return nil, err
 	}
 	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
-	seat := s.dispatcher.Sit(matching.Request{
+	seat := s.dispatcher.Join(matching.Request{
 		Worker: &worker, Queues: []string{orDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
 		Deliver: p.deliver, Refused: func() { ring(p.refused) },
 	})
-	seat.Grant(most)
+	seat.AddCredit(most)
 	seat.Look()
 	tasks, err := s.awaitTasks(ctx, &p, wait)
 	seat.Leave()

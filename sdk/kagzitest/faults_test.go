@@ -100,10 +100,10 @@ func meet[P, A any](ctx context.Context, f *faults, verb string, p P, call func(
 	if fate == fateFail {
 		return none, errAway
 	}
-	if given := engine.TurnOf(ctx); given != nil { // what stands behind it is handed over when it is known what the server was told
-		turn := engine.NewTurn(given.Behind())
-		ctx = engine.WithTurn(ctx, turn)
-		defer turn.End(nil)
+	if given := engine.TicketOf(ctx); given != nil { // what stands behind it is handed over when it is known what the server was told
+		turn := engine.NewTicket(given.Prev())
+		ctx = engine.WithTicket(ctx, turn)
+		defer turn.Close(nil)
 	}
 	switch fate {
 	case fateLate:
@@ -237,8 +237,8 @@ func (f *faults) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) er
 	return told(ctx, f, "DrainWorker", p, f.Store.DrainWorker)
 }
 
-func (f *faults) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
-	return meet(ctx, f, "OfflineWorker", p, f.Store.OfflineWorker)
+func (f *faults) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+	return meet(ctx, f, "OfflineWorker", p, f.Store.ForceOfflineWorker)
 }
 
 func (f *faults) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {

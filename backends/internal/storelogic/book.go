@@ -11,14 +11,14 @@ import (
 type book struct {
 	tx     Tx
 	now    time.Time
-	runs   map[engine.ID]*Run // nil where there is no such run
-	dirty  []*Run             // that have changed, in the order in which they did
-	noted  map[*Run]bool      // that are among them
-	ended  []*Run             // of the dirty ones
-	slots  []*Run             // whose concurrency key has a slot more, once for each slot
-	next   []engine.StartRun  // to be started when the others are written: they may take over external ids
-	passed []engine.Signal    // of these
-	beside *engine.Aside      // what the verb does and does not answer; nil: nothing yet
+	runs   map[engine.ID]*Run  // nil where there is no such run
+	dirty  []*Run              // that have changed, in the order in which they did
+	noted  map[*Run]bool       // that are among them
+	ended  []*Run              // of the dirty ones
+	slots  []*Run              // whose concurrency key has a slot more, once for each slot
+	next   []engine.StartRun   // to be started when the others are written: they may take over external ids
+	passed []engine.Signal     // of these
+	beside *engine.SideEffects // what the verb does and does not answer; nil: nothing yet
 }
 
 func open(tx Tx, now time.Time) *book {
@@ -66,14 +66,14 @@ func (b *book) change(run *Run) {
 	}
 	b.noted[run] = true
 	b.dirty = append(b.dirty, run)
-	b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: run.ID})
+	b.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
 }
 
 // aside is for counting what nobody asked of the verb.
-func (b *book) aside() *engine.Aside {
+func (b *book) aside() *engine.SideEffects {
 	if b.beside == nil {
-		b.beside = &engine.Aside{}
-		b.tx.Ring(engine.Ring{Kind: engine.RingAside, Aside: b.beside})
+		b.beside = &engine.SideEffects{}
+		b.tx.Ring(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: b.beside})
 	}
 	return b.beside
 }
@@ -136,17 +136,17 @@ func (b *book) insert(start *engine.StartRun) error {
 }
 
 func (b *book) ringQueue(run *engine.Run) {
-	b.tx.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: run.Namespace, Name: run.Queue})
+	b.tx.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue})
 }
 
 func (b *book) ringWorker(id string) {
 	if id != "" {
-		b.tx.Ring(engine.Ring{Kind: engine.RingWorker, Name: id})
+		b.tx.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id})
 	}
 }
 
 func (b *book) ringSchedule(s *engine.Schedule) {
-	b.tx.Ring(engine.Ring{Kind: engine.RingSchedule, Namespace: s.Namespace, Name: s.ID.String()})
+	b.tx.Ring(engine.Notification{Kind: engine.NotifySchedule, Namespace: s.Namespace, Name: s.ID.String()})
 }
 
-func (b *book) ringTimer() { b.tx.Ring(engine.Ring{Kind: engine.RingTimer}) }
+func (b *book) ringTimer() { b.tx.Ring(engine.Notification{Kind: engine.NotifyTimer}) }

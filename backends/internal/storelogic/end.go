@@ -27,7 +27,7 @@ func (b *book) end(run *Run, status engine.RunStatus, failure *engine.Failure, t
 	run.Paused, run.Gated, run.HeldAt = false, false, time.Time{}
 	run.WorkerID, run.FinalToken = worker, token
 	b.ended = append(b.ended, run)
-	b.tx.Ring(engine.Ring{Kind: engine.RingEnd, ID: run.ID})
+	b.tx.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: run.ID})
 	if !run.ContinuedAs.IsZero() {
 		return nil // that one goes on: its children, its parent and its schedule have nothing to do yet
 	}

@@ -96,7 +96,7 @@ func (b *book) passChildren(run *Run, next engine.ID) error {
 		if err := b.tx.SetParent(id, next); err != nil {
 			return err
 		}
-		b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: id})
+		b.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id})
 	}
 	return nil
 }

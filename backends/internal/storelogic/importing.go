@@ -97,7 +97,7 @@ func (b *book) importRun(in *engine.ImportedRun, namespace string) error {
 			return err
 		}
 	}
-	b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: run.ID})
+	b.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
 	if open && !run.ExpiresAt().IsZero() {
 		b.ringTimer()
 	}

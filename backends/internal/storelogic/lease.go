@@ -31,7 +31,7 @@ func (b *book) dropLease(run *Run) error {
 		run.LeaseLosses = 0
 	}
 	run.Token, run.Holder, run.WorkerID, run.Progressed = engine.Token{}, "", "", false
-	b.tx.Ring(engine.Ring{Kind: engine.RingSlot, Namespace: run.Namespace, Name: run.Queue})
+	b.tx.Ring(engine.Notification{Kind: engine.NotifySlot, Namespace: run.Namespace, Name: run.Queue})
 	b.freeSlot(run)
 	if run.Steps == 0 {
 		return nil

@@ -33,9 +33,9 @@ func CreateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 	if err := tx.InsertNamespace(&n); err != nil {
 		return engine.Namespace{}, err
 	}
-	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
+	tx.Ring(engine.Notification{Kind: engine.NotifyNamespace, Name: n.Name})
 	if !sameRetention(&engine.Namespace{}, &n) {
-		tx.Ring(engine.Ring{Kind: engine.RingAll})
+		tx.Ring(engine.Notification{Kind: engine.NotifyAll})
 	}
 	return n, b.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
@@ -65,9 +65,9 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 			return engine.Namespace{}, err
 		}
 	}
-	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
+	tx.Ring(engine.Notification{Kind: engine.NotifyNamespace, Name: n.Name})
 	if n.Enabled && !known.Enabled || !sameRetention(known, &n) {
-		tx.Ring(engine.Ring{Kind: engine.RingAll})
+		tx.Ring(engine.Notification{Kind: engine.NotifyAll})
 	}
 	b.ringTimer()
 	return n, b.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")

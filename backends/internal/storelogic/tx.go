@@ -129,7 +129,7 @@ type Tx interface {
 
 	InsertAudit(e engine.AuditEvent) error
 	// Ring is heard after the commit.
-	Ring(r engine.Ring)
+	Ring(r engine.Notification)
 }
 
 // Run is a run with its lease, while it has one. It is changed in memory and then saved.

@@ -56,7 +56,7 @@ func (b *beside) commit(calls ...*memory.Call) {
 	for i, c := range calls {
 		if c.Write {
 			group.Go(func() { b.repeat(c, turns[i]) })
-			<-turns[i].Placed() // the next comes after it
+			<-turns[i].Admitted() // the next comes after it
 		}
 	}
 	group.Wait()
@@ -64,16 +64,16 @@ func (b *beside) commit(calls ...*memory.Call) {
 
 // turnsOf is turns of their own for calls, which stand behind what the calls stand behind. What that has come to is known by now, unless it is in
 // the group itself.
-func turnsOf(calls []*memory.Call) []*engine.Turn {
-	own := map[*engine.Turn]*engine.Turn{}
-	turns := make([]*engine.Turn, len(calls))
+func turnsOf(calls []*memory.Call) []*engine.Ticket {
+	own := map[*engine.Ticket]*engine.Ticket{}
+	turns := make([]*engine.Ticket, len(calls))
 	for i, c := range calls {
-		before := own[c.Turn.Behind()]
+		before := own[c.Turn.Prev()]
 		if before == nil {
-			before = engine.NewTurn(nil)
-			before.Settle(c.Turn.Stands())
+			before = engine.NewTicket(nil)
+			before.Resolve(c.Turn.Err())
 		}
-		turns[i] = engine.NewTurn(before)
+		turns[i] = engine.NewTicket(before)
 		if c.Turn != nil {
 			own[c.Turn] = turns[i]
 		}
@@ -82,9 +82,9 @@ func turnsOf(calls []*memory.Call) []*engine.Turn {
 }
 
 // repeat makes a call that was carried out in memory.
-func (b *beside) repeat(c *memory.Call, turn *engine.Turn) {
-	defer turn.Place()
-	ctx := engine.WithTakers(engine.WithTurn(context.Background(), turn), c.Takers)
+func (b *beside) repeat(c *memory.Call, turn *engine.Ticket) {
+	defer turn.Admit()
+	ctx := engine.WithHandoff(engine.WithTicket(context.Background(), turn), c.Takers)
 	in := []reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.Params)}
 	out := reflect.ValueOf(b.store).MethodByName(c.Verb).Call(in)
 	var got []any
@@ -177,7 +177,7 @@ func restOf(s engine.Store) (all []any) {
 	add(workers, err)
 	namespaces, _, err := s.ListNamespaces(ctx, everything)
 	add(namespaces, err)
-	audit, _, err := s.ListAudit(ctx, engine.AuditFilter{Namespace: namespace}, everything)
+	audit, _, err := s.ListAuditEvents(ctx, engine.AuditFilter{Namespace: namespace}, everything)
 	add(audit, err)
 	return all
 }
@@ -188,11 +188,11 @@ type served struct {
 	beside *beside
 
 	mu   sync.Mutex // one rings at a time
-	ring func(engine.Ring)
+	ring func(engine.Notification)
 }
 
-// Listen is that of the store which was opened last.
-func (s *served) Listen(ctx context.Context, ring func(engine.Ring)) error {
+// Notifier is that of the store which was opened last.
+func (s *served) Listen(ctx context.Context, ring func(engine.Notification)) error {
 	s.beside.baton.take()
 	store := s.beside.store
 	s.beside.baton.pass()
@@ -202,20 +202,20 @@ func (s *served) Listen(ctx context.Context, ring func(engine.Ring)) error {
 	s.mu.Lock()
 	s.ring = ring
 	s.mu.Unlock()
-	return store.Listen(ctx, func(r engine.Ring) {
+	return store.Listen(ctx, func(r engine.Notification) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		ring(r)
 	})
 }
 
-// Gap has the server hear RingAll, as after a gap in listening.
+// Gap has the server hear NotifyAll, as after a gap in listening.
 func (s *served) Gap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ring == nil {
 		s.Store.Gap()
 	} else {
-		s.ring(engine.Ring{Kind: engine.RingAll})
+		s.ring(engine.Notification{Kind: engine.NotifyAll})
 	}
 }

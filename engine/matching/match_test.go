@@ -18,8 +18,8 @@ func starting(r room, queue string) *engine.StartRun {
 }
 
 // task is what a store makes of a run that was taken.
-func task(start *engine.StartRun, k engine.Taker) engine.Task {
-	return engine.Task{Run: start.Run, Lease: engine.Lease{Namespace: start.Namespace, RunID: start.ID, Token: k.Grant().Token}}
+func task(start *engine.StartRun, k engine.Match) engine.Task {
+	return engine.Task{Run: start.Run, Lease: engine.Lease{Namespace: start.Namespace, RunID: start.ID, Token: k.Slot().Token}}
 }
 
 // nobodyTakes fails the test if somebody does.
@@ -28,9 +28,9 @@ func nobodyTakes(t *testing.T, r room, why string, start *engine.StartRun) {
 	if r.Waits(start) {
 		t.Errorf("%s: somebody waits for the run", why)
 	}
-	if k := r.Take(start); k != nil {
-		t.Errorf("%s: %s takes the run", why, k.Grant().WorkerID)
-		k.Return()
+	if k := r.Offer(start); k != nil {
+		t.Errorf("%s: %s takes the run", why, k.Slot().WorkerID)
+		k.Abort()
 	}
 }
 
@@ -40,7 +40,7 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 		var desks []*desk
 		for i := range 3 {
 			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
-			d.Grant(3)
+			d.AddCredit(3)
 			desks = append(desks, d)
 		}
 		synctest.Wait()
@@ -56,14 +56,14 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 			if !r.Waits(start) {
 				t.Error("nobody waits for the run, though there is credit")
 			}
-			k := r.Take(start)
+			k := r.Offer(start)
 			if k == nil {
 				t.Fatal("nobody takes the run, though there is credit")
 			}
-			if !k.Now().Equal(r.store.Now()) || len(k.Types()) != 1 || k.Grant().Token.IsZero() {
-				t.Errorf("taken at %s of %v under %v", k.Now(), k.Types(), k.Grant().Token)
+			if !k.Now().Equal(r.store.Now()) || len(k.Types()) != 1 || k.Slot().Token.IsZero() {
+				t.Errorf("taken at %s of %v under %v", k.Now(), k.Types(), k.Slot().Token)
 			}
-			k.Give(task(start, k))
+			k.Commit(task(start, k))
 		}
 		nobodyTakes(t, r, "the credit is spent", starting(r, "q"))
 		wantClaims(t, r, "for runs that were taken", 0)
@@ -81,26 +81,26 @@ func TestTablesTakeRunsInTurn(t *testing.T) {
 		var desks []*desk
 		for i := range 3 {
 			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"}, func(r *Request) { r.Worker.Labels = map[string]string{"host": fmt.Sprint(i)} })
-			d.Grant(9)
+			d.AddCredit(9)
 			desks = append(desks, d)
 		}
 		synctest.Wait()
 		for range 5 {
 			start := starting(r, "q")
 			start.Requirements = map[string]string{"host": "1"} // others are passed over
-			k := r.Take(start)
+			k := r.Offer(start)
 			if k == nil {
 				t.Fatal("nobody takes a run whose requirements somebody meets")
 			}
-			k.Give(task(start, k))
+			k.Commit(task(start, k))
 		}
 		if desks[1].given() != 5 {
 			t.Errorf("who meets the requirements got %d runs, want 5", desks[1].given())
 		}
 		for range 6 {
 			start := starting(r, "q")
-			k := r.Take(start)
-			k.Give(task(start, k))
+			k := r.Offer(start)
+			k.Commit(task(start, k))
 		}
 		for i, want := range []int{2, 7, 2} {
 			if got := desks[i].given(); got != want {
@@ -130,7 +130,7 @@ func TestNobodyTakesWhatAClaimWouldNotGiveHim(t *testing.T) {
 				change = append(change, c.sit)
 			}
 			d := r.sit("w", []string{"q"}, change...)
-			d.Grant(1)
+			d.AddCredit(1)
 			synctest.Wait()
 			start := starting(r, "q")
 			if c.start != nil {
@@ -149,15 +149,15 @@ func TestNobodyTakesARunWhileAQueueThatHePrefersIsLookedAt(t *testing.T) {
 			nobodyTakes(t, r, "while the first queue is looked at", starting(r, "second"))
 		}
 		d := r.sit("w", []string{"first", "second"})
-		d.Grant(maxClaim + 1)
+		d.AddCredit(maxClaim + 1)
 		synctest.Wait()
-		if k := r.Take(starting(r, "second")); !looked || k == nil {
+		if k := r.Offer(starting(r, "second")); !looked || k == nil {
 			t.Errorf("looked: %t, taken afterwards: %t, want both", looked, k != nil)
 		}
 		r.store.add("first", 1, time.Minute)
-		r.ring(engine.RingQueue, "first") // whose answer says when that will be due
+		r.notify(engine.NotifyQueue, "first") // whose answer says when that will be due
 		now := r.store.Now()
-		if d.table.prefers("second", now) || !d.table.prefers("second", now.Add(time.Minute)) || d.table.prefers("first", now.Add(time.Minute)) {
+		if d.group.prefers("second", now) || !d.group.prefers("second", now.Add(time.Minute)) || d.group.prefers("first", now.Add(time.Minute)) {
 			t.Error("the first queue comes first when its run is due, and only then")
 		}
 	})
@@ -166,16 +166,16 @@ func TestNobodyTakesARunWhileAQueueThatHePrefersIsLookedAt(t *testing.T) {
 func TestACreditThatNothingCameOfIsThereForAClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
-		k := r.Take(starting(r, "q"))
+		k := r.Offer(starting(r, "q"))
 		r.store.add("q", 1, 0)
-		r.ring(engine.RingQueue, "q")
+		r.notify(engine.NotifyQueue, "q")
 		if d.given() != 0 {
 			t.Fatal("the one credit is used twice")
 		}
 		r.store.add("q", 1, 0)
-		k.Return()
+		k.Abort()
 		synctest.Wait()
 		if d.given() != 1 {
 			t.Errorf("given %d of the runs that wait, want one for the credit that came back", d.given())
@@ -186,12 +186,12 @@ func TestACreditThatNothingCameOfIsThereForAClaim(t *testing.T) {
 func TestARunThatNobodyTakesAfterAllIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		start := starting(r, "q")
-		k := r.Take(start)
+		k := r.Offer(start)
 		d.Leave()
-		k.Give(task(start, k))
+		k.Commit(task(start, k))
 		synctest.Wait()
 		if released := r.store.handedBack(); len(released) != 1 || released[0] != start.ID {
 			t.Errorf("released %v, want the run %s of who has left", released, start.ID)
@@ -202,12 +202,12 @@ func TestARunThatNobodyTakesAfterAllIsReleased(t *testing.T) {
 func TestARunWhoseStartCountedUnheardIsHandedBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		start := starting(r, "q")
-		k := r.Take(start)
+		k := r.Offer(start)
 		r.store.held["w"] = []engine.Held{{Lease: task(start, k).Lease}} // it has counted
-		k.Doubt(errors.New("gone"))
+		k.Unknown(errors.New("gone"))
 		nobodyTakes(t, r, "the store does not answer", starting(r, "q"))
 		synctest.Wait()
 		if released := r.store.handedBack(); len(released) != 0 {
@@ -218,7 +218,7 @@ func TestARunWhoseStartCountedUnheardIsHandedBack(t *testing.T) {
 		if released := r.store.handedBack(); len(released) != 1 || released[0] != start.ID {
 			t.Errorf("released %v, want the run %s, which nobody was given", released, start.ID)
 		}
-		if r.Take(starting(r, "q")) == nil || r.Take(starting(r, "q")) != nil {
+		if r.Offer(starting(r, "q")) == nil || r.Offer(starting(r, "q")) != nil {
 			t.Error("the credit did not come back, or twice")
 		}
 	})

@@ -15,7 +15,7 @@ import (
 const (
 	// maxClaim bounds one claim, so that a large backlog reaches the workers in a stream and not in one lump.
 	maxClaim = 100
-	// lookEvery bounds how often heartbeats make a table look without a ring.
+	// lookEvery bounds how often heartbeats make a group look without a notification.
 	lookEvery = 5 * time.Second
 	// retryAfter is the pause after a claim that failed.
 	retryAfter = time.Second
@@ -23,42 +23,42 @@ const (
 	standBack = 5 * time.Second
 )
 
-// table is the seats that could take the same runs.
-type table struct {
-	dispatcher *Dispatcher
-	key        string
-	namespace  string
-	types      []string
-	offers     []engine.Offer
-	limited    bool               // by a limit of the queue or of a type
-	cancel     context.CancelFunc // under dispatcher.mu
-	bell       chan struct{}      // capacity one
+// group is the pollers that could take the same runs.
+type group struct {
+	matcher   *Matcher
+	key       string
+	namespace string
+	types     []string
+	offers    []engine.Offer
+	limited   bool               // by a limit of the queue or of a type
+	cancel    context.CancelFunc // under matcher.mu
+	notified  chan struct{}      // capacity one
 
-	mu     sync.Mutex
-	seats  map[*Seat]struct{}
-	line   list.List // of the seats with credit, whoever is to be served next first
-	queues []*queue
-	looked time.Time // when a heartbeat last made it look
+	mu      sync.Mutex
+	pollers map[*Poller]struct{}
+	ready   list.List // of the pollers with credit, whoever is to be served next first
+	queues  []*queue
+	looked  time.Time // when a heartbeat last made it look
 }
 
-// queue is what a table knows of one of its queues.
+// queue is what a group knows of one of its queues.
 type queue struct {
 	name    string
-	dirty   bool      // something may be due there: rung, or the last claim found as much as it could take
+	dirty   bool      // something may be due there: notified, or the last claim found as much as it could take
 	claimed bool      // a claim from it is under way
 	limited bool      // the last claim was stopped by a limit: look when a slot is free
 	again   time.Time // after a failed claim: not before
 	last    time.Time // until when the others come first, since the last claim failed
 	due     time.Time // when the next run will be due, as the last claim said; zero: none known
 
-	// doubtful are the grants of claims of which nobody knows whether they counted, by token with their worker.
+	// doubtful are the slots of claims of which nobody knows whether they counted, by token with their worker.
 	doubtful map[engine.Token]string
 }
 
-func newTable(d *Dispatcher, key string, r Request) *table {
-	t := &table{
-		dispatcher: d, key: key, namespace: r.Worker.Namespace, types: r.Types, offers: r.Worker.Offers(),
-		limited: r.Worker.QueueLimit > 0 || len(r.Worker.TypeLimits) > 0, bell: make(chan struct{}, 1), seats: map[*Seat]struct{}{},
+func newGroup(d *Matcher, key string, r Request) *group {
+	t := &group{
+		matcher: d, key: key, namespace: r.Worker.Namespace, types: r.Types, offers: r.Worker.Offers(),
+		limited: r.Worker.QueueLimit > 0 || len(r.Worker.TypeLimits) > 0, notified: make(chan struct{}, 1), pollers: map[*Poller]struct{}{},
 	}
 	for _, q := range r.Queues {
 		t.queues = append(t.queues, &queue{name: q, dirty: true})
@@ -66,81 +66,81 @@ func newTable(d *Dispatcher, key string, r Request) *table {
 	return t
 }
 
-func (t *table) wake() {
+func (t *group) wake() {
 	select {
-	case t.bell <- struct{}{}:
-	default: // already rung
+	case t.notified <- struct{}{}:
+	default: // already notified
 	}
 }
 
-func (t *table) join(s *Seat) {
+func (t *group) join(s *Poller) {
 	t.mu.Lock()
-	t.seats[s] = struct{}{}
+	t.pollers[s] = struct{}{}
 	t.mu.Unlock()
 }
 
-func (t *table) leave(s *Seat) (empty bool) {
+func (t *group) leave(s *Poller) (empty bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shut(s)
-	delete(t.seats, s)
-	return len(t.seats) == 0
+	delete(t.pollers, s)
+	return len(t.pollers) == 0
 }
 
-// shut takes all credit of a seat for good. It needs t.mu.
-func (t *table) shut(s *Seat) {
+// shut takes all credit of a poller for good. It needs t.mu.
+func (t *group) shut(s *Poller) {
 	s.left, s.credit = true, 0
 	t.stepOut(s)
 }
 
-func (t *table) grant(s *Seat, n int) {
+func (t *group) addCredit(s *Poller, n int) {
 	t.mu.Lock()
-	t.give(s, n)
+	t.addCreditLocked(s, n)
 	t.mu.Unlock()
 	t.wake()
 }
 
-// give adds credit to a seat, which stands last if it had none. It needs t.mu.
-func (t *table) give(s *Seat, n int) {
+// addCreditLocked adds credit to a poller, which stands last if it had none. It needs t.mu.
+func (t *group) addCreditLocked(s *Poller, n int) {
 	if s.left {
 		return
 	}
 	s.credit += n
 	if s.place == nil && s.credit > 0 {
-		s.place = t.line.PushBack(s)
+		s.place = t.ready.PushBack(s)
 	}
 }
 
-// serveNext takes a credit of the seat that stands first, and puts it behind the others; nil when nobody has credit. It needs t.mu.
-func (t *table) serveNext() *Seat {
-	first := t.line.Front()
+// serveNext takes a credit of the poller that stands first, and puts it behind the others; nil when nobody has credit. It needs t.mu.
+func (t *group) serveNext() *Poller {
+	first := t.ready.Front()
 	if first == nil {
 		return nil
 	}
-	s := first.Value.(*Seat)
+	s := first.Value.(*Poller)
 	if s.credit--; s.credit > 0 {
-		t.line.MoveToBack(first)
+		t.ready.MoveToBack(first)
 	} else {
 		t.stepOut(s)
 	}
 	return s
 }
 
-// stepOut takes a seat out of the line. It needs t.mu.
-func (t *table) stepOut(s *Seat) {
+// stepOut takes a poller out of the ready list. It needs t.mu.
+func (t *group) stepOut(s *Poller) {
 	if s.place != nil {
-		t.line.Remove(s.place)
+		t.ready.Remove(s.place)
 		s.place = nil
 	}
 }
 
-// rung marks the queues that a ring is about; the ring is of this table's namespace. A slot matters where a limit has stopped the last claim, or
+// mark marks the queues that a notification is about; the notification is of this group's namespace. A slot matters where a limit has stopped the last claim, or
 // may be stopping the one under way, which has perhaps counted the lease that was over then.
-func (t *table) rung(r engine.Ring) {
+func (t *group) mark(r engine.Notification) {
 	t.mu.Lock()
 	found := false
 	for _, q := range t.queues {
-		if r.Kind == engine.RingAll || q.name == r.Name && (r.Kind == engine.RingQueue || q.limited || t.limited && q.claimed) {
+		if r.Kind == engine.NotifyAll || q.name == r.Name && (r.Kind == engine.NotifyQueue || q.limited || t.limited && q.claimed) {
 			q.dirty, found = true, true
 		}
 	}
@@ -150,8 +150,8 @@ func (t *table) rung(r engine.Ring) {
 	}
 }
 
-// look marks all queues, if the seat has credit, at most every lookEvery.
-func (t *table) look(s *Seat) {
+// look marks all queues, if the poller has credit, at most every lookEvery.
+func (t *group) look(s *Poller) {
 	now := time.Now()
 	t.mu.Lock()
 	due := s.credit > 0 && now.Sub(t.looked) >= lookEvery
@@ -167,18 +167,18 @@ func (t *table) look(s *Seat) {
 	}
 }
 
-// run serves the table until ctx ends.
-func (t *table) run(ctx context.Context) {
+// run serves the group until ctx ends.
+func (t *group) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	alarm := &t.dispatcher.alarm
+	alarm := &t.matcher.alarm
 	defer alarm.drop(t)
 	for {
 		select {
 		case <-ctx.Done():
 			t.lastTry(context.WithoutCancel(ctx))
 			return
-		case <-t.bell:
+		case <-t.notified:
 		case <-timer.C:
 		}
 		t.serve(ctx)
@@ -191,13 +191,13 @@ func (t *table) run(ctx context.Context) {
 }
 
 // untilDue is how long until somebody here who has credit can be given something, as far as is known.
-func (t *table) untilDue() (wait time.Duration, found bool) {
+func (t *group) untilDue() (wait time.Duration, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.line.Len() == 0 {
+	if t.ready.Len() == 0 {
 		return 0, false
 	}
-	now, mono := t.dispatcher.store.Now(), time.Now()
+	now, mono := t.matcher.store.Now(), time.Now()
 	for _, q := range t.queues {
 		left := max(q.again.Sub(mono), 0) // of the pause
 		if !q.dirty {
@@ -211,7 +211,7 @@ func (t *table) untilDue() (wait time.Duration, found bool) {
 }
 
 // serve claims from the queues, in order of preference, until nothing is due or nobody has credit.
-func (t *table) serve(ctx context.Context) {
+func (t *group) serve(ctx context.Context) {
 	for ctx.Err() == nil {
 		q := t.nextQueue()
 		if q == nil {
@@ -221,37 +221,37 @@ func (t *table) serve(ctx context.Context) {
 			t.leaveDirty(q, retryAfter)
 			continue
 		}
-		seats, grants := t.take()
-		if len(grants) == 0 {
+		pollers, slots := t.slots()
+		if len(slots) == 0 {
 			t.leaveDirty(q, 0)
 			return
 		}
 		began := time.Now()
-		claimed, err := t.claim(q, seats[0].request, grants)
-		t.dispatcher.observer.Claimed(time.Since(began), len(claimed.Tasks), err)
-		t.settle(ctx, q, seats, grants, claimed)
+		claimed, err := t.claim(q, pollers[0].request, slots)
+		t.matcher.observer.Claimed(time.Since(began), len(claimed.Tasks), err)
+		t.settle(ctx, q, pollers, slots, claimed)
 		if err != nil {
 			t.leaveDirty(q, retryAfter)
-			t.doubt(q, grants...)
-			t.dispatcher.log.Warn("claim failed; trying again", "namespace", t.namespace, "queue", q.name, "error", err)
+			t.suspect(q, slots...)
+			t.matcher.log.Warn("claim failed; trying again", "namespace", t.namespace, "queue", q.name, "error", err)
 		}
 	}
 }
 
-// doubt remembers the grants of a claim that failed: its answer may be all that was lost.
-func (t *table) doubt(q *queue, grants ...engine.Grant) {
+// suspect remembers the slots of a claim that failed: its answer may be all that was lost.
+func (t *group) suspect(q *queue, slots ...engine.ClaimSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if q.doubtful == nil {
 		q.doubtful = map[engine.Token]string{}
 	}
-	for _, g := range grants {
+	for _, g := range slots {
 		q.doubtful[g.Token] = g.WorkerID
 	}
 }
 
 // resolve hands back the runs that a claim in doubt took from the queue after all; nobody was given them. False: the store does not answer.
-func (t *table) resolve(ctx context.Context, q *queue) bool {
+func (t *group) resolve(ctx context.Context, q *queue) bool {
 	t.mu.Lock()
 	doubtful := maps.Clone(q.doubtful)
 	t.mu.Unlock()
@@ -261,7 +261,7 @@ func (t *table) resolve(ctx context.Context, q *queue) bool {
 			continue
 		}
 		asked[worker] = true
-		held, err := t.dispatcher.store.HeldBy(ctx, worker)
+		held, err := t.matcher.store.HeldBy(ctx, worker)
 		if err != nil {
 			return false
 		}
@@ -279,8 +279,8 @@ func (t *table) resolve(ctx context.Context, q *queue) bool {
 	return true
 }
 
-// lastTry hands back what is in doubt before the table ends, but where a claim has just failed.
-func (t *table) lastTry(ctx context.Context) {
+// lastTry hands back what is in doubt before the group ends, but where a claim has just failed.
+func (t *group) lastTry(ctx context.Context) {
 	for _, q := range t.queues {
 		t.mu.Lock()
 		early := time.Now().Before(q.again)
@@ -292,7 +292,7 @@ func (t *table) lastTry(ctx context.Context) {
 }
 
 // leaveDirty notes that the queue is still to be looked at, but not before the pause is over.
-func (t *table) leaveDirty(q *queue, pause time.Duration) {
+func (t *group) leaveDirty(q *queue, pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q.dirty, q.claimed = true, false
@@ -304,10 +304,10 @@ func (t *table) leaveDirty(q *queue, pause time.Duration) {
 
 // nextQueue is the first queue where something may be due, no longer marked; nil when there is none. One whose last claim failed has a pause, and comes
 // last for a while, so that one which nothing can be claimed from keeps no other, nor a backlog of another this one for good.
-func (t *table) nextQueue() *queue {
+func (t *group) nextQueue() *queue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now, mono := t.dispatcher.store.Now(), time.Now()
+	now, mono := t.matcher.store.Now(), time.Now()
 	var next *queue
 	for _, q := range t.queues {
 		due := q.dirty || !q.due.IsZero() && !q.due.After(now)
@@ -321,51 +321,51 @@ func (t *table) nextQueue() *queue {
 	return next
 }
 
-// take turns credit into grants, one for each seat in turn, so that a backlog is spread evenly.
-func (t *table) take() ([]*Seat, []engine.Grant) {
+// slots turns credit into slots, one for each poller in turn, so that a backlog is spread evenly.
+func (t *group) slots() ([]*Poller, []engine.ClaimSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var seats []*Seat
-	var grants []engine.Grant
-	for len(grants) < maxClaim {
+	var pollers []*Poller
+	var slots []engine.ClaimSlot
+	for len(slots) < maxClaim {
 		s := t.serveNext()
 		if s == nil {
 			break
 		}
-		seats = append(seats, s)
-		grants = append(grants, engine.Grant{WorkerID: s.request.Worker.ID, Token: engine.NewToken()})
+		pollers = append(pollers, s)
+		slots = append(slots, engine.ClaimSlot{WorkerID: s.request.Worker.ID, Token: engine.NewToken()})
 	}
-	return seats, grants
+	return pollers, slots
 }
 
-func (t *table) claim(q *queue, r Request, grants []engine.Grant) (engine.Claimed, error) {
-	// Not the table's own context: a claim that has begun must be carried through, or its runs would belong to nobody. The store
+func (t *group) claim(q *queue, r Request, slots []engine.ClaimSlot) (engine.Claimed, error) {
+	// Not the group's own context: a claim that has begun must be carried through, or its runs would belong to nobody. The store
 	// bounds its own writes.
-	return t.dispatcher.store.Claim(context.Background(), engine.ClaimParams{
+	return t.matcher.store.Claim(context.Background(), engine.ClaimParams{
 		Namespace: t.namespace, Queue: q.name, Types: r.Types, Offers: r.Worker.Offers(),
 		QueueLimit: r.Worker.QueueLimit, TypeLimits: r.Worker.TypeLimits,
-		Grants: grants, HistoryBytes: engine.HistoryBytes, Now: t.dispatcher.store.Now(),
+		Slots: slots, HistoryBytes: engine.HistoryBytes, Now: t.matcher.store.Now(),
 	})
 }
 
-// settle delivers what was claimed and gives the credit of the other grants back. Of a run whose time is up nothing is to begin any more: it ends.
-func (t *table) settle(ctx context.Context, q *queue, seats []*Seat, grants []engine.Grant, claimed engine.Claimed) {
+// settle delivers what was claimed and gives the credit of the other slots back. Of a run whose time is up nothing is to begin any more: it ends.
+func (t *group) settle(ctx context.Context, q *queue, pollers []*Poller, slots []engine.ClaimSlot, claimed engine.Claimed) {
 	engine.Failpoint("matching.after_claim")
-	byToken := make(map[engine.Token]*Seat, len(grants))
-	for i, g := range grants {
-		byToken[g.Token] = seats[i]
+	byToken := make(map[engine.Token]*Poller, len(slots))
+	for i, g := range slots {
+		byToken[g.Token] = pollers[i]
 	}
-	served := make(map[*Seat]bool, len(claimed.Tasks))
-	now, late := t.dispatcher.store.Now(), false
+	served := make(map[*Poller]bool, len(claimed.Tasks))
+	now, late := t.matcher.store.Now(), false
 	for _, task := range claimed.Tasks {
 		if at := task.Run.ExpiresAt(); !at.IsZero() && !at.After(now) {
 			late = true
 			continue
 		}
-		seat := byToken[task.Lease.Token]
+		poller := byToken[task.Lease.Token]
 		delete(byToken, task.Lease.Token)
-		served[seat] = true
-		if !t.deliver(seat, task) {
+		served[poller] = true
+		if !t.deliver(poller, task) {
 			t.release(ctx, task.Lease)
 		}
 	}
@@ -373,18 +373,18 @@ func (t *table) settle(ctx context.Context, q *queue, seats []*Seat, grants []en
 		t.endExpired(ctx, now)
 	}
 	t.mu.Lock()
-	for _, g := range slices.Backward(grants) {
+	for _, g := range slices.Backward(slots) {
 		if s := byToken[g.Token]; s != nil {
-			t.give(s, 1)
+			t.addCreditLocked(s, 1)
 			if s.place != nil && !served[s] {
-				t.line.MoveToFront(s.place) // before who was served, in the order in which they had stood
+				t.ready.MoveToFront(s.place) // before who was served, in the order in which they had stood
 			}
 		}
 	}
 	q.claimed, q.limited, q.due = false, claimed.Limited, claimed.NextDue
-	// As many as could be taken, so there may be more; and where some grants did not count, nothing is known.
-	q.dirty = q.dirty || len(claimed.Tasks) == len(grants) || len(claimed.Offline) > 0
-	var refused []*Seat
+	// As many as could be taken, so there may be more; and where some slots did not count, nothing is known.
+	q.dirty = q.dirty || len(claimed.Tasks) == len(slots) || len(claimed.Offline) > 0
+	var refused []*Poller
 	if len(claimed.Offline) > 0 {
 		refused = t.refuse(claimed.Offline)
 	}
@@ -397,9 +397,9 @@ func (t *table) settle(ctx context.Context, q *queue, seats []*Seat, grants []en
 }
 
 // refuse takes the credit of workers that the store does not know as ONLINE. It needs t.mu.
-func (t *table) refuse(offline []string) []*Seat {
-	var refused []*Seat
-	for s := range t.seats {
+func (t *group) refuse(offline []string) []*Poller {
+	var refused []*Poller
+	for s := range t.pollers {
 		if slices.Contains(offline, s.request.Worker.ID) {
 			t.shut(s)
 			refused = append(refused, s)
@@ -408,8 +408,8 @@ func (t *table) refuse(offline []string) []*Seat {
 	return refused
 }
 
-// deliver hands a task over, unless its seat was left meanwhile.
-func (t *table) deliver(s *Seat, task engine.Task) bool {
+// deliver hands a task over, unless its poller was left meanwhile.
+func (t *group) deliver(s *Poller, task engine.Task) bool {
 	t.mu.Lock()
 	left := s.left
 	t.mu.Unlock()
@@ -417,8 +417,8 @@ func (t *table) deliver(s *Seat, task engine.Task) bool {
 }
 
 // endExpired ends the runs whose time is up. It is the coordinator's duty, which may be behind: after a downtime, or where very many end at once.
-func (t *table) endExpired(ctx context.Context, now time.Time) {
-	d := t.dispatcher
+func (t *group) endExpired(ctx context.Context, now time.Time) {
+	d := t.matcher
 	for e := (engine.Expired{Runs: maxClaim}); e.Runs == maxClaim && ctx.Err() == nil; {
 		var err error
 		if e, err = d.store.EndExpired(context.WithoutCancel(ctx), engine.EndExpiredParams{Now: now, Limit: maxClaim}); err != nil {
@@ -430,12 +430,12 @@ func (t *table) endExpired(ctx context.Context, now time.Time) {
 	}
 }
 
-func (t *table) release(ctx context.Context, l engine.Lease) {
+func (t *group) release(ctx context.Context, l engine.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	err := t.dispatcher.store.Release(ctx, engine.ReleaseParams{Lease: l, Now: t.dispatcher.store.Now()})
+	err := t.matcher.store.Release(ctx, engine.ReleaseParams{Lease: l, Now: t.matcher.store.Now()})
 	if err != nil && !errors.Is(err, engine.ErrLeaseLost) { // whoever said goodbye has given its runs back already
 		// The next heartbeat of its worker does not name the run, which frees it as well.
-		t.dispatcher.log.Warn("run could not be handed back", "run", l.RunID, "error", err)
+		t.matcher.log.Warn("run could not be handed back", "run", l.RunID, "error", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // line is writes that stand behind one another: each is handed to the store as soon as that before it has its place.
 type line struct {
 	s     *stage
-	last  *engine.Turn
+	last  *engine.Ticket
 	group sync.WaitGroup
 	mu    sync.Mutex
 	errs  map[string]error
@@ -27,11 +27,11 @@ func (l *line) then(name string, write func(ctx context.Context) error) *line {
 	if l.last != nil {
 		l.s.placed(l.last, name)
 	}
-	turn := engine.NewTurn(l.last)
+	turn := engine.NewTicket(l.last)
 	l.last = turn
 	l.group.Go(func() {
-		err := write(engine.WithTurn(l.s.ctx, turn))
-		turn.End(err)
+		err := write(engine.WithTicket(l.s.ctx, turn))
+		turn.Close(err)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.errs[name] = err
@@ -40,17 +40,17 @@ func (l *line) then(name string, write func(ctx context.Context) error) *line {
 }
 
 // placed waits until a write has its place, or its answer; name is the one behind it.
-func (s *stage) placed(turn *engine.Turn, name string) {
+func (s *stage) placed(turn *engine.Ticket, name string) {
 	s.Helper()
 	select {
-	case <-turn.Placed():
+	case <-turn.Admitted():
 		return
 	default:
 	}
 	over, enough := soon()
 	defer enough()
 	select {
-	case <-turn.Placed():
+	case <-turn.Admitted():
 	case <-over:
 		s.Fatalf("what is before %q got no place within %s, nor an answer", name, patience)
 	}
@@ -100,8 +100,8 @@ func (l *line) well() {
 func (s *stage) behind(errs map[string]error, names ...string) {
 	s.Helper()
 	for _, name := range names {
-		if !errors.Is(errs[name], engine.ErrBehindRefused) {
-			s.Fatalf("%s behind a write that was refused: error = %v, want %v", name, errs[name], engine.ErrBehindRefused)
+		if !errors.Is(errs[name], engine.ErrPrevRefused) {
+			s.Fatalf("%s behind a write that was refused: error = %v, want %v", name, errs[name], engine.ErrPrevRefused)
 		}
 	}
 }
@@ -155,7 +155,7 @@ var turnCases = []testCase{
 			}).
 			step(l, "pack", "packed").
 			then("note", func(ctx context.Context) error {
-				return s.store.SetNote(ctx, engine.SetNoteParams{Lease: l, Note: "packed", Now: s.now})
+				return s.store.SetRunNote(ctx, engine.SetNoteParams{Lease: l, Note: "packed", Now: s.now})
 			}).
 			step(l, "ship", "shipped").
 			then("fail", func(ctx context.Context) error {
@@ -173,7 +173,7 @@ var turnCases = []testCase{
 				return err
 			}).
 			then("the goodbye", func(ctx context.Context) error {
-				_, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineDeregistered, Now: s.now})
+				_, err := s.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineDeregistered, Now: s.now})
 				return err
 			}).well()
 		equal(s, "status of the worker", s.workerState(worker).Status, engine.WorkerOffline)

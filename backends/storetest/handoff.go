@@ -24,7 +24,7 @@ type takers struct {
 // taker is one credit that was taken, and what has become of it.
 type taker struct {
 	of       *takers
-	grant    engine.Grant
+	grant    engine.ClaimSlot
 	settled  int
 	returned bool
 	task     engine.Task
@@ -34,26 +34,26 @@ func (s *stage) takers(workers ...string) *takers {
 	return &takers{s: s, types: []string{kind}, credit: workers, minted: &mint{n: 1 << 40}, taken: map[engine.ID]*taker{}}
 }
 
-func (w *takers) Take(start *engine.StartRun) engine.Taker {
+func (w *takers) Offer(start *engine.StartRun) engine.Match {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = append(w.asked, start.ID)
 	if len(w.credit) == 0 || !slices.Contains(w.types, start.Type) || start.AvailableAt.After(w.s.now) {
 		return nil
 	}
-	t := &taker{of: w, grant: engine.Grant{WorkerID: w.credit[0], Token: w.minted.token()}}
+	t := &taker{of: w, grant: engine.ClaimSlot{WorkerID: w.credit[0], Token: w.minted.token()}}
 	w.credit = w.credit[1:]
 	w.taken[start.ID] = t
 	return t
 }
 
-func (t *taker) Grant() engine.Grant { return t.grant }
-func (t *taker) Now() time.Time      { return t.of.s.now }
-func (t *taker) Types() []string     { return t.of.types }
+func (t *taker) Slot() engine.ClaimSlot { return t.grant }
+func (t *taker) Now() time.Time         { return t.of.s.now }
+func (t *taker) Types() []string        { return t.of.types }
 
-func (t *taker) Give(task engine.Task) { t.settle(func() { t.task = task }) }
-func (t *taker) Return()               { t.settle(func() { t.returned = true }) }
-func (t *taker) Doubt(error)           { t.settle(func() {}) }
+func (t *taker) Commit(task engine.Task) { t.settle(func() { t.task = task }) }
+func (t *taker) Abort()                  { t.settle(func() { t.returned = true }) }
+func (t *taker) Unknown(error)           { t.settle(func() {}) }
 
 func (t *taker) settle(how func()) {
 	t.of.mu.Lock()
@@ -90,7 +90,7 @@ func (w *takers) given() (tasks []engine.Task) {
 // startFor makes runs that these may take.
 func (s *stage) startFor(w *takers, runs ...engine.StartRun) []engine.Started {
 	s.Helper()
-	answers, err := s.store.StartRuns(engine.WithTakers(s.ctx, w), runs)
+	answers, err := s.store.StartRuns(engine.WithHandoff(s.ctx, w), runs)
 	s.must(err, "StartRuns with takers")
 	return answers
 }
@@ -237,7 +237,7 @@ var takerCases = []testCase{
 			got := map[engine.ID][]string{}
 			for _, err := range atOnce(2*racers, func(i int) error {
 				if i < racers {
-					_, err := s.store.StartRuns(engine.WithTakers(s.ctx, w), starts[i:i+1])
+					_, err := s.store.StartRuns(engine.WithHandoff(s.ctx, w), starts[i:i+1])
 					return err
 				}
 				claimed, err := s.store.Claim(context.WithoutCancel(s.ctx), claims[i-racers])
