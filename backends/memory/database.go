@@ -212,6 +212,8 @@ func (r *Run) Latest(name string) *engine.Step {
 
 // Store is one server's way to a Database. Its methods are those of engine.Store.
 type Store struct {
+	storelogic.Operations
+
 	db   *Database
 	road Road
 	bell bell
@@ -229,6 +231,7 @@ type Road func(ctx context.Context, c *Call) error
 // Open makes a Store. Without a road each call is a commit of its own, at once.
 func (d *Database) Open(road Road) *Store {
 	s := &Store{db: d, road: road, closed: make(chan struct{}), fatal: make(chan struct{})}
+	s.Operations = storelogic.NewOperations(s.transact)
 	if road == nil {
 		s.road = func(_ context.Context, c *Call) error {
 			d.Commit(c)
@@ -268,14 +271,9 @@ func call[V any](ctx context.Context, s *Store, verb string, write bool, params 
 	return out, nil
 }
 
-// verb carries out one of package storelogic's.
-func verb[P, V any](ctx context.Context, s *Store, name string, do func(storelogic.Tx, P) (V, error), p P) (V, error) {
-	return call(ctx, s, name, true, p, func(t *tx) (V, error) { return do(t, p) })
-}
-
-// silent makes a verb that answers nothing one that answers nothing of interest.
-func silent[P any](do func(storelogic.Tx, P) error) func(storelogic.Tx, P) (struct{}, error) {
-	return func(t storelogic.Tx, p P) (none struct{}, err error) { return none, do(t, p) }
+// transact carries out an operation of package storelogic.
+func (s *Store) transact(ctx context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
+	return write(ctx, s, c.Name, c.Params, func(t *tx) (any, error) { return do(t) })
 }
 
 func write[V any](ctx context.Context, s *Store, name string, params any, do func(*tx) (V, error)) (V, error) {

@@ -8,32 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
-
-//go:embed sql/lock_api_keys.sql
-var lockAPIKeysSQL string
-
-// keyVerb carries out a verb that makes or revokes a key, one at a time over all servers.
-func keyVerb[P any](s *Store, doing string, do func(storelogic.Tx, P) (engine.APIKey, error), p P) (engine.APIKey, error) {
-	return write(s, doing, func(t *tx) (engine.APIKey, error) {
-		if err := t.queue(lockAPIKeysSQL, args{}); err != nil {
-			return engine.APIKey{}, err
-		}
-		return do(t, p)
-	})
-}
-
-// CreateKey is storelogic.CreateKey.
-func (s *Store) CreateKey(_ context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
-	return keyVerb(s, "create a key", storelogic.CreateKey, p)
-}
-
-// RevokeKey is storelogic.RevokeKey.
-func (s *Store) RevokeKey(_ context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
-	return keyVerb(s, "revoke a key", storelogic.RevokeKey, p)
-}
 
 //go:embed sql/keyring.sql
 var keyringSQL string

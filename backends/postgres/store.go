@@ -28,11 +28,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
 // Store is engine.Store on PostgreSQL. Make it with Open.
 type Store struct {
+	storelogic.Operations
 	sessions
 	log        *slog.Logger
 	clock      clock
@@ -100,6 +102,7 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions, connected fun
 		return nil, err
 	}
 	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
+	s.Operations = storelogic.NewOperations(s.transact)
 	if s.sessions, err = connected(ctx, config); err == nil {
 		if err = s.start(ctx, config, conn); err == nil {
 			return s, nil

@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -50,6 +51,8 @@ const (
 
 // Store is an open database. Its methods are those of engine.Store.
 type Store struct {
+	storelogic.Operations
+
 	path    string // absolute, without symbolic links
 	log     *slog.Logger
 	lock    *lock
@@ -98,6 +101,7 @@ func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error
 func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest int64) (*Store, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Store{log: o.Log, readers: make(chan *conn, readerCount), closed: make(chan struct{}), fatal: make(chan struct{})}
+	s.Operations = storelogic.NewOperations(s.transact)
 	if o.ReadOnly {
 		if err := s.openLooking(ctx, path); err != nil {
 			return nil, err

@@ -238,8 +238,8 @@ func Release(tx Tx, p engine.ReleaseParams) error {
 	return b.close()
 }
 
-// SetNote writes the run's own line.
-func SetNote(tx Tx, p engine.SetNoteParams) error {
+// SetRunNote writes the run's own line.
+func SetRunNote(tx Tx, p engine.SetNoteParams) error {
 	b := open(tx, p.Now)
 	run, current, err := b.held(p.Lease)
 	switch {
