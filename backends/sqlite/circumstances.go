@@ -14,7 +14,7 @@ var getCircumstancesSQL string
 
 // Circumstances is one snapshot.
 func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
-	return read(ctx, s, "Circumstances", func(r session) (c engine.Circumstances, err error) {
+	return read(ctx, s, "ExplainInputs", func(r session) (c engine.Circumstances, err error) {
 		c.Run, err = r.oneRun(engine.RunNotFound(run), &getRunSQL, text("namespace", namespace), idArg("run_id", run))
 		if err != nil {
 			return c, err

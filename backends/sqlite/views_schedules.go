@@ -93,7 +93,7 @@ func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p eng
 	if f.SubjectID != "" {
 		w = &listAuditOfSubject
 	}
-	return list(ctx, s, "ListAudit", p, listing[engine.AuditEvent]{
+	return list(ctx, s, "ListAuditEvents", p, listing[engine.AuditEvent]{
 		forth: &w.forth, back: &w.back, count: &w.count, read: readAudit,
 		filter: []arg{text("namespace", f.Namespace), text("subject_id", f.SubjectID)}, place: spanArgs(p.Span()),
 	})

@@ -64,7 +64,7 @@ func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engin
 		steps []engine.Step
 		next  int64
 	}
-	out, err := read(ctx, s, "History", func(r session) (out page, err error) {
+	out, err := read(ctx, s, "GetHistory", func(r session) (out page, err error) {
 		if err := r.exists(p.Namespace, p.RunID); err != nil {
 			return out, err
 		}

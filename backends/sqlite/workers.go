@@ -229,9 +229,9 @@ var offlineWorkerSQL string
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
 func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	taken, err := write(ctx, s, "OfflineWorker", 0, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
+	taken, err := write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
 	for n := taken.Freed; n == storelogic.FreedAtOnce && err == nil; taken.Freed += n {
-		n, err = write(ctx, s, "OfflineWorker", 0, func(t *tx) (int, error) {
+		n, err = write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (int, error) {
 			w, err := t.Worker(p.WorkerID)
 			if err != nil || !storelogic.TakenOffBy(w, &p) {
 				return 0, err

@@ -76,7 +76,7 @@ func (s *stage) kept(id engine.ID) engine.APIKey {
 func (s *stage) keyAudit() []engine.AuditEvent {
 	s.Helper()
 	events, _, err := s.store.ListAuditEvents(s.ctx, engine.AuditFilter{}, engine.Page{Limit: engine.MaxPage})
-	s.must(err, "ListAudit")
+	s.must(err, "ListAuditEvents")
 	return events
 }
 
@@ -281,7 +281,7 @@ var apiKeyCases = []testCase{
 		s.sameText("event of the creation", auditText(events[1]), auditText(want))
 		equal(s, "events of the usual namespace", len(s.audit("")), 0)
 		of, _, err := s.store.ListAuditEvents(s.ctx, engine.AuditFilter{SubjectID: root.ID.String()}, engine.Page{Limit: 10, Count: true})
-		s.must(err, "ListAudit")
+		s.must(err, "ListAuditEvents")
 		equal(s, "events of the key", len(of), 2)
 	}},
 	{"a refusal is noted once", func(s *stage) {

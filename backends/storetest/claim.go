@@ -239,7 +239,7 @@ var claimCases = []testCase{
 		for next := task.NextSequence; next != 0; {
 			equal(s, "where the rest begins", next, int64(len(got)+1))
 			more, rest, err := s.store.GetHistory(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: next, Bytes: 1})
-			s.must(err, "History")
+			s.must(err, "GetHistory")
 			if len(more) == 0 || rest != 0 && rest <= next {
 				s.Fatalf("a page from %d has %d steps and goes on at %d", next, len(more), rest)
 			}
@@ -256,7 +256,7 @@ var claimCases = []testCase{
 		s.complete(l, "a", "1")
 		s.complete(l, "b", "2")
 		steps, rest, err := s.store.GetHistory(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, Bytes: engine.HistoryBytes})
-		s.must(err, "History")
+		s.must(err, "GetHistory")
 		equal(s, "rest", rest, 0)
 		equal(s, "steps", len(steps), 2)
 		s.sameStep(steps[1], s.step(l.RunID, "b"))

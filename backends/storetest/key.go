@@ -72,7 +72,7 @@ var keyCases = []testCase{
 			s.Helper()
 			for ahead, id := range want {
 				c, err := s.store.ExplainInputs(s.ctx, space, id, s.now)
-				s.must(err, "Circumstances")
+				s.must(err, "ExplainInputs")
 				equal(s, fmt.Sprintf("gated %s, number %d", when, ahead), c.Run.Gated, true)
 				equal(s, fmt.Sprintf("ahead %s of number %d", when, ahead), c.AheadInLine, ahead)
 			}
@@ -408,7 +408,7 @@ var keyCases = []testCase{
 		s.must(err, "UpdateNamespace")
 		for _, l := range lines {
 			c, err := s.store.ExplainInputs(s.ctx, l.namespace, l.waits, s.now)
-			s.must(err, "Circumstances")
+			s.must(err, "ExplainInputs")
 			equal(s, "namespace is enabled", c.NamespaceEnabled, l.namespace == space)
 			equal(s, "running in the queue", c.RunningInQueue, l.inQueue)
 			equal(s, "running of the type", c.RunningOfType, l.ofType)

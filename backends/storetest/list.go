@@ -325,7 +325,7 @@ var listCases = []testCase{
 		equal(s, "run that runs", running.RunID.IsZero(), false)
 
 		one, err := s.store.GetStats(s.ctx, space, s.now)
-		s.must(err, "Stats")
+		s.must(err, "GetStats")
 		equal(s, "statuses", fmt.Sprint(one.ByStatus), fmt.Sprint(map[engine.RunStatus]int64{
 			engine.RunPending: 3, engine.RunRunning: 1, engine.RunSleeping: 1, engine.RunCompleted: 1, engine.RunFailed: 1,
 			engine.RunCancelled: 1, engine.RunTerminated: 1,
@@ -521,7 +521,7 @@ func queueDepths(s *stage) {
 	depths := func(queue string) []engine.QueueDepth {
 		s.Helper()
 		list, err := s.store.GetQueueDepth(s.ctx, space, queue, s.now)
-		s.must(err, "QueueDepths")
+		s.must(err, "GetQueueDepth")
 		return list
 	}
 	got := ""

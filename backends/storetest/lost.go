@@ -29,7 +29,7 @@ var lostCases = []testCase{
 		s.heartbeat("w1")
 		look := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now}
 		taken, err := s.store.ForceOfflineWorker(s.ctx, look)
-		s.must(err, "OfflineWorker")
+		s.must(err, "ForceOfflineWorker")
 		equal(s, "taken off", taken, engine.TakenOff{})
 		equal(s, "status", s.workerState("w1").Status, engine.WorkerOnline)
 		s.complete(l, "pay", "paid")
@@ -52,7 +52,7 @@ var lostCases = []testCase{
 				s.Fatalf("last heartbeat = %s after a heartbeat, want later than the one before, %s", clock(after), clock(heard))
 			}
 			taken, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
-			s.must(err, "OfflineWorker")
+			s.must(err, "ForceOfflineWorker")
 			equal(s, "taken off", taken, engine.TakenOff{})
 			heard = after
 		}
@@ -73,7 +73,7 @@ var lostCases = []testCase{
 			}
 			s.sameTime("last heartbeat that it is told", again.LastHeartbeatAt, after)
 			taken, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
-			s.must(err, "OfflineWorker")
+			s.must(err, "ForceOfflineWorker")
 			equal(s, "taken off", taken, engine.TakenOff{})
 			heard = after
 		}

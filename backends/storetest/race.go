@@ -295,7 +295,7 @@ var raceCases = []testCase{
 				_, err = s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
 				return err
 			})
-			s.must(errs[1], "OfflineWorker")
+			s.must(errs[1], "ForceOfflineWorker")
 			if s.workerState("w1").Status == engine.WorkerOnline {
 				s.must(errs[0], "Heartbeat of a worker that stayed")
 				s.status(l.RunID, engine.RunRunning)
@@ -391,7 +391,7 @@ var raceCases = []testCase{
 				return err
 			})
 			s.must(errs[0], "Claim")
-			s.must(errs[1], "OfflineWorker")
+			s.must(errs[1], "ForceOfflineWorker")
 			s.status(id, engine.RunPending)
 			equal(s, "leases", len(s.heldBy("w1")), 0)
 			s.cancel(id)
@@ -410,7 +410,7 @@ var raceCases = []testCase{
 				_, err = s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
 				return err
 			})
-			s.must(errs[1], "OfflineWorker")
+			s.must(errs[1], "ForceOfflineWorker")
 			run := s.status(l.RunID, engine.RunPending)
 			if errs[0] == nil {
 				s.payload("output", s.step(l.RunID, "pay").Output, text("paid"))

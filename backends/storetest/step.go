@@ -288,7 +288,7 @@ var stepCases = []testCase{
 		got := len(task.History)
 		for next := task.NextSequence; next != 0; {
 			more, rest, err := s.store.GetHistory(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: next, Bytes: engine.HistoryBytes})
-			s.must(err, "History")
+			s.must(err, "GetHistory")
 			got, next = got+len(more), rest
 		}
 		equal(s, "steps in the whole history", got, engine.MaxSteps)

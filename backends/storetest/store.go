@@ -50,7 +50,7 @@ var storeCases = []testCase{
 		equal(s, "runs", len(runs), 0)
 		equal(s, "page info", info, engine.PageInfo{})
 		stats, err := s.store.GetStats(s.ctx, "", s.now)
-		s.must(err, "Stats")
+		s.must(err, "GetStats")
 		equal(s, "statuses counted", len(stats.ByStatus), 0)
 		equal(s, "workers", stats.Workers, 0)
 		s.sameTime("oldest due", stats.OldestDue, time.Time{})

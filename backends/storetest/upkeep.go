@@ -228,7 +228,7 @@ var upkeepCases = []testCase{
 			var got []string
 			for _, namespace := range []string{space, "other", ""} {
 				events, _, err := s.store.ListAuditEvents(s.ctx, engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
-				s.must(err, "ListAudit")
+				s.must(err, "ListAuditEvents")
 				for _, e := range events {
 					got = append(got, e.SubjectID)
 				}

@@ -159,7 +159,7 @@ func everything(s *stage, store engine.Store) string {
 	}
 	for _, namespace := range []string{space, ""} {
 		events, _, err := store.ListAuditEvents(s.ctx, engine.AuditFilter{Namespace: namespace}, page)
-		s.must(err, "ListAudit")
+		s.must(err, "ListAuditEvents")
 		for _, e := range events {
 			b.WriteString(auditText(e))
 		}

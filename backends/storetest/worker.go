@@ -260,7 +260,7 @@ var workerCases = []testCase{
 		}
 		force := func(by engine.Actor, id engine.ID) {
 			_, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, By: by, AuditID: id, Now: s.now})
-			s.must(err, "OfflineWorker")
+			s.must(err, "ForceOfflineWorker")
 		}
 		s.worker("w1")
 		drained, gone := s.id(), s.id()

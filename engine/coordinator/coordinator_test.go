@@ -37,11 +37,11 @@ func TestAWorkerThatCannotBeTakenOffKeepsNoOther(t *testing.T) {
 		if got := f.offlineIDs(); !slices.Equal(got, []string{"b"}) {
 			t.Errorf("taken off: %q, want b", got)
 		}
-		if n := f.count("OfflineWorker"); n != 2 {
+		if n := f.count("ForceOfflineWorker"); n != 2 {
 			t.Errorf("%d tries, want one for each", n)
 		}
 		pass(time.Minute)
-		if n := f.count("OfflineWorker"); n < 4 {
+		if n := f.count("ForceOfflineWorker"); n < 4 {
 			t.Errorf("a was tried %d times, want more", n-1)
 		}
 	})
@@ -166,7 +166,7 @@ func TestAWorkerIsToldAsLostByTheOneServerThatTookItOff(t *testing.T) {
 		f.register("ours")
 		f.set(func() {
 			f.amid = func(call string) {
-				if call == "OfflineWorker" { // another server has looked twice as well
+				if call == "ForceOfflineWorker" { // another server has looked twice as well
 					f.amid = nil
 					delete(f.workers, "theirs")
 					f.offline["theirs"] = time.Now()
@@ -188,14 +188,14 @@ func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
 		f.register("w")
 		f.set(func() {
 			f.amid = func(call string) {
-				if call == "OfflineWorker" {
+				if call == "ForceOfflineWorker" {
 					f.amid, f.workers["w"] = nil, f.now()
 				}
 			}
 		})
 		pass(42 * time.Second)
-		if _, ok := f.taken("w"); ok || f.count("OfflineWorker") != 1 {
-			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok, f.count("OfflineWorker"))
+		if _, ok := f.taken("w"); ok || f.count("ForceOfflineWorker") != 1 {
+			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok, f.count("ForceOfflineWorker"))
 		}
 		var told string
 		f.set(func() { told = log.String() })
@@ -522,7 +522,7 @@ func TestRunsThatOutliveAWorkerAreFreedThoughNobodyHeardThatItWasTakenOff(t *tes
 		"the answer was lost": func(f *fakeStore) {
 			f.set(func() { f.unanswered = "w1" })
 			pass(time.Minute)
-			if n := f.count("OfflineWorker"); n != 1 {
+			if n := f.count("ForceOfflineWorker"); n != 1 {
 				t.Errorf("it was taken off %d times, want once", n)
 			}
 		},

@@ -103,7 +103,7 @@ func (f *fakeStore) LiveWorkers(context.Context) ([]engine.LiveWorker, error) {
 
 func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
 	defer f.mu.Unlock()
-	if err := f.enter("OfflineWorker"); err != nil {
+	if err := f.enter("ForceOfflineWorker"); err != nil {
 		return taken, err
 	}
 	if p.WorkerID == f.heavy {

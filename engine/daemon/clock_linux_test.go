@@ -9,12 +9,12 @@ func TestTheClockRingsUntilItIsClosed(t *testing.T) {
 	}
 	for range 3 {
 		c.Set(0)
-		if err := c.Ring(); err != nil {
+		if err := c.Wait(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	over := make(chan error)
-	go func() { over <- c.Ring() }()
+	go func() { over <- c.Wait() }()
 	_ = c.Close()
 	if err := <-over; err == nil {
 		t.Error("a clock that was closed rang")

@@ -137,7 +137,7 @@ func (s *shelves) Health(ctx context.Context) error {
 }
 
 func (s *shelves) GetStats(context.Context, string, time.Time) (engine.Stats, error) {
-	s.asked["Stats"]++
+	s.asked["GetStats"]++
 	time.Sleep(s.slow)
 	return engine.Stats{Workers: 7}, nil
 }
@@ -147,7 +147,7 @@ func (s *shelves) ListNamespaces(context.Context, engine.Page) ([]engine.Namespa
 }
 
 func (s *shelves) GetQueueDepth(_ context.Context, namespace, _ string, _ time.Time) ([]engine.QueueDepth, error) {
-	s.asked["QueueDepths"]++
+	s.asked["GetQueueDepth"]++
 	return []engine.QueueDepth{{Queue: "q" + namespace, Pending: 1}}, nil
 }
 
@@ -162,11 +162,11 @@ func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 			}
 		}
 		time.Sleep(19 * time.Second)
-		if _, err := s.Read(t.Context()); err != nil || store.asked["Stats"] != 1 || store.asked["QueueDepths"] != 2 {
+		if _, err := s.Read(t.Context()); err != nil || store.asked["GetStats"] != 1 || store.asked["GetQueueDepth"] != 2 {
 			t.Errorf("asked %v, %v, want once", store.asked, err)
 		}
 		time.Sleep(2 * time.Second)
-		if _, err := s.Read(t.Context()); err != nil || store.asked["QueueDepths"] != 4 {
+		if _, err := s.Read(t.Context()); err != nil || store.asked["GetQueueDepth"] != 4 {
 			t.Errorf("asked %v, %v, want twice", store.asked, err)
 		}
 	})

@@ -131,7 +131,7 @@ func (a *among) prepare(p plan) {
 	f.rate, f.fates = p.rate, p.fates
 	f.someHost, f.off = a.someHost, a.takeOff
 	if p.gentle {
-		f.spare = []string{"Heartbeat", "RegisterWorker", "OfflineWorker"}
+		f.spare = []string{"Heartbeat", "RegisterWorker", "ForceOfflineWorker"}
 	}
 }
 

@@ -238,7 +238,7 @@ func (f *faults) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) er
 }
 
 func (f *faults) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
-	return meet(ctx, f, "OfflineWorker", p, f.Store.ForceOfflineWorker)
+	return meet(ctx, f, "ForceOfflineWorker", p, f.Store.ForceOfflineWorker)
 }
 
 func (f *faults) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
