@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Handoff offers the workers that wait, where runs are being started. A store that is given one may hand a run to a waiting worker in the
 // transaction that makes the run, so that start and claim are one commit. It need not.
@@ -27,17 +24,4 @@ type Match interface {
 	Abort()
 	// Unknown says that nobody knows whether anything was.
 	Unknown(err error)
-}
-
-type takersKey struct{}
-
-// WithHandoff is ctx for a call of StartRuns whose runs these may take.
-func WithHandoff(ctx context.Context, t Handoff) context.Context {
-	return context.WithValue(ctx, takersKey{}, t)
-}
-
-// HandoffOf is who may take what a call of StartRuns makes; nil when it names nobody.
-func HandoffOf(ctx context.Context) Handoff {
-	t, _ := ctx.Value(takersKey{}).(Handoff)
-	return t
 }

@@ -22,10 +22,10 @@ type Runs interface {
 	// NamespaceDisabled, unless it repeats a RequestID. Starts of one call are applied in their order, so two of them may share
 	// an external id.
 	//
-	// Where ctx has Takers, a new run that is due may be claimed by one of them in the same commit, if that is what a Claim with
-	// the taker's Grant, Now and Types right after the commit would have done: of all that is due for it in the queue this run
-	// comes first, and it has no ConcurrencyKey. Its queue is notified as Taken then, and the run is notified.
-	StartRuns(ctx context.Context, starts []StartRun) ([]Started, error)
+	// With a Handoff, a new run that is due may be claimed by a waiting worker in the same commit, if that is what a Claim with
+	// the Match's Slot, Now and Types right after the commit would have done: of all that is due for it in the queue this run
+	// comes first, and it has no ConcurrencyKey. Its queue is notified as Claimed then, and the run is notified.
+	StartRuns(ctx context.Context, p StartRunsParams) ([]Started, error)
 	// CancelRun without a Grace ends a PENDING, RUNNING or SLEEPING run as CANCELLED, with EndedByFailure as its error, ends
 	// its lease and notifications its worker and its run. A run that is CANCELLED already is fine again (Changed false); one that ended
 	// otherwise is RunEnded.
@@ -75,6 +75,13 @@ type Runs interface {
 	// RequestID belongs to the first run, and known answers it again (Repeated); ErrConflict when that has another type, queue,
 	// external id or input.
 	ImportRuns(ctx context.Context, p ImportRunsParams) (Started, error)
+}
+
+// StartRunsParams is the runs to be made, and who may have them at once.
+type StartRunsParams struct {
+	Sequenced
+	Runs    []StartRun
+	Handoff Handoff // nil: nobody waits
 }
 
 // EndRunParams names a run that a person ends.

@@ -149,6 +149,7 @@ type Claimed struct {
 
 // BeginStepParams announces a step. ID is for the attempt, if it is a new one.
 type BeginStepParams struct {
+	Sequenced
 	Lease        Lease
 	ID           ID
 	Name         string
@@ -168,6 +169,7 @@ type Begun struct {
 
 // CompleteStepParams is a step's result. ID is for the attempt, if it is a new one.
 type CompleteStepParams struct {
+	Sequenced
 	Lease     Lease
 	Step      StepRef
 	ID        ID
@@ -178,6 +180,7 @@ type CompleteStepParams struct {
 
 // FailStepParams is a step's failure. ID is for the attempt, if it is a new one.
 type FailStepParams struct {
+	Sequenced
 	Lease       Lease
 	Step        StepRef
 	ID          ID
@@ -191,6 +194,7 @@ type FailStepParams struct {
 
 // SleepParams is a timer: Until, or Duration when that is unset. ID is for the attempt, if it is a new one.
 type SleepParams struct {
+	Sequenced
 	Lease    Lease
 	Step     StepRef
 	ID       ID
@@ -202,6 +206,7 @@ type SleepParams struct {
 
 // AwaitSignalParams is a wait for a signal. ID is for the attempt, if it is a new one.
 type AwaitSignalParams struct {
+	Sequenced
 	Lease   Lease
 	Step    string
 	Signal  string
@@ -219,6 +224,7 @@ type AwaitedSignal struct {
 
 // StartChildParams is a child to be started. ID is for the attempt, if it is a new one.
 type StartChildParams struct {
+	Sequenced
 	Lease Lease
 	Step  string
 	ID    ID
@@ -228,6 +234,7 @@ type StartChildParams struct {
 
 // AwaitChildrenParams is a wait for children.
 type AwaitChildrenParams struct {
+	Sequenced
 	Lease    Lease
 	Children []ID
 	Any      bool
@@ -237,6 +244,7 @@ type AwaitChildrenParams struct {
 
 // SetNoteParams is a run's own line.
 type SetNoteParams struct {
+	Sequenced
 	Lease Lease
 	Note  string
 	Now   time.Time
@@ -244,6 +252,7 @@ type SetNoteParams struct {
 
 // CompleteRunParams is a run's result.
 type CompleteRunParams struct {
+	Sequenced
 	Lease      Lease
 	Output     Payload
 	ContinueAs *StartRun // nil: the run just ends
@@ -258,6 +267,7 @@ type Completed struct {
 
 // FailRunParams is a run's failure.
 type FailRunParams struct {
+	Sequenced
 	Lease   Lease
 	Failure Failure
 	Now     time.Time
@@ -266,6 +276,7 @@ type FailRunParams struct {
 
 // ReleaseParams hands a run back.
 type ReleaseParams struct {
+	Sequenced
 	Lease Lease
 	Park  bool
 	Now   time.Time

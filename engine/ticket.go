@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 )
@@ -87,15 +86,11 @@ func (t *Ticket) Close(err error) {
 // ErrPrevRefused answers a write that was sent before its sender could know that the one it builds on was refused.
 var ErrPrevRefused = &Error{Kind: KindUnavailable, Message: "the operation that this one builds on was refused; nothing was changed"}
 
-type ticketKey struct{}
-
-// WithTicket is ctx for one call of a store's method that is to keep its place.
-func WithTicket(ctx context.Context, t *Ticket) context.Context {
-	return context.WithValue(ctx, ticketKey{}, t)
+// Sequenced is embedded in the parameters of writes that may have a place in a sequence.
+type Sequenced struct {
+	Ticket *Ticket // nil: the write builds on none, and none on it
 }
 
-// TicketOf is the Ticket of a call; nil when it has none.
-func TicketOf(ctx context.Context) *Ticket {
-	t, _ := ctx.Value(ticketKey{}).(*Ticket)
-	return t
-}
+// GetTicket and SetTicket are for code that handles the parameters of any write alike.
+func (s Sequenced) GetTicket() *Ticket   { return s.Ticket }
+func (s *Sequenced) SetTicket(t *Ticket) { s.Ticket = t }

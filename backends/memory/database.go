@@ -258,7 +258,10 @@ func call[V any](ctx context.Context, s *Store, verb string, write bool, params 
 	if err := ctx.Err(); err != nil {
 		return none, &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting: " + err.Error()}
 	}
-	c := &Call{Verb: verb, Params: params, Write: write, Turn: engine.TicketOf(ctx), from: s}
+	c := &Call{Verb: verb, Params: params, Write: write, from: s}
+	if p, ok := params.(interface{ GetTicket() *engine.Ticket }); ok {
+		c.Turn = p.GetTicket()
+	}
 	c.do = func(t *tx) (err error) {
 		if out, err = do(t); err == nil {
 			c.Answer = out

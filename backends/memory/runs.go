@@ -7,9 +7,9 @@ import (
 )
 
 // StartRuns makes runs, each of which may be refused alone.
-func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	h := hands{takers: engine.HandoffOf(ctx)}
-	answers, err := write(ctx, s, "StartRuns", starts, func(t *tx) ([]engine.Started, error) {
+func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	h, starts := hands{takers: p.Handoff}, p.Runs
+	answers, err := write(ctx, s, "StartRuns", p, func(t *tx) ([]engine.Started, error) {
 		h.ask(t, starts)
 		answers := make([]engine.Started, len(starts))
 		for i := range starts {

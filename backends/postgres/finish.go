@@ -14,14 +14,14 @@ import (
 type finishCall struct{ p *engine.CompleteRunParams }
 
 // CompleteRun is one statement for a run whose end concerns nobody else, as nearly every one's does. Only when that did not apply does
-// the ledger look closer.
-func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+// the store logic look closer.
+func (s *Store) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	if err := s.enter(); err != nil {
 		return engine.Completed{}, err
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	c := &call{run: p.Lease.RunID, turn: engine.TicketOf(ctx), finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
+	c := &call{run: p.Lease.RunID, turn: p.Ticket, finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
 	return together(s, c, "complete a run", func() engine.Completed { return engine.Completed{Status: engine.RunCompleted} },
 		func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
 }

@@ -42,7 +42,7 @@ func (c *credit) Unknown(error)           { c.doubted++ }
 func startFor(t *testing.T, s *Store, starts ...engine.StartRun) (*waiting, error) {
 	t.Helper()
 	w := &waiting{worker: "w1", now: engine.Micros(s.Now())}
-	_, err := s.StartRuns(engine.WithHandoff(t.Context(), w), starts)
+	_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts, Handoff: w})
 	return w, err
 }
 

@@ -10,10 +10,10 @@ import (
 
 // transact carries out an operation of package storelogic in a transaction of its own. One by the holder of a lease waits for those before it
 // that are about the same run.
-func (s *Store) transact(ctx context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
+func (s *Store) transact(_ context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
 	in := func(t *tx) (any, error) { return do(t) }
 	if c.Lease != nil {
-		return inLine(ctx, s, c.Lease.RunID, c.Doing, in)
+		return inLine(s, c.Lease.RunID, c.Ticket, c.Doing, in)
 	}
 	return write(s, c.Doing, in)
 }

@@ -187,7 +187,7 @@ func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	s.pool.Close()
-	_, err := s.StartRuns(t.Context(), []engine.StartRun{newStart(s)})
+	_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}})
 	if !errors.Is(err, engine.ErrUnavailable) {
 		t.Fatalf("StartRuns: %v, want ErrUnavailable", err)
 	}

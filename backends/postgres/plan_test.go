@@ -84,7 +84,7 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 			starts[i] = newStart(s)
 			starts[i].RequestID, starts[i].ExternalID = starts[i].ID.String(), "order "+starts[i].ID.String()
 		}
-		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 		made += len(starts)

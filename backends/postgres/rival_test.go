@@ -65,7 +65,7 @@ func start(t *testing.T, s *Store, n int) {
 	for i := range starts {
 		starts[i] = newStart(s)
 	}
-	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		t.Fatalf("StartRuns: %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestALimitHoldsAcrossServers(t *testing.T) {
 			starts[i] = newStart(a)
 			starts[i].Queue, starts[i].Type = queue, []string{"a", "b"}[i%2]
 		}
-		if _, err := a.StartRuns(t.Context(), starts); err != nil {
+		if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 		var group sync.WaitGroup
@@ -197,7 +197,7 @@ func TestRacingStartsOfOneExternalIDAcrossServersMakeOneRun(t *testing.T) {
 			group.Go(func() {
 				run := newStart(s)
 				run.ExternalID, run.RequestID = fmt.Sprintf("ext-%d", i), fmt.Sprintf("request-%d-%d", i, j)
-				got, err := s.StartRuns(t.Context(), []engine.StartRun{run})
+				got, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{run}})
 				if err != nil {
 					t.Errorf("StartRuns: %v", err)
 					return
@@ -326,7 +326,7 @@ func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 	acquaint(t, a, there)
 	late := newStart(a)
 	late.DeadlineAt, late.OnFailureWorkflow = a.Now(), "mourn"
-	if _, err := a.StartRuns(t.Context(), []engine.StartRun{late}); err != nil {
+	if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{late}}); err != nil {
 		t.Fatal(err)
 	}
 	if expired, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: 1}); err != nil || len(expired.TimedOut) != 1 {

@@ -11,21 +11,21 @@ import (
 )
 
 // StartRuns makes runs, in one commit.
-func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (s *Store) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
 	defer s.leave()
-	if len(starts) == 0 {
+	if len(p.Runs) == 0 {
 		return nil, nil
 	}
-	c := &startCall{starts: slices.Clone(starts), lanes: make([]int64, len(starts)), takers: engine.HandoffOf(ctx)}
+	c := &startCall{starts: slices.Clone(p.Runs), lanes: make([]int64, len(p.Runs)), takers: p.Handoff}
 	if err := s.prepareStarts(c); err != nil {
 		return nil, err
 	}
 	size := 0
 	for i := range c.starts {
-		n := starts[i].Input.Size()
+		n := p.Runs[i].Input.Size()
 		c.starts[i].Bytes = int64(n)
 		size += n
 	}

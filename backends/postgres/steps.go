@@ -19,14 +19,14 @@ type stepCall struct {
 }
 
 // CompleteStep is one insert and one narrow update when the step is new, as nearly every step is: its code ran, and now it is
-// reported. Only when that did not apply does the ledger look at what there is.
-func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+// reported. Only when that did not apply does the store logic look at what there is.
+func (s *Store) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	if err := s.enter(); err != nil {
 		return engine.Step{}, err
 	}
 	defer s.leave()
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
-	c := &call{run: p.Lease.RunID, turn: engine.TicketOf(ctx), step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
+	c := &call{run: p.Lease.RunID, turn: p.Ticket, step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
 	return together(s, c, "complete a step", func() engine.Step { return c.step.step },
 		func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
 }

@@ -183,13 +183,13 @@ func together[A any](s *Store, c *call, doing string, answer func() A, do func(t
 var errPanicked = errors.New("the verb panicked")
 
 // inLine carries out what has no common case, in a transaction of its own, when what was handed over before it for its run is done.
-func inLine[A any](ctx context.Context, s *Store, run engine.ID, doing string, do func(t *tx) (A, error)) (A, error) {
+func inLine[A any](s *Store, run engine.ID, ticket *engine.Ticket, doing string, do func(t *tx) (A, error)) (A, error) {
 	var none A
 	if err := s.enter(); err != nil {
 		return none, err
 	}
 	defer s.leave()
-	c := &call{run: run, turn: engine.TicketOf(ctx), alone: true}
+	c := &call{run: run, turn: ticket, alone: true}
 	return together(s, c, doing, nil, do)
 }
 

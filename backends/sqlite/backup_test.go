@@ -165,7 +165,7 @@ func TestBackupsUnderLoadHoldAllThatWasAcknowledged(t *testing.T) {
 			for ctx.Err() == nil {
 				start := startOf("t", s)
 				start.Input.Data = make([]byte, rand.IntN(4096))
-				if _, err := s.StartRuns(context.Background(), []engine.StartRun{start}); err != nil {
+				if _, err := s.StartRuns(context.Background(), engine.StartRunsParams{Runs: []engine.StartRun{start}}); err != nil {
 					t.Error(err)
 					return
 				}

@@ -48,7 +48,7 @@ func TestAQueueIsRungForRunsThatTheirOwnCommitClaimedAsTaken(t *testing.T) {
 			started, claimed := make(chan error, 1), make(chan error, 1)
 			release := hold(t, s)
 			go func() {
-				_, err := s.StartRuns(t.Context(), starts)
+				_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts})
 				started <- err
 			}()
 			waiting(t, s, 1)

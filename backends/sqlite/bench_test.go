@@ -54,7 +54,7 @@ func holding(tb testing.TB, s engine.Store, n int) []engine.Lease {
 		starts[i] = startOf("t", s)
 		grants[i] = engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()}
 	}
-	if _, err := s.StartRuns(tb.Context(), starts); err != nil {
+	if _, err := s.StartRuns(tb.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		tb.Fatal(err)
 	}
 	claimed, err := s.Claim(tb.Context(), engine.ClaimParams{

@@ -321,7 +321,7 @@ func crashed(t *testing.T) (path, rows string) {
 	t.Helper()
 	s := busy(t)
 	for range 4 {
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -515,7 +515,7 @@ func TestALargeFileWithoutChecksumsIsServedAsItIsAndSaysSo(t *testing.T) {
 	if err != nil || !strings.Contains(fmt.Sprint(d.Facts), "off: `kagzi db migrate` adds them") {
 		t.Errorf("facts = %v (%v), want that checksums are off", d.Facts, err)
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Error(err)
 	}
 	backup := backupOfStore(t, s)
@@ -551,7 +551,7 @@ func TestALookerGoesOnWhileAFileGetsItsChecksums(t *testing.T) {
 	expectRuns(t, looker, 6)
 	s := openAt(t, old)
 	expectRuns(t, looker, 6)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	expectRuns(t, looker, 7)
@@ -582,7 +582,7 @@ func TestAnotherProgramMayReadAndFoldTheLog(t *testing.T) {
 func TestWhatAnotherProgramWritesBesideAServerIsTakenUp(t *testing.T) {
 	s := busy(t)
 	foreign(t, s.path, "insert into namespaces (namespace, id, created_at, updated_at) values ('hand', x'00', 1, 1)")
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	rows := rowsAt(t, s.path)

@@ -67,7 +67,7 @@ func begun(t *testing.T, s *Store, n int) (ids []engine.ID, last error) {
 	for range n {
 		start := startOf("t", s)
 		start.Input.Data = make([]byte, 64<<10)
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{start}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{start}}); err != nil {
 			last = err
 		} else {
 			ids = append(ids, start.ID)
@@ -360,7 +360,7 @@ func putToWork(t *testing.T, path string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for range 20 {
-		s.StartRuns(ctx, []engine.StartRun{startOf("t", s)})
+		s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 		s.ListRuns(ctx, engine.RunFilter{Namespace: "default"}, engine.Page{Limit: 1000})
 		if ctx.Err() != nil {
 			t.Error("it hangs")
@@ -370,7 +370,7 @@ func putToWork(t *testing.T, path string) error {
 			if coder, ok := s.Failure().(interface{ ExitCode() int }); !ok || coder.ExitCode() != 71 {
 				t.Errorf("failure = %v, want exit code 71", s.Failure())
 			}
-			if _, err := s.StartRuns(ctx, []engine.StartRun{startOf("t", s)}); err == nil {
+			if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err == nil {
 				t.Error("a write was acknowledged after the damage was found")
 			}
 			return s.Failure()

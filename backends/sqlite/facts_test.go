@@ -50,7 +50,7 @@ func TestTheFactsFollowWhatTheStoreDoes(t *testing.T) {
 		t.Error("the log is empty after writes")
 	}
 	release := hold(t, s)
-	go s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+	go s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 	waiting(t, s, 1)
 	if got := factsOf(t, s)["writes waiting"]; got != "1" {
 		t.Errorf("writes waiting = %q, want 1", got)

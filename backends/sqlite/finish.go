@@ -16,7 +16,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 	if p.ContinueAs != nil {
 		whole += p.ContinueAs.Input.Size()
 	}
-	return write(ctx, s, "CompleteRun", whole, func(t *tx) (engine.Completed, error) {
+	return writeAs(ctx, s, &call{verb: "CompleteRun", size: whole, turn: p.Ticket}, func(t *tx) (engine.Completed, error) {
 		if p.ContinueAs == nil {
 			done, err := t.completeUntied(&p, size)
 			if err != nil || done {

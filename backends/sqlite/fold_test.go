@@ -40,7 +40,7 @@ func TestWritesGoOnWhileTheLogIsFolded(t *testing.T) {
 	s := fresh(t)
 	end := holdFolding(t, s)
 	for range 10 {
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestWritesGoOnWhileTheLogIsFolded(t *testing.T) {
 		t.Error("what came meanwhile was not folded")
 	}
 	long := fileSize(t, s.path+"-wal")
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := fileSize(t, s.path+"-wal"); got != long {
@@ -73,7 +73,7 @@ func TestTheWriterWaitsForAFoldingThatItLeavesBehind(t *testing.T) {
 	}
 	later := make(chan error, 1)
 	go func() {
-		_, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+		_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 		later <- err
 	}()
 	waiting(t, s, 1)
@@ -123,7 +123,7 @@ func TestTheLogStaysWhereTheDiskHasFailedItsFolding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := fresh(t)
 			for range 4 {
-				if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+				if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 					t.Fatal(err)
 				}
 			}

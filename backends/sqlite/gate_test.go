@@ -16,7 +16,7 @@ func TestAClaimSortsOutMoreGatedRunsThanFitIntoOneTransaction(t *testing.T) {
 		starts[i].ConcurrencyKey, starts[i].ConcurrencyLimit = "customer", 1
 	}
 	last := startOf("t", s)
-	if _, err := s.StartRuns(t.Context(), append(starts, last)); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: append(starts, last)}); err != nil {
 		t.Fatal(err)
 	}
 	claim := func(n int) engine.Claimed {
@@ -64,7 +64,7 @@ func TestWhatAnotherQueueHoldsOfAKeyCounts(t *testing.T) {
 	for i, queue := range []string{"q", "other"} {
 		starts[i].Queue, starts[i].ConcurrencyKey, starts[i].ConcurrencyLimit = queue, "customer", 0 // 0 is 1
 	}
-	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{1, 0} {

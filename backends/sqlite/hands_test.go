@@ -82,7 +82,7 @@ func working(t *testing.T) *Store {
 
 func TestAClaimThatIsAnsweredBeforeItIsDurableCountsAsOneCommit(t *testing.T) {
 	s := working(t)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, s)
@@ -103,10 +103,10 @@ func TestAClaimThatIsAnsweredBeforeItIsDurableCountsAsOneCommit(t *testing.T) {
 func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	s := working(t)
 	w := waitersOf(s, "w")
-	ctx := engine.WithHandoff(t.Context(), w)
+	ctx := t.Context()
 	before := s.CommitSizes().Commits
 	first, second := startOf("t", s), startOf("t", s)
-	if _, err := s.StartRuns(ctx, []engine.StartRun{first, second}); err != nil {
+	if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{first, second}, Handoff: w}); err != nil {
 		t.Fatal(err)
 	}
 	if commits := s.CommitSizes().Commits - before; commits != 1 {
@@ -119,10 +119,10 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 			t.Errorf("end of run %s, which was given: %v", task.Run.ID, err)
 		}
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil { // which nobody waits for
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil { // which nobody waits for
 		t.Fatal(err)
 	}
-	if _, err := s.StartRuns(ctx, []engine.StartRun{startOf("t", s), startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s), startOf("t", s)}, Handoff: w}); err != nil {
 		t.Fatal(err)
 	}
 	w.want(t, 0, 1) // the second is not even asked for
@@ -135,7 +135,7 @@ func TestRunsOfAGroupThatIsCarriedOutAgainAreTakenAnew(t *testing.T) {
 	start := startOf("t", s)
 	answers := make(chan error, 2)
 	go func() {
-		_, err := s.StartRuns(engine.WithHandoff(t.Context(), w), []engine.StartRun{start})
+		_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{start}, Handoff: w})
 		answers <- err
 	}()
 	waiting(t, s, 1)
@@ -160,10 +160,10 @@ func TestWhoWaitsHearsOfAStartWhoseCallerHasGivenUp(t *testing.T) {
 	s := working(t)
 	release := hold(t, s)
 	w := waitersOf(s, "w")
-	ctx, giveUp := context.WithCancel(engine.WithHandoff(t.Context(), w))
+	ctx, giveUp := context.WithCancel(t.Context())
 	answer := make(chan error)
 	go func() {
-		_, err := s.StartRuns(ctx, []engine.StartRun{startOf("t", s)})
+		_, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}, Handoff: w})
 		answer <- err
 	}()
 	waiting(t, s, 1)
@@ -181,7 +181,7 @@ func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
 		"start": func(ctx context.Context, s *Store, _ engine.Lease, _ engine.ID) error {
 			start := startOf("t", s)
 			start.Input = large
-			_, err := s.StartRuns(ctx, []engine.StartRun{start})
+			_, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{start}})
 			return err
 		},
 		"retry with another input": func(ctx context.Context, s *Store, _ engine.Lease, ended engine.ID) error {
@@ -202,7 +202,7 @@ func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := working(t)
 			ended, held := startOf("t", s), startOf("t", s)
-			if _, err := s.StartRuns(t.Context(), []engine.StartRun{ended, held}); err != nil {
+			if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{ended, held}}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: ended.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()}); err != nil {

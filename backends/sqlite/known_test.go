@@ -24,7 +24,7 @@ func claimLimited(t *testing.T, s *Store, n int) []engine.Task {
 // expectLimitOfTwo is a story: with two leases the queue's limit of two is reached, and with one it is not.
 func expectLimitOfTwo(t *testing.T, s *Store, held []engine.Lease) {
 	t.Helper()
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if tasks := claimLimited(t, s, 2); len(tasks) != 0 {
@@ -51,7 +51,7 @@ func TestALimitCountsWhatRanBeforeTheStoreWasOpened(t *testing.T) {
 func TestALimitCountsAgainWhatARollbackBroughtBack(t *testing.T) {
 	s := fresh(t)
 	held := holding(t, s, 2)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if tasks := claimLimited(t, s, 2); len(tasks) != 0 { // from here on the writer remembers
@@ -77,7 +77,7 @@ func TestARequestAnsweredWithAnEarlierRunIsKnownAfterTheStoreIsOpenedAgain(t *te
 	first.ExternalID = "order-1"
 	second := startOf("t", s)
 	second.ExternalID, second.RequestID = "order-1", "request-2"
-	answers, err := s.StartRuns(t.Context(), []engine.StartRun{first, second})
+	answers, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{first, second}})
 	if err != nil || answers[1].RunID != first.ID {
 		t.Fatalf("answers = %+v (%v), want the first run twice", answers, err)
 	}
@@ -88,7 +88,7 @@ func TestARequestAnsweredWithAnEarlierRunIsKnownAfterTheStoreIsOpenedAgain(t *te
 		t.Fatal(err)
 	}
 	second.ID = engine.NewID(s.Now())
-	answers, err = openAt(t, path).StartRuns(t.Context(), []engine.StartRun{second})
+	answers, err = openAt(t, path).StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{second}})
 	if err != nil || answers[0].RunID != first.ID || !answers[0].Repeated {
 		t.Fatalf("answers = %+v (%v), want the first run, repeated", answers, err)
 	}

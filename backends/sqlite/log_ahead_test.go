@@ -16,7 +16,7 @@ func lengthened(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil { // between
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil { // between
 		t.Fatal(err)
 	}
 	for fileSize(t, s.path+"-wal") < logAhead {
@@ -51,7 +51,7 @@ func TestCommitsAreFoundInALogThatWasLengthenedAhead(t *testing.T) {
 	if got := rowsAt(t, copyOf(t, s.path, "", "-wal")); got != rows {
 		t.Errorf("after a crash there is %s, want %s", got, rows)
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if size := fileSize(t, s.path+"-wal"); size >= logAhead+lengthenBy {

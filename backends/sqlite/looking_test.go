@@ -394,7 +394,7 @@ func TestClosingALookerReleasesEverything(t *testing.T) {
 	if _, err := runsIn(t.Context(), s); !errors.Is(err, engine.ErrUnavailable) {
 		t.Errorf("a read after Close: %v, want unavailable", err)
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); !errors.Is(err, engine.ErrUnavailable) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrUnavailable) {
 		t.Errorf("a write after Close: %v, want unavailable", err)
 	}
 	if err := s.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) {

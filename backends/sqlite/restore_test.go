@@ -221,7 +221,7 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := startOf("t", s)
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{later}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{later}}); err != nil {
 			t.Fatal(err)
 		}
 		s.Close()
@@ -310,7 +310,7 @@ func TestRestore(t *testing.T) {
 		}
 		s := fresh(t)
 		starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
-		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 		now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -333,7 +333,7 @@ func TestRestore(t *testing.T) {
 		}
 		s := fresh(t)
 		starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
-		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 		b := backupOfStore(t, s)

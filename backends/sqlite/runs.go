@@ -10,16 +10,16 @@ import (
 
 // StartRuns is one call of the writer however many runs it makes. It is refused while the disk is nearly full, so that
 // what is at work can come to its end.
-func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	if s.lacksRoom() {
 		return nil, errExhausted
 	}
-	size := 0
+	starts, size := p.Runs, 0
 	for i := range starts {
 		size += starts[i].Input.Size()
 	}
-	h := hands{takers: engine.HandoffOf(ctx)}
-	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, then: h.settle}, func(t *tx) ([]engine.Started, error) {
+	h := hands{takers: p.Handoff}
+	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, turn: p.Ticket, then: h.settle}, func(t *tx) ([]engine.Started, error) {
 		if err := h.ask(t, starts); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
 	size := p.Output.Size()
-	return write(ctx, s, "CompleteStep", size, func(t *tx) (engine.Step, error) {
+	return writeAs(ctx, s, &call{verb: "CompleteStep", size: size, turn: p.Ticket}, func(t *tx) (engine.Step, error) {
 		if p.Step.ID.IsZero() {
 			step, made, err := t.completeNewStep(&p, size)
 			if err != nil || made {

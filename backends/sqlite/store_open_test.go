@@ -60,7 +60,7 @@ func holdAt(path string) {
 			return err
 		},
 		"start": func() error {
-			_, err := s.StartRuns(context.Background(), []engine.StartRun{startOf("t", s)})
+			_, err := s.StartRuns(context.Background(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 			return err
 		},
 		"checkpoint": func() error {
@@ -220,7 +220,7 @@ func TestAcknowledgedWritesAreThereAfterTheStoreIsOpenedAgain(t *testing.T) {
 	if got, err := s.CurrentLease(t.Context(), "default", lease.RunID); err != nil || got != lease {
 		t.Fatalf("lease = %v (%v), want %v", got, err, lease)
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatalf("a start in the lane that was there: %v", err)
 	}
 }
@@ -340,7 +340,7 @@ func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
 		return // it was noticed at once
 	}
 	defer s.Close()
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); !errors.Is(err, engine.ErrUnavailable) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrUnavailable) {
 		t.Fatalf("start = %v, want unavailable", err)
 	}
 	<-s.Fatal()
@@ -355,7 +355,7 @@ func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
 
 func TestWhatTheLogHoldsIsFoldedIntoTheFileAtTheStart(t *testing.T) {
 	s := fresh(t)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	left := copyOf(t, s.path, "", "-wal") // as by a server that was killed

@@ -245,7 +245,7 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 		t.Skip("NOT RUN: syncs are not left to another goroutine on this system")
 	}
 	s := working(t)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s), startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s), startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	begun, end := make(chan struct{}, 10), make(chan struct{})
@@ -317,7 +317,7 @@ func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	heardUntil("it listens")
 	answer := make(chan error, 1)
 	go func() {
-		_, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+		_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 		answer <- err
 	}()
 	synced(t, begun, answer)

@@ -17,8 +17,8 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := engine.NewID(s.Now())
-	_, err = s.StartRuns(t.Context(), []engine.StartRun{{Run: engine.Run{ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
-		Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}) // which is for lost workers
+	_, err = s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{{Run: engine.Run{ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
+		Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // which is for lost workers
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, err
 	if err := ctx.Err(); err != nil {
 		return none, translate(c.verb, err)
 	}
-	c.turn, c.done = engine.TicketOf(ctx), make(chan struct{})
+	c.done = make(chan struct{})
 	c.do = func(t *tx) (err error) {
 		out, err = do(t)
 		return err

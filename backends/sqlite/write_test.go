@@ -199,7 +199,7 @@ func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing
 	if failed != 1 {
 		t.Fatalf("calls that failed = %d, want 1", failed)
 	}
-	s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+	s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 	if err := s.Health(t.Context()); err != nil {
 		t.Fatalf("health = %v", err)
 	}
@@ -245,7 +245,7 @@ func TestACallerThatGivesUpStopsWaitingAndItsWriteGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error)
 	go func() {
-		_, err := s.StartRuns(ctx, []engine.StartRun{startOf("t", s)})
+		_, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 		answer <- err
 	}()
 	waiting(t, s, 1)
@@ -277,7 +277,7 @@ func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
 	big.Input.Data = make([]byte, 1<<20)
 	limit(1) // what it has already, and no more
 	for range 2 {
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{big}); !errors.Is(err, engine.ErrExhausted) {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{big}}); !errors.Is(err, engine.ErrExhausted) {
 			t.Fatalf("start on a full disk = %v, want exhausted", err)
 		}
 	}
@@ -288,7 +288,7 @@ func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
 		t.Errorf("a full disk is fatal: %v", s.Failure())
 	}
 	limit(1 << 30)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{big}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{big}}); err != nil {
 		t.Fatalf("start after there was room again: %v", err)
 	}
 	if err := s.Health(t.Context()); err != nil {
@@ -344,14 +344,14 @@ func TestOnlyStartsAreRefusedWhenTheDiskIsNearlyFull(t *testing.T) {
 	s := fresh(t)
 	lease := holding(t, s, 1)[0]
 	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater - 1, nil }}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); !errors.Is(err, engine.ErrExhausted) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrExhausted) {
 		t.Fatalf("start = %v, want exhausted", err)
 	}
 	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
 		t.Fatalf("CompleteRun = %v, want it to go on", err)
 	}
 	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater, nil }}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatalf("start with room = %v", err)
 	}
 }
@@ -364,7 +364,7 @@ func TestTheLogIsFoldedIntoTheFileWhileWritingGoesOn(t *testing.T) {
 			big[i] = startOf("t", s)
 			big[i].Input.Data = make([]byte, 64<<10)
 		}
-		if _, err := s.StartRuns(t.Context(), big); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: big}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -160,7 +160,7 @@ func benchStart(f *bench, callers, batch int) {
 		}
 	}
 	f.measured(callers, batch, func(ctx context.Context, i int) error {
-		_, err := f.store.StartRuns(ctx, calls[i])
+		_, err := f.store.StartRuns(ctx, engine.StartRunsParams{Runs: calls[i]})
 		return err
 	})
 }
@@ -227,7 +227,7 @@ func benchLife(f *bench, callers int) {
 		shareClaims(f.ctx, f.store, waiting)
 	}()
 	f.measured(callers, 1, func(ctx context.Context, i int) error {
-		if _, err := f.store.StartRuns(ctx, starts[i:i+1]); err != nil {
+		if _, err := f.store.StartRuns(ctx, engine.StartRunsParams{Runs: starts[i : i+1]}); err != nil {
 			return err
 		}
 		c := claimant{params: claims[i], lease: make(chan engine.Lease, 1), err: make(chan error, 1)}

@@ -90,7 +90,7 @@ func (w *takers) given() (tasks []engine.Task) {
 // startFor makes runs that these may take.
 func (s *stage) startFor(w *takers, runs ...engine.StartRun) []engine.Started {
 	s.Helper()
-	answers, err := s.store.StartRuns(engine.WithHandoff(s.ctx, w), runs)
+	answers, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: runs, Handoff: w})
 	s.must(err, "StartRuns with takers")
 	return answers
 }
@@ -237,7 +237,7 @@ var takerCases = []testCase{
 			got := map[engine.ID][]string{}
 			for _, err := range atOnce(2*racers, func(i int) error {
 				if i < racers {
-					_, err := s.store.StartRuns(engine.WithHandoff(s.ctx, w), starts[i:i+1])
+					_, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: starts[i : i+1], Handoff: w})
 					return err
 				}
 				claimed, err := s.store.Claim(context.WithoutCancel(s.ctx), claims[i-racers])

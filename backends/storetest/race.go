@@ -228,7 +228,10 @@ var raceCases = []testCase{
 				batches[i] = append(batches[i], s.newRun(withExternal(fmt.Sprint("ext-", n)), withRequest(fmt.Sprint("req-", i, "-", n))))
 			}
 		}
-		for _, err := range atOnce(len(batches), func(i int) error { _, err := s.store.StartRuns(s.ctx, batches[i]); return err }) {
+		for _, err := range atOnce(len(batches), func(i int) error {
+			_, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: batches[i]})
+			return err
+		}) {
 			s.must(err, "StartRuns")
 		}
 		equal(s, "runs", s.countRuns(), 20)
@@ -243,7 +246,7 @@ var raceCases = []testCase{
 					_, err = s.store.CancelRun(s.ctx, p)
 					return err
 				}
-				answers, err = s.store.StartRuns(s.ctx, []engine.StartRun{start})
+				answers, err = s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: []engine.StartRun{start}})
 				return err
 			})
 			s.must(errs[0], "CancelRun")
@@ -266,7 +269,7 @@ var raceCases = []testCase{
 					_, err := s.store.CancelRun(s.ctx, p)
 					return err
 				}
-				got, err := s.store.StartRuns(s.ctx, starts[i:i+1])
+				got, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: starts[i : i+1]})
 				if err == nil {
 					answers[i], err = got[0], got[0].Err
 				}
@@ -518,7 +521,7 @@ var raceCases = []testCase{
 						err = nil
 					}
 				default:
-					_, err = s.store.StartRuns(s.ctx, []engine.StartRun{start})
+					_, err = s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: []engine.StartRun{start}})
 				}
 				return err
 			})
@@ -560,7 +563,7 @@ func (s *stage) racingStarts(start func() engine.StartRun) {
 	}
 	answers := make([][]engine.Started, racers)
 	errs := atOnce(racers, func(i int) (err error) {
-		answers[i], err = s.store.StartRuns(s.ctx, starts[i:i+1])
+		answers[i], err = s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: starts[i : i+1]})
 		return err
 	})
 	fresh := 0

@@ -111,11 +111,11 @@ func (d givesNoGrace) CancelRun(ctx context.Context, p engine.EndRunParams) (eng
 
 type forgetsHandlers struct{ engine.Store }
 
-func (d forgetsHandlers) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	for i := range starts {
-		starts[i].OnFailureWorkflow = ""
+func (d forgetsHandlers) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	for i := range p.Runs {
+		p.Runs[i].OnFailureWorkflow = ""
 	}
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 type endsLoops struct{ engine.Store }
@@ -127,11 +127,11 @@ func (d endsLoops) CompleteRun(ctx context.Context, p engine.CompleteRunParams) 
 
 type forgetsKeys struct{ engine.Store }
 
-func (d forgetsKeys) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	for i := range starts {
-		starts[i].ConcurrencyKey = ""
+func (d forgetsKeys) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	for i := range p.Runs {
+		p.Runs[i].ConcurrencyKey = ""
 	}
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 type pausesInWords struct{ engine.Store }
@@ -193,7 +193,7 @@ func (d firesTwice) FireSchedule(ctx context.Context, p engine.FireScheduleParam
 	if err != nil || len(plans) == 0 {
 		return fired, err
 	}
-	_, err = d.StartRuns(ctx, []engine.StartRun{plans[0].Start(p.Ticks[0].RunID, p.Ticks[0].At, p.Now)})
+	_, err = d.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{plans[0].Start(p.Ticks[0].RunID, p.Ticks[0].At, p.Now)}})
 	return engine.Fired{Runs: 1}, err
 }
 

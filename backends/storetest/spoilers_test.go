@@ -61,14 +61,15 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 // givesUnclaimed gives runs to those who wait for them, and leaves them for others as well.
 type givesUnclaimed struct{ engine.Store }
 
-func (g givesUnclaimed) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	started, err := g.Store.StartRuns(engine.WithHandoff(ctx, nil), starts)
-	takers := engine.HandoffOf(ctx)
-	if err != nil || takers == nil {
+func (g givesUnclaimed) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	starts, handoff := p.Runs, p.Handoff
+	p.Handoff = nil
+	started, err := g.Store.StartRuns(ctx, p)
+	if err != nil || handoff == nil {
 		return started, err
 	}
 	for i := range starts {
-		if k := takers.Offer(&starts[i]); k != nil {
+		if k := handoff.Offer(&starts[i]); k != nil {
 			k.Commit(engine.Task{Run: starts[i].Run, Lease: engine.Lease{Namespace: starts[i].Namespace, RunID: starts[i].ID, Token: k.Slot().Token}})
 		}
 	}
@@ -78,23 +79,25 @@ func (g givesUnclaimed) StartRuns(ctx context.Context, starts []engine.StartRun)
 // takesAndForgets takes credit, and gives nothing for it.
 type takesAndForgets struct{ engine.Store }
 
-func (g takesAndForgets) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	if takers := engine.HandoffOf(ctx); takers != nil {
-		takers.Offer(&starts[0])
+func (g takesAndForgets) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	if p.Handoff != nil {
+		p.Handoff.Offer(&p.Runs[0])
 	}
-	return g.Store.StartRuns(ctx, starts)
+	return g.Store.StartRuns(ctx, p)
 }
 
 // placesEarly has what comes after a write begin, whatever becomes of it.
 type placesEarly struct{ engine.Store }
 
 func (p placesEarly) CompleteStep(ctx context.Context, params engine.CompleteStepParams) (engine.Step, error) {
-	engine.TicketOf(ctx).Admit()
-	return p.Store.CompleteStep(engine.WithTicket(ctx, nil), params)
+	params.Ticket.Admit()
+	params.Ticket = nil
+	return p.Store.CompleteStep(ctx, params)
 }
 
 func (p placesEarly) CompleteRun(ctx context.Context, params engine.CompleteRunParams) (engine.Completed, error) {
-	return p.Store.CompleteRun(engine.WithTicket(ctx, nil), params)
+	params.Ticket = nil
+	return p.Store.CompleteRun(ctx, params)
 }
 
 // dropsTheFence writes under whatever token is the current one.
@@ -245,13 +248,13 @@ func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Notification))
 	return d.Store.Listen(ctx, quiet)
 }
 
-func (d *ringsEarly) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (d *ringsEarly) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	d.mu.Lock()
 	for _, ring := range d.rings {
-		ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: starts[0].Namespace, Name: starts[0].Queue})
+		ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Runs[0].Namespace, Name: p.Runs[0].Queue})
 	}
 	d.mu.Unlock()
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 // countsSleeps counts every sleep as an attempt.
@@ -417,8 +420,8 @@ func (d polls) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed,
 // failsTogether refuses a whole batch for one of it.
 type failsTogether struct{ engine.Store }
 
-func (d failsTogether) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	answers, err := d.Store.StartRuns(ctx, starts)
+func (d failsTogether) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	answers, err := d.Store.StartRuns(ctx, p)
 	for _, a := range answers {
 		if a.Err != nil && len(answers) > 1 {
 			return nil, a.Err
@@ -430,12 +433,12 @@ func (d failsTogether) StartRuns(ctx context.Context, starts []engine.StartRun) 
 // forgetsRequests makes a run for each call.
 type forgetsRequests struct{ engine.Store }
 
-func (d forgetsRequests) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	starts = slices.Clone(starts)
-	for i := range starts {
-		starts[i].RequestID = ""
+func (d forgetsRequests) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	p.Runs = slices.Clone(p.Runs)
+	for i := range p.Runs {
+		p.Runs[i].RequestID = ""
 	}
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 // repeatsRows begins a page with the last row of the page before.
@@ -485,12 +488,12 @@ func (d cutsAtNUL) CompleteStep(ctx context.Context, p engine.CompleteStepParams
 // roundsTimes keeps milliseconds.
 type roundsTimes struct{ engine.Store }
 
-func (d roundsTimes) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	starts = slices.Clone(starts)
-	for i := range starts {
-		starts[i].CreatedAt = starts[i].CreatedAt.Truncate(time.Millisecond)
+func (d roundsTimes) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	p.Runs = slices.Clone(p.Runs)
+	for i := range p.Runs {
+		p.Runs[i].CreatedAt = p.Runs[i].CreatedAt.Truncate(time.Millisecond)
 	}
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 // prunesTheLiving ends what is in its way.

@@ -159,7 +159,7 @@ func (s *stage) tryStart(r engine.StartRun) engine.Started {
 
 func (s *stage) startAll(runs ...engine.StartRun) []engine.Started {
 	s.Helper()
-	answers, err := s.store.StartRuns(s.ctx, runs)
+	answers, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: runs})
 	s.must(err, "StartRuns")
 	equal(s, "answers of StartRuns", len(answers), len(runs))
 	return answers

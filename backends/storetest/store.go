@@ -61,7 +61,7 @@ var storeCases = []testCase{
 	{"calls after Close are refused as unavailable", func(s *stage) {
 		l := s.held()
 		s.must(s.store.Close(), "Close")
-		_, err := s.store.StartRuns(s.ctx, []engine.StartRun{s.newRun()})
+		_, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: []engine.StartRun{s.newRun()}})
 		s.refused(err, engine.ErrUnavailable, "StartRuns")
 		_, err = s.tryComplete(l, "pay", "paid")
 		s.refused(err, engine.ErrUnavailable, "CompleteStep")
@@ -84,7 +84,7 @@ var storeCases = []testCase{
 		answers := make(chan error, callers)
 		for _, run := range runs {
 			go func() {
-				_, err := s.store.StartRuns(s.ctx, []engine.StartRun{run})
+				_, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: []engine.StartRun{run}})
 				answers <- err
 			}()
 		}

@@ -31,7 +31,7 @@ func (f *stream) start() act {
 	return act{
 		text: fmt.Sprintf("start %s %s external %q request %q reuse %d", p.ID, p.Type, p.ExternalID, p.RequestID, p.Reuse), run: p.ID,
 		store: func(ctx context.Context, s engine.Store) string {
-			answers, err := s.StartRuns(ctx, []engine.StartRun{p})
+			answers, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{p}})
 			if err != nil {
 				return errText(err)
 			}

@@ -1,11 +1,9 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -22,7 +20,7 @@ type line struct {
 func (s *stage) line() *line { return &line{s: s, errs: map[string]error{}} }
 
 // then hands the next write over; what it answers is found under its name when the line is over.
-func (l *line) then(name string, write func(ctx context.Context) error) *line {
+func (l *line) then(name string, write func(at engine.Sequenced) error) *line {
 	l.s.Helper()
 	if l.last != nil {
 		l.s.placed(l.last, name)
@@ -30,7 +28,7 @@ func (l *line) then(name string, write func(ctx context.Context) error) *line {
 	turn := engine.NewTicket(l.last)
 	l.last = turn
 	l.group.Go(func() {
-		err := write(engine.WithTicket(l.s.ctx, turn))
+		err := write(engine.Sequenced{Ticket: turn})
 		turn.Close(err)
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -63,23 +61,25 @@ func (l *line) step(lease engine.Lease, name, output string) *line {
 // stepAs is step with a name of its own for the answer, for a step that the line names more than once.
 func (l *line) stepAs(answer string, lease engine.Lease, name, output string) *line {
 	p := engine.CompleteStepParams{Lease: lease, Step: named(name), ID: l.s.id(), Output: text(output), Now: l.s.now}
-	return l.then(answer, func(ctx context.Context) error {
-		_, err := l.s.store.CompleteStep(ctx, p)
+	return l.then(answer, func(at engine.Sequenced) error {
+		p.Sequenced = at
+		_, err := l.s.store.CompleteStep(l.s.ctx, p)
 		return err
 	})
 }
 
 func (l *line) end(lease engine.Lease, output string) *line {
 	p := engine.CompleteRunParams{Lease: lease, Output: text(output), Now: l.s.now}
-	return l.then("the end", func(ctx context.Context) error {
-		_, err := l.s.store.CompleteRun(ctx, p)
+	return l.then("the end", func(at engine.Sequenced) error {
+		p.Sequenced = at
+		_, err := l.s.store.CompleteRun(l.s.ctx, p)
 		return err
 	})
 }
 
 // refusedBefore is a write that was refused before it came to a store.
 func (l *line) refusedBefore(name string) *line {
-	return l.then(name, func(context.Context) error { return engine.Invalid("step", "is not valid") })
+	return l.then(name, func(engine.Sequenced) error { return engine.Invalid("step", "is not valid") })
 }
 
 // done waits for all answers.
@@ -145,38 +145,25 @@ var turnCases = []testCase{
 		l := s.held()
 		begun := s.id()
 		s.line().
-			then("begin", func(ctx context.Context) error {
-				_, err := s.store.BeginStep(ctx, engine.BeginStepParams{Lease: l, Name: "pay", Kind: engine.StepFunction, ID: begun, Now: s.now})
+			then("begin", func(at engine.Sequenced) error {
+				_, err := s.store.BeginStep(s.ctx, engine.BeginStepParams{Sequenced: at, Lease: l, Name: "pay", Kind: engine.StepFunction, ID: begun, Now: s.now})
 				return err
 			}).
-			then("pay", func(ctx context.Context) error {
-				_, err := s.store.CompleteStep(ctx, engine.CompleteStepParams{Lease: l, Step: engine.StepRef{ID: begun}, Output: text("paid"), Now: s.now})
+			then("pay", func(at engine.Sequenced) error {
+				_, err := s.store.CompleteStep(s.ctx, engine.CompleteStepParams{Sequenced: at, Lease: l, Step: engine.StepRef{ID: begun}, Output: text("paid"), Now: s.now})
 				return err
 			}).
 			step(l, "pack", "packed").
-			then("note", func(ctx context.Context) error {
-				return s.store.SetRunNote(ctx, engine.SetNoteParams{Lease: l, Note: "packed", Now: s.now})
+			then("note", func(at engine.Sequenced) error {
+				return s.store.SetRunNote(s.ctx, engine.SetNoteParams{Sequenced: at, Lease: l, Note: "packed", Now: s.now})
 			}).
 			step(l, "ship", "shipped").
-			then("fail", func(ctx context.Context) error {
-				_, err := s.store.FailRun(ctx, engine.FailRunParams{Lease: l, Failure: boom("lost at sea"), Now: s.now})
+			then("fail", func(at engine.Sequenced) error {
+				_, err := s.store.FailRun(s.ctx, engine.FailRunParams{Sequenced: at, Lease: l, Failure: boom("lost at sea"), Now: s.now})
 				return err
 			}).well()
 		s.inSequence(l.RunID, "pay", "pack", "ship")
 		equal(s, "note", s.run(l.RunID).Note, "packed")
-	}},
-	{"a heartbeat that may wait for others keeps its place", func(s *stage) {
-		worker := s.worker("w1")
-		s.line().
-			then("the heartbeat", func(ctx context.Context) error {
-				_, err := s.store.Heartbeat(ctx, engine.HeartbeatParams{WorkerID: worker, Patience: 20 * time.Millisecond, Now: s.now})
-				return err
-			}).
-			then("the goodbye", func(ctx context.Context) error {
-				_, err := s.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineDeregistered, Now: s.now})
-				return err
-			}).well()
-		equal(s, "status of the worker", s.workerState(worker).Status, engine.WorkerOffline)
 	}},
 	{"nothing happens behind a write that was refused", func(s *stage) {
 		l := s.held()
@@ -241,10 +228,10 @@ var turnCases = []testCase{
 		const recorded = engine.MaxRunBytes/engine.MaxPayload - 1
 		l := s.filled(recorded)
 		errs := s.line().step(l, "pay", "paid").
-			then("the end", func(ctx context.Context) error {
+			then("the end", func(at engine.Sequenced) error {
 				// Too large together with what the run has recorded.
 				output := engine.Payload{Data: make([]byte, engine.MaxPayload)}
-				_, err := s.store.CompleteRun(ctx, engine.CompleteRunParams{Lease: l, Output: output, Now: s.now})
+				_, err := s.store.CompleteRun(s.ctx, engine.CompleteRunParams{Sequenced: at, Lease: l, Output: output, Now: s.now})
 				return err
 			}).done()
 		s.must(errs["pay"], "the step before the end")

@@ -62,8 +62,8 @@ func (a *ledger) GetRuns(_ context.Context, namespace string, ids []engine.ID) (
 	return runs, a.broken
 }
 
-func (a *ledger) StartRuns(_ context.Context, starts []engine.StartRun) (started []engine.Started, err error) {
-	for _, start := range starts {
+func (a *ledger) StartRuns(_ context.Context, p engine.StartRunsParams) (started []engine.Started, err error) {
+	for _, start := range p.Runs {
 		started = append(started, engine.Started{RunID: a.has(start.Run)})
 	}
 	return started, nil

@@ -6,11 +6,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ringEarly is ctx for the start of these runs: whoever waits for them claims as soon as the store carries out what it is handed in order
+// notifyEarly is the ticket of a start of these runs: whoever waits for them claims as soon as the store carries out what it is handed in order
 // and has been handed the start, so that both share a commit. What is claimed reaches a worker after that commit, as ever. The store still
 // rings once they are there, which is what counts where it keeps no order, or where this claim came to nothing. A run that somebody is likely
 // to be given in the start itself needs no claim.
-func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) context.Context {
+func (s *Server) notifyEarly(starts []engine.StartRun) *engine.Ticket {
 	turn := engine.NewTicket(nil) // nothing stands behind it
 	turn.OnAdmit(func() {
 		var last *engine.StartRun
@@ -26,5 +26,13 @@ func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) contex
 			s.dispatcher.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: start.Namespace, Name: start.Queue})
 		}
 	})
-	return engine.WithTicket(ctx, turn)
+	return turn
+}
+
+type ticketKey struct{}
+
+// placeOf is the place of the operation that ctx is of; none for a unary call.
+func placeOf(ctx context.Context) engine.Sequenced {
+	t, _ := ctx.Value(ticketKey{}).(*engine.Ticket)
+	return engine.Sequenced{Ticket: t}
 }

@@ -16,7 +16,7 @@ func (s *Server) completeWorkflow(ctx context.Context, r *kagziv1.CompleteWorkfl
 	if err != nil {
 		return nil, err
 	}
-	p := engine.CompleteRunParams{Lease: lease, Output: payloadOf(r.Output), Now: s.now()}
+	p := engine.CompleteRunParams{Sequenced: placeOf(ctx), Lease: lease, Output: payloadOf(r.Output), Now: s.now()}
 	if err := engine.CheckPayload("output", p.Output); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 	if err != nil {
 		return nil, err
 	}
-	p := engine.FailRunParams{Lease: lease, Failure: failure, Now: s.now(), Roll: rand.Float64()}
+	p := engine.FailRunParams{Sequenced: placeOf(ctx), Lease: lease, Failure: failure, Now: s.now(), Roll: rand.Float64()}
 	began := time.Now()
 	verdict, err := s.store.FailRun(ctx, p)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Server) releaseTask(ctx context.Context, r *kagziv1.ReleaseTaskRequest)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Release(ctx, engine.ReleaseParams{Lease: lease, Park: r.Park, Now: s.now()}); err != nil {
+	if err := s.store.Release(ctx, engine.ReleaseParams{Sequenced: placeOf(ctx), Lease: lease, Park: r.Park, Now: s.now()}); err != nil {
 		return nil, err
 	}
 	return &kagziv1.ReleaseTaskResponse{}, nil
@@ -105,7 +105,7 @@ func (s *Server) setNote(ctx context.Context, namespace string, r *kagziv1.SetNo
 	if err := engine.CheckText("note", r.Note, engine.MaxNote); err != nil {
 		return nil, err
 	}
-	if err := s.store.SetRunNote(ctx, engine.SetNoteParams{Lease: lease, Note: r.Note, Now: s.now()}); err != nil {
+	if err := s.store.SetRunNote(ctx, engine.SetNoteParams{Sequenced: placeOf(ctx), Lease: lease, Note: r.Note, Now: s.now()}); err != nil {
 		return nil, err
 	}
 	return &kagziv1.Ack{}, nil

@@ -54,8 +54,8 @@ type starting struct {
 	reads *atomic.Int32
 }
 
-func (s starting) StartRuns(_ context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	return []engine.Started{{RunID: starts[0].ID}}, nil
+func (s starting) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	return []engine.Started{{RunID: p.Runs[0].ID}}, nil
 }
 
 func (s starting) GetRun(_ context.Context, namespace string, id engine.ID) (engine.Run, error) {

@@ -34,11 +34,11 @@ type handed struct {
 	answer chan error
 }
 
-func (l *grouping) write(ctx context.Context, name string) error {
+func (l *grouping) write(ticket *engine.Ticket, name string) error {
 	if name == l.panics {
 		panic("broken")
 	}
-	e := &handed{name, engine.TicketOf(ctx), make(chan error, 1)}
+	e := &handed{name, ticket, make(chan error, 1)}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, e)
 	l.mu.Unlock()
@@ -48,12 +48,12 @@ func (l *grouping) write(ctx context.Context, name string) error {
 	return <-e.answer
 }
 
-func (l *grouping) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
-	return engine.Step{Name: p.Step.Name}, l.write(ctx, p.Step.Name)
+func (l *grouping) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	return engine.Step{Name: p.Step.Name}, l.write(p.Ticket, p.Step.Name)
 }
 
-func (l *grouping) CompleteRun(ctx context.Context, _ engine.CompleteRunParams) (engine.Completed, error) {
-	return engine.Completed{Status: engine.RunCompleted}, l.write(ctx, "end")
+func (l *grouping) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+	return engine.Completed{Status: engine.RunCompleted}, l.write(p.Ticket, "end")
 }
 
 // commit carries out what waits, and says how much that was. The last is answered first, as may happen between goroutines.
@@ -239,11 +239,11 @@ type early struct {
 	claims   chan struct{} // a claim that comes behind a start
 }
 
-func (e early) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (e early) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	e.starting.Store(true)
-	engine.TicketOf(ctx).Admit()
+	p.Ticket.Admit()
 	<-e.claims
-	return []engine.Started{{RunID: starts[0].ID}}, nil
+	return []engine.Started{{RunID: p.Runs[0].ID}}, nil
 }
 
 func (e early) Claim(context.Context, engine.ClaimParams) (engine.Claimed, error) {

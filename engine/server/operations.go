@@ -55,7 +55,7 @@ func (s *Server) beginStep(ctx context.Context, r *kagziv1.BeginStepRequest) (*k
 		return nil, err
 	}
 	p := engine.BeginStepParams{
-		Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: payloadOf(r.Input),
+		Sequenced: placeOf(ctx), Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: payloadOf(r.Input),
 		RetryPolicy: retryPolicyOf(r.RetryPolicy), StartToClose: milliseconds(r.StartToCloseTimeoutMs), Now: s.now(),
 	}
 	switch r.Kind {
@@ -117,7 +117,7 @@ func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepReques
 	if err != nil {
 		return lease, engine.Step{}, err
 	}
-	p := engine.CompleteStepParams{Lease: lease, Output: payloadOf(r.Output), Now: s.now()}
+	p := engine.CompleteStepParams{Sequenced: placeOf(ctx), Lease: lease, Output: payloadOf(r.Output), Now: s.now()}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return lease, engine.Step{}, err
 	}
@@ -155,7 +155,7 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 		return nil, err
 	}
 	p := engine.FailStepParams{
-		Lease: lease, Failure: failure, RetryPolicy: retryPolicyOf(r.RetryPolicy), Hold: r.Hold,
+		Sequenced: placeOf(ctx), Lease: lease, Failure: failure, RetryPolicy: retryPolicyOf(r.RetryPolicy), Hold: r.Hold,
 		Now: s.now(), Roll: rand.Float64(),
 	}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {

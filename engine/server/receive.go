@@ -156,7 +156,7 @@ func (w *session) carryOut(ctx context.Context, f *flight) {
 		<-f.before.Admitted()
 	}
 	if f.turn != nil {
-		ctx = engine.WithTicket(ctx, f.turn)
+		ctx = context.WithValue(ctx, ticketKey{}, f.turn)
 	}
 	answer, err := w.perform(ctx, f)
 	w.server.cargo.give(f.cargo)

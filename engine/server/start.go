@@ -74,7 +74,9 @@ func (s *Server) refusedTo(err error) *kagziv1.StartWorkflowsResponse_Result {
 // startRuns remembers what it starts, for whoever starts a run mostly waits for it; and workers that wait here may have the runs at once.
 func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	s.fresh.add(starts)
-	started, err := s.store.StartRuns(engine.WithHandoff(s.ringEarly(ctx, starts), s.dispatcher), starts)
+	started, err := s.store.StartRuns(ctx, engine.StartRunsParams{
+		Sequenced: engine.Sequenced{Ticket: s.notifyEarly(starts)}, Runs: starts, Handoff: s.dispatcher,
+	})
 	for i := range starts {
 		if err != nil || started[i].Err != nil || started[i].RunID != starts[i].ID {
 			s.fresh.drop(starts[i].ID)

@@ -38,9 +38,9 @@ type askedBy struct {
 	takers engine.Handoff
 }
 
-func (a *askedBy) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	a.takers = engine.HandoffOf(ctx)
-	return []engine.Started{{RunID: starts[0].ID}}, nil
+func (a *askedBy) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	a.takers = p.Handoff
+	return []engine.Started{{RunID: p.Runs[0].ID}}, nil
 }
 
 func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {

@@ -17,7 +17,7 @@ func (s *Server) sleep(ctx context.Context, r *kagziv1.SleepRequest) (*kagziv1.S
 	if err != nil {
 		return nil, err
 	}
-	p := engine.SleepParams{Lease: lease, Hold: r.Hold, Now: s.now()}
+	p := engine.SleepParams{Sequenced: placeOf(ctx), Lease: lease, Hold: r.Hold, Now: s.now()}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Server) awaitSignal(ctx context.Context, r *kagziv1.AwaitSignalRequest)
 	if err != nil {
 		return nil, err
 	}
-	p := engine.AwaitSignalParams{Lease: lease, Step: r.StepName, Signal: r.SignalName, Hold: r.Hold, Now: s.now()}
+	p := engine.AwaitSignalParams{Sequenced: placeOf(ctx), Lease: lease, Step: r.StepName, Signal: r.SignalName, Hold: r.Hold, Now: s.now()}
 	if err := engine.CheckName("step_name", p.Step); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (
 		return nil, within("child", err)
 	}
 	child.ParentClose = engine.ParentClose(r.ParentClosePolicy)
-	p := engine.StartChildParams{Lease: lease, Step: r.StepName, Child: child, Now: child.CreatedAt}
+	p := engine.StartChildParams{Sequenced: placeOf(ctx), Lease: lease, Step: r.StepName, Child: child, Now: child.CreatedAt}
 	p.ID = engine.NewID(p.Now)
 	step, err := s.store.StartChild(ctx, p)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequ
 	if n := len(r.ChildRunIds); n == 0 || n > maxAwaited {
 		return nil, engine.Invalid("child_run_ids", "must name 1 to %d runs, got %d", maxAwaited, n)
 	}
-	p := engine.AwaitChildrenParams{Lease: lease, Any: r.Any, Hold: r.Hold, Now: s.now()}
+	p := engine.AwaitChildrenParams{Sequenced: placeOf(ctx), Lease: lease, Any: r.Any, Hold: r.Hold, Now: s.now()}
 	places := make(map[engine.ID]int, len(r.ChildRunIds))
 	for _, text := range r.ChildRunIds {
 		id, err := idOf("child_run_ids", text)

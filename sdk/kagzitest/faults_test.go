@@ -100,10 +100,13 @@ func meet[P, A any](ctx context.Context, f *faults, verb string, p P, call func(
 	if fate == fateFail {
 		return none, errAway
 	}
-	if given := engine.TicketOf(ctx); given != nil { // what stands behind it is handed over when it is known what the server was told
-		turn := engine.NewTicket(given.Prev())
-		ctx = engine.WithTicket(ctx, turn)
-		defer turn.Close(nil)
+	if s, ok := any(&p).(interface {
+		GetTicket() *engine.Ticket
+		SetTicket(*engine.Ticket)
+	}); ok && s.GetTicket() != nil { // what stands behind it is handed over when it is known what the server was told
+		ticket := engine.NewTicket(s.GetTicket().Prev())
+		s.SetTicket(ticket)
+		defer ticket.Close(nil)
 	}
 	switch fate {
 	case fateLate:
@@ -143,8 +146,8 @@ func told[P any](ctx context.Context, f *faults, verb string, p P, call func(con
 	return err
 }
 
-func (f *faults) StartRuns(ctx context.Context, s []engine.StartRun) ([]engine.Started, error) {
-	return meet(ctx, f, "StartRuns", s, f.Store.StartRuns)
+func (f *faults) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	return meet(ctx, f, "StartRuns", p, f.Store.StartRuns)
 }
 
 func (f *faults) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {

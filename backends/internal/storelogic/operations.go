@@ -23,13 +23,14 @@ func NewOperations(transact func(ctx context.Context, c Call, do func(Tx) (any, 
 
 // Call says which operation a transaction is for, and what decides how the transaction is carried out.
 type Call struct {
-	Name       string        // of the method
-	Doing      string        // the same in words, as an error says it: "cancel a run"
-	Params     any           // of the method, without the context
-	Lease      *engine.Lease // that the caller holds; nil when it is no such call
-	Size       int           // bytes of payloads that it writes, about
-	Alone      bool          // it is to share its commit with no other call
-	StartsRuns bool          // on behalf of a caller from outside, so a disk that is nearly full refuses it
+	Name       string         // of the method
+	Doing      string         // the same in words, as an error says it: "cancel a run"
+	Params     any            // of the method, without the context
+	Lease      *engine.Lease  // that the caller holds; nil when it is no such call
+	Ticket     *engine.Ticket // of the call; nil: it has no place in a sequence
+	Size       int            // bytes of payloads that it writes, about
+	Alone      bool           // it is to share its commit with no other call
+	StartsRuns bool           // on behalf of a caller from outside, so a disk that is nearly full refuses it
 }
 
 // operate carries out an operation that returns something.
@@ -105,47 +106,47 @@ func (o Operations) ImportRuns(ctx context.Context, p engine.ImportRunsParams) (
 
 // BeginStep returns what is recorded of a step, or that its code is to run.
 func (o Operations) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
-	return operate(ctx, o, Call{Name: "BeginStep", Doing: "begin a step", Lease: &p.Lease, Size: p.Input.Size()}, BeginStep, p)
+	return operate(ctx, o, Call{Name: "BeginStep", Doing: "begin a step", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Input.Size()}, BeginStep, p)
 }
 
 // FailStep records the failure of a step and decides whether it is tried again.
 func (o Operations) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
-	return operate(ctx, o, Call{Name: "FailStep", Doing: "fail a step", Lease: &p.Lease, Size: p.Failure.Size()}, FailStep, p)
+	return operate(ctx, o, Call{Name: "FailStep", Doing: "fail a step", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Failure.Size()}, FailStep, p)
 }
 
 // Sleep sets a timer and parks the run until it fires.
 func (o Operations) Sleep(ctx context.Context, p engine.SleepParams) error {
-	return carryOut(ctx, o, Call{Name: "Sleep", Doing: "set a timer", Lease: &p.Lease}, Sleep, p)
+	return carryOut(ctx, o, Call{Name: "Sleep", Doing: "set a timer", Lease: &p.Lease, Ticket: p.Ticket}, Sleep, p)
 }
 
 // AwaitSignal consumes a signal, or parks the run until one comes.
 func (o Operations) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
-	return operate(ctx, o, Call{Name: "AwaitSignal", Doing: "wait for a signal", Lease: &p.Lease}, AwaitSignal, p)
+	return operate(ctx, o, Call{Name: "AwaitSignal", Doing: "wait for a signal", Lease: &p.Lease, Ticket: p.Ticket}, AwaitSignal, p)
 }
 
 // StartChild records a step that starts a child run, and starts it.
 func (o Operations) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
-	return operate(ctx, o, Call{Name: "StartChild", Doing: "start a child", Lease: &p.Lease, Size: p.Child.Input.Size()}, StartChild, p)
+	return operate(ctx, o, Call{Name: "StartChild", Doing: "start a child", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Child.Input.Size()}, StartChild, p)
 }
 
 // AwaitChildren returns the steps of children that have ended, or parks the run until one does.
 func (o Operations) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
-	return operate(ctx, o, Call{Name: "AwaitChildren", Doing: "wait for children", Lease: &p.Lease}, AwaitChildren, p)
+	return operate(ctx, o, Call{Name: "AwaitChildren", Doing: "wait for children", Lease: &p.Lease, Ticket: p.Ticket}, AwaitChildren, p)
 }
 
 // SetRunNote sets the line that a run says of itself.
 func (o Operations) SetRunNote(ctx context.Context, p engine.SetNoteParams) error {
-	return carryOut(ctx, o, Call{Name: "SetRunNote", Doing: "note a run's progress", Lease: &p.Lease}, SetRunNote, p)
+	return carryOut(ctx, o, Call{Name: "SetRunNote", Doing: "note a run's progress", Lease: &p.Lease, Ticket: p.Ticket}, SetRunNote, p)
 }
 
 // FailRun ends a run as failed, or schedules its next attempt.
 func (o Operations) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
-	return operate(ctx, o, Call{Name: "FailRun", Doing: "fail a run", Lease: &p.Lease, Size: p.Failure.Size()}, FailRun, p)
+	return operate(ctx, o, Call{Name: "FailRun", Doing: "fail a run", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Failure.Size()}, FailRun, p)
 }
 
 // Release gives a lease back without a result.
 func (o Operations) Release(ctx context.Context, p engine.ReleaseParams) error {
-	return carryOut(ctx, o, Call{Name: "Release", Doing: "release a run", Lease: &p.Lease}, Release, p)
+	return carryOut(ctx, o, Call{Name: "Release", Doing: "release a run", Lease: &p.Lease, Ticket: p.Ticket}, Release, p)
 }
 
 // CreateSchedule creates a schedule.

@@ -41,9 +41,9 @@ func (c *counting) Failure() error { return c.store.Failure() }
 
 func (c *counting) Close() error { return c.store.Close() }
 
-func (c *counting) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (c *counting) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	defer c.call()()
-	return c.store.StartRuns(ctx, starts)
+	return c.store.StartRuns(ctx, p)
 }
 
 func (c *counting) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {

@@ -84,8 +84,15 @@ func turnsOf(calls []*memory.Call) []*engine.Ticket {
 // repeat makes a call that was carried out in memory.
 func (b *beside) repeat(c *memory.Call, turn *engine.Ticket) {
 	defer turn.Admit()
-	ctx := engine.WithHandoff(engine.WithTicket(context.Background(), turn), c.Takers)
-	in := []reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.Params)}
+	p := reflect.New(reflect.TypeOf(c.Params))
+	p.Elem().Set(reflect.ValueOf(c.Params))
+	if sequenced, ok := p.Interface().(interface{ SetTicket(*engine.Ticket) }); ok {
+		sequenced.SetTicket(turn)
+	}
+	if start, ok := p.Interface().(*engine.StartRunsParams); ok && start.Handoff != nil {
+		start.Handoff = c.Takers
+	}
+	in := []reflect.Value{reflect.ValueOf(context.Background()), p.Elem()}
 	out := reflect.ValueOf(b.store).MethodByName(c.Verb).Call(in)
 	var got []any
 	for _, v := range out[:len(out)-1] {
