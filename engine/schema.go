@@ -11,7 +11,9 @@ type OpenOptions struct {
 	ReadOnly bool
 	// Serving says that the store is for a server and not for a command that is soon over: SQLite lengthens its log ahead of the commits (18 MiB).
 	Serving bool
-	Log     *slog.Logger
+	// Volatile says that nothing need survive the program, as in demos and tests: only then is "memory:" opened.
+	Volatile bool
+	Log      *slog.Logger
 }
 
 // SchemaStatus compares a database with the migrations that this program has.

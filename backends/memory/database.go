@@ -1,4 +1,4 @@
-// Package memory keeps runs, steps and workers in the memory of a test. It fills engine.Store: the verbs that look before they write are package
+// Package memory keeps runs, steps and workers in the memory of the program, for tests and demonstrations. It implements engine.Store: the verbs that look before they write are package
 // storelogic's, as in every backend, and the few that backends have statements of their own for are written here as plainly as can be. Nothing in
 // it is fast, durable or hidden: a Database can be looked at whole, taken back by some commits, and served by several Stores at once, each of
 // which may send its calls down a road of its own (Road), on which a simulation has them wait, fail or get lost.
@@ -300,7 +300,7 @@ func (s *Store) Health(ctx context.Context) error {
 func (s *Store) Describe(context.Context) (engine.Description, error) {
 	return engine.Description{
 		Backend: "memory", Version: "1", Database: "memory", Bytes: 1, Schema: 1, Notifications: "in-process",
-		Facts: []engine.Fact{{Name: "kept", Value: "until the test ends"}},
+		Facts: []engine.Fact{{Name: "kept", Value: "until the program ends"}},
 	}, nil
 }
 
