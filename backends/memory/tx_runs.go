@@ -78,15 +78,7 @@ func (t *tx) insertRun(start *engine.StartRun) bool {
 	if start.ExternalID != "" && start.Origin == engine.OriginUser && t.external(start.Namespace, start.ExternalID, start.Reuse == engine.ReuseNever) != nil {
 		return false
 	}
-	run := start.Run
-	run.Status, run.Attempts, run.Bytes = engine.RunPending, 1, max(start.Bytes, int64(start.Input.Size()))
-	run.Failures, run.LeaseLosses, run.Error, run.Output = 0, 0, nil, engine.Payload{}
-	run.StartedAt, run.FinishedAt, run.HeldAt, run.CancelRequestedAt, run.GraceUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	run.WorkerID, run.WaitingFor, run.Note, run.CancelReason = "", "", "", ""
-	run.Paused, run.Gated, run.Pinned, run.ContinuedAs = false, false, false, engine.ID{}
-	run.CreatedAt, run.AvailableAt = engine.Micros(run.CreatedAt), engine.Micros(run.AvailableAt)
-	run.DeadlineAt, run.NamedDeadlineAt = engine.Micros(run.DeadlineAt), engine.Micros(run.NamedDeadlineAt)
-	run.ScheduledAt = engine.Micros(run.ScheduledAt)
+	run := start.NewRun()
 	t.putRun(run.ID, &Run{Run: run, TiedTo: run.Tied()})
 	return true
 }
