@@ -74,6 +74,13 @@ func plainRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 	}
 }
 
+// related says that the run has something that only restRunArgs inserts, which most starts have not: it comes from another run or from a
+// schedule, or has two deadlines.
+func related(r *engine.Run) bool {
+	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" || !r.ScheduledAt.IsZero() ||
+		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero()
+}
+
 // wholeRunArgs are the arguments of insert_whole_run.sql: all columns.
 func wholeRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 	return append(plainRunArgs(r, lane, requirements), restRunArgs(r)...)

@@ -133,12 +133,6 @@ func (t *tx) insertInput(r *engine.Run) error {
 	return err
 }
 
-// related says that the run comes from another or from a schedule, or has two deadlines: what most starts need no columns for.
-func related(r *engine.Run) bool {
-	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" || !r.ScheduledAt.IsZero() ||
-		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero()
-}
-
 //go:embed sql/get_request.sql
 var getRequestSQL string
 
