@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -61,7 +62,7 @@ func (c jsonColumn[T]) ScanText(v pgtype.Text) error {
 	}
 	if m, ok := any(c.to).(*map[string]string); ok {
 		var err error
-		*m, err = engine.ReadMapText(v.String)
+		*m, err = storekit.ReadMapText(v.String)
 		return err
 	}
 	return json.Unmarshal([]byte(v.String), c.to)

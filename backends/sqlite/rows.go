@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -130,7 +131,7 @@ func decode(text string, v any, err *error) {
 	}
 	var bad error
 	if m, ok := v.(*map[string]string); ok {
-		*m, bad = engine.ReadMapText(text)
+		*m, bad = storekit.ReadMapText(text)
 	} else {
 		bad = json.Unmarshal([]byte(text), v)
 	}

@@ -1,9 +1,11 @@
-package engine
+package storekit
 
 import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/kagzi/kagzi/engine"
 )
 
 // maxRings is how many hints a listener may be behind before they are merged into RingAll.
@@ -18,12 +20,12 @@ type Listeners struct {
 
 // listener holds the rings that its goroutine has not passed on yet, so that a commit never waits for one who listens.
 type listener struct {
-	rings []Ring
+	rings []engine.Ring
 	wake  chan struct{} // capacity one
 }
 
 // Ring has everybody who listens told of the rings, and waits for nobody.
-func (ls *Listeners) Ring(rings []Ring) {
+func (ls *Listeners) Ring(rings []engine.Ring) {
 	if len(rings) == 0 {
 		return
 	}
@@ -43,8 +45,8 @@ func (ls *Listeners) Ring(rings []Ring) {
 }
 
 // merged takes the place of rings that are too many: anything may have changed. What they count it adds up.
-func merged(lists ...[]Ring) []Ring {
-	var sum Aside
+func merged(lists ...[]engine.Ring) []engine.Ring {
+	var sum engine.Aside
 	for _, rings := range lists {
 		for _, r := range rings {
 			if r.Aside != nil {
@@ -53,15 +55,15 @@ func merged(lists ...[]Ring) []Ring {
 		}
 	}
 	if sum.Empty() {
-		return []Ring{{Kind: RingAll}}
+		return []engine.Ring{{Kind: engine.RingAll}}
 	}
-	return []Ring{{Kind: RingAll}, {Kind: RingAside, Aside: &sum}}
+	return []engine.Ring{{Kind: engine.RingAll}, {Kind: engine.RingAside, Aside: &sum}}
 }
 
 // Listen is Bell.Listen until closed is closed, which is when it returns nil. It rings RingAll first, because whoever begins to listen has
 // missed what was before.
-func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, ring func(Ring)) error {
-	l := &listener{rings: []Ring{{Kind: RingAll}}, wake: make(chan struct{}, 1)}
+func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, ring func(engine.Ring)) error {
+	l := &listener{rings: []engine.Ring{{Kind: engine.RingAll}}, wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}
 	ls.mu.Lock()
 	ls.list = append(ls.list, l)
@@ -72,7 +74,7 @@ func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, ring fu
 		ls.mu.Unlock()
 	}()
 
-	var taken []Ring
+	var taken []engine.Ring
 	for {
 		select {
 		case <-ctx.Done():
