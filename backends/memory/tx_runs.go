@@ -129,7 +129,7 @@ func (t *tx) OpenRetry(id engine.ID) (engine.ID, error) {
 	return t.first(func(r *Run) bool { return !r.Status.Ended() && t.lifeOf(r, id) }), nil
 }
 
-// lifeOf says that a run was tried again as this one, or as one that this one goes on for.
+// lifeOf says that a run was tried again as this one, or as one that continued as this one.
 func (t *tx) lifeOf(r *Run, id engine.ID) bool {
 	for range len(t.db.runs) { // those of an import may name each other in a circle
 		if r == nil || r.RetriedFrom == id {
