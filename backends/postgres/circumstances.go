@@ -12,7 +12,9 @@ import (
 )
 
 //go:embed sql/get_run.sql
-var getRunSQL string
+var getRunText string
+
+var getRunSQL = runColumns.Expand(getRunText)
 
 //go:embed sql/get_circumstances.sql
 var getCircumstancesSQL string

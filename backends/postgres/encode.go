@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -64,7 +65,7 @@ func keepText(keep map[engine.RunStatus]time.Duration) string {
 // mapText is a map as compact JSON with sorted keys, nothing for none.
 func mapText[K comparable, V any](m map[K]V) string {
 	if texts, ok := any(m).(map[string]string); ok {
-		return engine.MapText(texts)
+		return storekit.MapText(texts)
 	}
 	if len(m) == 0 {
 		return ""

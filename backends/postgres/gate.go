@@ -53,7 +53,7 @@ var gateRunsSQL string
 //go:embed sql/claim_chosen.sql
 var claimChosenText string
 
-var claimChosenSQL = hot(claimChosenText)
+var claimChosenSQL = hot(runColumns.Expand(claimChosenText))
 
 // pass hands out, or gates, what has a concurrency key, and what comes after it, in one transaction. It says whether it came any further.
 //

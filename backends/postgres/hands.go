@@ -144,19 +144,7 @@ func (h *hands) settle(committed bool, unknown error) {
 
 // task is the run as a claim would have read it.
 func (h *hand) task(now time.Time) engine.Task {
-	r, grant := h.start, h.taker.Slot()
-	return engine.Task{
-		ClaimedAt: now,
-		Lease:     engine.Lease{Namespace: r.Namespace, RunID: r.ID, Token: grant.Token},
-		Run: engine.Run{
-			ID: r.ID, Namespace: r.Namespace, ExternalID: r.ExternalID, RequestID: r.RequestID, Queue: r.Queue, Type: r.Type, Version: r.Version,
-			Status: engine.RunRunning, Priority: r.Priority, Attempts: 1, Bytes: r.Bytes, Input: r.Input,
-			CreatedAt: engine.Micros(r.CreatedAt), StartedAt: now, DeadlineAt: engine.Micros(r.DeadlineAt), ScheduledAt: engine.Micros(r.ScheduledAt),
-			WorkerID: grant.WorkerID, RetryPolicy: r.RetryPolicy, Timeouts: r.Timeouts, Tags: r.Tags, Requirements: r.Requirements,
-			OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureQueue,
-			ConcurrencyLimit: r.ConcurrencyLimit, ParentRunID: r.ParentRunID, ParentStepID: r.ParentStepID, ParentClose: r.ParentClose,
-			Traceparent: r.Traceparent, Origin: r.Origin, ScheduleID: r.ScheduleID, FailedRunID: r.FailedRunID,
-			RetriedFrom: r.RetriedFrom, ContinuedFrom: r.ContinuedFrom, NamedDeadlineAt: engine.Micros(r.NamedDeadlineAt),
-		},
-	}
+	run, grant := h.start.NewRun(), h.taker.Slot()
+	run.Status, run.AvailableAt, run.StartedAt, run.WorkerID = engine.RunRunning, time.Time{}, now, grant.WorkerID
+	return engine.Task{ClaimedAt: now, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: grant.Token}, Run: run}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -38,7 +39,7 @@ type bell struct {
 	pool   *pgxpool.Pool
 	config *address
 	sender string // tells our own notifications
-	local  engine.Listeners
+	local  storekit.Listeners
 
 	place   int64 // of the schema, in notifications and locks; 0 until it is known
 	channel string

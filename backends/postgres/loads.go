@@ -81,7 +81,7 @@ func (s *Store) load(l *load) {
 //go:embed sql/get_whole_runs.sql
 var getWholeRunsText string
 
-var getWholeRunsSQL = hot(getWholeRunsText)
+var getWholeRunsSQL = hot(runColumns.Expand(getWholeRunsText))
 
 // loadGroup reads a group in one round trip, with the plan that never changes.
 func (s *Store) loadGroup(group []*load) {

@@ -312,7 +312,7 @@ func hotStatements(t *testing.T) map[string]planned {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hots[name] = planned{hot(string(text)), a}
+		hots[name] = planned{hot(runColumns.Expand(string(text))), a}
 	}
 	return hots
 }

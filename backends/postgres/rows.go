@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -61,7 +62,7 @@ func (c jsonColumn[T]) ScanText(v pgtype.Text) error {
 	}
 	if m, ok := any(c.to).(*map[string]string); ok {
 		var err error
-		*m, err = engine.ReadMapText(v.String)
+		*m, err = storekit.ReadMapText(v.String)
 		return err
 	}
 	return json.Unmarshal([]byte(v.String), c.to)
@@ -94,23 +95,6 @@ func timeOf(t *time.Time) *timeColumn         { return (*timeColumn)(t) }
 func spanOf(d *time.Duration) *spanColumn     { return (*spanColumn)(d) }
 func numberOf[T ~uint8](n *T) numberColumn[T] { return numberColumn[T]{n} }
 func jsonOf[T any](to *T) jsonColumn[T]       { return jsonColumn[T]{to} }
-
-// runPlaces is where the columns of the statements that read runs go, in their order.
-func runPlaces(r *engine.Run) []any {
-	return []any{
-		idOf(&r.ID), &r.Namespace, &r.ExternalID, &r.RequestID, &r.Queue, &r.Type, &r.Version,
-		numberOf(&r.Status), &r.Priority, &r.Attempts, &r.Failures, &r.LeaseLosses, &r.Steps, &r.Bytes, jsonOf(&r.Error),
-		timeOf(&r.CreatedAt), timeOf(&r.AvailableAt), timeOf(&r.StartedAt), timeOf(&r.FinishedAt), timeOf(&r.DeadlineAt),
-		&r.WorkerID, &r.WaitingFor, jsonOf(&r.RetryPolicy),
-		spanOf(&r.Timeouts.StartToClose), spanOf(&r.Timeouts.Heartbeat), spanOf(&r.Timeouts.Execution),
-		jsonOf(&r.Tags), jsonOf(&r.Requirements), &r.OnFailureWorkflow, &r.OnFailureQueue,
-		&r.ConcurrencyKey, &r.ConcurrencyLimit, idOf(&r.ParentRunID), idOf(&r.ParentStepID), &r.Traceparent,
-		timeOf(&r.ScheduledAt), &r.Note, &r.Paused, &r.Gated, timeOf(&r.HeldAt), &r.Pinned,
-		timeOf(&r.CancelRequestedAt), &r.CancelReason, timeOf(&r.GraceUntil), numberOf(&r.ParentClose),
-		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom), idOf(&r.ContinuedAs),
-		timeOf(&r.NamedDeadlineAt),
-	}
-}
 
 func payloadPlaces(p *engine.Payload) []any {
 	return []any{&p.Data, jsonOf(&p.Metadata)}

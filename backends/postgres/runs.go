@@ -285,3 +285,26 @@ func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, er
 	answer.Repeated = true
 	return answer, true, nil
 }
+
+// madeColumns is the arrays of check_started.sql, one element a start that somebody might have overtaken.
+type madeColumns struct {
+	runIDs                              [][16]byte
+	namespaces, externalIDs, requestIDs []string
+	never                               []bool
+}
+
+func (c *madeColumns) add(starts []engine.StartRun) {
+	for i := range starts {
+		r, never := &starts[i], starts[i].Reuse == engine.ReuseNever
+		if r.ExternalID == "" || r.Origin != engine.OriginUser || r.RequestID == "" && !never {
+			continue
+		}
+		c.runIDs, c.namespaces = append(c.runIDs, r.ID), append(c.namespaces, r.Namespace)
+		c.externalIDs, c.requestIDs = append(c.externalIDs, r.ExternalID), append(c.requestIDs, r.RequestID)
+		c.never = append(c.never, never)
+	}
+}
+
+func (c *madeColumns) args() args {
+	return args{"run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs, "request_ids": c.requestIDs, "never": c.never}
+}

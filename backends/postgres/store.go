@@ -28,6 +28,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -44,7 +45,7 @@ type Store struct {
 	background sync.WaitGroup // what the writer, heartbeats and loads have begun
 	loads      loads
 
-	commits engine.CommitTally
+	commits storekit.CommitTally
 
 	pooled bool // sessions of the database are shared, see pooler.go
 

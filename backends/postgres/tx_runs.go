@@ -13,7 +13,9 @@ import (
 )
 
 //go:embed sql/get_run_state.sql
-var getRunStateSQL string
+var getRunStateText string
+
+var getRunStateSQL = runColumns.Expand(getRunStateText)
 
 //go:embed sql/get_lease.sql
 var getLeaseSQL string

@@ -70,19 +70,6 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 	return t.queue(saveRunSQL, now.run)
 }
 
-// runArgs is what can change of a run, for save_run.sql.
-func runArgs(r *storelogic.Run) args {
-	return args{
-		"run_id": [16]byte(r.ID), "status": int16(r.Status), "attempts": r.Attempts, "failures": r.Failures, "lease_losses": r.LeaseLosses,
-		"steps": r.Steps, "bytes": r.Bytes, "error": pointerText(r.Error), "available_at": microsOrNull(r.AvailableAt),
-		"started_at": microsOrNull(r.StartedAt), "finished_at": microsOrNull(r.FinishedAt), "expires_at": microsOrNull(r.ExpiresAt()),
-		"worker_id": r.WorkerID, "waiting_for": r.WaitingFor, "note": r.Note, "paused": r.Paused, "gated": r.Gated,
-		"held_at": microsOrNull(r.HeldAt), "pinned": r.Pinned, "cancel_requested_at": microsOrNull(r.CancelRequestedAt),
-		"cancel_reason": r.CancelReason, "grace_until": microsOrNull(r.GraceUntil), "continued_as": idOrNull(r.ContinuedAs),
-		"final_token": idOrNull(engine.ID(r.FinalToken)), "tied": r.TiedTo,
-	}
-}
-
 // leaseArgs is what can change of a lease, for save_lease.sql.
 func leaseArgs(r *storelogic.Run) args {
 	return args{"run_id": [16]byte(r.ID), "steps": r.Steps, "bytes": r.Bytes, "progressed": r.Progressed, "tied": r.TiedTo}

@@ -153,7 +153,7 @@ func (c *claim) lookOnce(ctx context.Context) (look, error) {
 //go:embed sql/claim.sql
 var claimText string
 
-var claimSQL = hot(claimText)
+var claimSQL = hot(runColumns.Expand(claimText))
 
 // queue fills the batch with the claim.
 func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {

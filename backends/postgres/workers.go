@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -138,7 +139,7 @@ func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, unnamed []e
 	known := false
 	t.later(heartbeatSQL, args{
 		"worker_id": p.WorkerID, "active": p.Active, "completed": p.Completed, "failed": p.Failed,
-		"stats": engine.StatsText(p.Stats), "now": micros(p.Now),
+		"stats": storekit.StatsText(p.Stats), "now": micros(p.Now),
 	}, []any{numberOf(&beat.Status)}, func() { known = true })
 	leases, err := t.leasesOf([]string{p.WorkerID})
 	if err == nil && !known {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -22,7 +23,7 @@ func encode(v any) string {
 // encodeMap is canonical: the keys are sorted.
 func encodeMap[V any](m map[string]V) string {
 	if texts, ok := any(m).(map[string]string); ok {
-		return engine.MapText(texts)
+		return storekit.MapText(texts)
 	}
 	if len(m) == 0 {
 		return ""

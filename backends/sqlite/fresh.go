@@ -21,27 +21,14 @@ func (t *tx) remember(p *engine.StartRun) {
 	if len(t.fresh) >= maxFresh {
 		clear(t.fresh)
 	}
-	run := stored(p)
+	run := started(p)
 	t.fresh[run.ID] = &run
 }
 
-// stored is a run as its row has it when it was just made.
-func stored(p *engine.StartRun) engine.Run {
-	run := p.Run
-	run.Status, run.Attempts, run.Bytes = engine.RunPending, 1, int64(p.Input.Size())
-	run.CreatedAt, run.AvailableAt, run.DeadlineAt = engine.Micros(run.CreatedAt), engine.Micros(run.AvailableAt), engine.Micros(run.DeadlineAt)
-	if len(run.Tags) == 0 {
-		run.Tags = nil
-	}
-	if len(run.Requirements) == 0 {
-		run.Requirements = nil
-	}
-	if len(run.Input.Data) == 0 {
-		run.Input.Data = nil
-	}
-	if len(run.Input.Metadata) == 0 {
-		run.Input.Metadata = nil
-	}
+// started is the run that a caller of StartRuns has made, who gives it nothing but its input.
+func started(p *engine.StartRun) engine.Run {
+	run := p.NewRun()
+	run.Bytes = int64(p.Input.Size())
 	return run
 }
 

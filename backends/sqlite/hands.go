@@ -144,21 +144,18 @@ func (h *hands) settle(err error) {
 
 func (h *hands) giveBack() { h.settle(context.Canceled) }
 
-// columns is what the row of a new run says of who has it. A nil one is nobody.
-func (h *hand) columns(p *engine.StartRun) []arg {
-	if h == nil {
-		return []arg{num("status", engine.RunPending), instant("available_at", engine.Micros(p.AvailableAt)), text("worker_id", ""), instant("started_at", time.Time{})}
-	}
-	return []arg{
-		num("status", engine.RunRunning), instant("available_at", time.Time{}),
-		text("worker_id", h.taker.Slot().WorkerID), instant("started_at", engine.Micros(h.taker.Now())),
+// claims makes a new run one that this one has. A nil one is nobody.
+func (h *hand) claims(run *engine.Run) {
+	if h != nil {
+		run.Status, run.AvailableAt = engine.RunRunning, time.Time{}
+		run.WorkerID, run.StartedAt = h.taker.Slot().WorkerID, engine.Micros(h.taker.Now())
 	}
 }
 
 // hand makes the lease of a run that was inserted as this one's.
 func (t *tx) hand(p *engine.StartRun, one *hand) error {
 	grant, now := one.taker.Slot(), engine.Micros(one.taker.Now())
-	run := stored(p)
+	run := started(p)
 	one.taken = true
 	t.ringRun(p.ID)
 	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: true})

@@ -85,7 +85,9 @@ func (s *Store) loadGroup(group []*load) {
 }
 
 //go:embed sql/get_whole_runs.sql
-var getWholeRunsSQL string
+var getWholeRunsText string
+
+var getWholeRunsSQL = runColumns.Expand(getWholeRunsText)
 
 // loadAll reads a group. Should that fail, each is read by itself, so that what is wrong with one run is nobody else's affair.
 func (s *Store) loadAll(group []*load) {

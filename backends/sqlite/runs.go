@@ -39,8 +39,10 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 //go:embed sql/insert_run.sql
 var insertRunSQL string
 
-//go:embed sql/insert_related_run.sql
-var insertRelatedRunSQL string
+//go:embed sql/insert_whole_run.sql
+var insertWholeRunText string
+
+var insertWholeRunSQL = runColumns.Expand(insertWholeRunText)
 
 //go:embed sql/insert_input.sql
 var insertInputSQL string
@@ -58,7 +60,7 @@ func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 		}
 		return answer, err
 	}
-	made, err := t.insertRun(p, 0, int64(p.Input.Size()), taker)
+	made, err := t.insertRun(p, int64(p.Input.Size()), taker)
 	if err != nil {
 		return engine.Started{}, err
 	}
@@ -77,8 +79,8 @@ func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 	return engine.Started{RunID: p.ID}, err
 }
 
-// insertRun makes the run, which has so much on record at its start, unless something stands against it. With a taker it is claimed.
-func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *hand) (made bool, err error) {
+// insertRun makes the run, which has so many bytes on record at its start, unless something stands against it. With a taker it is claimed.
+func (t *tx) insertRun(p *engine.StartRun, bytes int64, taker *hand) (made bool, err error) {
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
 	}
@@ -90,12 +92,14 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *hand) (mad
 	if err != nil {
 		return false, err
 	}
-	statement, args := &insertRunSQL, insertRunArgs(p, lane, requirements, bytes)
-	args = append(args, taker.columns(p)...)
-	if steps > 0 || related(&p.Run) {
-		statement, args = &insertRelatedRunSQL, append(args, relatedRunArgs(p, steps)...)
+	run := p.NewRun()
+	run.Bytes = bytes
+	taker.claims(&run)
+	statement, args := &insertRunSQL, plainRunArgs
+	if related(&run) {
+		statement, args = &insertWholeRunSQL, wholeRunArgs
 	}
-	n, err := t.direct(statement, args...)
+	n, err := t.direct(statement, args(&run, lane, requirements)...)
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -127,37 +131,6 @@ func (t *tx) insertInput(r *engine.Run) error {
 		}
 	}
 	return err
-}
-
-func insertRunArgs(p *engine.StartRun, lane int64, requirements string, bytes int64) []arg {
-	return []arg{
-		idArg("run_id", p.ID), text("namespace", p.Namespace), text("external_id", p.ExternalID), text("request_id", p.RequestID),
-		num("lane_id", lane), text("task_queue", p.Queue), text("workflow_type", p.Type), text("version", p.Version),
-		num("priority", p.Priority), num("bytes", bytes), instant("created_at", engine.Micros(p.CreatedAt)),
-		instant("deadline_at", engine.Micros(p.DeadlineAt)),
-		instant("expires_at", engine.Micros(p.DeadlineAt)),
-		text("retry_policy", encodePolicy(p.RetryPolicy)), length("start_to_close_us", p.Timeouts.StartToClose),
-		length("heartbeat_us", p.Timeouts.Heartbeat), length("execution_us", p.Timeouts.Execution), text("tags", encodeMap(p.Tags)),
-		text("requirements", requirements), text("on_failure_workflow", p.OnFailureWorkflow), text("on_failure_queue", p.OnFailureQueue),
-		text("concurrency_key", p.ConcurrencyKey), num("concurrency_limit", p.ConcurrencyLimit),
-		idArg("parent_run_id", p.ParentRunID), idArg("parent_step_id", p.ParentStepID), text("traceparent", p.Traceparent),
-		flag("tied", p.Tied()),
-	}
-}
-
-// related says that the run comes from another or from a schedule, or has two deadlines: what most starts need no columns for.
-func related(r *engine.Run) bool {
-	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" || !r.ScheduledAt.IsZero() ||
-		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero()
-}
-
-func relatedRunArgs(p *engine.StartRun, steps int64) []arg {
-	return []arg{
-		num("steps", steps), instant("scheduled_at", engine.Micros(p.ScheduledAt)), num("parent_close", p.ParentClose),
-		num("origin", p.Origin), text("schedule_id", p.ScheduleID), idArg("failed_run_id", p.FailedRunID),
-		idArg("retried_from", p.RetriedFrom), idArg("continued_from", p.ContinuedFrom),
-		instant("named_deadline_at", engine.Micros(p.NamedDeadlineAt)),
-	}
 }
 
 //go:embed sql/get_request.sql

@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -64,7 +65,7 @@ type Store struct {
 
 	room    room
 	footing footing
-	bell    engine.Listeners
+	bell    storekit.Listeners
 	writer  *writer // nil: for looking only
 	serving bool    // for a server
 	// unsynced is the commit that a snapshot may show and that is not durable yet.
@@ -82,7 +83,7 @@ type Store struct {
 	proof   proof                  // that it can be now
 
 	cached  atomic.Int64 // bytes of the writer's page cache
-	commits engine.CommitTally
+	commits storekit.CommitTally
 	folded  atomic.Int64 // when the whole log was last folded into the file, in microseconds; 0: not since the start
 }
 

@@ -7,7 +7,9 @@ import (
 )
 
 //go:embed sql/list_claimed.sql
-var listClaimedSQL string
+var listClaimedText string
+
+var listClaimedSQL = runColumns.Expand(listClaimedText)
 
 //go:embed sql/await_no_step.sql
 var awaitNoStepSQL string

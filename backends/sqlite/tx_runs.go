@@ -14,7 +14,9 @@ import (
 var _ storelogic.Tx = (*tx)(nil)
 
 //go:embed sql/get_run_state.sql
-var getRunStateSQL string
+var getRunStateText string
+
+var getRunStateSQL = runColumns.Expand(getRunStateText)
 
 func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	var run storelogic.Run

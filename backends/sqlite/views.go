@@ -11,7 +11,9 @@ import (
 )
 
 //go:embed sql/get_run.sql
-var getRunSQL string
+var getRunText string
+
+var getRunSQL = runColumns.Expand(getRunText)
 
 // GetRun is the run with its payloads. Who asks while another reads is answered together with all who do (loads).
 func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
@@ -39,7 +41,9 @@ func (s *Store) getRun(ctx context.Context, namespace string, id engine.ID) (eng
 }
 
 //go:embed sql/get_runs.sql
-var getRunsSQL string
+var getRunsText string
+
+var getRunsSQL = runColumns.Expand(getRunsText)
 
 // GetRuns has each run once, however often its id is given.
 func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
@@ -50,7 +54,9 @@ func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) 
 }
 
 //go:embed sql/get_run_by_external_id.sql
-var getRunByExternalIDSQL string
+var getRunByExternalIDText string
+
+var getRunByExternalIDSQL = runColumns.Expand(getRunByExternalIDText)
 
 // GetRunByExternalID is the newest run with that id, with its payloads.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
@@ -71,7 +77,9 @@ func (s session) oneRun(missing error, statement *string, args ...arg) (run engi
 }
 
 //go:embed sql/list_runs.sql
-var listRunsSQL string
+var listRunsText string
+
+var listRunsSQL = runColumns.Expand(listRunsText)
 
 //go:embed sql/count_runs.sql
 var countRunsSQL string
@@ -210,7 +218,9 @@ func searchArgs(search string) (first, last arg) {
 }
 
 //go:embed sql/list_handlers.sql
-var listHandlersSQL string
+var listHandlersText string
+
+var listHandlersSQL = runColumns.Expand(listHandlersText)
 
 // ListHandlers is the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
@@ -218,7 +228,9 @@ func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.I
 }
 
 //go:embed sql/list_retries.sql
-var listRetriesSQL string
+var listRetriesText string
+
+var listRetriesSQL = runColumns.Expand(listRetriesText)
 
 // ListRetries is the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {

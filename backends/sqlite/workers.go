@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -116,7 +117,7 @@ var heartbeatSQL string
 // to, the next one knows as much.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
-	stats := engine.StatsText(p.Stats)
+	stats := storekit.StatsText(p.Stats)
 	var unnamed []engine.Lease
 	call := &call{verb: "Heartbeat", patience: p.Patience}
 	beat, err := writeAs(ctx, s, call, func(t *tx) (beat engine.Beat, err error) {

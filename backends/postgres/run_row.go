@@ -1,8 +1,38 @@
 package postgres
 
 import (
+	_ "embed"
+
+	"github.com/kagzi/kagzi/backends/internal/storekit"
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
+
+// This file is all that knows the columns of runs one by one: a new column is read by runPlaces, inserted by startColumns with insert_run.sql
+// and, when it changes later, saved by runArgs with save_run.sql.
+
+//go:embed sql/include/run_columns.sql
+var runColumnsText string
+
+// runColumns are the columns that every statement about whole runs selects.
+var runColumns = storekit.NewColumns("run_columns", runColumnsText)
+
+// runPlaces is where runColumns go, and what stands behind them: lease_losses, steps and bytes.
+func runPlaces(r *engine.Run) []any {
+	return []any{
+		idOf(&r.ID), &r.Namespace, &r.ExternalID, &r.RequestID, &r.Queue, &r.Type, &r.Version,
+		numberOf(&r.Status), &r.Priority, &r.Attempts, &r.Failures, jsonOf(&r.Error),
+		timeOf(&r.CreatedAt), timeOf(&r.AvailableAt), timeOf(&r.StartedAt), timeOf(&r.FinishedAt), timeOf(&r.DeadlineAt), timeOf(&r.ScheduledAt),
+		&r.WorkerID, &r.WaitingFor, &r.Note, &r.Paused, &r.Gated, timeOf(&r.HeldAt), &r.Pinned,
+		timeOf(&r.CancelRequestedAt), &r.CancelReason, timeOf(&r.GraceUntil), jsonOf(&r.RetryPolicy),
+		spanOf(&r.Timeouts.StartToClose), spanOf(&r.Timeouts.Heartbeat), spanOf(&r.Timeouts.Execution),
+		jsonOf(&r.Tags), jsonOf(&r.Requirements), &r.OnFailureWorkflow, &r.OnFailureQueue,
+		&r.ConcurrencyKey, &r.ConcurrencyLimit, idOf(&r.ParentRunID), idOf(&r.ParentStepID), numberOf(&r.ParentClose), &r.Traceparent,
+		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom), idOf(&r.ContinuedAs),
+		timeOf(&r.NamedDeadlineAt),
+		&r.LeaseLosses, &r.Steps, &r.Bytes,
+	}
+}
 
 // startColumns is the arrays of insert_run.sql, one element a run. lookedAt says that nothing hinders them; hands are those who are to be given
 // some of them.
@@ -96,25 +126,15 @@ func (c *startColumns) args() args {
 	})
 }
 
-// madeColumns is the arrays of check_started.sql, one element a start that somebody might have overtaken.
-type madeColumns struct {
-	runIDs                              [][16]byte
-	namespaces, externalIDs, requestIDs []string
-	never                               []bool
-}
-
-func (c *madeColumns) add(starts []engine.StartRun) {
-	for i := range starts {
-		r, never := &starts[i], starts[i].Reuse == engine.ReuseNever
-		if r.ExternalID == "" || r.Origin != engine.OriginUser || r.RequestID == "" && !never {
-			continue
-		}
-		c.runIDs, c.namespaces = append(c.runIDs, r.ID), append(c.namespaces, r.Namespace)
-		c.externalIDs, c.requestIDs = append(c.externalIDs, r.ExternalID), append(c.requestIDs, r.RequestID)
-		c.never = append(c.never, never)
+// runArgs is what can change of a run, for save_run.sql.
+func runArgs(r *storelogic.Run) args {
+	return args{
+		"run_id": [16]byte(r.ID), "status": int16(r.Status), "attempts": r.Attempts, "failures": r.Failures, "lease_losses": r.LeaseLosses,
+		"steps": r.Steps, "bytes": r.Bytes, "error": pointerText(r.Error), "available_at": microsOrNull(r.AvailableAt),
+		"started_at": microsOrNull(r.StartedAt), "finished_at": microsOrNull(r.FinishedAt), "expires_at": microsOrNull(r.ExpiresAt()),
+		"worker_id": r.WorkerID, "waiting_for": r.WaitingFor, "note": r.Note, "paused": r.Paused, "gated": r.Gated,
+		"held_at": microsOrNull(r.HeldAt), "pinned": r.Pinned, "cancel_requested_at": microsOrNull(r.CancelRequestedAt),
+		"cancel_reason": r.CancelReason, "grace_until": microsOrNull(r.GraceUntil), "continued_as": idOrNull(r.ContinuedAs),
+		"final_token": idOrNull(engine.ID(r.FinalToken)), "tied": r.TiedTo,
 	}
-}
-
-func (c *madeColumns) args() args {
-	return args{"run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs, "request_ids": c.requestIDs, "never": c.never}
 }

@@ -1,12 +1,14 @@
-package engine
+package storekit
 
 import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/kagzi/kagzi/engine"
 )
 
-// maxPending is how many hints a listener may be behind before they are merged into NotifyAll.
+// maxPending is how many hints a listener may be behind before they are merged into RingAll.
 const maxPending = 4096
 
 // Listeners is everybody in one process who listens to its store: the part of a Notifier that is the same whatever the database. The zero value is
@@ -18,12 +20,12 @@ type Listeners struct {
 
 // listener holds the notifications that its goroutine has not passed on yet, so that a commit never waits for one who listens.
 type listener struct {
-	notifications []Notification
-	wake          chan struct{} // capacity one
+	notifications []engine.Notification
+	wake  chan struct{} // capacity one
 }
 
 // Notify has everybody who listens told of the notifications, and waits for nobody.
-func (ls *Listeners) Notify(notifications []Notification) {
+func (ls *Listeners) Notify(notifications []engine.Notification) {
 	if len(notifications) == 0 {
 		return
 	}
@@ -43,8 +45,8 @@ func (ls *Listeners) Notify(notifications []Notification) {
 }
 
 // merged takes the place of notifications that are too many: anything may have changed. What they count it adds up.
-func merged(lists ...[]Notification) []Notification {
-	var sum SideEffects
+func merged(lists ...[]engine.Notification) []engine.Notification {
+	var sum engine.SideEffects
 	for _, notifications := range lists {
 		for _, r := range notifications {
 			if r.SideEffects != nil {
@@ -53,15 +55,15 @@ func merged(lists ...[]Notification) []Notification {
 		}
 	}
 	if sum.Empty() {
-		return []Notification{{Kind: NotifyAll}}
+		return []engine.Notification{{Kind: engine.NotifyAll}}
 	}
-	return []Notification{{Kind: NotifyAll}, {Kind: NotifySideEffects, SideEffects: &sum}}
+	return []engine.Notification{{Kind: engine.NotifyAll}, {Kind: engine.NotifySideEffects, SideEffects: &sum}}
 }
 
-// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It sends NotifyAll first, because whoever begins to listen has
+// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It notifies RingAll first, because whoever begins to listen has
 // missed what was before.
-func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(Notification)) error {
-	l := &listener{notifications: []Notification{{Kind: NotifyAll}}, wake: make(chan struct{}, 1)}
+func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(engine.Notification)) error {
+	l := &listener{notifications: []engine.Notification{{Kind: engine.NotifyAll}}, wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}
 	ls.mu.Lock()
 	ls.list = append(ls.list, l)
@@ -72,7 +74,7 @@ func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify 
 		ls.mu.Unlock()
 	}()
 
-	var taken []Notification
+	var taken []engine.Notification
 	for {
 		select {
 		case <-ctx.Done():

@@ -1,9 +1,11 @@
-package engine
+package storekit
 
 import (
 	"encoding/json"
 	"math"
 	"testing"
+
+	"github.com/kagzi/kagzi/engine"
 )
 
 func FuzzStatsText(f *testing.F) {
@@ -13,14 +15,14 @@ func FuzzStatsText(f *testing.F) {
 		f.Add(n, n, int64(n), int64(1)<<53+1, int64(1))
 	}
 	f.Fuzz(func(t *testing.T, cpu, average float64, memory, disk, uptime int64) {
-		given := WorkerStats{CPUPercent: cpu, MemoryBytes: memory, DiskAvailableBytes: disk, UptimeSeconds: uptime, AverageRunMS: average}
+		given := engine.WorkerStats{CPUPercent: cpu, MemoryBytes: memory, DiskAvailableBytes: disk, UptimeSeconds: uptime, AverageRunMS: average}
 		want := given
 		for _, n := range []*float64{&want.CPUPercent, &want.AverageRunMS} {
 			if math.IsNaN(*n) || math.IsInf(*n, 0) {
 				*n = 0
 			}
 		}
-		var got WorkerStats
+		var got engine.WorkerStats
 		text := StatsText(&given)
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
 			t.Errorf("%+v is kept as %s and read as %+v, %v", given, text, got, err)

@@ -1,4 +1,4 @@
-package engine
+package storekit
 
 import "encoding/json"
 
@@ -17,7 +17,7 @@ func MapText(m map[string]string) string {
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		panic("engine: JSON of a map of texts: " + err.Error())
+		panic("storekit: JSON of a map of texts: " + err.Error())
 	}
 	return string(text)
 }
