@@ -7,8 +7,13 @@ import (
 
 	"github.com/kagzi/kagzi/backends/move"
 	"github.com/kagzi/kagzi/backends/postgres"
+	"github.com/kagzi/kagzi/backends/sqlite"
 	"github.com/kagzi/kagzi/engine"
 )
+
+// ConfigureProcess makes settings of the database libraries that hold for the whole process. The program calls it before it opens a store; what is
+// linked into other people's programs, as tests are, does not call it.
+func ConfigureProcess() error { return sqlite.ConfigureProcess() }
 
 // Open opens the store that url names: "sqlite:PATH", "postgres://…" as libpq has it, or "memory:" where the options allow it.
 func Open(ctx context.Context, url string, o engine.OpenOptions) (engine.Store, error) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -14,5 +15,5 @@ func (s *Store) Listen(ctx context.Context, ring func(engine.Notification)) erro
 	if err := s.bell.Listen(ctx, s.closed, ring); err != nil {
 		return err
 	}
-	return errClosed
+	return dbfile.ErrClosed
 }

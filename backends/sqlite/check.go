@@ -2,12 +2,14 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"os"
-
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -51,7 +53,7 @@ func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("check the database: %w", err)
 	}
-	path, err := resolve(path)
+	path, err := dbfile.Resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -59,49 +61,50 @@ func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, err)
 	}
-	defer c.close()
+	defer c.Close()
 	if number == 0 {
 		return nil, fmt.Errorf("%s holds no schema: `kagzi db migrate` makes it", path)
 	}
-	return check(ctx, c)
+	return check(ctx, c.Conn)
 }
 
 // openToCheck connects to the file as a server's readers do, or on a disk that takes no writes as who only looks.
-func openToCheck(ctx context.Context, path string) (c *conn, number int, err error) {
-	for _, open := range []func() (*conn, error){
-		func() (*conn, error) { return connectReader(path) },
-		func() (*conn, error) { return look(path, nil) },
+func openToCheck(ctx context.Context, path string) (c *dbfile.Reader, number int, err error) {
+	for _, open := range []func() (*dbfile.Reader, error){
+		func() (*dbfile.Reader, error) { return dbfile.OpenReader(path) },
+		func() (*dbfile.Reader, error) { return dbfile.OpenReadOnly(path, nil) },
 	} {
 		if c, err = open(); err == nil {
-			if number, err = schemaNumber(ctx, c); err == nil {
+			if number, err = dbfile.SchemaNumber(ctx, c.Conn); err == nil {
 				return c, number, nil
 			}
-			c.close()
+			c.Close()
 		}
-		if kind := code(err); kind != sqlite3.SQLITE_CANTOPEN && kind != sqlite3.SQLITE_READONLY {
+		if kind := sqlite3.Code(err); kind != sqlite3.CodeCantOpen && kind != sqlite3.CodeReadOnly {
 			break
 		}
 	}
 	return nil, 0, err
 }
 
-func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
-	if _, err := c.exec(ctx, &beginReadSQL); err != nil {
+func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
+	if err := c.BeginRead(ctx); err != nil {
 		return nil, err
 	}
-	defer c.exec(ctx, &rollbackSQL)
-	findings, err := c.brokenPages(ctx)
+	defer c.Rollback(ctx)
+	rows := session{conn: c, ctx: ctx}
+	findings, err := brokenPages(rows)
 	if err != nil || len(findings) > 0 { // what else there is to find stands on those pages
 		return findings, err
 	}
-	err = c.query(ctx, &checkIntegritySQL, func(r *row) error {
+	err = rows.query(&checkIntegritySQL, func(r *row) error {
 		if line := r.text(); line != "ok" {
 			findings = append(findings, engine.Finding{Subject: "file", Text: line})
 		}
 		return nil
 	})
 	if err == nil {
-		err = c.query(ctx, &checkReferencesSQL, func(r *row) error {
+		err = rows.query(&checkReferencesSQL, func(r *row) error {
 			findings = append(findings, engine.Finding{Subject: "table " + r.text(), Text: "a row refers to a " + r.text() + " row that is not there"})
 			return nil
 		})
@@ -116,7 +119,7 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 		if err != nil {
 			return findings, err
 		}
-		err = c.query(ctx, statement, func(r *row) error {
+		err = rows.query(statement, func(r *row) error {
 			findings = append(findings, engine.Finding{Subject: r.text() + " " + r.id().String(), Text: r.text()})
 			return nil
 		})
@@ -124,7 +127,7 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 	if err != nil {
 		return findings, err
 	}
-	err = c.query(ctx, &checkTextsSQL, func(r *row) error {
+	err = rows.query(&checkTextsSQL, func(r *row) error {
 		kind, id, name, what, value := r.text(), r.id(), r.text(), r.text(), r.text()
 		if id != (engine.ID{}) {
 			name = id.String()
@@ -138,12 +141,12 @@ func check(ctx context.Context, c *conn) ([]engine.Finding, error) {
 }
 
 // refuseOldRows is an error about rows of an older schema, whose contradictions this program does not know.
-func refuseOldRows(ctx context.Context, c *conn) error {
-	number, err := schemaNumber(ctx, c)
+func refuseOldRows(ctx context.Context, c *sqlite3.Conn) error {
+	number, err := dbfile.SchemaNumber(ctx, c)
 	if err != nil {
 		return err
 	}
-	newest, err := newestSchema()
+	newest, err := dbfile.NewestSchema()
 	if err == nil && number < newest {
 		err = fmt.Errorf("the file is whole; what is in it has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
 	}
@@ -154,16 +157,16 @@ func refuseOldRows(ctx context.Context, c *conn) error {
 const maxBrokenPages = 100
 
 // brokenPages reads every page, those that nothing is on included.
-func (c *conn) brokenPages(ctx context.Context) (findings []engine.Finding, err error) {
+func brokenPages(rows session) (findings []engine.Finding, err error) {
 	var pages int64
 	counting := "pragma page_count"
-	err = c.query(ctx, &counting, func(r *row) error {
+	err = rows.query(&counting, func(r *row) error {
 		pages = r.num()
 		return nil
 	})
 	for number := int64(1); err == nil && number <= pages && len(findings) < maxBrokenPages; number++ {
-		err = c.query(ctx, &checkPageSQL, func(*row) error { return nil }, num("page", number))
-		if code(err) == sqlite3.SQLITE_CORRUPT {
+		err = rows.query(&checkPageSQL, func(*row) error { return nil }, num("page", number))
+		if sqlite3.Code(err) == sqlite3.CodeCorrupt {
 			findings = append(findings, engine.Finding{Subject: fmt.Sprintf("page %d", number),
 				Text: "it is not what was written there: it was damaged, or another program has written to the file"})
 			err = nil

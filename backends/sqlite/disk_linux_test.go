@@ -3,6 +3,9 @@ package sqlite
 import (
 	"context"
 	"errors"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+
 	goflag "flag"
 	"fmt"
 	"io"
@@ -58,7 +61,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // roomy has the store take its disk for a large one, so that it is the disk that refuses.
 func roomy(s *Store) {
-	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater, nil }}
+	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater, nil }}
 }
 
 // begun starts n runs and returns those that were acknowledged, with the last error.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -13,7 +14,7 @@ func TestSizesAreWrittenForPeople(t *testing.T) {
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 4096 + 512: "4.5 KiB", 999 << 10: "999.0 KiB", 1000 << 10: "1.0 MiB", 64 << 20: "64.0 MiB",
 		5 << 30: "5.0 GiB", 3 << 40: "3.0 TiB", 2000 << 40: "2000.0 TiB",
 	} {
-		if got := bytesText(n); got != want {
+		if got := dbfile.BytesText(n); got != want {
 			t.Errorf("%d bytes are written as %q, want %q", n, got, want)
 		}
 	}

@@ -2,34 +2,27 @@ package sqlite
 
 import (
 	"context"
-	_ "embed"
 
-	lib "modernc.org/sqlite/lib"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 )
 
 // The log is folded into the file (a checkpoint) when it has grown, on a connection of its own while the writer goes on; what came meanwhile is folded
 // by the writer, so that SQLite begins the log anew with the next commit.
 
 const (
-	maxWAL = 64 << 20
 	// checkpointPages is how much the log grows before it is folded into the file.
 	checkpointPages = 4000
 	// restPages is how much the log may grow meanwhile before the writer waits.
 	restPages = checkpointPages / 2
 )
 
-//go:embed sql/checkpoint.sql
-var checkpointSQL string
-
-//go:embed sql/checkpoint_truncate.sql
-var checkpointTruncateSQL string
-
 // folder is the connection by which the log is folded while the writer is at work.
 type folder struct {
 	path string
-	fold func(context.Context, *conn) folding
-	conn *conn        // nil: none yet
-	over chan folding // nil: it is not at work
+	fold func(context.Context, *sqlite3.Conn) folding
+	conn *dbfile.Reader // nil: none yet
+	over chan folding   // nil: it is not at work
 }
 
 // folding is what came of it.
@@ -39,12 +32,8 @@ type folding struct {
 }
 
 // foldOn folds what readers allow.
-func foldOn(ctx context.Context, c *conn) (f folding) {
-	f.err = c.query(ctx, &checkpointSQL, func(r *row) error {
-		r.num() // whether it was kept from finishing
-		f.frames, f.folded = r.num(), r.num()
-		return nil
-	})
+func foldOn(ctx context.Context, c *sqlite3.Conn) (f folding) {
+	f.frames, f.folded, f.err = c.Checkpoint(ctx)
 	return f
 }
 
@@ -55,15 +44,15 @@ func (f *folder) start() {
 	go func() {
 		var err error
 		if f.conn == nil {
-			f.conn, err = connectReader(f.path)
+			f.conn, err = dbfile.OpenReader(f.path)
 		}
 		if err != nil {
 			over <- folding{err: err}
 			return
 		}
-		done := f.fold(context.Background(), f.conn)
+		done := f.fold(context.Background(), f.conn.Conn)
 		if done.err == nil && done.folded > 0 { // SQLite leaves that to who folds the last of a log, which is the writer, whom everybody waits for
-			done.err = f.conn.sync()
+			done.err = f.conn.SyncFile()
 		}
 		over <- done
 	}()
@@ -76,7 +65,7 @@ func (f *folder) close() (err error) {
 		f.over = nil
 	}
 	if f.conn != nil {
-		f.conn.close()
+		f.conn.Close()
 	}
 	return err
 }
@@ -84,10 +73,10 @@ func (f *folder) close() (err error) {
 // checkpoint looks, between two groups, whether the log is to be folded or has been. What cannot be folded now, because of a reader, is after the next
 // pages.
 func (w *writer) checkpoint() {
-	if cached, err := w.tx.conn.status(lib.SQLITE_DBSTATUS_CACHE_USED, false); err == nil {
-		w.store.cached.Store(int64(cached))
+	if cached, err := w.tx.conn.CacheBytes(); err == nil {
+		w.store.cached.Store(cached)
 	}
-	pages, err := w.tx.conn.status(lib.SQLITE_DBSTATUS_CACHE_WRITE, true)
+	pages, err := w.tx.conn.TakePagesWritten()
 	if err != nil || w.store.failure.Load() != nil {
 		return
 	}
@@ -113,7 +102,7 @@ func (w *writer) checkpoint() {
 // the writer has its files.
 func (w *writer) foldRest(f folding) {
 	w.folder.over = nil
-	rest := f.err == nil && w.log > 0 || f.err != nil && fatal(f.err, !failedWrite(f.err)) == nil
+	rest := f.err == nil && w.log > 0 || f.err != nil && dbfile.AsFatal(f.err, !sqlite3.FailedWrite(f.err)) == nil
 	if rest && w.await() == nil {
 		w.log = 0
 		f = foldOn(w.tx.ctx, w.tx.conn)
@@ -122,24 +111,27 @@ func (w *writer) foldRest(f folding) {
 	if err == nil && f.folded == f.frames {
 		w.store.folded.Store(w.store.Now().UnixMicro())
 	}
-	if err == nil && f.frames*4096 > maxWAL {
+	if err == nil && f.frames*4096 > dbfile.MaxLogBytes {
 		err = w.truncate()
 		w.short = w.store.serving
 	}
-	if failure := fatal(err, false); failure != nil {
+	if failure := dbfile.AsFatal(err, false); failure != nil {
 		w.store.die(failure)
-	} else if err != nil && code(err) != 0 && !isFull(err) {
+	} else if err != nil && sqlite3.Code(err) != 0 && !sqlite3.IsFull(err) {
 		w.store.log.Warn("checkpoint", "error", err)
 	}
 }
 
 // truncate also cuts the log short. It waits for readers, but not for long: writes wait for it.
 func (w *writer) truncate() error {
-	if err := w.tx.conn.script(w.tx.ctx, "pragma busy_timeout = 200"); err != nil {
+	if err := w.tx.conn.Script(w.tx.ctx, "pragma busy_timeout = 200"); err != nil {
 		return err
 	}
-	err := w.tx.query(&checkpointTruncateSQL, func(*row) error { return nil })
-	if resetting := w.tx.conn.script(w.tx.ctx, "pragma busy_timeout = 5000"); err == nil {
+	err := w.tx.settle()
+	if err == nil {
+		_, err = w.tx.conn.CheckpointAll(w.tx.ctx)
+	}
+	if resetting := w.tx.conn.Script(w.tx.ctx, "pragma busy_timeout = 5000"); err == nil {
 		err = resetting
 	}
 	return err

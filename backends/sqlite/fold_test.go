@@ -5,13 +5,15 @@ import (
 	"os"
 	"testing"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
 )
 
 // foldBy has the log folded by another function, from the next write on, as though it had grown long enough.
-func foldBy(t *testing.T, s *Store, fold func(context.Context, *conn) folding) {
+func foldBy(t *testing.T, s *Store, fold func(context.Context, *sqlite3.Conn) folding) {
 	t.Helper()
 	_, err := write(t.Context(), s, "fold", 0, func(*tx) (none struct{}, err error) {
 		s.writer.folder.fold, s.writer.log = fold, checkpointPages
@@ -27,7 +29,7 @@ func holdFolding(t *testing.T, s *Store) (end chan struct{}) {
 	t.Helper()
 	begun := make(chan struct{})
 	end = make(chan struct{})
-	foldBy(t, s, func(ctx context.Context, c *conn) folding {
+	foldBy(t, s, func(ctx context.Context, c *sqlite3.Conn) folding {
 		close(begun)
 		<-end
 		return foldOn(ctx, c)
@@ -90,8 +92,8 @@ func TestTheWriterWaitsForAFoldingThatItLeavesBehind(t *testing.T) {
 
 func TestAFoldingThatTheDiskFailsEndsTheServer(t *testing.T) {
 	s := fresh(t)
-	foldBy(t, s, func(context.Context, *conn) folding {
-		return folding{err: &libError{lib.SQLITE_IOERR_FSYNC, "sync of the file"}}
+	foldBy(t, s, func(context.Context, *sqlite3.Conn) folding {
+		return folding{err: &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"}}
 	})
 	select {
 	case <-s.Fatal():
@@ -108,8 +110,8 @@ func TestTheWriterFoldsWhatOthersCannotOpen(t *testing.T) {
 		"there was no room meanwhile": lib.SQLITE_FULL,
 	} {
 		s.folded.Store(0)
-		foldBy(t, s, func(context.Context, *conn) folding {
-			return folding{err: &libError{refused, name}}
+		foldBy(t, s, func(context.Context, *sqlite3.Conn) folding {
+			return folding{err: &sqlite3.Error{Code: refused, Text: name}}
 		})
 		settle(t, s)
 		if s.folded.Load() == 0 || s.Failure() != nil {
@@ -129,12 +131,12 @@ func TestTheLogStaysWhereTheDiskHasFailedItsFolding(t *testing.T) {
 			}
 			settle(t, s)
 			rows, before := rowsAt(t, s.path), copyOf(t, s.path, "")
-			foldBy(t, s, func(ctx context.Context, c *conn) folding {
+			foldBy(t, s, func(ctx context.Context, c *sqlite3.Conn) folding {
 				if name != "at work" {
 					<-s.closed
 				}
 				f := foldOn(ctx, c)
-				f.err = &libError{lib.SQLITE_IOERR_FSYNC, "sync of the file"} // none of what was folded is on the disk
+				f.err = &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"} // none of what was folded is on the disk
 				return f
 			})
 			if name == "at work" {

@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+
 	_ "embed"
 	"time"
 
@@ -15,7 +18,7 @@ const glanceEvery = 200 * time.Millisecond
 // glance is a connection that notices changes by others: SQLite counts them for each connection apart.
 type glance struct {
 	path    string
-	conn    *conn
+	conn    *dbfile.Reader
 	version int64
 }
 
@@ -33,28 +36,21 @@ func (s *Store) listenLooking(ctx context.Context, ring func(engine.Notification
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.closed:
-			return errClosed
+			return dbfile.ErrClosed
 		case <-again.C:
 		}
 	}
 }
 
-//go:embed sql/data_version.sql
-var dataVersionSQL string
-
 // changed says that the file is not as it was when this was asked last. A file that cannot be read now is asked about again.
 func (g *glance) changed(ctx context.Context) bool {
 	before := g.conn
 	var err error
-	if g.conn, err = look(g.path, g.conn); err != nil {
+	if g.conn, err = dbfile.OpenReadOnly(g.path, g.conn); err != nil {
 		g.conn = nil
 		return false
 	}
-	version := int64(0)
-	err = g.conn.query(ctx, &dataVersionSQL, func(r *row) error {
-		version = r.num()
-		return nil
-	})
+	version, err := g.conn.DataVersion(ctx)
 	if err != nil {
 		g.close()
 		return false
@@ -66,7 +62,7 @@ func (g *glance) changed(ctx context.Context) bool {
 
 func (g *glance) close() {
 	if g.conn != nil {
-		g.conn.close()
+		g.conn.Close()
 		g.conn = nil
 	}
 }

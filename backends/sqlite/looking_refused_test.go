@@ -31,7 +31,7 @@ func TestEveryVerbThatWritesIsRefused(t *testing.T) {
 	path := copyOf(t, remains(t), "", "-wal")
 	before := contents(t, filepath.Dir(path))
 	s := lookingAt(t, path)
-	s.room.free = func(string) (uint64, error) { return 0, nil }
+	s.space.Free = func(string) (uint64, error) { return 0, nil }
 	methods := writing()
 	if len(methods) < 30 {
 		t.Fatalf("methods that write = %d, want them all", len(methods))

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -237,41 +236,6 @@ func TestAFileThatTakesTheOthersPlaceIsSeen(t *testing.T) {
 		}
 	}
 	expectRuns(t, s, 6)
-}
-
-func TestAFileIsKnownByMoreThanItsNameSizeAndTime(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "kagzi.db")
-	write0600(t, path, []byte("one"))
-	write0600(t, path+".next", []byte("two"))
-	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	for _, name := range []string{path, path + ".next"} {
-		if err := os.Chtimes(name, at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	before, err := sightOf(path)
-	if err == nil {
-		if !before.still(path) {
-			t.Error("the file counts as another while it is the same")
-		}
-		before, err = sightOf(path)
-	}
-	footing := footing{file: before.file}
-	if err == nil {
-		err = os.Rename(path, path+".before")
-	}
-	if err == nil {
-		err = os.Rename(path+".next", path)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if before.still(path) {
-		t.Error("another file in its place is not seen by who looks")
-	}
-	if isAt(footing.file, path) {
-		t.Error("another file in its place is not seen by a server")
-	}
 }
 
 func TestAServerThatEndsBesideALookerLeavesAllInTheFile(t *testing.T) {

@@ -2,8 +2,12 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	_ "embed"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,59 +16,31 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// applicationID marks a file as ours: "Kagz".
-const applicationID = 0x4b61677a
-
-//go:embed sql/schema_state.sql
-var schemaStateSQL string
-
-// schemaNumber is the newest migration that was applied, kept where SQLite has a place for it.
-func schemaNumber(ctx context.Context, c *conn) (int, error) {
-	var application, number, tables int64
-	err := c.query(ctx, &schemaStateSQL, func(r *row) error {
-		application, number, tables = r.num(), r.num(), r.num()
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	if application != applicationID && tables > 0 {
-		return 0, errors.New("this SQLite database belongs to another program")
-	}
-	return int(number), nil
-}
-
-// newestSchema is the number of the newest migration.
-func newestSchema() (int, error) {
-	list, err := migrations.List("sqlite")
-	return len(list), err
-}
-
 // migrate applies what is missing, in one transaction, and returns the schema's number. A file that holds rows is copied before.
-func migrate(ctx context.Context, c *conn, path string, o engine.OpenOptions) (int, error) {
+func migrate(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (int, error) {
 	list, err := migrations.List("sqlite")
 	if err != nil {
 		return 0, err
 	}
-	number, err := schemaNumber(ctx, c)
+	number, err := dbfile.SchemaNumber(ctx, c)
 	switch {
 	case err != nil:
 		return 0, err
 	case number > len(list):
-		return 0, newerSchema(number, len(list))
+		return 0, dbfile.NewerSchemaError(number, len(list))
 	case number == len(list):
 		return number, nil
 	case o.KeepSchema:
 		return 0, fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
 	}
 	if number > 0 {
-		size, err := c.size(ctx)
+		size, _, err := c.Size(ctx)
 		if err != nil {
 			return 0, err
 		}
 		o.Log.Info("bringing the schema up to date after a copy of the database, which may write all of it anew",
-			"schema", number, "newest", len(list), "size", bytesText(size))
-		if err := backupBefore(ctx, c, path, list[number:]); err != nil {
+			"schema", number, "newest", len(list), "size", dbfile.BytesText(size))
+		if err := backup.BeforeMigration(ctx, c, path, list[number:]); err != nil {
 			return 0, err
 		}
 	}
@@ -72,27 +48,22 @@ func migrate(ctx context.Context, c *conn, path string, o engine.OpenOptions) (i
 }
 
 // apply carries out all of these migrations or none.
-func apply(ctx context.Context, c *conn, list []migrations.Migration) error {
-	if err := c.script(ctx, "begin immediate"); err != nil {
+func apply(ctx context.Context, c *sqlite3.Conn, list []migrations.Migration) error {
+	if err := c.Script(ctx, "begin immediate"); err != nil {
 		return err
 	}
 	for _, m := range list {
-		script := fmt.Sprintf("%s\n;pragma application_id = %d;\npragma user_version = %d", m.SQL, applicationID, m.Number)
-		if err := c.script(ctx, script); err != nil {
-			c.script(ctx, "rollback") // fails when SQLite did it by itself
+		script := fmt.Sprintf("%s\n;pragma application_id = %d;\npragma user_version = %d", m.SQL, dbfile.ApplicationID, m.Number)
+		if err := c.Script(ctx, script); err != nil {
+			c.Script(ctx, "rollback") // fails when SQLite did it by itself
 			return fmt.Errorf("migration %s: %w; the database is as it was", m.Name, err)
 		}
 	}
-	if err := c.script(ctx, "commit"); err != nil {
-		c.script(ctx, "rollback")
+	if err := c.Script(ctx, "commit"); err != nil {
+		c.Script(ctx, "rollback")
 		return err
 	}
 	return nil
-}
-
-func newerSchema(number, newest int) error {
-	return &engine.Error{Kind: engine.KindPrecondition,
-		Message: fmt.Sprintf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
 }
 
 // Migrate brings the database up to date, with checksums on its pages. No server may be at work on it.
@@ -118,7 +89,7 @@ func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 	case err != nil:
 		return engine.SchemaStatus{}, err
 	case !info.Mode().IsRegular():
-		return engine.SchemaStatus{}, fmt.Errorf("open the database %s: %w", path, errNoFile)
+		return engine.SchemaStatus{}, fmt.Errorf("open the database %s: %w", path, dbfile.ErrNoFile)
 	default:
 		if err := readStatus(ctx, path, &status); err != nil {
 			return engine.SchemaStatus{}, err
@@ -132,17 +103,17 @@ func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 
 // readStatus is what the file says of itself.
 func readStatus(ctx context.Context, path string, status *engine.SchemaStatus) error {
-	path, err := resolve(path)
+	path, err := dbfile.Resolve(path)
 	if err != nil {
 		return err
 	}
-	c, err := connectReader(path)
+	c, err := dbfile.OpenReader(path)
 	if err != nil {
 		return fmt.Errorf("open the database %s: %w", path, err)
 	}
-	defer c.close()
-	if status.Applied, err = schemaNumber(ctx, c); err != nil {
+	defer c.Close()
+	if status.Applied, err = dbfile.SchemaNumber(ctx, c.Conn); err != nil {
 		return err
 	}
-	return refusing(ctx, c, status.Refuse)
+	return dbfile.Refusing(ctx, c.Conn, status.Refuse)
 }

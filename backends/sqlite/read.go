@@ -2,24 +2,28 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	_ "embed"
 )
 
 // session is a connection within a transaction.
 type session struct {
-	conn *conn
+	conn *sqlite3.Conn
 	ctx  context.Context
 }
 
 func (s session) query(text *string, each func(*row) error, args ...arg) error {
-	return s.conn.query(s.ctx, text, each, args...)
+	return s.conn.Query(s.ctx, text, eachRow(each), args...)
 }
 
 // found is query for a statement that has one row at most.
 func (s session) found(text *string, one func(*row) error, args ...arg) (found bool, err error) {
-	err = s.conn.query(s.ctx, text, func(r *row) error {
+	err = s.conn.Query(s.ctx, text, func(r *sqlite3.Row) error {
 		found = true
-		return one(r)
+		return one((*row)(r))
 	}, args...)
 	return found, err
 }
@@ -41,29 +45,29 @@ func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V
 	if doubt != nil {
 		return none, doubt
 	}
-	return none, errMoving
+	return none, dbfile.ErrMoving
 }
 
 // readOnce is read with one connection. moved says that the file was, or for an error may have been, changed in a way that leaves the answer
 // in doubt: a server that comes or goes makes and deletes files that a looker is about to open.
 func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, moved bool, err error) {
-	var c *conn
+	var c *dbfile.Reader
 	select {
 	case <-s.closed:
-		return out, false, errClosed
+		return out, false, dbfile.ErrClosed
 	default:
 	}
 	select {
 	case c = <-s.readers:
 	case <-s.closed:
-		return out, false, errClosed
+		return out, false, dbfile.ErrClosed
 	case <-ctx.Done():
-		return out, false, translate(verb, ctx.Err())
+		return out, false, dbfile.Translate(verb, ctx.Err())
 	}
 	sound := false // a connection that failed is not used again
 	defer func() {
 		if !sound && c != nil {
-			c.close()
+			c.Close()
 			c = nil
 		}
 		s.readers <- c
@@ -71,12 +75,12 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 	if c, err = s.connected(ctx, c); err != nil {
 		return out, s.looking() && ctx.Err() == nil, s.failedRead(verb, err)
 	}
-	value, err := snapshot(ctx, c, do)
-	if s.looking() && !c.sight.still(s.path) {
+	value, err := snapshot(ctx, c.Conn, do)
+	if s.looking() && !c.Current(s.path) {
 		return out, true, nil
 	}
-	moved = s.looking() && err != nil && !isRefusal(err) && ctx.Err() == nil
-	if sound = err == nil || isRefusal(err); sound {
+	moved = s.looking() && err != nil && !dbfile.IsRefusal(err) && ctx.Err() == nil
+	if sound = err == nil || dbfile.IsRefusal(err); sound {
 		if unsynced := s.seenIsDurable(ctx, verb); unsynced != nil {
 			return out, false, unsynced
 		}
@@ -88,26 +92,23 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 }
 
 // connected is c, or a new connection where there is none or it is not good any more.
-func (s *Store) connected(ctx context.Context, c *conn) (*conn, error) {
+func (s *Store) connected(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, error) {
 	switch {
 	case s.looking():
 		return s.look(ctx, c)
 	case c == nil:
-		return connectReader(s.path)
+		return dbfile.OpenReader(s.path)
 	}
 	return c, nil
 }
 
-//go:embed sql/begin_read.sql
-var beginReadSQL string
-
 // snapshot calls do in a transaction of its own. An error of the engine has left the connection sound.
-func snapshot[V any](ctx context.Context, c *conn, do func(session) (V, error)) (value V, err error) {
-	if _, err := c.exec(ctx, &beginReadSQL); err != nil {
+func snapshot[V any](ctx context.Context, c *sqlite3.Conn, do func(session) (V, error)) (value V, err error) {
+	if err := c.BeginRead(ctx); err != nil {
 		return value, err
 	}
 	value, err = do(session{conn: c, ctx: ctx})
-	if _, ending := c.exec(context.WithoutCancel(ctx), &commitSQL); ending != nil && (err == nil || isRefusal(err)) {
+	if ending := c.Commit(context.WithoutCancel(ctx)); ending != nil && (err == nil || dbfile.IsRefusal(err)) {
 		err = ending
 	}
 	return value, err
@@ -115,10 +116,10 @@ func snapshot[V any](ctx context.Context, c *conn, do func(session) (V, error)) 
 
 func (s *Store) failedRead(verb string, err error) error {
 	if s.looking() {
-		return translateLook(verb, err)
+		return dbfile.TranslateReadOnly(verb, err)
 	}
-	if failure := fatal(err, true); failure != nil {
+	if failure := dbfile.AsFatal(err, true); failure != nil {
 		s.die(failure)
 	}
-	return translate(verb, err)
+	return dbfile.Translate(verb, err)
 }

@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+
 	_ "embed"
 	"time"
 
@@ -47,14 +50,14 @@ func (t *tx) DueSchedules(now time.Time) (due []engine.Schedule, err error) {
 	return due, err
 }
 
-//go:embed sql/delete_standing.sql
-var deleteStandingSQL string
-
 func (t *tx) Stand(name, value string, at time.Time) error {
+	var n int64
+	var err error
 	if value == "" {
-		_, err := t.exec(&deleteStandingSQL, text("name", name))
-		return err
+		n, err = dbfile.DeleteState(t.ctx, t.conn, name)
+	} else {
+		n, err = dbfile.SetState(t.ctx, t.conn, name, value, at)
 	}
-	_, err := t.exec(&setStandingSQL, text("name", name), text("value", value), instant("at", at))
+	t.wrote = t.wrote || n > 0 || err != nil
 	return err
 }

@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+
 	_ "embed"
 	"fmt"
 
@@ -26,7 +29,7 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 		answers := make([]engine.Started, len(starts))
 		for i := range starts {
 			answer, err := t.start(&starts[i], h.of(starts[i].ID))
-			if err != nil && !isRefusal(err) {
+			if err != nil && !dbfile.IsRefusal(err) {
 				return nil, fmt.Errorf("start %d of %d: %w", i+1, len(starts), err)
 			}
 			answer.Err = err

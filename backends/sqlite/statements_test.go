@@ -6,20 +6,31 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 )
 
 // statements is the text of every file, by its name, with the columns of runs in their places.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("sql/*.sql")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("statements found = %d (%v)", len(files), err)
+	own, err := filepath.Glob("sql/*.sql")
+	if err != nil || len(own) == 0 {
+		t.Fatalf("statements found = %d (%v)", len(own), err)
 	}
+	internal, err := filepath.Glob("internal/*/sql/*.sql")
+	if err != nil || len(internal) == 0 {
+		t.Fatalf("statements of internal packages found = %d (%v)", len(internal), err)
+	}
+	files := slices.Concat(own, internal)
 	texts := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if _, twice := texts[filepath.Base(file)]; twice {
+			t.Errorf("two statements are called %s", filepath.Base(file))
 		}
 		texts[filepath.Base(file)] = runColumns.Expand(string(text))
 	}
@@ -28,16 +39,16 @@ func statements(t *testing.T) map[string]string {
 
 func TestEveryStatementIsPreparedAgainstTheSchemaAndBeginsWithAComment(t *testing.T) {
 	s := fresh(t)
-	c, err := connectReader(s.path)
+	c, err := dbfile.OpenReader(s.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	for name, text := range statements(t) {
 		if !strings.HasPrefix(text, "-- ") {
 			t.Errorf("%s does not begin with a comment", name)
 		}
-		if _, err := c.prepare(&text); err != nil {
+		if _, err := c.Prepare(&text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -69,11 +80,11 @@ func TestTheRunColumnsAreThoseOfTheTable(t *testing.T) {
 // plan is how SQLite goes about a statement.
 func plan(t *testing.T, s *Store, text string) string {
 	t.Helper()
-	_, names := positional(text)
+	_, names := sqlite3.Positional(text)
 	explain := "explain query plan " + text
 	var args []arg
 	for _, name := range names {
-		if !slices.ContainsFunc(args, func(a arg) bool { return a.name == name }) {
+		if !slices.ContainsFunc(args, func(a arg) bool { return a.Name == name }) {
 			args = append(args, num(name, 1))
 		}
 	}
@@ -203,10 +214,15 @@ func TestASearchGoesByIndexes(t *testing.T) {
 }
 
 func TestEveryFileOfAStatementIsUsed(t *testing.T) {
-	sources, err := filepath.Glob("*.go")
+	own, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	internal, err := filepath.Glob("internal/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := slices.Concat(own, internal)
 	var all strings.Builder
 	for _, source := range sources {
 		text, err := os.ReadFile(source)

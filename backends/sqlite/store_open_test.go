@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -17,6 +18,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 
 	lib "modernc.org/sqlite/lib"
 
@@ -42,7 +46,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(lookAt(path))
 		return
 	}
-	if err := register(); err != nil { // before a test uses SQLite as another program would
+	if err := sqlite3.OwnPageCaches(); err != nil { // as the server program does, before a test uses SQLite as another program would
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -287,8 +291,8 @@ func TestADirectoryIsNoDatabase(t *testing.T) {
 	_, opened := Open(t.Context(), path, engine.OpenOptions{})
 	_, asked := Status(t.Context(), path)
 	for what, err := range map[string]error{"Open": opened, "Status": asked} {
-		if !errors.Is(err, errNoFile) {
-			t.Errorf("%s: %v, want %v", what, err, errNoFile)
+		if !errors.Is(err, dbfile.ErrNoFile) {
+			t.Errorf("%s: %v, want %v", what, err, dbfile.ErrNoFile)
 		}
 	}
 	if beside := names(t, filepath.Dir(path)); len(beside) != 1 {
@@ -406,7 +410,7 @@ func TestNoDatabaseIsMadeBesideTheLogOfOneThatIsGone(t *testing.T) {
 }
 
 func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
-	backup := backupOfStore(t, busy(t)).File
+	taken := backupOfStore(t, busy(t)).File
 	path, _ := crashed(t)
 	if err := replaceByNothing(path); err != nil {
 		t.Fatal(err)
@@ -437,12 +441,12 @@ func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	for _, dry := range []bool{true, false} {
-		if _, err := Restore(t.Context(), path, engine.RestoreParams{File: backup, Now: now, DryRun: dry}); err != nil {
+		if _, err := Restore(t.Context(), path, engine.RestoreParams{File: taken, Now: now, DryRun: dry}); err != nil {
 			t.Fatal(err)
 		}
 		name := path + "-wal"
 		if !dry {
-			name = path + ".before-restore-" + stamp(now) + "-wal"
+			name = path + ".before-restore-" + backup.Stamp(now) + "-wal"
 		}
 		if left, err := os.ReadFile(name); err != nil || !bytes.Equal(left, log) {
 			t.Fatalf("restored (only to look: %t), the log has %d bytes, %v; want those that it had, %d", dry, len(left), err, len(log))
@@ -462,7 +466,7 @@ func TestADiskThatFailsWritesAtTheStartHasTheExitCodeOfOneThatFailsThemLater(t *
 	} {
 		got := 0
 		var coded interface{ ExitCode() int }
-		if errors.As(refusedToOpen("any.db", &libError{code, "of a test"}), &coded) {
+		if errors.As(dbfile.OpenError("any.db", &sqlite3.Error{Code: code, Text: "of a test"}), &coded) {
 			got = coded.ExitCode()
 		}
 		if got != want {

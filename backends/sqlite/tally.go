@@ -90,7 +90,7 @@ func (t *tx) settle() error {
 			continue
 		}
 		c.dirty = false
-		_, err := t.conn.exec(t.ctx, &settleLeaseSQL, idArg("run_id", c.run), num("steps", c.steps), num("bytes", c.bytes))
+		_, err := t.conn.Exec(t.ctx, &settleLeaseSQL, idArg("run_id", c.run), num("steps", c.steps), num("bytes", c.bytes))
 		if err != nil {
 			t.wrote = true
 			return err

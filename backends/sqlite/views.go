@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+
 	_ "embed"
 	"runtime"
 	"slices"
@@ -29,7 +32,7 @@ func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (eng
 	case <-l.done:
 		return l.run, l.err
 	case <-ctx.Done():
-		return engine.Run{}, translate("GetRun", ctx.Err())
+		return engine.Run{}, dbfile.Translate("GetRun", ctx.Err())
 	}
 }
 
@@ -165,7 +168,7 @@ func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page)
 	}
 	l := listing[engine.Run]{forth: &w.forth, back: &w.back, count: &w.count, read: readRun, filter: filter, place: place}
 	if f.Everything() { // an index alone has its length
-		rest := slices.DeleteFunc(filter, func(a arg) bool { return a.name == "namespace" })
+		rest := slices.DeleteFunc(filter, func(a arg) bool { return a.Name == "namespace" })
 		l.count, l.filter, l.place = &countAllRunsSQL, []arg{text("namespace", f.Namespace)}, append(rest, place...)
 	}
 	return list(ctx, s, "ListRuns", p, l)

@@ -2,6 +2,10 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	_ "embed"
 	"errors"
 	"runtime"
@@ -38,8 +42,8 @@ type writer struct {
 	folder folder
 	short  bool // the log is shorter than it is to be for a server
 	called bool // lately
-	// gathers is 1 where SQLite has each commit synced: what it writes to the log may then be gathered until that.
-	gathers int32
+	// gathers is true if SQLite syncs each commit: the frames of a commit may then be gathered until the sync.
+	gathers bool
 }
 
 func newWriter(s *Store) *writer {
@@ -72,7 +76,7 @@ func (c *call) carryOut(t *tx) {
 
 // fail answers that what was carried out cannot be made durable.
 func (c *call) fail(why error) {
-	c.err = translate(c.verb, why)
+	c.err = dbfile.Translate(c.verb, why)
 	c.turn.Resolve(c.err)
 }
 
@@ -98,7 +102,7 @@ func (t *tx) exec(text *string, args ...arg) (int64, error) {
 
 // direct is exec for statements that do not look at what is only remembered.
 func (t *tx) direct(text *string, args ...arg) (int64, error) {
-	n, err := t.conn.exec(t.ctx, text, args...)
+	n, err := t.conn.Exec(t.ctx, text, args...)
 	t.wrote = t.wrote || n > 0 || err != nil
 	return n, err
 }
@@ -182,7 +186,7 @@ const maxAbandoned = 16 << 10
 func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {
-		return none, translate(c.verb, err)
+		return none, dbfile.Translate(c.verb, err)
 	}
 	c.done = make(chan struct{})
 	c.do = func(t *tx) (err error) {
@@ -204,7 +208,7 @@ func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, err
 			<-c.done
 			c.over()
 		}()
-		return none, translate(c.verb, ctx.Err())
+		return none, dbfile.Translate(c.verb, ctx.Err())
 	}
 	if c.err != nil {
 		return none, c.err
@@ -223,7 +227,7 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 	defer s.closing.RUnlock()
 	select {
 	case <-s.closed:
-		return errClosed
+		return dbfile.ErrClosed
 	default:
 	}
 	if s.looking() {
@@ -238,7 +242,7 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 		c.turn.Admit()
 		return nil
 	case <-ctx.Done():
-		return translate(c.verb, ctx.Err())
+		return dbfile.Translate(c.verb, ctx.Err())
 	}
 }
 
@@ -367,10 +371,10 @@ func (w *writer) handOver(c *commit) {
 
 // failed answers a group that could not be made durable.
 func (w *writer) failed(err error) {
-	if failure := fatal(err, false); failure != nil {
+	if failure := dbfile.AsFatal(err, false); failure != nil {
 		w.store.die(failure)
 	} else {
-		why := "the last write failed: " + translate("commit", err).Error()
+		why := "the last write failed: " + dbfile.Translate("commit", err).Error()
 		w.store.proof.failed()
 		w.store.trouble.Store(&why)
 	}
@@ -381,15 +385,6 @@ func (w *writer) failed(err error) {
 	w.tx.silence()
 }
 
-//go:embed sql/begin.sql
-var beginSQL string
-
-//go:embed sql/commit.sql
-var commitSQL string
-
-//go:embed sql/rollback.sql
-var rollbackSQL string
-
 // commit carries the calls out and ends the transaction, which may have to be made durable still. alone says that a call failed after it
 // had written and that nothing of the group has happened; the calls are then to be carried out one by one. An error means likewise
 // that nothing has happened, or that nobody will find it. A call that was refused has its err.
@@ -398,8 +393,8 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	if failure := w.store.failure.Load(); failure != nil {
 		return nil, false, failure
 	}
-	before := t.conn.changed()
-	if _, err := t.conn.exec(t.ctx, &beginSQL); err != nil {
+	before := t.conn.TotalChanges()
+	if err := t.conn.Begin(t.ctx); err != nil {
 		return nil, false, err
 	}
 	if t.known.stale {
@@ -419,17 +414,17 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 			continue
 		}
 		t.rings = t.rings[:rings]
-		if !t.wrote && isRefusal(call.err) {
+		if !t.wrote && dbfile.IsRefusal(call.err) {
 			continue
 		}
 		failure := w.rollback(call.err)
-		if len(w.group) > 1 && fatal(failure, false) == nil {
+		if len(w.group) > 1 && dbfile.AsFatal(failure, false) == nil {
 			return nil, true, nil
 		}
 		if err := w.await(); err != nil {
 			return nil, false, err
 		}
-		if isRefusal(call.err) { // it undid what it had written
+		if dbfile.IsRefusal(call.err) { // it undid what it had written
 			return newCommit(), false, nil
 		}
 		return nil, false, failure
@@ -442,10 +437,10 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	}
 	engine.Failpoint("sqlite.before_commit")
 	c = newCommit()
-	c.wrote = t.conn.changed() != before
+	c.wrote = t.conn.TotalChanges() != before
 	w.store.unsynced.Store(c)
 	w.store.atDisk.Store(c)
-	if c.log, err = w.end(); err != nil {
+	if c.log, err = t.conn.CommitUnsynced(t.ctx, w.gathers); err != nil {
 		w.store.atDisk.Store(nil)
 		w.store.unsynced.Store(nil)
 		close(c.durable)
@@ -459,26 +454,10 @@ func (w *writer) harmless() bool {
 	return !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless })
 }
 
-// end commits the transaction. It returns the system's file of the log if that is yet to be synced.
-func (w *writer) end() (log uintptr, err error) {
-	t := &w.tx
-	at, err := t.conn.logPlace()
-	if err != nil {
-		return 0, err
-	}
-	f := fileAt(at)
-	f.later, f.gathers, f.owed = 1, w.gathers, 0
-	_, err = t.conn.exec(t.ctx, &commitSQL)
-	if f.later, f.gathers, f.heldBytes = 0, 0, 0; f.owed == 0 {
-		return 0, err
-	}
-	return at + behind, err
-}
-
 // rollback undoes the transaction, and returns why. SQLite may have done so by itself, as it does when the disk is full; then
 // there is nothing to roll back, and that error says nothing.
 func (w *writer) rollback(why error) error {
-	w.tx.conn.exec(w.tx.ctx, &rollbackSQL)
+	w.tx.conn.Rollback(w.tx.ctx)
 	w.tx.silence()
 	w.tx.known.stale = true
 	return why
@@ -488,23 +467,23 @@ func (w *writer) rollback(why error) error {
 // done before: who copies the file has all of it. Where the disk has failed a write the log stays as it is: SQLite counts pages as folded before they
 // are synced, and a sync that has failed is told once. The next start folds all of it anew.
 func (w *writer) close() (err error) {
-	if folding := w.folder.close(); failedWrite(folding) {
+	if folding := w.folder.close(); sqlite3.FailedWrite(folding) {
 		err = folding
 	}
 	if err == nil && w.store.failure.Load() == nil {
 		truncating := w.truncate()
-		if failedWrite(truncating) {
+		if sqlite3.FailedWrite(truncating) {
 			err = truncating
-		} else if truncating != nil && code(truncating) != 0 && !isFull(truncating) {
+		} else if truncating != nil && sqlite3.Code(truncating) != 0 && !sqlite3.IsFull(truncating) {
 			w.store.log.Warn("checkpoint", "error", truncating)
 		}
 	}
-	if failure := fatal(err, false); failure != nil {
+	if failure := dbfile.AsFatal(err, false); failure != nil {
 		w.store.die(failure)
 		err = failure
 	}
-	if failedWrite(w.store.Failure()) {
-		err = errors.Join(err, w.tx.conn.leaveLog())
+	if sqlite3.FailedWrite(w.store.Failure()) {
+		err = errors.Join(err, w.tx.conn.LeaveLog())
 	}
-	return errors.Join(err, w.tx.conn.close())
+	return errors.Join(err, w.tx.conn.Close())
 }

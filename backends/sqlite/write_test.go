@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
@@ -303,7 +306,7 @@ func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
 	fail := func() {
 		t.Helper()
 		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
-			return struct{}{}, &libError{lib.SQLITE_FULL, "full"}
+			return struct{}{}, &sqlite3.Error{Code: lib.SQLITE_FULL, Text: "full"}
 		})
 		if !errors.Is(err, engine.ErrExhausted) || s.Health(t.Context()) == nil {
 			t.Fatalf("after a write without room (%v) it says that it is healthy", err)
@@ -343,14 +346,14 @@ func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
 func TestOnlyStartsAreRefusedWhenTheDiskIsNearlyFull(t *testing.T) {
 	s := fresh(t)
 	lease := holding(t, s, 1)[0]
-	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater - 1, nil }}
+	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater - 1, nil }}
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrExhausted) {
 		t.Fatalf("start = %v, want exhausted", err)
 	}
 	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
 		t.Fatalf("CompleteRun = %v, want it to go on", err)
 	}
-	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater, nil }}
+	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater, nil }}
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatalf("start with room = %v", err)
 	}

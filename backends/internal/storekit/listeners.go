@@ -21,7 +21,7 @@ type Listeners struct {
 // listener holds the notifications that its goroutine has not passed on yet, so that a commit never waits for one who listens.
 type listener struct {
 	notifications []engine.Notification
-	wake  chan struct{} // capacity one
+	wake          chan struct{} // capacity one
 }
 
 // Notify has everybody who listens told of the notifications, and waits for nobody.
