@@ -185,7 +185,7 @@ func (e *execution) armGrace() {
 	e.graceTimer = time.AfterFunc(left, func() { e.endGrace(ErrCancelled) })
 }
 
-// graceIsOver says that the run has been cancelled for good, which may be heard from the server before the timer here has rung.
+// graceIsOver says that the run has been cancelled for good, which may be heard from the server before the timer here has fired.
 func (e *execution) graceIsOver() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -25,10 +25,10 @@ var (
 	errLeaseLost = errors.New("kagzi: lease lost")
 )
 
-// execution is one stay of a run on this worker: from the task that brought it to the end of that lease.
+// execution is one activation of a run on this worker: from the task that brought it to the end of that lease.
 //
 // Its code is alive until quit, whatever ended it; the lease is held until over. Between the two, the
-// operations that are still unanswered settle how the stay ends.
+// operations that are still unanswered settle how the activation ends.
 type execution struct {
 	w           *Worker
 	task        *kagziv1.Task
@@ -39,7 +39,7 @@ type execution struct {
 	// heartbeatTimeout is for how long without contact the server lets this worker have the run, if that is longer than the worker's lease.
 	heartbeatTimeout time.Duration
 	start            func() string // PayloadInfo.Start
-	span             trace.Span    // of the stay
+	span             trace.Span    // of the activation
 
 	life    context.Context // ends when the code has to: the parent of all others
 	endLife context.CancelCauseFunc
@@ -84,7 +84,7 @@ func newExecution(w *Worker, task *kagziv1.Task) *execution {
 	e.start = sync.OnceValue(func() string {
 		return startDigest(task.GetWorkflowType(), task.GetExternalId(), task.GetInput().GetData())
 	})
-	traced, span := w.traceStay(task)
+	traced, span := w.traceActivation(task)
 	e.span = span
 	e.life, e.endLife = context.WithCancelCause(traced)
 	e.prepareCancellation()
@@ -139,7 +139,8 @@ func (e *execution) payloadInfo(kind PayloadKind, step string) PayloadInfo {
 // little late, and so never early. Times that the server has recorded are compared with it.
 func (e *execution) now() time.Time { return e.at(time.Now()) }
 
-// at is a moment of this stay by the server's clock. What has passed since the claim tells the monotonic clock, since ours may be set meanwhile.
+// at returns a moment of this activation by the server's clock. The time since the claim comes from the monotonic clock, because the wall clock
+// may be set meanwhile.
 func (e *execution) at(local time.Time) time.Time {
 	return e.since.Round(0).Add(e.ahead + local.Sub(e.since))
 }
@@ -227,7 +228,7 @@ func (e *execution) quit(cause error) {
 
 func (e *execution) dead() bool { return e.life.Err() != nil }
 
-// over ends the stay: the lease is no longer held. Repeating it changes nothing.
+// over ends the activation: the lease is no longer held. Repeating it changes nothing.
 func (e *execution) over(cause error) {
 	e.mu.Lock()
 	again := e.ended
@@ -238,7 +239,7 @@ func (e *execution) over(cause error) {
 	e.quit(cause)
 	e.mu.Unlock()
 	if !again {
-		e.endStay(cause)
+		e.endActivation(cause)
 		e.w.forget(e)
 	}
 }

@@ -173,7 +173,7 @@ func TestOutbox(t *testing.T) {
 			e.post(completeStep(e, name, large, e.since))
 		}
 		e.w.beat()
-		rung := func() bool {
+		due := func() bool {
 			select {
 			case <-e.w.session.Due():
 				return true
@@ -181,11 +181,11 @@ func TestOutbox(t *testing.T) {
 				return false
 			}
 		}
-		equal(t, rung(), true)
+		equal(t, due(), true)
 		equal(t, taken(e), []string{"beat", "a"})
-		equal(t, rung(), true) // or b would wait for whatever is said next
+		equal(t, due(), true) // or b would wait for whatever is said next
 		equal(t, taken(e), []string{"b"})
-		equal(t, rung(), false)
+		equal(t, due(), false)
 	})
 
 	t.Run("a heartbeat is over without its stream, sent or not, and the next one reports what it did", func(t *testing.T) {

@@ -100,7 +100,7 @@ func (b *branch) halt() {
 }
 
 // ended takes what the workflow function has returned, and waits like halt for the branches that it has left behind: what
-// they did before was dropped by luck of time, and is in the record or not.
+// they did before was dropped by chance, and is in the record or not.
 func (r *replay) ended(main *branch, output *kagziv1.Payload, err error) {
 	next := r.e.continuation(err) != nil
 	if next {

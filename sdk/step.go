@@ -152,7 +152,7 @@ type stepCall struct {
 	read func(p *kagziv1.Payload, step string) (any, error)
 }
 
-// step is the whole life of a step within one stay of its run on this worker.
+// step runs a step within one activation of its run on this worker.
 func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 	name, recorded := b.claim(scope, c.name, kagziv1.StepKind_STEP_KIND_FUNCTION)
 	if v, err, settled := b.recall(c, name, recorded); settled {

@@ -9,24 +9,24 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// hands makes a worker with a session that nobody reads, whose workflow goes on until it is made to end. began and ended are the leases of its stays.
-func hands() (w *Worker, began, ended func() []string) {
+// idleSession makes a worker with a session that nobody reads, whose workflow goes on until it is made to end. began and ended are the leases of its activations.
+func idleSession() (w *Worker, began, ended func() []string) {
 	w = NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)})
-	stays := make(chan [2]string, 10)
+	activations := make(chan [2]string, 10)
 	Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 		token := ctx.workflow().e.task.GetLeaseToken()
-		stays <- [2]string{"began", token}
+		activations <- [2]string{"began", token}
 		<-ctx.Done()
-		stays <- [2]string{"ended", token}
+		activations <- [2]string{"ended", token}
 		return 0, ctx.Err()
 	})
 	w.session.Open()
 	seen := map[string][]string{}
 	look := func(what string) []string {
 		synctest.Wait()
-		for len(stays) > 0 {
-			stay := <-stays
-			seen[stay[0]] = append(seen[stay[0]], stay[1])
+		for len(activations) > 0 {
+			activation := <-activations
+			seen[activation[0]] = append(seen[activation[0]], activation[1])
 		}
 		slices.Sort(seen[what])
 		return seen[what]
@@ -48,7 +48,7 @@ func pushed(token string) *kagziv1.Task {
 
 func TestHold(t *testing.T) {
 	t.Run("a task that comes twice is worked on once, and the room that it was sent for is granted again", bubble(func(t *testing.T) {
-		w, began, ended := hands()
+		w, began, ended := idleSession()
 		w.accept(pushed("a"))
 		w.accept(pushed("a"))
 		equal(t, began(), []string{"a"})
@@ -57,8 +57,8 @@ func TestHold(t *testing.T) {
 		equal(t, ended(), []string{"a"})
 	}))
 
-	t.Run("a run that this worker claims anew ends the older stay alone", bubble(func(t *testing.T) {
-		w, began, ended := hands()
+	t.Run("a run that this worker claims anew ends the older activation alone", bubble(func(t *testing.T) {
+		w, began, ended := idleSession()
 		w.accept(pushed("a"))
 		w.accept(pushed("b"))
 		equal(t, began(), []string{"a", "b"})
@@ -69,8 +69,8 @@ func TestHold(t *testing.T) {
 		equal(t, ended(), []string{"a", "b"})
 	}))
 
-	t.Run("what the server says of an older lease is not about the stay of now", bubble(func(t *testing.T) {
-		w, _, ended := hands()
+	t.Run("what the server says of an older lease is not about the activation of now", bubble(func(t *testing.T) {
+		w, _, ended := idleSession()
 		w.accept(pushed("b"))
 		w.cancelTask(&kagziv1.CancelTask{RunId: "r", LeaseToken: "a"})
 		w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: &kagziv1.HeartbeatResponse{
@@ -82,7 +82,7 @@ func TestHold(t *testing.T) {
 	}))
 
 	t.Run("a task that comes to a worker that drains is handed back", bubble(func(t *testing.T) {
-		w, began, _ := hands()
+		w, began, _ := idleSession()
 		w.draining = true
 		w.accept(pushed("a"))
 		equal(t, len(began()), 0)

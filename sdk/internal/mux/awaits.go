@@ -115,7 +115,7 @@ func (a *Awaits) enter(runID string, whole bool) *awaited {
 	if a.single || a.ctx.Err() != nil {
 		return nil
 	}
-	s := a.roomy()
+	s := a.freeStream()
 	s.seq++
 	w := &awaited{on: s, done: make(chan struct{}), request: &kagziv1.AwaitWorkflowsRequest_Wait{Seq: s.seq, RunId: runID, Whole: whole}}
 	if len(s.waits) == 0 {
@@ -130,8 +130,8 @@ func (a *Awaits) enter(runID string, whole bool) *awaited {
 	return w
 }
 
-// roomy is a stream that has room for one more wait.
-func (a *Awaits) roomy() *awaitStream {
+// freeStream returns a stream that can carry one more wait.
+func (a *Awaits) freeStream() *awaitStream {
 	for _, s := range a.streams {
 		if len(s.waits) < MaxAwaiting {
 			return s
