@@ -40,11 +40,11 @@ var arrows = []arrow{
 	{"proto/kagzi/v1", nil, "the wire is everybody's"},
 	{"proto/wire", []string{"proto/kagzi/v1"}, "how it is written, likewise"},
 	{"migrations", nil, "the schema is data"},
-	{"sdk", []string{"proto/...", "sdk/profile", "sdk/internal/seam"}, "what users link into their programs holds no engine and no database"},
+	{"sdk", []string{"proto/...", "sdk/profile", "sdk/internal/..."}, "what users link into their programs holds no engine and no database"},
 	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
 	{"sdk/profile", nil, "where a server is, for workers and people alike, needs neither"},
-	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/seam", "engine", "engine/...", "backends/sqlite", "backends/sqlite/sqlitetest", "backends/sqlite/internal/...", "backends/internal/...", "migrations", "proto/..."}, "the real engine, in the tests of users alone"},
-	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/seam", "proto/..."}, "outsiders come in by the front door"},
+	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/...", "engine", "engine/...", "backends/sqlite", "backends/sqlite/sqlitetest", "backends/sqlite/internal/...", "backends/internal/...", "migrations", "proto/..."}, "the real engine, in the tests of users alone"},
+	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/...", "proto/..."}, "outsiders come in by the front door"},
 	{"installer", nil, "a service manager is told of a program, not of workflows; the server comes as a function"},
 	{"installer/package", []string{"installer"}, "a tool that packs the program with what `kagzi service` would write"},
 	{"proto/gen", nil, "a tool that makes proto/kagzi/v1"},
@@ -52,7 +52,7 @@ var arrows = []arrow{
 	{"backends/storetest", []string{"engine"}, "the contract as tests is written against the contract"},
 	{"backends/postgres/pgtest", nil, "a database for tests"},
 	{"backends/sqlite/sqlitetest", nil, "likewise"},
-	{"engine/lab", []string{"engine", "engine/...", "backends/...", "migrations", "proto/...", "sdk", "sdk/profile", "sdk/internal/seam"}, "it tests whole systems"},
+	{"engine/lab", []string{"engine", "engine/...", "backends/...", "migrations", "proto/...", "sdk", "sdk/profile", "sdk/internal/..."}, "it tests whole systems"},
 }
 
 // engineImports is all that the engine may pull in from elsewhere, but for the door, which needs gRPC.
