@@ -58,6 +58,8 @@ func (c *wallClock) close() { _ = unix.Munmap(c.shared) }
 
 // withClock is the server's binary with a clock that can be set; it is built once. That takes some minutes, for everything is built with it.
 func (o options) withClock(ctx context.Context) (string, error) {
+	building.Lock()
+	defer building.Unlock()
 	path := filepath.Join(o.base, "kagzi-clock")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil

@@ -167,7 +167,7 @@ func TestADeathCountsWhateverCameOfTheScenario(t *testing.T) {
 				}
 				return test.report, test.err
 			}}
-			if got := tortureOne(t.Context(), t.TempDir(), attempt{s, dbSQLite}, options{}); got.code != test.want {
+			if got := tortureOne(t.Context(), attempt{s, dbSQLite}, options{dir: t.TempDir()}); got.code != test.want {
 				t.Errorf("%s: exit code %d, want %d", name, got.code, test.want)
 			}
 			if test.report != nil {

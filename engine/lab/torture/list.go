@@ -10,6 +10,12 @@ const (
 	shortDuration = 6 * time.Second
 )
 
+// shortAtOnce and shortAgain are those of --short unless others are given. A scenario mostly waits: three take two cores.
+const (
+	shortAtOnce = 3
+	shortAgain  = 1
+)
+
 // shortSelection is what --short tries, on which databases.
 var shortSelection = []string{
 	"F-01 postgres", "F-02 postgres", "F-03 sqlite", "F-04 sqlite", "F-06 sqlite", "F-14 postgres", "F-29 postgres",
@@ -106,7 +112,7 @@ var scenarios = []scenario{
 		mix:  mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Longest: 1000, Nap: 1000},
 		disk: inMemory(500), nemesis: fillDisk, figures: []func(*torture) figure{littleRoom, refusedAtOnce, backWithRoom}, need: need{faults: 2}},
 	{id: "F-44", name: "syncs and writes fail", on: []string{dbSQLite}, pass: "the server stops with exit code 70, nothing is acknowledged after",
-		disk: onLoop(512), nemesis: failing("EIO", "fsync,fdatasync", "pwrite64"), figures: []func(*torture) figure{nothingAfter, hard(gone(time.Second))}, need: need{faults: 2}},
+		disk: onLoop(512), least: 12 * time.Second, nemesis: failing("EIO", "fsync,fdatasync", "pwrite64"), figures: []func(*torture) figure{nothingAfter, hard(gone(time.Second))}, need: need{faults: 2}},
 	{id: "F-45", name: "syncs take 100 ms", on: []string{dbSQLite}, pass: "no lease lost", shape: slowSyncs(100 * time.Millisecond),
 		nemesis: justSlow, figures: []func(*torture) figure{noLeaseLost, clientErrors}, need: need{faults: 1}},
 	// What is asked for has to be little enough to be done: each answer takes a second or two, and a run has five.

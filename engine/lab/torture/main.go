@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -61,7 +62,9 @@ func command(ctx context.Context, args []string) int {
 	seed := flags.Uint64("seed", 0, "of all that is random (default: of the time)")
 	scale := flags.Float64("scale", 0.2, "of the load; 1 is 50 starts a second")
 	duration := flags.Duration("duration", 20*time.Second, "of the faults of each scenario")
-	short := flags.Bool("short", false, "a selection, within about 3 minutes on two cores")
+	short := flags.Bool("short", false, "a selection, within about 3 minutes on two cores; --at-once 3 and --again 1 unless they are given")
+	atOnce := flags.Int("at-once", 1, "how many scenarios are carried out side by side")
+	again := flags.Int("again", 0, "how often a scenario that proved nothing is carried out again, each time for twice as long")
 	all := flags.Bool("all", false, "all scenarios")
 	strict := flags.Bool("strict", false, "a figure that depends on the machine's speed and is missed fails the scenario")
 	program := flags.String("server", "", "the server's binary (default: built from this module, with failpoints)")
@@ -88,9 +91,17 @@ func command(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "torture: nothing to do; name scenarios with --scenario (see --list), or say --short or --all")
 		return exitVacuous
 	}
-	o := options{program: *program, seed: *seed, scale: *scale, duration: *duration, strict: *strict}
+	o := options{program: *program, seed: *seed, scale: *scale, duration: *duration, strict: *strict, atOnce: *atOnce, again: *again}
 	if *short {
 		o.scale, o.duration = min(o.scale, shortScale), min(o.duration, shortDuration)
+		given := map[string]bool{}
+		flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		if !given["at-once"] {
+			o.atOnce = shortAtOnce
+		}
+		if !given["again"] {
+			o.again = shortAgain
+		}
 	}
 	base, err := baseDirectory(*keep)
 	if o.base = base; err == nil && o.program == "" {
@@ -171,15 +182,28 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// tortureAll carries out one attempt after the other, and ends with a table of all; the worst of them tells the exit code.
+// tortureAll carries out the attempts, options.atOnce side by side, and prints a table of all in the order of the list. The worst result is the
+// exit code.
 func tortureAll(ctx context.Context, base string, attempts []attempt, o options) int {
-	counts := map[int]int{}
-	var rows []string
-	for _, a := range attempts {
+	results := make([]result, len(attempts))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, max(1, o.atOnce))
+	carriedOut := 0
+	for i, a := range attempts {
+		slots <- struct{}{}
 		if ctx.Err() != nil {
 			break
 		}
-		r := tortureOne(ctx, base, a, o)
+		carriedOut++
+		group.Go(func() {
+			defer func() { <-slots }()
+			results[i] = tortureUntilProven(ctx, base, a, o)
+		})
+	}
+	group.Wait()
+	counts := map[int]int{}
+	var rows []string
+	for _, r := range results[:carriedOut] {
 		counts[r.code]++
 		rows = append(rows, r.row())
 	}
@@ -197,13 +221,34 @@ func tortureAll(ctx context.Context, base string, attempts []attempt, o options)
 	return exitHeld
 }
 
-func tortureOne(ctx context.Context, base string, a attempt, o options) result {
+// tortureUntilProven repeats a scenario that met too few faults or too little load, each time for twice as long, up to options.again times. What was
+// violated, and what could not be carried out, is not repeated.
+func tortureUntilProven(ctx context.Context, base string, a attempt, o options) result {
+	for n := 0; ; n++ {
+		o.dir = tortured(base, a.scenario, a.db)
+		if n > 0 {
+			o.dir += fmt.Sprintf("-again-%d", n)
+		}
+		r := tortureOne(ctx, a, o)
+		if n == o.again || r.code != exitVacuous || r.report == nil || ctx.Err() != nil {
+			return r
+		}
+		o.duration = 2 * max(o.duration, a.scenario.least)
+	}
+}
+
+// printing keeps together what is printed of one scenario.
+var printing sync.Mutex
+
+func tortureOne(ctx context.Context, a attempt, o options) result {
 	begun := time.Now()
 	failed := func(code int, err error) result {
+		printing.Lock()
+		defer printing.Unlock()
 		fmt.Printf("%s %s on %s, seed %d: %s: %v\n", a.scenario.id, a.scenario.name, withoutURL(a.db), o.seed, verdicts[code], err)
 		return result{attempt: a, seed: o.seed, took: time.Since(begun), code: code, why: err.Error()}
 	}
-	o.db, o.dir = a.db, tortured(base, a.scenario, a.db)
+	o.db = a.db
 	if err := os.MkdirAll(o.dir, 0o755); err != nil { // Postgres has a directory in it, and another user
 		return failed(exitVacuous, err)
 	}
@@ -215,6 +260,8 @@ func tortureOne(ctx context.Context, base string, a attempt, o options) result {
 		return failed(exitVacuous, fmt.Errorf("not carried out: %w", err))
 	}
 	took := time.Since(begun)
+	printing.Lock()
+	defer printing.Unlock()
 	return result{attempt: a, seed: o.seed, took: took, code: r.print(a.scenario, o, took), report: r}
 }
 
@@ -232,6 +279,9 @@ func baseDirectory(keep string) (string, error) {
 	}
 	return path, os.MkdirAll(path, 0o755)
 }
+
+// building makes scenarios side by side wait for a binary that one of them builds.
+var building sync.Mutex
 
 // build makes the server's binary out of the module at root, with failpoints.
 func build(ctx context.Context, root, path string, flags ...string) error {

@@ -23,6 +23,8 @@ const (
 
 // built is the server's binary of a version before, from the history of this module; it is built once.
 func (o options) built(ctx context.Context, commit string) (string, error) {
+	building.Lock()
+	defer building.Unlock()
 	path := filepath.Join(o.base, "kagzi-"+commit)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil

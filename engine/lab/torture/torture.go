@@ -34,6 +34,8 @@ type options struct {
 	scale    float64       // of the load; 1 is the workload of the matrix
 	duration time.Duration // under faults
 	strict   bool
+	atOnce   int        // scenarios side by side; 0 is 1
+	again    int        // how often a scenario that proved nothing is repeated
 	made     func(*rig) // is told of each rig; nil: nobody is
 }
 

@@ -98,6 +98,59 @@ func TestTheWorstOfAllTellsTheExitCode(t *testing.T) {
 	}
 }
 
+func TestAScenarioThatProvedNothingIsRepeatedForLonger(t *testing.T) {
+	least := 3 * time.Second
+	for name, test := range map[string]struct {
+		again    int
+		reports  []*report // of the attempts, one after the other; nil: not carried out
+		want     int
+		attempts int
+	}{
+		"enough happened the second time": {1, []*report{{vacuous: []string{"x"}}, {}}, exitHeld, 2},
+		"too little happened each time":   {1, []*report{{vacuous: []string{"x"}}, {vacuous: []string{"x"}}}, exitVacuous, 2},
+		"it may not be repeated":          {0, []*report{{vacuous: []string{"x"}}}, exitVacuous, 1},
+		"a violation is final":            {1, []*report{{trouble: []string{"x"}}}, exitViolated, 1},
+		"a violation the second time":     {1, []*report{{vacuous: []string{"x"}}, {trouble: []string{"x"}}}, exitViolated, 2},
+		"an error is final":               {1, []*report{nil}, exitVacuous, 1},
+	} {
+		var took []time.Duration
+		dirs := map[string]bool{}
+		s := scenario{id: "X", least: least, alone: func(_ context.Context, o options) (*report, error) {
+			took, dirs[o.dir] = append(took, o.duration), true
+			if r := test.reports[len(took)-1]; r != nil {
+				return r, nil
+			}
+			return nil, errors.New("x")
+		}}
+		r := tortureUntilProven(t.Context(), t.TempDir(), attempt{s, dbSQLite}, options{again: test.again, duration: time.Second})
+		if r.code != test.want || len(took) != test.attempts || len(dirs) != test.attempts {
+			t.Errorf("%s: exit code %d after %d attempts in %d directories, want %d and %d", name, r.code, len(took), len(dirs), test.want, test.attempts)
+		}
+		if len(took) == 2 && took[1] != 2*least {
+			t.Errorf("%s: repeated for %s, want %s", name, took[1], 2*least)
+		}
+	}
+}
+
+func TestScenariosAreCarriedOutSideBySide(t *testing.T) {
+	var attempts []attempt
+	together := make(chan struct{})
+	for _, id := range []string{"A", "B"} {
+		attempts = append(attempts, attempt{scenario{id: id, alone: func(ctx context.Context, _ options) (*report, error) {
+			select { // each waits for the other
+			case together <- struct{}{}:
+			case <-together:
+			case <-time.After(10 * time.Second):
+				return nil, errors.New("they are not carried out side by side")
+			}
+			return &report{}, nil
+		}}, dbSQLite})
+	}
+	if got := tortureAll(t.Context(), t.TempDir(), attempts, options{atOnce: 2}); got != exitHeld {
+		t.Errorf("exit code %d, want %d", got, exitHeld)
+	}
+}
+
 func TestAScenarioThatIsNotThereDoesNotPass(t *testing.T) {
 	for _, ids := range []string{"F-01,F-99", "F-99", "f-01", "F-00, F-01", "F-01,F-02"} { // F-02 is for Postgres
 		kept := filepath.Join(t.TempDir(), "kept")
