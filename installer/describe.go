@@ -118,7 +118,7 @@ func describeUninstall(w io.Writer, m manager, s Spec, d *disk, found, purge boo
 	return nil
 }
 
-func newPrint(here machine) *cobra.Command {
+func newPrint(here hostFunc) *cobra.Command {
 	var (
 		o      settings
 		system string
@@ -129,13 +129,13 @@ func newPrint(here machine) *cobra.Command {
 		Short: "Print the definition that install would register: a unit, a property list or a service as JSON",
 		Args:  onlyAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := here(cmd)
-			if system != "" && system != w.system {
-				w.places, w.system = foreign(system), system
-				w.groupOf = func(account string) (string, error) { return account, nil }
+			h := here(cmd)
+			if system != "" && system != h.system {
+				h.places, h.system = foreign(system), system
+				h.groupOf = func(account string) (string, error) { return account, nil }
 				o.copyBinary = o.copyBinary || binary == ""
 			}
-			s, _, err := o.complete(w, o.over(Spec{System: w.system, User: o.user, Name: o.name, Binary: binary}, cmd, args))
+			s, _, err := o.complete(h, o.over(Spec{System: h.system, User: o.user, Name: o.name, Binary: binary}, cmd, args))
 			if err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func newPrint(here machine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(w.out, p.definition)
+			_, err = io.WriteString(h.out, p.definition)
 			return err
 		},
 	}

@@ -25,12 +25,12 @@ func (o *which) register(cmd *cobra.Command) {
 func (o *which) flags() string { return Spec{User: o.user, Name: o.name}.flags() }
 
 // spec is the service with the places it has by default, for commands that find the rest in its definition.
-func (o *which) spec(w *world) (Spec, error) {
-	s := w.places.layout(Spec{System: w.system, User: o.user, Name: o.name})
+func (o *which) spec(h *host) (Spec, error) {
+	s := h.places.layout(Spec{System: h.system, User: o.user, Name: o.name})
 	if !serviceName.MatchString(o.name) {
 		return s, refuse(exitUsage, "--name %q: want a letter, then at most 47 letters, digits, - and _", o.name)
 	}
-	if o.user && w.system != "windows" && w.places.home == "" {
+	if o.user && h.system != "windows" && h.places.home == "" {
 		return s, refuse(exitUsage, "HOME is not set, so there is no place for a service of yours")
 	}
 	return s, nil
@@ -86,22 +86,22 @@ func (o *settings) over(s Spec, cmd *cobra.Command, args []string) Spec {
 }
 
 // complete fills in what the machine knows: the binary, and the group of the account.
-func (o *settings) complete(w *world, s Spec) (complete Spec, copyFrom string, err error) {
-	if w.places.home == "" && o.user && w.system != "windows" {
+func (o *settings) complete(h *host, s Spec) (complete Spec, copyFrom string, err error) {
+	if h.places.home == "" && o.user && h.system != "windows" {
 		return s, "", refuse(exitUsage, "HOME is not set, so there is no place for a service of yours")
 	}
-	s = w.places.layout(s)
-	this, err := w.executable()
+	s = h.places.layout(s)
+	this, err := h.executable()
 	if err != nil {
-		return s, "", fmt.Errorf("find this program: %w", err)
+		return s, "", fmt.Errorf("find this program: %h", err)
 	}
 	switch {
 	case o.copyBinary:
-		s.Binary, s.Copied, copyFrom = w.places.binary(s.User), true, this
+		s.Binary, s.Copied, copyFrom = h.places.binary(s.User), true, this
 	case s.Binary == "":
 		s.Binary = this
 	}
-	s.Private = s.dynamic() && onlyRootReads(w.disk(), s.Config)
+	s.Private = s.dynamic() && onlyRootReads(h.disk(), s.Config)
 	if err := s.check(); err != nil {
 		return s, "", err
 	}
@@ -110,19 +110,19 @@ func (o *settings) complete(w *world, s Spec) (complete Spec, copyFrom string, e
 	}
 	s.Group = ""
 	if s.Account != "" && s.System != "windows" {
-		if s.Group, err = w.groupOf(s.Account); err != nil {
-			return s, "", refuse(exitUsage, "--run-as %q: %w", s.Account, err)
+		if s.Group, err = h.groupOf(s.Account); err != nil {
+			return s, "", refuse(exitUsage, "--run-as %q: %h", s.Account, err)
 		}
 	}
 	return s, copyFrom, nil
 }
 
 // allowed refuses who may not change the service, before anything was done.
-func (o *which) allowed(w *world) error {
+func (o *which) allowed(h *host) error {
 	switch {
-	case o.user && w.system != "windows" && w.mayInstall && w.env("SUDO_USER") != "":
+	case o.user && h.system != "windows" && h.mayInstall && h.env("SUDO_USER") != "":
 		return refuse(exitUsage, "with sudo, --user would make a service of root's; leave sudo out")
-	case !o.user && !w.mayInstall:
+	case !o.user && !h.mayInstall:
 		return refuse(exitPermission, "only an administrator may change services of the machine; %s", howToBeRoot)
 	}
 	return nil

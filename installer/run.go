@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kardianos/service"
 	"github.com/spf13/cobra"
 )
 
@@ -122,4 +123,42 @@ func drain(log io.Writer, r io.Reader) {
 			return
 		}
 	}
+}
+
+// program is a server as github.com/kardianos/service runs it.
+type program struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	serve  func(context.Context) error
+	failed func(error)   // called when serve ends with an error without having been stopped; may be nil
+	ended  chan struct{} // closed when serve has ended
+	err    error         // of serve; set before ended is closed
+}
+
+func newProgram(ctx context.Context, serve func(context.Context) error) *program {
+	p := &program{serve: serve, ended: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	return p
+}
+
+// Start returns at once, as service managers want it.
+func (p *program) Start(service.Service) error {
+	go func() {
+		defer close(p.ended)
+		p.err = p.serve(p.ctx)
+		if p.ctx.Err() == nil && p.failed != nil {
+			if p.err == nil {
+				p.err = errors.New("the server ended by itself")
+			}
+			p.failed(p.err)
+		}
+	}()
+	return nil
+}
+
+// Stop ends the server and returns how it ended, which is how the process is to end.
+func (p *program) Stop(service.Service) error {
+	p.cancel()
+	<-p.ended
+	return p.err
 }

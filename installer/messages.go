@@ -1,6 +1,12 @@
 package installer
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
 
 // Exit codes of `kagzi service`, beside 0 and 1. Those of status are what service managers' own commands use.
 const (
@@ -27,4 +33,41 @@ func (e *exitError) ExitCode() int { return e.code }
 
 func refuse(code int, format string, args ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, args...)}
+}
+
+// codeOf is the exit code that an error asks for, 1 when it asks for none.
+func codeOf(err error) int {
+	if coded, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok {
+		return coded.ExitCode()
+	}
+	return 1
+}
+
+// plain is a text fit for one line of a terminal.
+func plain(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
+}
+
+// plainLines is plain for each line of a text; tabs stay.
+func plainLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		cells := strings.Split(line, "\t")
+		for j := range cells {
+			cells[j] = plain(cells[j])
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// world is what the commands take from the machine, so that tests can be the machine.
-type world struct {
+// host is what the commands need from the machine. Tests pass one of their own.
+type host struct {
 	system     string
 	places     places
 	env        func(string) string
@@ -24,12 +24,12 @@ type world struct {
 	out, err   io.Writer
 }
 
-// machine is what the commands find the world with.
-type machine func(*cobra.Command) *world
+// hostFunc returns the host that a command runs on.
+type hostFunc func(*cobra.Command) *host
 
-func newWorld(cmd *cobra.Command) *world {
+func newHost(cmd *cobra.Command) *host {
 	home, _ := os.UserHomeDir() // missed only by services of users, whose check says so
-	w := &world{
+	h := &host{
 		system: runtime.GOOS, env: os.Getenv, mayInstall: mayInstall(), executable: executable, groupOf: groupOf,
 		out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
 		places: places{
@@ -37,9 +37,9 @@ func newWorld(cmd *cobra.Command) *world {
 			programData: orElse(os.Getenv("ProgramData"), `C:\ProgramData`), programs: orElse(os.Getenv("ProgramFiles"), `C:\Program Files`),
 		},
 	}
-	w.manager = w.managerOf
-	w.disk = func() *disk { return &disk{places: w.places, chown: chown, protect: protect} }
-	return w
+	h.manager = h.managerOf
+	h.disk = func() *disk { return &disk{places: h.places, chown: chown, protect: protect} }
+	return h
 }
 
 // absoluteOnly is a variable that holds a directory; the specification of XDG says that others do not count.
