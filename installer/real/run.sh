@@ -124,9 +124,9 @@ if [ $# -gt 0 ]; then
 else
 	arch=$(go env GOHOSTARCH)
 	for version in 0.0.1 0.0.2; do
-		(cd "$repository" && go run ./installer/package "v$version" "$work/$version" "linux/$arch")
+		bash "$repository/installer/package/linux.sh" "v$version" "$work/$version"
 	done
-	tar -xzf "$work/0.0.1/kagzi_0.0.1_linux_$arch.tar.gz" -C "$work" --strip-components=1 --wildcards '*/kagzi'
+	cp "$work/0.0.1/kagzi" "$work/kagzi"
 	old_package=$work/0.0.1/kagzi_0.0.1_linux_$arch.deb new_package=$work/0.0.2/kagzi_0.0.2_linux_$arch.deb
 fi
 "$work/kagzi" service --help >/dev/null
