@@ -59,7 +59,7 @@ func onlyAfterDash(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// installedAs is the Spec of the installed service.
+// installedAs returns the Spec of the installed service.
 func (o *which) installedAs(ctx context.Context, h *host) (Spec, error) {
 	at, err := o.mustFind(ctx, h)
 	if err != nil {
@@ -72,7 +72,7 @@ func (o *which) installedAs(ctx context.Context, h *host) (Spec, error) {
 	return s, nil
 }
 
-// apply makes a service what a Spec says.
+// apply installs or changes a service to what a Spec says.
 func (o *settings) apply(ctx context.Context, h *host, s Spec, replace bool) error {
 	s, copyFrom, err := o.complete(h, s)
 	if err != nil {
@@ -103,7 +103,7 @@ func (o *settings) apply(ctx context.Context, h *host, s Spec, replace bool) err
 	return err
 }
 
-// registration is a service that a command names: what it would be if it were installed here anew, and what is registered under its name.
+// registration is a service that a command names: its default Spec, and what is registered under its name.
 type registration struct {
 	spec       Spec
 	manager    manager
@@ -111,7 +111,7 @@ type registration struct {
 	found      bool // there is a definition
 }
 
-// managed is what the service would be if it were installed here anew, and its manager.
+// managed returns the default Spec of the service, and its manager.
 func (o *which) managed(h *host) (Spec, manager, error) {
 	s, err := o.spec(h)
 	if err != nil {
@@ -139,8 +139,8 @@ func (o *which) mustFind(ctx context.Context, h *host) (registration, error) {
 	return at, err
 }
 
-// recorded is the Spec that the definition carries, which has to be of the service that is named: a definition that somebody copied to
-// make another service of it says where the data of the first are.
+// recorded returns the Spec in a definition. It must be the Spec of the service that is named: a definition
+// that was copied for another service still names the data of the first.
 func (o *which) recorded(definition string) (Spec, error) {
 	s, err := specOf(definition)
 	if err == nil && (s.Name != o.name || s.User != o.user) {

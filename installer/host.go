@@ -42,7 +42,8 @@ func newHost(cmd *cobra.Command) *host {
 	return h
 }
 
-// absoluteOnly is a variable that holds a directory; the specification of XDG says that others do not count.
+// absoluteOnly returns the directory in an environment variable, or nothing when it is relative: the XDG
+// specification says to ignore those.
 func absoluteOnly(name string) string {
 	if dir := os.Getenv(name); filepath.IsAbs(dir) {
 		return dir
@@ -50,7 +51,8 @@ func absoluteOnly(name string) string {
 	return ""
 }
 
-// executable is this program. A link of Homebrew is kept as it is: what it points to moves with each upgrade.
+// executable returns the path of this program. It keeps a link of Homebrew, because its target changes
+// with each upgrade.
 func executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -66,8 +68,8 @@ func executable() (string, error) {
 	return real, nil
 }
 
-// stableLink is Homebrew's link to a program in its cellar, if there is one: /opt/homebrew/Cellar/kagzi/1.2/bin/kagzi is linked
-// from /opt/homebrew/bin/kagzi.
+// stableLink returns Homebrew's link to a program in its cellar, or nothing when there is none:
+// /opt/homebrew/bin/kagzi for /opt/homebrew/Cellar/kagzi/1.2/bin/kagzi.
 func stableLink(real string) string {
 	prefix, rest, found := strings.Cut(real, "/Cellar/")
 	if !found {
@@ -92,7 +94,7 @@ func groupOf(account string) (string, error) {
 	return g.Name, nil
 }
 
-// foreign is the places of a system that this program does not run on, as they usually are.
+// foreign returns the usual places of a system that this program does not run on.
 func foreign(system string) places {
 	p := places{system: system, programData: `C:\ProgramData`, programs: `C:\Program Files`, home: "/home/you"}
 	if system == "darwin" {

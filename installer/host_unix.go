@@ -92,7 +92,7 @@ func (p *program) wait() {
 	}
 }
 
-// openFollowed opens a log that somebody writes.
+// openFollowed opens a log that another process writes.
 func openFollowed(path string) (*os.File, error) { return os.Open(path) }
 
 // runner runs a command of the system and returns its output. The error holds what the command said.
@@ -119,7 +119,7 @@ func stream(ctx context.Context, w io.Writer, name string, args ...string) error
 	return nil
 }
 
-// oneLine is what a command said, to stand at the end of an error.
+// oneLine returns the output of a command as the end of an error.
 func oneLine(said string) string {
 	if said = strings.TrimSpace(said); said == "" {
 		return ""
@@ -127,15 +127,16 @@ func oneLine(said string) string {
 	return ": " + strings.ReplaceAll(said, "\n", "; ")
 }
 
-// library is what is used of github.com/kardianos/service to register: it writes a definition and enables it, and takes it away.
-// Starting and stopping is not left to it: it drops what systemctl says about a failure, uses launchctl's old commands, and waits
-// on Windows without end.
+// library is the part of github.com/kardianos/service that registers a service: it writes a definition
+// and enables it, or removes it. It does not start or stop services here, because it drops what
+// systemctl says about a failure, uses old commands of launchctl, and waits on Windows forever.
 type library interface {
 	Install() error
 	Uninstall() error
 }
 
-// systemOf finds a service manager of the library by its name: what it detects by itself can be wrong in containers.
+// systemOf returns a service manager of the library by its name. The one that the library detects can
+// be wrong in containers.
 func systemOf(name string) (service.System, error) {
 	for _, s := range service.AvailableSystems() {
 		if s.String() == name {
@@ -145,7 +146,7 @@ func systemOf(name string) (service.System, error) {
 	return nil, fmt.Errorf("this build knows no service manager %s", name)
 }
 
-// definer makes a library that writes a definition as it is.
+// definer returns a function that makes a library which writes a definition unchanged.
 func definer(system, name string, user bool, option string) func(definition string) (library, error) {
 	return func(definition string) (library, error) {
 		s, err := systemOf(system)

@@ -67,7 +67,7 @@ func underManager(ctx context.Context, name string, serve func(context.Context) 
 	return s.Run()
 }
 
-// report writes an error where administrators look first.
+// report writes an error to the event log, where administrators look first.
 func report(name string, err error) {
 	log, opening := eventlog.Open(name)
 	if opening != nil {
@@ -77,8 +77,8 @@ func report(name string, err error) {
 	_ = log.Error(eventFailed, plain(err.Error()))
 }
 
-// openFollowed opens a log so that whoever writes it can begin another meanwhile: a file that os.Open has open cannot be renamed here, and one
-// that is followed for days would grow past its size.
+// openFollowed opens a log so that its writer can still rotate it: a file that os.Open has open cannot
+// be renamed on Windows, and a log that is followed for days would grow past its size.
 func openFollowed(path string) (*os.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

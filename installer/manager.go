@@ -54,12 +54,12 @@ const (
 	failed   = "failed"
 )
 
-// awaitInterval is between looks at what a service manager does in its own time.
+// awaitInterval is the pause between checks of what a service manager does asynchronously.
 const awaitInterval = 250 * time.Millisecond
 
 var errTooLong = errors.New("not done")
 
-// await looks until done says so, but no longer than limit: then it is errTooLong.
+// await calls done until it returns true or an error. After limit it returns errTooLong.
 func await(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
 	end, look := time.NewTimer(limit), time.NewTicker(awaitInterval)
 	defer end.Stop()

@@ -28,14 +28,14 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// ExitCode is what the process is to end with.
+// ExitCode returns the exit code of the process.
 func (e *exitError) ExitCode() int { return e.code }
 
 func refuse(code int, format string, args ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, args...)}
 }
 
-// codeOf is the exit code that an error asks for, 1 when it asks for none.
+// codeOf returns the exit code that an error asks for, 1 when it asks for none.
 func codeOf(err error) int {
 	if coded, ok := errors.AsType[interface {
 		error
@@ -46,7 +46,7 @@ func codeOf(err error) int {
 	return 1
 }
 
-// plain is a text fit for one line of a terminal.
+// plain escapes what is not printable, so that the text fits on one line of a terminal.
 func plain(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -59,7 +59,7 @@ func plain(text string) string {
 	return b.String()
 }
 
-// plainLines is plain for each line of a text; tabs stay.
+// plainLines applies plain to each line of a text and keeps tabs.
 func plainLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -37,7 +37,7 @@ func newVerb(here hostFunc, name, short string, do func(manager, context.Context
 	return cmd
 }
 
-// installed is the manager of a service that must be there.
+// installed returns the manager of a service that must be there.
 func (o *which) installed(ctx context.Context, h *host) (manager, error) {
 	at, err := o.mustFind(ctx, h)
 	if err != nil {
@@ -68,7 +68,8 @@ func newUninstall(here hostFunc) *cobra.Command {
 	return cmd
 }
 
-// uninstall removes the service that was found as it was installed; where that cannot be read, as it would be laid out here.
+// uninstall removes the service as it was installed or, when its record cannot be read, by its default
+// places.
 func (o *which) uninstall(ctx context.Context, h *host, purge, dryRun bool) error {
 	at, err := o.find(ctx, h)
 	if err != nil {
