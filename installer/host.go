@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// world is what the commands take from the machine, so that tests can be the machine.
-type world struct {
+// host is what the commands need from the machine. Tests pass one of their own.
+type host struct {
 	system     string
 	places     places
 	env        func(string) string
@@ -24,12 +24,12 @@ type world struct {
 	out, err   io.Writer
 }
 
-// machine is what the commands find the world with.
-type machine func(*cobra.Command) *world
+// hostFunc returns the host that a command runs on.
+type hostFunc func(*cobra.Command) *host
 
-func newWorld(cmd *cobra.Command) *world {
+func newHost(cmd *cobra.Command) *host {
 	home, _ := os.UserHomeDir() // missed only by services of users, whose check says so
-	w := &world{
+	h := &host{
 		system: runtime.GOOS, env: os.Getenv, mayInstall: mayInstall(), executable: executable, groupOf: groupOf,
 		out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
 		places: places{
@@ -37,12 +37,13 @@ func newWorld(cmd *cobra.Command) *world {
 			programData: orElse(os.Getenv("ProgramData"), `C:\ProgramData`), programs: orElse(os.Getenv("ProgramFiles"), `C:\Program Files`),
 		},
 	}
-	w.manager = w.managerOf
-	w.disk = func() *disk { return &disk{places: w.places, chown: chown, protect: protect} }
-	return w
+	h.manager = h.managerOf
+	h.disk = func() *disk { return &disk{places: h.places, chown: chown, protect: protect} }
+	return h
 }
 
-// absoluteOnly is a variable that holds a directory; the specification of XDG says that others do not count.
+// absoluteOnly returns the directory in an environment variable, or nothing when it is relative: the XDG
+// specification says to ignore those.
 func absoluteOnly(name string) string {
 	if dir := os.Getenv(name); filepath.IsAbs(dir) {
 		return dir
@@ -50,7 +51,8 @@ func absoluteOnly(name string) string {
 	return ""
 }
 
-// executable is this program. A link of Homebrew is kept as it is: what it points to moves with each upgrade.
+// executable returns the path of this program. It keeps a link of Homebrew, because its target changes
+// with each upgrade.
 func executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -66,8 +68,8 @@ func executable() (string, error) {
 	return real, nil
 }
 
-// stableLink is Homebrew's link to a program in its cellar, if there is one: /opt/homebrew/Cellar/kagzi/1.2/bin/kagzi is linked
-// from /opt/homebrew/bin/kagzi.
+// stableLink returns Homebrew's link to a program in its cellar, or nothing when there is none:
+// /opt/homebrew/bin/kagzi for /opt/homebrew/Cellar/kagzi/1.2/bin/kagzi.
 func stableLink(real string) string {
 	prefix, rest, found := strings.Cut(real, "/Cellar/")
 	if !found {
@@ -92,7 +94,7 @@ func groupOf(account string) (string, error) {
 	return g.Name, nil
 }
 
-// foreign is the places of a system that this program does not run on, as they usually are.
+// foreign returns the usual places of a system that this program does not run on.
 func foreign(system string) places {
 	p := places{system: system, programData: `C:\ProgramData`, programs: `C:\Program Files`, home: "/home/you"}
 	if system == "darwin" {
