@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -163,7 +164,7 @@ func (s *Server) GetActivity(_ context.Context, request *kagziv1.GetActivityRequ
 	if s.options.Beside {
 		return nil, errBeside
 	}
-	step, err := durationOf("step", request.Step)
+	step, err := wire.DurationOf("step", request.Step)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -116,7 +117,7 @@ func TestOnlyTwoStepsOfActivityAreKept(t *testing.T) {
 	s := door(&books{})
 	for _, step := range []time.Duration{-time.Second, time.Millisecond, 2 * time.Second, time.Hour} {
 		_, err := s.GetActivity(t.Context(), &kagziv1.GetActivityRequest{Step: durationpb.New(step)})
-		if fieldOf(err) != "step" {
+		if servertest.FieldOf(err) != "step" {
 			t.Errorf("a step of %s: %v, want a refusal that names it", step, err)
 		}
 	}
@@ -140,17 +141,17 @@ func TestTheWritesOfWorkersAreCounted(t *testing.T) {
 	busy(t, func(t *testing.T, s *Server) {
 		b := s.store.(*books)
 		b.verdict, b.slow = engine.RunVerdict{Status: engine.RunFailed}, 10*time.Millisecond // which passes in the bubble
-		if _, _, err := s.completeStep(t.Context(), &kagziv1.CompleteStepRequest{RunId: anID, LeaseToken: aToken, StepId: "s"}); err != nil {
+		if _, _, err := s.completeStep(t.Context(), &kagziv1.CompleteStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}); err != nil {
+		if _, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
+		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)
 		}
 		next := &kagziv1.StartWorkflowRequest{}
-		if _, err := s.completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: anID, LeaseToken: aToken, ContinueAs: next}); err != nil {
+		if _, err := s.completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, ContinueAs: next}); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.activity.seconds.took.total; n != 4 {
@@ -218,28 +219,28 @@ func TestAQuantileIsWithinAnEighthOfWhatWasMeasured(t *testing.T) {
 
 func BenchmarkCounting(b *testing.B) {
 	b.Run("count", func(b *testing.B) {
-		s := &Server{}
+		s := New(stubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.count(stepCompleted)
 		}
 	})
 	b.Run("wrote", func(b *testing.B) {
-		s := &Server{}
+		s := New(stubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.wrote(time.Millisecond)
 		}
 	})
 	b.Run("claimed", func(b *testing.B) {
-		s := &Server{}
+		s := New(stubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.Claimed(time.Millisecond, 1, nil)
 		}
 	})
 	b.Run("rung", func(b *testing.B) {
-		s := &Server{}
+		s := New(stubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "n", Name: "q"})

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -15,7 +16,7 @@ import (
 func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRequest) (*kagziv1.ListWorkersResponse, error) {
 	filter := engine.WorkerFilter{Queue: request.GetTaskQueue(), Status: engine.WorkerStatus(request.GetStatusFilter())}
 	var err error
-	if filter.Namespace, err = namespaceOf(request.Namespace); err != nil {
+	if filter.Namespace, err = wire.NamespaceOf(request.Namespace); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckOptionalName("task_queue", filter.Queue); err != nil {
@@ -24,7 +25,7 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 	if request.StatusFilter != nil && (filter.Status < engine.WorkerOnline || filter.Status > engine.WorkerOffline) {
 		return nil, engine.Invalid("status_filter", "has the unknown value %d", request.GetStatusFilter())
 	}
-	page, err := pageOf(request, request.Page, belowIDs)
+	page, err := wire.PageOf(request, request.Page, wire.BelowIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 	for i := range workers {
 		s.sessions.freshen(&workers[i])
 	}
-	list, around := pageOfItems(request, page, info, workers, workerTo, func(w *engine.Worker) engine.Cursor {
+	list, around := wire.PageOfItems(request, page, info, workers, wire.WorkerTo, func(w *engine.Worker) engine.Cursor {
 		return engine.Cursor{At: w.RegisteredAt, Name: w.ID}
 	})
 	return &kagziv1.ListWorkersResponse{Workers: list, Page: around}, nil
@@ -51,7 +52,7 @@ func (s *Server) GetWorker(ctx context.Context, request *kagziv1.GetWorkerReques
 		return nil, err
 	}
 	s.sessions.freshen(&worker)
-	return &kagziv1.GetWorkerResponse{Worker: workerTo(&worker)}, nil
+	return &kagziv1.GetWorkerResponse{Worker: wire.WorkerTo(&worker)}, nil
 }
 
 // DrainWorker asks a worker to finish what it holds and go.
@@ -86,14 +87,14 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 
 // GetQueueDepth is what waits and runs in each queue, by name, and in all of them together.
 func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
-	namespace, err := namespaceOf(request.Namespace)
+	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	if err := engine.CheckOptionalName("task_queue", request.GetTaskQueue()); err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page, behindNames)
+	page, err := wire.PageOf(request, request.Page, wire.BehindNames)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDep
 	if request.GetPage().GetPageSize() == 0 {
 		page.Limit = max(len(queues), 1) // clients that know no pages get what fits
 	}
-	queues, info := pageOfWhole(queues, page, func(q *engine.QueueDepth) string { return q.Queue })
+	queues, info := wire.PageOfWhole(queues, page, func(q *engine.QueueDepth) string { return q.Queue })
 	list := make([]*kagziv1.QueueDepth, len(queues))
 	for i, q := range queues {
 		list[i] = &kagziv1.QueueDepth{
@@ -120,13 +121,13 @@ func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDep
 		}
 	}
 	const count = 24 // bytes of an entry in depth_by_queue without its name, at most
-	from, to := fit(list, page, &info, func(q *kagziv1.QueueDepth) int { return proto.Size(q) + len(q.TaskQueue) + count })
+	from, to := wire.Fit(list, page, &info, func(q *kagziv1.QueueDepth) int { return proto.Size(q) + len(q.TaskQueue) + count })
 	response.Queues = list[from:to]
 	var first, last engine.Cursor
 	if n := len(response.Queues); n > 0 {
 		first, last = engine.Cursor{Name: response.Queues[0].TaskQueue}, engine.Cursor{Name: response.Queues[n-1].TaskQueue}
 	}
-	response.Page = pageTo(request, page, info, first, last)
+	response.Page = wire.PageTo(request, page, info, first, last)
 	for _, q := range response.Queues {
 		response.DepthByQueue[q.TaskQueue] = q.Pending
 	}

@@ -11,27 +11,28 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // door is a server over the books, for calls that need no connection.
 func door(b *books) *Server {
-	return &Server{store: b, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{},
-		registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{})}
+	return New(b, nil, Options{})
 }
 
 func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 	until := began.Add(time.Minute)
 	b := &books{end: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
 	s := door(b)
-	answer, err := s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: anID, Grace: durationpb.New(time.Minute), Reason: "enough"})
+	answer, err := s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(time.Minute), Reason: "enough"})
 	p := last[engine.EndRunParams](b)
 	if err != nil || answer.Cancelled || !answer.Requested || !answer.GraceUntil.AsTime().Equal(until) || p.Grace != time.Minute || p.Reason != "enough" {
 		t.Errorf("told: %v, %v, asked with %+v", answer, err, p)
@@ -43,7 +44,7 @@ func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 		t.Error("a run whose code was told counts as finished")
 	}
 	b.end = engine.RunEnd{Status: engine.RunCancelled, Changed: true}
-	answer, err = s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: anID})
+	answer, err = s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID})
 	if err != nil || !answer.Cancelled || answer.Requested || s.counters.finished() != 1 {
 		t.Errorf("ended: %v, %v", answer, err)
 	}
@@ -52,11 +53,11 @@ func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
 	b := &books{}
 	_, conn := serve(t, b)
-	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(t.Context(), &kagziv1.PauseWorkflowRequest{RunId: anID, Reason: "why"}); err != nil {
+	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(t.Context(), &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID, Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	p := last[engine.SteerParams](b)
-	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" || p.RunID.String() != anID {
+	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" || p.RunID.String() != servertest.AnID {
 		t.Errorf("asked with %+v", p)
 	}
 }
@@ -64,7 +65,7 @@ func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
 func TestAContinuationIsReadWithWhatItNames(t *testing.T) {
 	b := &books{}
 	answer, err := door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{
-		Namespace: "team", RunId: anID, LeaseToken: aToken, ContinueAs: &kagziv1.StartWorkflowRequest{
+		Namespace: "team", RunId: servertest.AnID, LeaseToken: aToken, ContinueAs: &kagziv1.StartWorkflowRequest{
 			Input: &kagziv1.Payload{Data: []byte("in")}, RequestId: "r", ConcurrencyKey: "k", Timeouts: &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 1000},
 		},
 	})
@@ -77,7 +78,7 @@ func TestAContinuationIsReadWithWhatItNames(t *testing.T) {
 		next.ConcurrencyLimit != 1 || next.Timeouts.Execution != time.Second || !next.DeadlineAt.IsZero() {
 		t.Errorf("next = %+v", next.Run)
 	}
-	answer, err = door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: anID, LeaseToken: aToken})
+	answer, err = door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken})
 	if err != nil || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED || answer.ContinuedAsRunId != "" {
 		t.Errorf("a run that was to be cancelled: %v, %v", answer, err)
 	}
@@ -96,7 +97,7 @@ func TestAFailedHandlerIsLogged(t *testing.T) {
 		var log bytes.Buffer
 		s := door(&books{verdict: c.verdict})
 		s.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		answer, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}})
+		answer, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}})
 		if err != nil || answer.Status != kagziv1.WorkflowStatus(c.verdict.Status) {
 			t.Errorf("%+v: %v, %v", c.verdict, answer, err)
 		}
@@ -111,7 +112,7 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 		verdict engine.Verdict
 		want    []string
 	}{
-		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute), Failures: 3}, []string{"step will be retried", "step=pay failures=3", "run will be retried", anID + " failures=3"}},
+		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute), Failures: 3}, []string{"step will be retried", "step=pay failures=3", "run will be retried", servertest.AnID + " failures=3"}},
 		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute)}, nil}, // the failure was reported before
 		{engine.Verdict{}, nil},
 	} {
@@ -119,14 +120,14 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 		verdict := c.verdict
 		s := door(&books{stepVerdict: verdict, verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
 		s.log = slog.New(slog.NewTextHandler(&log, nil))
-		answer, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}})
+		answer, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if left := max(0, began.Add(time.Minute).Sub(s.now())); verdict.Retry != (answer.RetryIn != nil) || answer.RetryIn.AsDuration() != left && verdict.Retry {
 			t.Errorf("%+v: the retry is told to be due in %v, want %v", verdict, answer.RetryIn, left)
 		}
-		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
+		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range c.want {
@@ -134,7 +135,7 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 				t.Errorf("%+v: %q is not in the log:\n%s", verdict, want, log.String())
 			}
 		}
-		if n := strings.Count(log.String(), "run="+anID); n != strings.Count(log.String(), "delay=") || (c.want != nil) != (n == 2) || c.want == nil && n != 0 {
+		if n := strings.Count(log.String(), "run="+servertest.AnID); n != strings.Count(log.String(), "delay=") || (c.want != nil) != (n == 2) || c.want == nil && n != 0 {
 			t.Errorf("%+v: the run is named %d times:\n%s", verdict, n, log.String())
 		}
 	}
@@ -197,7 +198,7 @@ func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
 }
 
 func TestASignalIsAnsweredByWhatItsStepBecame(t *testing.T) {
-	request := &kagziv1.AwaitSignalRequest{RunId: anID, LeaseToken: aToken, StepName: "s", SignalName: "go", Timeout: durationpb.New(time.Second), Hold: true}
+	request := &kagziv1.AwaitSignalRequest{RunId: servertest.AnID, LeaseToken: aToken, StepName: "s", SignalName: "go", Timeout: durationpb.New(time.Second), Hold: true}
 	done := engine.Step{Name: "s", Kind: engine.StepSignal, Status: engine.StepCompleted}
 	late, failed := done, done
 	late.TimedOut, failed.Status = true, engine.StepFailed
@@ -228,13 +229,13 @@ func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.MD{})
 	answer, err := s.startChild(ctx, &kagziv1.StartChildRequest{
 		StepName: "c", LeaseToken: aToken, ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL,
-		Child: &kagziv1.StartWorkflowRequest{Namespace: "team", WorkflowType: "t", ParentRunId: anID, RequestId: "dropped"},
+		Child: &kagziv1.StartWorkflowRequest{Namespace: "team", WorkflowType: "t", ParentRunId: servertest.AnID, RequestId: "dropped"},
 	})
 	p := last[engine.StartChildParams](b)
 	if err != nil || answer.ChildRunId != p.Child.ID.String() || answer.StepId != p.ID.String() || answer.Step.GetName() != "c" {
 		t.Fatalf("answer %v, %v", answer, err)
 	}
-	if p.Lease.Namespace != "team" || p.Lease.RunID.String() != anID || p.Child.Namespace != "team" || p.Child.Queue != "default" ||
+	if p.Lease.Namespace != "team" || p.Lease.RunID.String() != servertest.AnID || p.Child.Namespace != "team" || p.Child.Queue != "default" ||
 		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.counters.started() != 1 {
 		t.Errorf("asked with %+v", p)
 	}
@@ -261,7 +262,7 @@ func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
 		s := door(b)
 		s.store = farAway{b}
 		begun := time.Now()
-		answer, err := s.awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: want})
+		answer, err := s.awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: want})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +289,7 @@ func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
 	slices.Reverse(ids)
 	b.runs = slices.Delete(b.runs, 3, 4) // the first asked for is gone
 	answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{
-		RunId: anID, LeaseToken: aToken, ChildRunIds: append(ids, ids[0]), Any: true, Hold: true,
+		RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: append(ids, ids[0]), Any: true, Hold: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +311,7 @@ func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
 		t.Errorf("asked with %+v", p)
 	}
 	b.children = nil
-	if answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: ids}); err != nil ||
+	if answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: ids}); err != nil ||
 		len(answer.Steps)+len(answer.Finished) != 0 {
 		t.Errorf("parked: %v, %v", answer, err)
 	}
@@ -319,10 +320,10 @@ func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
 func TestANoteGoesByItsTokenAlone(t *testing.T) {
 	b := &books{}
 	for _, namespace := range []string{"", "team"} {
-		if _, err := door(b).setNote(t.Context(), namespace, &kagziv1.SetNote{RunId: anID, LeaseToken: aToken, Note: "half done"}); err != nil {
+		if _, err := door(b).setNote(t.Context(), namespace, &kagziv1.SetNote{RunId: servertest.AnID, LeaseToken: aToken, Note: "half done"}); err != nil {
 			t.Fatal(err)
 		}
-		if p := last[engine.SetNoteParams](b); p.Lease.Namespace != namespace || p.Note != "half done" || p.Lease.RunID.String() != anID {
+		if p := last[engine.SetNoteParams](b); p.Lease.Namespace != namespace || p.Note != "half done" || p.Lease.RunID.String() != servertest.AnID {
 			t.Errorf("asked with %+v", p)
 		}
 	}
@@ -331,14 +332,14 @@ func TestANoteGoesByItsTokenAlone(t *testing.T) {
 func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
 	b := &books{}
 	answer, err := door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
-		RunId: anID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
+		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
 	})
 	p := last[engine.OverrideStepParams](b)
 	if err != nil || answer.Step.OverriddenBy != "local" || answer.Step.OverrideReason != "why" || p.Output != nil || p.Failure.Message != "m" {
 		t.Errorf("%v, %v, asked with %+v", answer, err, p)
 	}
 	if _, err = door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
-		RunId: anID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Output{Output: &kagziv1.Payload{Data: []byte("o")}},
+		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Output{Output: &kagziv1.Payload{Data: []byte("o")}},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +350,7 @@ func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
 
 func TestARepeatedSignalIsToldApart(t *testing.T) {
 	for id, want := range map[string]bool{"first": false, "again": true} {
-		answer, err := door(&books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: anID, Name: "go", SignalId: id})
+		answer, err := door(&books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: id})
 		if err != nil || answer.AlreadyDelivered != want {
 			t.Errorf("%s: %v, %v", id, answer, err)
 		}
@@ -358,7 +359,7 @@ func TestARepeatedSignalIsToldApart(t *testing.T) {
 
 func TestKeepRoundTrips(t *testing.T) {
 	keep := map[string]*durationpb.Duration{}
-	for name := range outcomes {
+	for name := range wire.Outcomes {
 		keep[name] = durationpb.New(time.Hour + time.Duration(len(name))*time.Minute)
 	}
 	b := &books{}
@@ -434,9 +435,9 @@ func TestAWaitIsRefusedBeyondItsLimits(t *testing.T) {
 		"an hour, and until one": {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour), Until: moment(time.Hour)}, "until"},
 	} {
 		b := &books{}
-		c.request.RunId, c.request.LeaseToken, c.request.StepId = anID, aToken, "nap"
+		c.request.RunId, c.request.LeaseToken, c.request.StepId = servertest.AnID, aToken, "nap"
 		_, err := door(b).sleep(t.Context(), c.request)
-		if field := fieldOf(err); field != c.field || b.changes() != 1 && c.field == "" || b.changes() != 0 && c.field != "" {
+		if field := servertest.FieldOf(err); field != c.field || b.changes() != 1 && c.field == "" || b.changes() != 0 && c.field != "" {
 			t.Errorf("%s: %v after %d changes, want it to name %q", what, err, b.changes(), c.field)
 		}
 	}
@@ -445,8 +446,8 @@ func TestAWaitIsRefusedBeyondItsLimits(t *testing.T) {
 		for i := range ids {
 			ids[i] = someID(i).String()
 		}
-		_, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: ids})
-		if fieldOf(err) != field {
+		_, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: ids})
+		if servertest.FieldOf(err) != field {
 			t.Errorf("a wait for %d children: %v, want it to name %q", n, err, field)
 		}
 	}
@@ -461,7 +462,7 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 		key   *kagziv1.Key
 		field string
 	}{
-		"with an id":         {&kagziv1.Key{KeyId: anID}, "key.key_id"},
+		"with an id":         {&kagziv1.Key{KeyId: servertest.AnID}, "key.key_id"},
 		"made before":        {&kagziv1.Key{CreatedAt: timestamppb.Now()}, "key.created_at"},
 		"used before":        {&kagziv1.Key{LastUsedAt: timestamppb.Now()}, "key.last_used_at"},
 		"revoked":            {&kagziv1.Key{RevokedAt: timestamppb.Now()}, "key.revoked_at"},
@@ -469,7 +470,7 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 		"for many types":     {&kagziv1.Key{WorkflowTypes: globs}, "key.workflow_types"},
 		"without a real end": {&kagziv1.Key{ExpiresAt: &timestamppb.Timestamp{Seconds: -1}}, "key.expires_at"},
 	} {
-		if _, err := keyOf(c.key); fieldOf(err) != c.field {
+		if _, err := keyOf(c.key); servertest.FieldOf(err) != c.field {
 			t.Errorf("a key %s: %v, want it to name %s", what, err, c.field)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -58,7 +60,7 @@ func (s *Server) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsSer
 	if err != nil {
 		return hungUp(err)
 	}
-	namespace, err := namespaceOf(first.Namespace)
+	namespace, err := wire.NamespaceOf(first.Namespace)
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (a *awaiting) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error {
 		}
 		a.last = r.Seq
 		w := &waiter{to: a, wait: wait{seq: r.Seq, whole: r.Whole}}
-		if w.id, w.err = idOf("run_id", r.RunId); w.err == nil && len(a.waits) >= maxAwaiting {
+		if w.id, w.err = wire.IDOf("run_id", r.RunId); w.err == nil && len(a.waits) >= maxAwaiting {
 			w.err = engine.TooLarge("waits", "are %d on this stream already, as many as are allowed", maxAwaiting)
 		}
 		if w.err != nil {
@@ -157,7 +159,7 @@ func (a *awaiting) tell(w *waiter) {
 	if !w.told {
 		w.told = true
 		a.told = append(a.told, w)
-		ring(a.bell)
+		async.Notify(a.bell)
 	}
 }
 
@@ -223,7 +225,7 @@ func (a *awaiting) serve(ctx context.Context, received <-chan error) error {
 			}
 			done, received = true, nil
 		case <-a.server.stopping:
-			return errStopping
+			return wire.ErrStopping
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -317,7 +319,7 @@ func (a *awaiting) sift(ctx context.Context, unsure []*waiter) []*waiter {
 // look answers for the runs of a few waits, as far as they have ended.
 func (a *awaiting) look(ctx context.Context, group []*waiter) []*kagziv1.AwaitWorkflowsResponse_Ended {
 	answers := make([]*kagziv1.AwaitWorkflowsResponse_Ended, len(group))
-	together(len(group), func(i int) { answers[i] = a.lookAt(ctx, group[i]) })
+	async.Parallel(len(group), func(i int) { answers[i] = a.lookAt(ctx, group[i]) })
 	var over []*waiter
 	a.mu.Lock()
 	for i, w := range group {
@@ -334,16 +336,6 @@ func (a *awaiting) look(ctx context.Context, group []*waiter) []*kagziv1.AwaitWo
 	return slices.DeleteFunc(answers, func(one *kagziv1.AwaitWorkflowsResponse_Ended) bool { return one == nil })
 }
 
-// together calls do for 0 to n-1 at the same time, and returns when all have returned. n is at least 1.
-func together(n int, do func(i int)) {
-	var others sync.WaitGroup
-	for i := range n - 1 {
-		others.Go(func() { do(i + 1) })
-	}
-	do(0)
-	others.Wait()
-}
-
 // lookAt is the answer to a wait; nil while its run has not ended.
 func (a *awaiting) lookAt(ctx context.Context, w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
 	if w.err != nil {
@@ -356,7 +348,7 @@ func (a *awaiting) lookAt(ctx context.Context, w *waiter) *kagziv1.AwaitWorkflow
 	case !run.Status.Ended():
 		return nil
 	case w.whole:
-		return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: w.seq, Workflow: runTo(&run)}
+		return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: w.seq, Workflow: wire.RunTo(&run)}
 	}
 	return endedTo(w.seq, &engine.Ending{Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs})
 }
@@ -371,13 +363,13 @@ func (a *awaiting) answerTo(w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
 
 func endedTo(seq uint64, e *engine.Ending) *kagziv1.AwaitWorkflowsResponse_Ended {
 	return &kagziv1.AwaitWorkflowsResponse_Ended{
-		Seq: seq, Status: kagziv1.WorkflowStatus(e.Status), Output: payloadTo(e.Output), Error: failureTo(e.Error),
+		Seq: seq, Status: kagziv1.WorkflowStatus(e.Status), Output: wire.PayloadTo(e.Output), Error: wire.FailureTo(e.Error),
 		ContinuedAsRunId: e.ContinuedAs.String(),
 	}
 }
 
 func (a *awaiting) refused(seq uint64, err error) *kagziv1.AwaitWorkflowsResponse_Ended {
-	code, detail := a.server.errorDetail(err)
+	code, detail := a.server.errors.Detail(err)
 	return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: seq, Refusal: detail, StatusCode: int32(code)}
 }
 

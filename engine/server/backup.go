@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -45,7 +46,7 @@ func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_Ba
 func (s *Server) unlessStopping(err error) error {
 	select {
 	case <-s.stopping:
-		return errStopping
+		return wire.ErrStopping
 	default:
 		return err
 	}

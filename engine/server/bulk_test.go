@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -236,7 +237,7 @@ func TestABulkChangeStopsWithTheServerAndWithItsCaller(t *testing.T) {
 		end  func(s *Server, hangUp func())
 		want error
 	}{
-		{"the server stops", func(s *Server, _ func()) { close(s.stopping) }, errStopping},
+		{"the server stops", func(s *Server, _ func()) { close(s.stopping) }, wire.ErrStopping},
 		{"nobody takes the progress", func(*Server, func()) { time.Sleep(bulkReport) }, gone},
 		{"the call is given up", func(_ *Server, hangUp func()) { hangUp() }, context.Canceled},
 	} {

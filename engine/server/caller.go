@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
 // Who makes a call. What a context says of it is the key that let the call in; without one the caller is "local" and may do everything,
@@ -38,7 +40,7 @@ func actorOf(ctx context.Context) engine.Actor {
 		actor.Name = key.actor()
 	}
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		actor.Peer = cut(p.Addr.String())
+		actor.Peer = wire.Cut(p.Addr.String())
 	}
 	return actor
 }
@@ -101,7 +103,7 @@ func (s *Server) shown(ctx context.Context, keys *keyset, authorization []string
 			return key, nil
 		}
 		if name != "" {
-			return nil, noKey("no API key has the name that is in the client certificate, %q", cut(name))
+			return nil, noKey("no API key has the name that is in the client certificate, %q", wire.Cut(name))
 		}
 		return nil, noKey("an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients the metadata `authorization: Bearer SECRET`")
 	}
@@ -177,5 +179,5 @@ func (s *Server) used(key *heldKey) {
 	}
 	s.uses.pending[key.ID] = s.now()
 	s.uses.mu.Unlock()
-	ring(s.uses.bell)
+	async.Notify(s.uses.bell)
 }

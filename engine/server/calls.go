@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -11,7 +13,7 @@ import (
 func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (answer *kagziv1.SessionResponse, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			answer, err = nil, panicked(v)
+			answer, err = nil, async.Recovered(v)
 		}
 	}()
 	if request.Seq < 1 {
@@ -23,7 +25,7 @@ func (w *session) call(ctx context.Context, request *kagziv1.SessionRequest) (an
 	if request.After > 0 && w.refused.has(request.After) {
 		return nil, engine.ErrBehindRefused
 	}
-	if err := checkOperation(request); err != nil {
+	if err := wire.CheckOperation(request); err != nil {
 		return nil, err
 	}
 	return w.route(ctx, request)
@@ -94,7 +96,7 @@ func (w *session) route(ctx context.Context, request *kagziv1.SessionRequest) (*
 	case *kagziv1.SessionRequest_Hello:
 		return nil, engine.Invalid("hello", "can only be the first operation of a session")
 	default:
-		return nil, errUnsupported
+		return nil, wire.ErrUnsupported
 	}
 }
 
@@ -158,7 +160,7 @@ func (w *session) beat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagzi
 	w.mu.Unlock()
 	w.told(response.Cancelling)
 	if adopted { // the bell may have been rung for one of them before it was known here
-		ring(w.bell)
+		async.Notify(w.bell)
 	}
 	if response.ShouldDrain {
 		w.seat.Leave()

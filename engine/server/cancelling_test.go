@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -79,7 +80,7 @@ func TestAWorkerThatKnowsAlreadyIsNotTold(t *testing.T) {
 	}
 	w = desk(b)
 	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
-	w.told([]*kagziv1.CancelTask{cancellingTo(b.held[0])}) // by the answer to a heartbeat
+	w.told([]*kagziv1.CancelTask{wire.CancellingTo(b.held[0])}) // by the answer to a heartbeat
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
 		t.Errorf("told %v what its heartbeat has said", words)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
 // A capsule is a run with its children, and the runs that these continued as, as one zip file: a manifest, and of each run a directory
@@ -63,11 +64,6 @@ func toJSON(m proto.Message) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-const (
-	redactedBytes  = "kagzi-redacted-bytes"
-	redactedSHA256 = "kagzi-redacted-sha256"
-)
-
 // redact leaves of a payload its size and its hash.
 func redact(p *engine.Payload) {
 	if p.Data == nil && len(p.Metadata) == 0 {
@@ -75,6 +71,6 @@ func redact(p *engine.Payload) {
 	}
 	sum := sha256.Sum256(p.Data)
 	*p = engine.Payload{Metadata: map[string]string{
-		redactedBytes: strconv.Itoa(len(p.Data)), redactedSHA256: hex.EncodeToString(sum[:]),
+		wire.RedactedBytes: strconv.Itoa(len(p.Data)), wire.RedactedSHA256: hex.EncodeToString(sum[:]),
 	}}
 }

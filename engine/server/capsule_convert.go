@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -22,13 +23,13 @@ func (f *fields) keep(err error) {
 }
 
 func (f *fields) time(field string, t *timestamppb.Timestamp) time.Time {
-	at, err := timeOf(field, t)
+	at, err := wire.TimeOf(field, t)
 	f.keep(err)
 	return at
 }
 
 func (f *fields) id(field, s string) engine.ID {
-	id, err := optionalIDOf(field, s)
+	id, err := wire.OptionalIDOf(field, s)
 	f.keep(err)
 	return id
 }
@@ -46,7 +47,7 @@ func (f *fields) failure(e *kagziv1.ErrorDetail) *engine.Failure {
 	if e == nil {
 		return nil
 	}
-	failure, err := failureOf(e)
+	failure, err := wire.FailureOf(e)
 	f.keep(err)
 	if engine.FailureCode(e.Code) == engine.FailureCrashed {
 		failure.Code = engine.FailureCrashed
@@ -61,12 +62,12 @@ func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 		ExternalID: w.ExternalId, Queue: w.TaskQueue, Type: w.WorkflowType, Version: w.Version, Priority: int(w.GetPriority()),
 		Status:   engine.RunStatus(f.enum("status", int32(w.Status), kagziv1.WorkflowStatus_name)),
 		Attempts: int(w.Attempts), LeaseLosses: int(w.LeaseLosses),
-		Input: payloadOf(w.Input), Output: payloadOf(w.Output), Error: f.failure(w.Error), Note: w.Note, Pinned: w.Pinned,
+		Input: wire.PayloadOf(w.Input), Output: wire.PayloadOf(w.Output), Error: f.failure(w.Error), Note: w.Note, Pinned: w.Pinned,
 		CreatedAt: f.time("created_at", w.CreatedAt), StartedAt: f.time("started_at", w.StartedAt), FinishedAt: f.time("finished_at", w.FinishedAt),
 		DeadlineAt: f.time("deadline_at", w.DeadlineAt), NamedDeadlineAt: f.time("named_deadline_at", w.NamedDeadlineAt),
 		ScheduledAt:       f.time("scheduled_at", w.ScheduledAt),
 		CancelRequestedAt: f.time("cancel_requested_at", w.CancelRequestedAt), GraceUntil: f.time("cancel_grace_until", w.CancelGraceUntil),
-		WorkerID: w.GetWorkerId(), RetryPolicy: retryPolicyOf(w.RetryPolicy), Timeouts: timeoutsOf(w.Timeouts),
+		WorkerID: w.GetWorkerId(), RetryPolicy: wire.RetryPolicyOf(w.RetryPolicy), Timeouts: wire.TimeoutsOf(w.Timeouts),
 		Tags: w.Tags, Requirements: w.Requirements, OnFailureWorkflow: w.OnFailureWorkflow, OnFailureQueue: w.OnFailureTaskQueue,
 		ConcurrencyKey: w.ConcurrencyKey, ConcurrencyLimit: int(w.ConcurrencyLimit), Origin: engine.OriginImport,
 		ParentRunID: f.id("parent_run_id", w.GetParentRunId()), ParentStepID: f.id("parent_step_id", w.GetParentStepId()),
@@ -92,7 +93,7 @@ func importedStepOf(m *kagziv1.Step) (engine.Step, error) {
 		ID: f.id("step_id", m.StepId), Name: m.Name, Kind: engine.StepKind(f.enum("kind", int32(m.Kind), kagziv1.StepKind_name)),
 		Status:  engine.StepStatus(f.enum("status", int32(m.Status), kagziv1.StepStatus_name)),
 		Attempt: int(m.AttemptNumber), Sequence: m.Sequence,
-		Input: payloadOf(m.Input), Output: payloadOf(m.Output), Error: f.failure(m.Error), WorkerID: m.WorkerId,
+		Input: wire.PayloadOf(m.Input), Output: wire.PayloadOf(m.Output), Error: f.failure(m.Error), WorkerID: m.WorkerId,
 		CreatedAt: f.time("created_at", m.CreatedAt), StartedAt: f.time("started_at", m.StartedAt), FinishedAt: f.time("finished_at", m.FinishedAt),
 		RetryAt: f.time("retry_at", m.RetryAt), WakeAt: f.time("wake_up_at", m.WakeUpAt),
 		SignalName: m.SignalName, TimedOut: m.SignalTimedOut, ChildRunID: f.id("child_run_id", m.GetChildRunId()),
@@ -105,7 +106,7 @@ func importedStepOf(m *kagziv1.Step) (engine.Step, error) {
 func importedSignalOf(m *kagziv1.Signal) (engine.Signal, error) {
 	var f fields
 	signal := engine.Signal{
-		Sequence: m.Sequence, Name: m.Name, SignalID: m.SignalId, Payload: payloadOf(m.Payload),
+		Sequence: m.Sequence, Name: m.Name, SignalID: m.SignalId, Payload: wire.PayloadOf(m.Payload),
 		ReceivedAt: f.time("received_at", m.ReceivedAt), StepName: m.GetStepName(),
 	}
 	f.keep(signal.ValidateImport())

@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -495,7 +495,7 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		c.change(content)
 		b := &books{}
 		_, err := imported(t, b, packed(t, content))
-		if status.Code(err) != codes.InvalidArgument || detailOf(t, err).Metadata["field"] != "data" || !strings.Contains(err.Error(), c.names) || b.changes() != 0 {
+		if status.Code(err) != codes.InvalidArgument || servertest.DetailOf(t, err).Metadata["field"] != "data" || !strings.Contains(err.Error(), c.names) || b.changes() != 0 {
 			t.Errorf("%s: %v, want it to name %s", c.what, err, c.names)
 		}
 	}

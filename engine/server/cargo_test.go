@@ -16,6 +16,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -74,7 +75,7 @@ func TestLargeCallsAreRefusedWhileTooManyAreUnderWay(t *testing.T) {
 func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(taking{}, nil, Options{})
-		defer s.crew.dismiss() // whoever carried out an operation waits for more
+		defer s.pool.Close() // whoever carried out an operation waits for more
 		in, answered := make(chan *kagziv1.SessionRequest), make(chan *kagziv1.SessionResponse, 8)
 		ctx, end := context.WithCancel(t.Context())
 		began := time.Now()
@@ -162,7 +163,7 @@ func (o *operations) RecvMsg(m any) error {
 	select {
 	case r := <-o.in:
 		raw, err := proto.Marshal(r)
-		m.(*unread).raw = mem.SliceBuffer(raw)
+		m.(*wire.Undecoded).Raw = mem.SliceBuffer(raw)
 		return err
 	case <-o.ctx.Done():
 		return o.ctx.Err()

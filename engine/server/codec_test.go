@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -80,7 +82,7 @@ func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	tried := 0
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if slices.Contains(later, string(service.Name())+"/"+string(method.Name())) {
 			return
 		}
@@ -99,7 +101,7 @@ func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
 			if n := len(path); n > 1 && path[n-2].IsMap() {
 				want = strings.Join(names[:n-1], ".")
 			}
-			if got := detailOf(t, err).Metadata["field"]; got != want {
+			if got := servertest.DetailOf(t, err).Metadata["field"]; got != want {
 				t.Errorf("%s %s: the answer names the field %q", method.Name(), strings.Join(names, "."), got)
 			}
 		})
@@ -113,7 +115,7 @@ func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
 	_, conn := serve(t, stubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if slices.Contains(later, string(service.Name())+"/"+string(method.Name())) {
 			return
 		}
@@ -127,7 +129,7 @@ func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
 
 func TestAMessageOverItsLimitIsRefusedBySize(t *testing.T) {
 	_, conn := serve(t, stubStore{})
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetWorkflow" {
 			return
 		}
@@ -139,10 +141,10 @@ func TestAMessageOverItsLimitIsRefusedBySize(t *testing.T) {
 }
 
 func TestAMarkOfTheCodecCannotBeForged(t *testing.T) {
-	mark := protowire.AppendTag(nil, malformedField, protowire.BytesType)
+	mark := protowire.AppendTag(nil, wire.MalformedField, protowire.BytesType)
 	mark = protowire.AppendString(mark, "anything")
 	_, conn := serve(t, stubStore{})
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetWorkflow" {
 			return
 		}
@@ -156,7 +158,7 @@ func TestAMarkOfTheCodecCannotBeForged(t *testing.T) {
 func TestTheCodecKeepsFieldsThatItDoesNotKnow(t *testing.T) {
 	raw := protowire.AppendVarint(protowire.AppendTag(nil, 9999, protowire.VarintType), 7)
 	_, conn := serve(t, stubStore{})
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetServerInfo" {
 			return
 		}

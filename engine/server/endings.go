@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -16,14 +17,14 @@ func (s *Server) completeWorkflow(ctx context.Context, r *kagziv1.CompleteWorkfl
 	if err != nil {
 		return nil, err
 	}
-	p := engine.CompleteRunParams{Lease: lease, Output: payloadOf(r.Output), Now: s.now()}
+	p := engine.CompleteRunParams{Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.now()}
 	if err := engine.CheckPayload("output", p.Output); err != nil {
 		return nil, err
 	}
 	if r.ContinueAs != nil {
-		next, err := s.continuationOf(ctx, lease.Namespace, r.ContinueAs)
+		next, err := s.starts.Continuation(ctx, lease.Namespace, r.ContinueAs)
 		if err != nil {
-			return nil, within("continue_as", err)
+			return nil, wire.Within("continue_as", err)
 		}
 		p.ContinueAs = &next
 	}
@@ -47,7 +48,7 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 	if err != nil {
 		return nil, err
 	}
-	failure, err := failureOf(r.Error)
+	failure, err := wire.FailureOf(r.Error)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 		if verdict.Failures > 0 {
 			s.log.Info("run will be retried", "run", lease.RunID, "failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
 		}
-		return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status), RetryAt: timeTo(verdict.RetryAt)}, nil
+		return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status), RetryAt: wire.TimeTo(verdict.RetryAt)}, nil
 	}
 	s.count(deedOf(verdict.Status))
 	if verdict.Status == engine.RunFailed {

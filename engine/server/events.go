@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/kagzi/kagzi/engine/server/internal/async"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -101,7 +102,7 @@ func (e *Events) append(at time.Time, level slog.Level, message string, attribut
 		e.ring[(e.last-1)%keptEvents] = event
 	}
 	for bell := range e.followers {
-		ring(bell)
+		async.Notify(bell)
 	}
 }
 

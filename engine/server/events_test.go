@@ -15,11 +15,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -367,11 +368,11 @@ func TestARequestForEventsThatMakesNoSenseIsRefused(t *testing.T) {
 	for field, request := range map[string]*kagziv1.WatchEventsRequest{
 		"after": {After: -1}, "tail": {Tail: keptEvents + 1}, "after_at": {AfterAt: &timestamppb.Timestamp{Nanos: -1}},
 	} {
-		if err := door(&books{}).WatchEvents(request, nil); fieldOf(err) != field {
+		if err := door(&books{}).WatchEvents(request, nil); servertest.FieldOf(err) != field {
 			t.Errorf("%v is refused with %v, want %s named", request, err, field)
 		}
 	}
-	if err := door(&books{}).WatchEvents(&kagziv1.WatchEventsRequest{Tail: -1}, nil); fieldOf(err) != "tail" {
+	if err := door(&books{}).WatchEvents(&kagziv1.WatchEventsRequest{Tail: -1}, nil); servertest.FieldOf(err) != "tail" {
 		t.Errorf("a negative tail is refused with %v", err)
 	}
 }
@@ -380,6 +381,6 @@ func BenchmarkNoting(b *testing.B) {
 	var e Events
 	b.ReportAllocs()
 	for b.Loop() { // nearly all of them only counted
-		e.note(slog.LevelWarn, "run failed", slog.String("run", anID))
+		e.note(slog.LevelWarn, "run failed", slog.String("run", servertest.AnID))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -23,7 +24,7 @@ const (
 // ExportWorkflow streams a run, with its children and what these continued as, as a capsule. Each part is as it stood when it was read:
 // nothing is kept waiting while the caller reads.
 func (s *Server) ExportWorkflow(request *kagziv1.ExportWorkflowRequest, stream kagziv1.WorkflowService_ExportWorkflowServer) error {
-	namespace, id, err := runOf(request)
+	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (x *export) writeRun(directory string, id engine.ID) error {
 		redact(&run.Input)
 		redact(&run.Output)
 	}
-	text, err := toJSON(runTo(&run))
+	text, err := toJSON(wire.RunTo(&run))
 	if err != nil {
 		return err
 	}
@@ -238,12 +239,12 @@ func (x *export) stepsOf(id engine.ID) reader {
 		var last engine.Cursor
 		messages := make([]proto.Message, len(steps))
 		for i := range steps {
-			last = stepCursor(&steps[i])
+			last = wire.StepCursor(&steps[i])
 			if x.redacted {
 				redact(&steps[i].Input)
 				redact(&steps[i].Output)
 			}
-			messages[i] = stepTo(x.namespace, &steps[i])
+			messages[i] = wire.StepTo(x.namespace, &steps[i])
 		}
 		return messages, last, info.HasNext && len(steps) > 0, err
 	}
@@ -259,7 +260,7 @@ func (x *export) signalsOf(id engine.ID) reader {
 			if x.redacted {
 				redact(&signals[i].Payload)
 			}
-			messages[i] = signalTo(&signals[i])
+			messages[i] = wire.SignalTo(&signals[i])
 		}
 		return messages, last, info.HasNext && len(signals) > 0, err
 	}
@@ -273,7 +274,7 @@ func (x *export) auditOf(id engine.ID) reader {
 		messages := make([]proto.Message, len(events))
 		for i := range events {
 			last = engine.Cursor{ID: events[i].ID}
-			messages[i] = auditTo(&events[i])
+			messages[i] = wire.AuditTo(&events[i])
 		}
 		return messages, last, info.HasNext && len(events) > 0, err
 	}

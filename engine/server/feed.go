@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
 const (
@@ -95,7 +97,7 @@ func (h *hub) read(ctx context.Context, namespace string, rung rung) tidings {
 		return told
 	}
 	for i := range runs {
-		run := runTo(&runs[i])
+		run := wire.RunTo(&runs[i])
 		told.add(runs[i].ID, named{run, proto.Size(run)})
 	}
 	return told
@@ -104,7 +106,7 @@ func (h *hub) read(ctx context.Context, namespace string, rung rung) tidings {
 func (h *hub) getRuns(ctx context.Context, namespace string, ids []engine.ID) (runs []engine.Run, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = panicked(v)
+			err = async.Recovered(v)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, readLimit)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -55,7 +56,7 @@ func (h *health) Watch(request *healthpb.HealthCheckRequest, stream healthpb.Hea
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		case <-h.server.stopping:
-			return errStopping
+			return wire.ErrStopping
 		}
 	}
 }
@@ -70,7 +71,7 @@ func (s *Server) serves(service string) bool {
 }
 
 func noService(name string) error {
-	return &engine.Error{Kind: engine.KindNotFound, Subject: "service", SubjectID: cut(name), Message: fmt.Sprintf("this server has no service %q", cut(name))}
+	return &engine.Error{Kind: engine.KindNotFound, Subject: "service", SubjectID: wire.Cut(name), Message: fmt.Sprintf("this server has no service %q", wire.Cut(name))}
 }
 
 // trouble says in one sentence why this server cannot do its work; empty when it can.
@@ -86,7 +87,7 @@ func (s *Server) trouble(ctx context.Context) string {
 // storeTrouble says in one sentence why writes cannot be made durable; empty when they can.
 func (s *Server) storeTrouble(ctx context.Context) string {
 	if err := s.store.Health(ctx); err != nil {
-		_, detail := s.errorDetail(err)
+		_, detail := s.errors.Detail(err)
 		return detail.Message
 	}
 	return ""

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -80,7 +79,7 @@ func (s *Server) heartbeat(
 		return nil, engine.Invalid("held", "names %d runs, at most %d are allowed", n, engine.MaxConcurrent)
 	}
 	for _, l := range r.Held {
-		id, err := idOf("held.run_id", l.RunId)
+		id, err := wire.IDOf("held.run_id", l.RunId)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +109,7 @@ func (s *Server) heartbeat(
 		})
 	}
 	for _, h := range beat.Cancelling {
-		response.Cancelling = append(response.Cancelling, cancellingTo(h))
+		response.Cancelling = append(response.Cancelling, wire.CancellingTo(h))
 	}
 	return response, nil
 }
@@ -190,19 +189,4 @@ func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (
 	}
 	s.noteWorker(ctx, "worker left", r.WorkerId, slog.Int("runs_freed", taken.Freed))
 	return &kagziv1.DeregisterResponse{}, nil
-}
-
-// waitOf reads how long a call may wait: absent is the most.
-func waitOf(d *durationpb.Duration, most time.Duration) (time.Duration, error) {
-	if d == nil {
-		return most, nil
-	}
-	wait, err := durationOf("wait", d)
-	if err != nil {
-		return 0, err
-	}
-	if wait < 0 || wait > engine.MaxPollWait {
-		return 0, engine.Invalid("wait", "must be between 0 and %s, got %s", engine.MaxPollWait, wait)
-	}
-	return wait, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
 // maxMet bounds the namespaces that are remembered; past it they are all new once more.
@@ -35,7 +36,7 @@ func (h *hub) watch(namespace string, interval time.Duration) (w *watcher, leave
 		f = h.open(namespace)
 	}
 	f.watchers[w] = struct{}{}
-	ring(f.joined)
+	async.Notify(f.joined)
 	return w, func() { h.leave(f, w) }
 }
 
@@ -114,13 +115,13 @@ func (h *hub) meet(namespace string) {
 func (h *hub) each(note func(*rung)) {
 	for _, f := range h.feeds {
 		note(&f.rung)
-		ring(f.bell)
+		async.Notify(f.bell)
 	}
 }
 
 func (h *hub) one(namespace string, note func(*rung)) {
 	if f := h.feeds[namespace]; f != nil {
 		note(&f.rung)
-		ring(f.bell)
+		async.Notify(f.bell)
 	}
 }

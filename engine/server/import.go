@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -22,7 +23,7 @@ func (s *Server) ImportWorkflow(stream kagziv1.WorkflowService_ImportWorkflowSer
 		return err
 	}
 	p := engine.ImportRunsParams{RequestID: first.RequestId, By: actorOf(ctx)}
-	if p.Namespace, err = namespaceOf(first.Namespace); err != nil {
+	if p.Namespace, err = wire.NamespaceOf(first.Namespace); err != nil {
 		return err
 	}
 	if err := engine.CheckRequestID(p.RequestID); err != nil {
@@ -48,7 +49,7 @@ func (s *Server) importCapsule(ctx context.Context, file io.ReaderAt, size int64
 	case s.imports <- struct{}{}:
 		defer func() { <-s.imports }()
 	case <-s.stopping:
-		return engine.Started{}, errStopping
+		return engine.Started{}, wire.ErrStopping
 	case <-ctx.Done():
 		return engine.Started{}, ctx.Err()
 	}

@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -49,7 +50,7 @@ func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
 	_, conn := serve(t, stubStore{})
 	admin, runs := kagziv1.NewAdminServiceClient(conn), kagziv1.NewWorkflowServiceClient(conn)
 	for range 3 {
-		if _, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: anID}); status.Code(err) != codes.NotFound {
+		if _, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID}); status.Code(err) != codes.NotFound {
 			t.Fatal(err)
 		}
 	}

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -12,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
 // unary surrounds every unary call: who may not make it is refused, and so is a malformed message; a panic is an answer, an error gets
@@ -21,11 +21,11 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	ctx, span := s.span(ctx, info.FullMethod, request)
 	defer func() {
 		if v := recover(); v != nil {
-			err = panicked(v)
+			err = async.Recovered(v)
 		}
 		if err != nil {
 			s.noteRefused(ctx, method, request, err)
-			answer, err = nil, s.toStatus(err)
+			answer, err = nil, s.errors.Status(err)
 			s.logCall(ctx, info.FullMethod, began, err)
 		}
 		endSpan(span, err)
@@ -34,7 +34,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	if ctx, err = s.admit(ctx, method); err != nil {
 		return nil, err
 	}
-	if err := checkWellFormed(request); err != nil {
+	if err := wire.CheckWellFormed(request); err != nil {
 		return nil, err
 	}
 	if err := s.checkScope(ctx, method, request); err != nil {
@@ -68,11 +68,11 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	guarded := &guardedStream{ServerStream: stream, ctx: stream.Context(), server: s, method: method}
 	defer func() {
 		if v := recover(); v != nil {
-			err = panicked(v)
+			err = async.Recovered(v)
 		}
 		if err != nil {
 			s.noteRefused(guarded.ctx, method, guarded.first, err)
-			err = s.toStatus(err)
+			err = s.errors.Status(err)
 			s.logCall(stream.Context(), info.FullMethod, began, err)
 		}
 		method.end(time.Since(began), err)
@@ -124,18 +124,14 @@ func shownTo(key *heldKey, method *method, answer any) any {
 		return answer
 	}
 	if message, ok := answer.(proto.Message); ok {
-		return withoutPayloads(message)
+		return wire.WithoutPayloads(message)
 	}
 	return answer
 }
 
-func panicked(v any) error {
-	return fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-}
-
 func (s *Server) logCall(ctx context.Context, method string, began time.Time, err error) {
 	code := status.Code(err)
-	level := logLevelOf(code)
+	level := wire.LogLevelOf(code)
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
@@ -164,7 +160,7 @@ func (g *guardedStream) RecvMsg(m any) error {
 	if g.ctx.Err() != nil {
 		return context.Cause(g.ctx)
 	}
-	if err := checkWellFormed(m); err != nil || g.first != nil {
+	if err := wire.CheckWellFormed(m); err != nil || g.first != nil {
 		return err
 	}
 	g.first = m
@@ -181,7 +177,7 @@ func (g *guardedStream) receive(m any) error {
 	go func() { // ends with the stream
 		defer func() {
 			if v := recover(); v != nil {
-				received <- panicked(v)
+				received <- async.Recovered(v)
 			}
 		}()
 		received <- g.ServerStream.RecvMsg(m)
@@ -190,7 +186,7 @@ func (g *guardedStream) receive(m any) error {
 	case err := <-received:
 		return err
 	case <-g.server.stopping:
-		return errStopping
+		return wire.ErrStopping
 	}
 }
 

@@ -172,20 +172,20 @@ func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
 func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 	away := &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer"}
 	for _, c := range []struct {
-		name    string
-		keyless bool
-		unread  bool                          // never
-		broken  error                         // what the database says in the outage; nil: nothing at all
-		then    func(s *Server, l *locksmith) // before the question
-		want    engine.Kind                   // of the answer; 0: let in
+		name      string
+		keyless   bool
+		Undecoded bool                          // never
+		broken    error                         // what the database says in the outage; nil: nothing at all
+		then      func(s *Server, l *locksmith) // before the question
+		want      engine.Kind                   // of the answer; 0: let in
 	}{
 		{name: "an outage", broken: away},
 		{name: "an outage where no key was ever made", keyless: true, broken: away},
 		{name: "a database that says nothing"},
 		{name: "one where hints may have been lost", broken: away, then: func(s *Server, _ *locksmith) { s.Ring(engine.Ring{Kind: engine.RingAll}) }},
 		{name: "a key that has expired", broken: away, then: func(_ *Server, l *locksmith) { l.set(func() { l.ahead = 48 * time.Hour }) }, want: engine.KindNoKey},
-		{name: "a server that could never read them", unread: true, broken: away, want: engine.KindUnavailable},
-		{name: "a server without keys that could never read them", keyless: true, unread: true, broken: away, want: engine.KindUnavailable},
+		{name: "a server that could never read them", Undecoded: true, broken: away, want: engine.KindUnavailable},
+		{name: "a server without keys that could never read them", keyless: true, Undecoded: true, broken: away, want: engine.KindUnavailable},
 		{name: "keys that are known to have changed", broken: away, then: func(s *Server, _ *locksmith) { s.Ring(engine.Ring{Kind: engine.RingKeys}) }, want: engine.KindUnavailable},
 		{name: "the first key of all", keyless: true, broken: away, then: func(s *Server, _ *locksmith) { s.keysChanged() }, want: engine.KindUnavailable},
 		{name: "an answer that is none", broken: errors.New("a hash has 5 bytes, want 32"), want: engine.KindUnavailable},
@@ -197,7 +197,7 @@ func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 					header = "Bearer " + l.make(engine.APIKey{Name: "one", Role: engine.RoleViewer, ExpiresAt: l.Now().Add(24 * time.Hour)})
 				}
 				s := New(l, nil, Options{})
-				if !c.unread {
+				if !c.Undecoded {
 					if _, err := s.KeyOf(t.Context(), header); err != nil {
 						t.Fatal(err)
 					}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -217,7 +216,7 @@ func TestOperationsOfARun(t *testing.T) {
 		t.Run(story.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := story.store
-				w := &session{server: &Server{store: l, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{}},
+				w := &session{server: New(l, nil, Options{}),
 					worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
 					held: map[engine.ID]holding{}, lines: map[string]line{}}
 				w.seat = matching.New(l, nil).Sit(matching.Request{Worker: &w.worker})
@@ -261,7 +260,7 @@ func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
 		defer synctest.Wait()
 		defer stop()
 		go d.Run(ctx)
-		s := &Server{store: store, dispatcher: d}
+		s := New(store, d, Options{})
 		d.Sit(matching.Request{
 			Worker: &engine.Worker{ID: "w", Namespace: "default"}, Queues: []string{"q"}, Types: []string{"t"},
 			Deliver: func(engine.Task) bool { return true },

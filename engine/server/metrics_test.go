@@ -13,6 +13,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -20,7 +21,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 	busy(t, func(t *testing.T, s *Server) {
 		b := s.store.(*books)
 		b.slow = 10 * time.Millisecond // which passes in the bubble
-		fail := &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
+		fail := &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
 		for _, retry := range []bool{true, true, false} {
 			b.stepVerdict = engine.Verdict{Retry: retry}
 			if _, err := s.failStep(t.Context(), fail); err != nil {
@@ -89,7 +90,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 }
 
 func TestCountingForMetricsAllocatesNothing(t *testing.T) {
-	s := &Server{}
+	s := New(stubStore{}, nil, Options{})
 	s.wrote(time.Millisecond) // the activity makes its room once
 	if n := testing.AllocsPerRun(100, func() {
 		s.wrote(time.Millisecond)

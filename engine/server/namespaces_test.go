@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -66,7 +67,7 @@ func TestTheNamespacesOfAKeyArePagedAsAllAre(t *testing.T) {
 		{engine.Page{Limit: 2, Before: at("d")}, "<bc> of 0"},
 		{engine.Page{Limit: 3, Before: at("d")}, "abc> of 0"},
 		{engine.Page{Limit: 2, Before: at("a")}, "> of 0"},
-		{engine.Page{Limit: 2, Before: behindNames}, "<de of 0"},
+		{engine.Page{Limit: 2, Before: wire.BehindNames}, "<de of 0"},
 	} {
 		names, info, err := list(t.Context(), c.page)
 		got := ""

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -21,19 +22,19 @@ func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
 		want string
 	}{
 		{engine.RunEnd{Status: engine.RunCancelled, Changed: true}, func(s *Server) error {
-			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: anID, Reason: "enough"})
+			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Reason: "enough"})
 			return err
-		}, "INFO run cancelled run=" + anID + " namespace=default by=local peer=10.0.0.7:5 reason=enough"},
+		}, "INFO run cancelled run=" + servertest.AnID + " namespace=default by=local peer=10.0.0.7:5 reason=enough"},
 		{engine.RunEnd{Status: engine.RunTerminated, Changed: true}, func(s *Server) error {
-			_, err := s.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{RunId: anID, Namespace: "team"})
+			_, err := s.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{RunId: servertest.AnID, Namespace: "team"})
 			return err
-		}, "INFO run terminated run=" + anID + " namespace=team by=local peer=10.0.0.7:5"},
+		}, "INFO run terminated run=" + servertest.AnID + " namespace=team by=local peer=10.0.0.7:5"},
 		{engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: began}, func(s *Server) error {
-			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: anID, Grace: durationpb.New(1e9)})
+			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(1e9)})
 			return err
-		}, "INFO run to be cancelled run=" + anID + " namespace=default by=local peer=10.0.0.7:5"},
+		}, "INFO run to be cancelled run=" + servertest.AnID + " namespace=default by=local peer=10.0.0.7:5"},
 		{engine.RunEnd{Status: engine.RunCancelled}, func(s *Server) error {
-			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: anID})
+			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID})
 			return err
 		}, ""},
 	} {
@@ -48,25 +49,25 @@ func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
 }
 
 func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
-	id, err := engine.ParseID(anID)
+	id, err := engine.ParseID(servertest.AnID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &books{runs: []engine.Run{{ID: id, Type: "order", Queue: "q"}}}
 	fail := func() []string {
 		s := door(b)
-		_, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{Message: "\nno money\nstack"}})
+		_, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{Message: "\nno money\nstack"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return saidOf(s.events.past(0, 9))
 	}
 	b.verdict = engine.RunVerdict{Status: engine.RunFailed}
-	if got, want := fail(), "WARN run failed run="+anID+" namespace=default type=order queue=q error=no money"; !slices.Equal(got, []string{want}) {
+	if got, want := fail(), "WARN run failed run="+servertest.AnID+" namespace=default type=order queue=q error=no money"; !slices.Equal(got, []string{want}) {
 		t.Errorf("noted %q, want %q", got, want)
 	}
 	b.runs = nil // deleted already
-	if got, want := fail(), "WARN run failed run="+anID+" namespace=default error=no money"; !slices.Equal(got, []string{want}) {
+	if got, want := fail(), "WARN run failed run="+servertest.AnID+" namespace=default error=no money"; !slices.Equal(got, []string{want}) {
 		t.Errorf("noted %q, want %q", got, want)
 	}
 	for _, verdict := range []engine.RunVerdict{

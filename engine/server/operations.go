@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -23,7 +24,7 @@ type leased interface {
 
 // leaseOf reads the lease of a request.
 func (s *Server) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
-	namespace, id, err := runOf(r)
+	namespace, id, err := wire.RunOf(r)
 	if err != nil {
 		return engine.Lease{}, err
 	}
@@ -55,8 +56,8 @@ func (s *Server) beginStep(ctx context.Context, r *kagziv1.BeginStepRequest) (*k
 		return nil, err
 	}
 	p := engine.BeginStepParams{
-		Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: payloadOf(r.Input),
-		RetryPolicy: retryPolicyOf(r.RetryPolicy), StartToClose: milliseconds(r.StartToCloseTimeoutMs), Now: s.now(),
+		Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: wire.PayloadOf(r.Input),
+		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), StartToClose: wire.Milliseconds(r.StartToCloseTimeoutMs), Now: s.now(),
 	}
 	switch r.Kind {
 	case kagziv1.StepKind_STEP_KIND_UNSPECIFIED, kagziv1.StepKind_STEP_KIND_FUNCTION:
@@ -92,9 +93,9 @@ func (s *Server) beginStep(ctx context.Context, r *kagziv1.BeginStepRequest) (*k
 	}
 	if !begun.Execute {
 		if begun.Step.Status == engine.StepCompleted {
-			response.CachedOutput = stepTo("", &begun.Step).Output
+			response.CachedOutput = wire.StepTo("", &begun.Step).Output
 		}
-		response.Error = failureTo(begun.Step.Error)
+		response.Error = wire.FailureTo(begun.Step.Error)
 	}
 	return response, nil
 }
@@ -105,7 +106,7 @@ const longestOff = 366 * 24 * time.Hour
 // startedOf reads when a worker says that an execution began, by its own clock. It is left as it is although that may be ahead of ours, for a repetition
 // is known by it: whoever says nothing, or what cannot be, has not said it.
 func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
-	started, err := timeOf("started_at", t)
+	started, err := wire.TimeOf("started_at", t)
 	if err != nil || now.Sub(started).Abs() > longestOff {
 		return time.Time{}, err
 	}
@@ -117,7 +118,7 @@ func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepReques
 	if err != nil {
 		return lease, engine.Step{}, err
 	}
-	p := engine.CompleteStepParams{Lease: lease, Output: payloadOf(r.Output), Now: s.now()}
+	p := engine.CompleteStepParams{Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.now()}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return lease, engine.Step{}, err
 	}
@@ -150,12 +151,12 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 	if err != nil {
 		return nil, err
 	}
-	failure, err := failureOf(r.Error)
+	failure, err := wire.FailureOf(r.Error)
 	if err != nil {
 		return nil, err
 	}
 	p := engine.FailStepParams{
-		Lease: lease, Failure: failure, RetryPolicy: retryPolicyOf(r.RetryPolicy), Hold: r.Hold,
+		Lease: lease, Failure: failure, RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
 		Now: s.now(), Roll: rand.Float64(),
 	}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
@@ -184,7 +185,7 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(),
 			"failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
 	}
-	response := &kagziv1.FailStepResponse{ScheduledRetry: verdict.Retry, RetryAt: timeTo(verdict.RetryAt)}
+	response := &kagziv1.FailStepResponse{ScheduledRetry: verdict.Retry, RetryAt: wire.TimeTo(verdict.RetryAt)}
 	if verdict.Retry {
 		response.RetryIn = durationpb.New(max(0, verdict.RetryAt.Sub(p.Now)))
 	}

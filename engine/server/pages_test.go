@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -124,14 +125,14 @@ func (archive) ListSignals(_ context.Context, _ string, _ engine.ID, p engine.Pa
 func lists(t *testing.T) map[protoreflect.MethodDescriptor]proto.Message {
 	t.Helper()
 	found := map[protoreflect.MethodDescriptor]proto.Message{}
-	eachMethod(func(_ protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(_ protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Input().Fields().ByName("page") == nil || slices.Contains(later, "AdminService/"+string(method.Name())) {
 			return
 		}
 		request := emptyRequest(method).ProtoReflect()
 		for _, name := range []protoreflect.Name{"run_id", "schedule_id"} {
 			if field := method.Input().Fields().ByName(name); field != nil && !field.HasPresence() {
-				request.Set(field, protoreflect.ValueOfString(anID))
+				request.Set(field, protoreflect.ValueOfString(servertest.AnID))
 			}
 		}
 		found[method] = request.Interface()
@@ -189,7 +190,7 @@ func TestEveryListCanBeReadFromItsEnd(t *testing.T) {
 			}
 			request.ProtoReflect().Set(field, protoreflect.ValueOfMessage((&kagziv1.PageRequest{Last: true, PageToken: back}).ProtoReflect()))
 			err := call(t.Context(), conn, method, request)
-			if got := detailOf(t, err).Metadata["field"]; got != "page.last" {
+			if got := servertest.DetailOf(t, err).Metadata["field"]; got != "page.last" {
 				t.Errorf("last with a token is refused for %q (%v), want page.last", got, err)
 			}
 		})

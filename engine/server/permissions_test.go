@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -238,15 +239,15 @@ func TestAnAdminOfSomeNamespacesIsNoneOfAll(t *testing.T) {
 func TestARefusalIsTheSameWhetherTheNamespaceExistsOrNot(t *testing.T) {
 	_, conn, _, secrets := guarded(t)
 	ctx := with(soon(t), secrets[engine.RoleClient])
-	_, err := kagziv1.NewWorkflowServiceClient(conn).GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: anID})
+	_, err := kagziv1.NewWorkflowServiceClient(conn).GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: servertest.AnID})
 	want := `the API key "the-client" is not for the namespace "vault"`
 	if status.Code(err) != codes.PermissionDenied || status.Convert(err).Message() != want {
 		t.Errorf("%v, want PERMISSION_DENIED: %s", err, want)
 	}
-	if detail := detailOf(t, err); detail.Code != kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED || !detail.NonRetryable {
+	if detail := servertest.DetailOf(t, err); detail.Code != kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED || !detail.NonRetryable {
 		t.Errorf("its detail is %v", detail)
 	}
-	_, err = kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: anID})
+	_, err = kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID})
 	want = `the API key "the-client" has the role client, which may not call WorkflowService/PauseWorkflow; it takes admin, operator`
 	if status.Convert(err).Message() != want {
 		t.Errorf("%v, want %s", err, want)

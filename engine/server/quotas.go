@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -92,17 +93,17 @@ func (s *Server) checkQuota(request any) error {
 func addedBy(request any) map[string]int {
 	switch r := request.(type) {
 	case *kagziv1.StartWorkflowRequest:
-		return map[string]int{orDefault(r.GetNamespace()): 1}
+		return map[string]int{wire.OrDefault(r.GetNamespace()): 1}
 	case *kagziv1.StartWorkflowsRequest:
 		added := map[string]int{}
 		for _, start := range r.GetRequests() {
-			added[orDefault(start.GetNamespace())]++
+			added[wire.OrDefault(start.GetNamespace())]++
 		}
 		return added
 	case *kagziv1.SignalWorkflowRequest:
-		return map[string]int{orDefault(r.GetNamespace()): 1}
+		return map[string]int{wire.OrDefault(r.GetNamespace()): 1}
 	case *kagziv1.TriggerWorkflowScheduleRequest:
-		return map[string]int{orDefault(r.GetNamespace()): 1}
+		return map[string]int{wire.OrDefault(r.GetNamespace()): 1}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -78,7 +79,7 @@ func TestNamespacesPastThoseThatAreToldApartShareAQuota(t *testing.T) {
 func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, conn := serveWith(t, taking{}, Options{DrainTimeout: time.Second, NamespaceRate: 100})
-		defer s.crew.dismiss()
+		defer s.pool.Close()
 		defer conn.Close()
 		api := kagziv1.NewWorkflowServiceClient(conn)
 		start := func(namespace string) error {
@@ -115,11 +116,11 @@ func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 				return err
 			},
 			"a signal": func() error {
-				_, err := api.SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{Namespace: "loud", RunId: anID, Name: "s"})
+				_, err := api.SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{Namespace: "loud", RunId: servertest.AnID, Name: "s"})
 				return err
 			},
 			"a tick by hand": func() error {
-				_, err := kagziv1.NewWorkflowScheduleServiceClient(conn).TriggerWorkflowSchedule(t.Context(), &kagziv1.TriggerWorkflowScheduleRequest{Namespace: "loud", ScheduleId: anID})
+				_, err := kagziv1.NewWorkflowScheduleServiceClient(conn).TriggerWorkflowSchedule(t.Context(), &kagziv1.TriggerWorkflowScheduleRequest{Namespace: "loud", ScheduleId: servertest.AnID})
 				return err
 			},
 		} {
@@ -128,7 +129,7 @@ func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 				t.Errorf("%s is answered with %v, want RESOURCE_EXHAUSTED", what, err)
 			}
 		}
-		if _, err := api.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{Namespace: "loud", RunId: anID}); status.Code(err) == codes.ResourceExhausted {
+		if _, err := api.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{Namespace: "loud", RunId: servertest.AnID}); status.Code(err) == codes.ResourceExhausted {
 			t.Errorf("a cancellation is held up by the flood: %v", err)
 		}
 	})

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -17,22 +19,22 @@ func operationsOf(ctx context.Context) context.Context {
 	return metadata.NewIncomingContext(context.WithoutCancel(ctx), metadata.MD{})
 }
 
-// receive waits for an operation and leaves it to one of the crew, which reads on. There may be many thousands of sessions that have long to wait:
+// receive waits for an operation and leaves it to a goroutine of the pool, which reads on. There may be many thousands of sessions that have long to wait:
 // who waits has a small stack, and who has read a message one that is kept for the next.
 func (w *session) receive(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer) {
-	var next unread
+	var next wire.Undecoded
 	if err := stream.RecvMsg(&next); err != nil {
 		w.end(err)
 		return
 	}
-	w.server.crew.do(func() { w.readOn(ctx, operations, stream, &next) })
+	w.server.pool.Go(func() { w.readOn(ctx, operations, stream, &next) })
 }
 
 // readOn reads the operation that has come, and those that come after it up to a heartbeat, behind which another waits for the next. Those of one run
 // are carried out in their order, everything else at once.
-func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer, next *unread) {
+func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer, next *wire.Undecoded) {
 	for {
-		request, err := next.operation()
+		request, err := next.Decode()
 		if err != nil {
 			w.end(err)
 			return
@@ -46,7 +48,7 @@ func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerS
 			w.carryOut(operations, f)
 			return
 		}
-		w.server.crew.do(func() { w.carryOut(operations, f) })
+		w.server.pool.Go(func() { w.carryOut(operations, f) })
 		if err := stream.RecvMsg(next); err != nil {
 			w.end(err)
 			return
@@ -72,7 +74,7 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *f
 		}
 		size = 0
 	}
-	if checkOperation(request) != nil {
+	if wire.CheckOperation(request) != nil {
 		w.refused.add(request.Seq) // before the next is read: one that builds on it does not find it in the line of their run
 	}
 	f := w.enter(request, refusal)
@@ -193,7 +195,7 @@ func (w *session) queue(f *flight, answer *kagziv1.SessionResponse) (send bool) 
 	delete(w.lines, f.run)
 	if w.recheck {
 		w.recheck = false
-		ring(w.bell)
+		async.Notify(w.bell)
 	}
 	return send
 }
@@ -234,8 +236,8 @@ func (w *session) perform(ctx context.Context, f *flight) (answer *kagziv1.Sessi
 	}
 	if err != nil {
 		w.refused.add(f.request.Seq) // before its turn ends: whoever finds it gone from its line finds it here
-		code, detail := w.server.errorDetail(err)
-		if level := logLevelOf(code); w.server.log.Enabled(ctx, level) {
+		code, detail := w.server.errors.Detail(err)
+		if level := wire.LogLevelOf(code); w.server.log.Enabled(ctx, level) {
 			w.server.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)
 		}
 		answer = &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: detail}}
@@ -275,9 +277,6 @@ func (r *refusals) has(seq int64) bool {
 	_, refused := r.seqs[seq]
 	return refused
 }
-
-// errUnsupported answers operations that a newer contract has added, which are fields that this one does not know.
-var errUnsupported = &engine.Error{Kind: engine.KindUnsupported, Message: "this server does not know the operation"}
 
 func ack(err error) (*kagziv1.SessionResponse, error) {
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Ack{Ack: &kagziv1.Ack{}}}, err

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -53,7 +55,7 @@ func elements(field protoreflect.FieldDescriptor, v protoreflect.Value) (list []
 func TestAViewerIsShownNoPayload(t *testing.T) {
 	viewer := &heldKey{APIKey: engine.APIKey{Role: engine.RoleViewer}}
 	total := 0
-	eachMethod(func(service protoreflect.ServiceDescriptor, m protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, m protoreflect.MethodDescriptor) {
 		name := "/" + string(service.FullName()) + "/" + string(m.Name())
 		rule := permissions[name]
 		if !rule.roles.has(engine.RoleViewer) {
@@ -76,8 +78,8 @@ func TestAViewerIsShownNoPayload(t *testing.T) {
 	if total < 20 {
 		t.Errorf("%d payloads in all answers: they were not found", total)
 	}
-	shown := withoutPayloads(&kagziv1.Workflow{RunId: "r", Input: &kagziv1.Payload{Data: []byte("12345")}}).(*kagziv1.Workflow)
-	if shown.RunId != "r" || shown.Input.Metadata[redactedBytes] != "5" || shown.Output != nil {
+	shown := wire.WithoutPayloads(&kagziv1.Workflow{RunId: "r", Input: &kagziv1.Payload{Data: []byte("12345")}}).(*kagziv1.Workflow)
+	if shown.RunId != "r" || shown.Input.Metadata[wire.RedactedBytes] != "5" || shown.Output != nil {
 		t.Errorf("a viewer sees %v, want the run with the size of its input", shown)
 	}
 }

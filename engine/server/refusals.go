@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -122,7 +123,7 @@ func aboutOf(request any) (namespace, subject, id string) {
 }
 
 func aboutNamespace(name string) (namespace, subject, id string) {
-	if name = orDefault(name); engine.CheckNamespace("namespace", name) != nil {
+	if name = wire.OrDefault(name); engine.CheckNamespace("namespace", name) != nil {
 		return "", "", ""
 	}
 	return name, "namespace", name

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
 // runBells are the bells of those who watch a run: whatever happens to it rings them.
@@ -39,7 +40,7 @@ func (b *runBells) ring(id engine.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for bell := range b.runs[id] {
-		ring(bell)
+		async.Notify(bell)
 	}
 }
 
@@ -48,14 +49,7 @@ func (b *runBells) ringAll() {
 	defer b.mu.Unlock()
 	for _, bells := range b.runs {
 		for bell := range bells {
-			ring(bell)
+			async.Notify(bell)
 		}
-	}
-}
-
-func ring(bell chan struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default: // already rung
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -13,7 +14,7 @@ import (
 
 // UpdateWorkflowSchedule changes what the request names.
 func (s *Server) UpdateWorkflowSchedule(ctx context.Context, request *kagziv1.UpdateWorkflowScheduleRequest) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
-	fireAt, err := timeOf("next_fire_at", request.NextFireAt)
+	fireAt, err := wire.TimeOf("next_fire_at", request.NextFireAt)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +40,9 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 			*text.to = *text.from
 		}
 	}
-	s.Queue = orDefault(s.Queue)
+	s.Queue = wire.OrDefault(s.Queue)
 	if r.Input != nil {
-		s.Input = payloadOf(r.Input)
+		s.Input = wire.PayloadOf(r.Input)
 	}
 	if r.Enabled != nil {
 		s.Enabled = *r.Enabled
@@ -50,10 +51,10 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 		s.MaxCatchup = int(*r.MaxCatchup)
 	}
 	if r.RetryPolicy != nil {
-		s.RetryPolicy = retryPolicyOf(r.RetryPolicy)
+		s.RetryPolicy = wire.RetryPolicyOf(r.RetryPolicy)
 	}
 	if r.Timeouts != nil {
-		s.Timeouts = timeoutsOf(r.Timeouts)
+		s.Timeouts = wire.TimeoutsOf(r.Timeouts)
 	}
 	if r.Tags != nil {
 		s.Tags = r.Tags.Tags
@@ -123,7 +124,7 @@ func (s *Server) changeSchedule(
 		p.Schedule.UpdatedAt, p.Skipped = p.Now, givenUp(&before, &p.Schedule, p.Now)
 		schedule, err := s.store.UpdateSchedule(ctx, p)
 		if err == nil {
-			return scheduleTo(&schedule), nil
+			return wire.ScheduleTo(&schedule), nil
 		}
 		if !errors.Is(err, engine.ErrConflict) || try == changeTries {
 			return nil, err
@@ -235,7 +236,7 @@ func (s *Server) ListScheduleRuns(ctx context.Context, request *kagziv1.ListSche
 	if err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page, belowIDs)
+	page, err := wire.PageOf(request, request.Page, wire.BelowIDs)
 	if err != nil {
 		return nil, err
 	}

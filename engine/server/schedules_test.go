@@ -3,22 +3,23 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func init() {
-	sample["cron_expr"], sample["time_zone"], sample["schedule_id"] = "@hourly", "Europe/Berlin", "sched"
+	servertest.Samples["cron_expr"], servertest.Samples["time_zone"], servertest.Samples["schedule_id"] = "@hourly", "Europe/Berlin", "sched"
 }
 
 func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
@@ -31,7 +32,7 @@ func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
 		}
 		return p.Schedule, err
 	}
-	wantEachFieldRead(t, &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "plain", CronExpr: "@yearly"},
+	servertest.WantEachFieldRead(t, &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "plain", CronExpr: "@yearly"},
 		map[protoreflect.Name]func(*kagziv1.CreateWorkflowScheduleRequest){
 			"on_failure_task_queue": func(r *kagziv1.CreateWorkflowScheduleRequest) { r.OnFailureWorkflow = "w" },
 		}, read)
@@ -61,7 +62,7 @@ func TestEachFieldOfAnUpdateIsRead(t *testing.T) {
 		p.AuditID, p.Now, p.Schedule.UpdatedAt = engine.ID{}, time.Time{}, time.Time{}
 		return []any{p, r.Namespace, r.ScheduleId}, nil // which schedule is meant says the store
 	}
-	wantEachFieldRead(t, &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "plain"}, map[protoreflect.Name]func(*kagziv1.UpdateWorkflowScheduleRequest){
+	servertest.WantEachFieldRead(t, &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "plain"}, map[protoreflect.Name]func(*kagziv1.UpdateWorkflowScheduleRequest){
 		"on_failure_task_queue": func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.OnFailureWorkflow = proto.String("w") },
 		"enabled":               func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) },
 	}, read)
@@ -175,3 +176,23 @@ func TestTheRunsOfAScheduleAreListedByItsName(t *testing.T) {
 }
 
 func someRun(b *books, place int) string { return b.runs[place].ID.String() }
+
+func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
+	id := engine.NewID(time.Now())
+	s := door(&books{schedules: map[string]engine.Schedule{"nightly": {ID: id, Name: "nightly"}}})
+	for given, want := range map[string]string{"nightly": id.String(), id.String(): id.String(), strings.ToUpper(id.String()): id.String()} {
+		f, err := s.runFilter(t.Context(), &kagziv1.ListWorkflowsRequest{ScheduleId: &given})
+		if err != nil || f.ScheduleID != want {
+			t.Errorf("%s: selects those of %q, %v, want of %s", given, f.ScheduleID, err, want)
+		}
+	}
+	// A name that nobody has is a mistake, for which a bulk change is not to say that there was nothing to do.
+	odd := &kagziv1.ListWorkflowsRequest{ScheduleId: new("nightyl")}
+	_, listed := s.ListWorkflows(t.Context(), odd)
+	_, ended := s.bulkOf(t.Context(), &kagziv1.BulkWorkflowsRequest{Filter: odd, Action: kagziv1.BulkAction_BULK_ACTION_CANCEL})
+	for what, err := range map[string]error{"a list": listed, "a bulk change": ended} {
+		if want := engine.ScheduleNotFound("nightyl").Error(); err == nil || err.Error() != want {
+			t.Errorf("%s of a name that no schedule has: %v, want %s", what, err, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -38,11 +39,11 @@ func ofNamespace(_ *Server, _ context.Context, key *heldKey, request any) error 
 
 // enters refuses a namespace that is not the key's.
 func (k *heldKey) enters(namespace string) error {
-	namespace = orDefault(namespace)
+	namespace = wire.OrDefault(namespace)
 	if k.Reaches(namespace) {
 		return nil
 	}
-	return denied("the API key %q is not for the namespace %q", k.Name, cut(namespace))
+	return denied("the API key %q is not for the namespace %q", k.Name, wire.Cut(namespace))
 }
 
 func ofEachStart(_ *Server, _ context.Context, key *heldKey, request any) error {
@@ -169,7 +170,7 @@ func ofServedRun(s *Server, ctx context.Context, key *heldKey, request any) erro
 	if err := ofNamespace(s, ctx, key, request); err != nil || len(key.Queues) == 0 && len(key.Types) == 0 {
 		return err
 	}
-	namespace, id, err := runOf(request.(*kagziv1.GetHistoryRequest))
+	namespace, id, err := wire.RunOf(request.(*kagziv1.GetHistoryRequest))
 	if err != nil {
 		return err
 	}

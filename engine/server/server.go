@@ -36,6 +36,8 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -99,6 +101,8 @@ type Server struct {
 	dispatcher *matching.Dispatcher
 	options    Options
 	log        *slog.Logger
+	errors     *wire.Errors
+	starts     wire.StartReader
 	started    time.Time
 
 	runBells runBells // of every change of a run
@@ -107,7 +111,7 @@ type Server struct {
 	hub      hub      // of every change in a namespace
 	doorway  doorway
 	sessions sessions
-	crew     crew // of their operations
+	pool     async.Pool // of goroutines for their operations
 	cargo    cargo
 	events   *Events
 	activity activity
@@ -140,9 +144,10 @@ type Server struct {
 func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), events: options.Events,
+		store: store, dispatcher: dispatcher, options: options, log: options.Log, errors: &wire.Errors{Log: options.Log, Now: store.Now}, started: store.Now(), events: options.Events,
 		imports: make(chan struct{}, 1), registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
 	}
+	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
 	s.hub.store, s.hub.log = store, options.Log
 	s.quotas.perSecond = options.NamespaceRate
 	s.stats.places = make(chan struct{}, statsAtOnce)
@@ -151,7 +156,7 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 	s.activity.begin(time.Now())
 	s.origin = s.counters.read()
 	s.grpc = grpc.NewServer(
-		grpc.ForceServerCodecV2(lenientCodec{}),
+		grpc.ForceServerCodecV2(wire.Codec{}),
 		grpc.MaxRecvMsgSize(engine.MaxMessage),
 		grpc.MaxSendMsgSize(engine.MaxMessage+64<<10),
 		grpc.MaxConcurrentStreams(1000),
@@ -198,7 +203,7 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	s.events.note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
 	defer s.watchKeys()()
-	defer s.crew.dismiss()
+	defer s.pool.Close()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -256,7 +261,7 @@ func (s *Server) Ring(r engine.Ring) {
 		s.keysChanged()
 	case engine.RingAll:
 		s.keys.doubt()
-		ring(s.visits.bell)
+		async.Notify(s.visits.bell)
 		s.runBells.ringAll()
 		s.fresh.dropAll()
 		s.waiters.ringAll()
@@ -267,7 +272,7 @@ func (s *Server) Ring(r engine.Ring) {
 // keysChanged has the keys read again before the next call, and visits looked at.
 func (s *Server) keysChanged() {
 	s.keys.changed()
-	ring(s.visits.bell)
+	async.Notify(s.visits.bell)
 }
 
 // now is the time by which facts are written down.

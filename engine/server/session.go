@@ -11,6 +11,8 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -127,7 +129,7 @@ func (s *Server) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-s.stopping:
-		return nil, errStopping
+		return nil, wire.ErrStopping
 	}
 	var worker *engine.Worker
 	if err := carry(ctx, func() error {
@@ -154,7 +156,7 @@ func (s *Server) welcome(worker *engine.Worker, seq int64, stream kagziv1.Worker
 		Seq: seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(worker)},
 	}}, end)
 	if worker.Status == engine.WorkerDraining {
-		ring(w.bell)
+		async.Notify(w.bell)
 	}
 	return w
 }
@@ -170,7 +172,7 @@ func (w *session) unseat() {
 	w.mu.Lock()
 	w.unseated = true
 	w.mu.Unlock()
-	ring(w.bell)
+	async.Notify(w.bell)
 }
 
 // close stops what the session is given. It may be called again.
@@ -196,7 +198,7 @@ func (w *session) deliver(t engine.Task) bool {
 	}
 	w.held[t.Run.ID] = holding{token: t.Lease.Token, grace: t.Run.GraceUntil, unsent: true}
 	w.say(outgoing{lease: t.Lease, message: &kagziv1.SessionResponse{
-		Event: &kagziv1.SessionResponse_Task{Task: w.server.taskTo(&t)},
+		Event: &kagziv1.SessionResponse_Task{Task: wire.TaskTo(&t, w.server.options.WorkerLease)},
 	}})
 	return true
 }
@@ -279,7 +281,7 @@ func (w *session) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-w.server.stopping:
-			return errStopping
+			return wire.ErrStopping
 		}
 	}
 }
@@ -341,7 +343,7 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 			delete(before, h.Lease.RunID)
 		}
 		if w.toldNow(h) {
-			w.say(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: cancellingTo(h)}}})
+			w.say(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: wire.CancellingTo(h)}}})
 		}
 	}
 	for id, token := range before {
@@ -407,7 +409,7 @@ func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Tok
 
 // stop is the word to the worker that a lease is over.
 func (w *session) stop(id engine.ID, token engine.Token, status engine.RunStatus) outgoing {
-	_, reason := w.server.errorDetail(engine.LeaseLost(id, status))
+	_, reason := w.server.errors.Detail(engine.LeaseLost(id, status))
 	return outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{
 		CancelTask: &kagziv1.CancelTask{RunId: id.String(), LeaseToken: token.Wire(), Reason: reason},
 	}}}
@@ -456,7 +458,7 @@ func (s *sessions) ring(workerID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.workers[workerID]; w != nil {
-		ring(w.bell)
+		async.Notify(w.bell)
 	}
 }
 
@@ -464,7 +466,7 @@ func (s *sessions) ringAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.workers {
-		ring(w.bell)
+		async.Notify(w.bell)
 	}
 }
 

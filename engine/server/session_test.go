@@ -20,6 +20,8 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -300,7 +302,7 @@ func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 		come(t.Context(), registeredAtOnce)
 		close(s.stopping)
 		come(t.Context(), 1)
-		if err := <-answers; !errors.Is(err, errStopping) {
+		if err := <-answers; !errors.Is(err, wire.ErrStopping) {
 			t.Errorf("who comes while the server stops: %v, want that it is", err)
 		}
 		time.Sleep(time.Second)
@@ -341,7 +343,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitSignal{AwaitSignal: &kagziv1.AwaitSignalRequest{StepName: "s", SignalName: "s", Hold: hold}}}
 	}
 	children := func(hold bool) *kagziv1.SessionRequest {
-		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitChildren{AwaitChildren: &kagziv1.AwaitChildrenRequest{ChildRunIds: []string{anID}, Hold: hold}}}
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitChildren{AwaitChildren: &kagziv1.AwaitChildrenRequest{ChildRunIds: []string{servertest.AnID}, Hold: hold}}}
 	}
 	for name, c := range map[string]struct {
 		request *kagziv1.SessionRequest

@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -137,7 +135,7 @@ func house(t *testing.T, tell func(t *testing.T, s *Server, store *shelf)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelf{elsewhere: map[engine.ID]string{}}
-		s := &Server{store: store, log: slog.New(slog.DiscardHandler), events: &Events{}, options: Options{}.withDefaults(), stopping: make(chan struct{})}
+		s := New(store, nil, Options{})
 		s.hub.store, s.hub.log = store, s.log
 		tell(t, s, store)
 	})
@@ -153,14 +151,6 @@ func pass(d time.Duration) {
 func nth(n int) (id engine.ID) {
 	binary.BigEndian.PutUint32(id[12:], uint32(n)+1)
 	return id
-}
-
-// fieldOf is the field that an error names.
-func fieldOf(err error) string {
-	if e, ok := errors.AsType[*engine.Error](err); ok {
-		return e.Field
-	}
-	return ""
 }
 
 func ringRun(s *Server, n int) { s.Ring(engine.Ring{Kind: engine.RingRun, ID: nth(n)}) }

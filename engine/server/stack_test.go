@@ -85,7 +85,7 @@ func under(name string) bool {
 func TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(taking{}, nil, Options{})
-		defer s.crew.dismiss()
+		defer s.pool.Close()
 		in, answered := make(chan *kagziv1.SessionRequest), make(chan *kagziv1.SessionResponse, 8)
 		ctx, end := context.WithCancel(t.Context())
 		var read []bool // whether who asks for the next has read the one before

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -23,7 +24,7 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 	if err == nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	alone, item := detailOf(t, err), many.Results[1]
+	alone, item := servertest.DetailOf(t, err), many.Results[1]
 	if item.StatusCode != int32(codes.InvalidArgument) || item.Error.Message != alone.Message || item.Error.Metadata["field"] != "external_id" {
 		t.Errorf("of many: %v, alone: %v", item, alone)
 	}
@@ -103,4 +104,19 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 			t.Errorf("it points at %v", links)
 		}
 	})
+}
+
+func TestAStartBelongsToTheTraceOfItsCall(t *testing.T) {
+	s := New(stubStore{}, nil, Options{})
+	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
+	start, err := s.starts.Start(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t"})
+	if err != nil || start.Traceparent == "" {
+		t.Errorf("trace context %q, %v", start.Traceparent, err)
+	}
+	for _, bad := range []string{"a b", "\x00", string(make([]byte, 65))} {
+		ctx := metadata.NewIncomingContext(context.Background(), metadata.MD{"traceparent": {bad}})
+		if start, err := s.starts.Start(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t"}); err != nil || start.Traceparent != "" {
+			t.Errorf("a trace context of %q is kept as %q, %v", bad, start.Traceparent, err)
+		}
+	}
 }

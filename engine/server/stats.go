@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -109,7 +111,7 @@ func (s *Server) statsSince(ctx context.Context, namespace *string, since rates)
 	name := ""
 	if namespace != nil {
 		var err error
-		if name, err = namespaceOf(*namespace); err != nil {
+		if name, err = wire.NamespaceOf(*namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -147,7 +149,7 @@ func (s *Server) WatchStats(request *kagziv1.WatchStatsRequest, stream kagziv1.A
 	interval := time.Second
 	if request.Interval != nil {
 		var err error
-		if interval, err = durationOf("interval", request.Interval); err != nil {
+		if interval, err = wire.DurationOf("interval", request.Interval); err != nil {
 			return err
 		}
 		if interval < 250*time.Millisecond || interval > time.Hour {
@@ -165,7 +167,7 @@ func (s *Server) WatchStats(request *kagziv1.WatchStatsRequest, stream kagziv1.A
 		if err := stream.Send(response); err != nil {
 			return err
 		}
-		if err := await(stream.Context(), s, ticker.C); err != nil {
+		if err := async.Await(stream.Context(), s.stopping, ticker.C); err != nil {
 			return err
 		}
 	}

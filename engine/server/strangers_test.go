@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -124,18 +125,18 @@ func TestARefusalSaysWhoWantedWhat(t *testing.T) {
 	s, conn, l, secrets := guarded(t)
 	runs := kagziv1.NewWorkflowServiceClient(conn)
 	ctx := with(soon(t), secrets[engine.RoleViewer])
-	_, _ = runs.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: anID}) // changes nothing: no record
-	_, _ = runs.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: "team", RunId: anID})
+	_, _ = runs.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: servertest.AnID}) // changes nothing: no record
+	_, _ = runs.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: "team", RunId: servertest.AnID})
 	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]), &kagziv1.TerminateWorkflowRequest{Namespace: "vault", RunId: "no id"})
-	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]), &kagziv1.TerminateWorkflowRequest{Namespace: "No Name", RunId: anID})
+	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]), &kagziv1.TerminateWorkflowRequest{Namespace: "No Name", RunId: servertest.AnID})
 	expired := l.make(engine.APIKey{Name: "expired", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(-time.Second)})
 	s.Ring(engine.Ring{Kind: engine.RingKeys})
 	for range 3 { // a worker that knocks again and again leaves one record
-		_, _ = runs.GetWorkflow(with(soon(t), expired), &kagziv1.GetWorkflowRequest{RunId: anID})
+		_, _ = runs.GetWorkflow(with(soon(t), expired), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID})
 	}
 	l.revoke("the-client") // which this server has seen valid
 	s.Ring(engine.Ring{Kind: engine.RingKeys})
-	_, err := runs.GetWorkflow(with(soon(t), secrets[engine.RoleClient]), &kagziv1.GetWorkflowRequest{RunId: anID})
+	_, err := runs.GetWorkflow(with(soon(t), secrets[engine.RoleClient]), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID})
 	if !strings.Contains(status.Convert(err).Message(), `"the-client" has expired or was revoked`) {
 		t.Errorf("who has a key that was revoked is told %v", err)
 	}
@@ -165,9 +166,9 @@ func TestARefusalSaysWhoWantedWhat(t *testing.T) {
 		got = append(got, strings.Join([]string{name, e.Method, e.Namespace, e.Subject, e.SubjectID, e.Outcome}, "|"))
 	}
 	want := []string{
-		"the-viewer|PauseWorkflow|team|run|" + anID + "|PERMISSION_DENIED",
+		"the-viewer|PauseWorkflow|team|run|" + servertest.AnID + "|PERMISSION_DENIED",
 		"the-operator|TerminateWorkflow|vault|run||PERMISSION_DENIED",
-		"the-operator|TerminateWorkflow||run|" + anID + "|PERMISSION_DENIED",
+		"the-operator|TerminateWorkflow||run|" + servertest.AnID + "|PERMISSION_DENIED",
 		"expired|GetWorkflow||key|" + l.keys[len(l.keys)-1].ID.String() + "|UNAUTHENTICATED",
 		"the-client|GetWorkflow||key|" + l.named("the-client").ID.String() + "|UNAUTHENTICATED",
 		"the-viewer|ImportWorkflow||||PERMISSION_DENIED",

@@ -9,12 +9,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // stubStore answers the few calls that tests of the door need; every other call is a defect, a panic.
@@ -69,22 +67,6 @@ func serveWith(t *testing.T, store engine.Store, options Options) (*Server, *grp
 		}
 	})
 	return s, conn
-}
-
-// detailOf is the ErrorDetail that an error carries.
-func detailOf(t *testing.T, err error) *kagziv1.ErrorDetail {
-	t.Helper()
-	st, ok := status.FromError(err)
-	if !ok {
-		t.Fatalf("%v is no status", err)
-	}
-	for _, d := range st.Details() {
-		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
-			return detail
-		}
-	}
-	t.Fatalf("%v carries no ErrorDetail", err)
-	return nil
 }
 
 var errBroken = errors.New("select * from secrets: connection to /var/lib/db broken")

@@ -36,7 +36,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	}
 	if s.doorway.reading.Add(1) > maxUnknown {
 		s.doorway.reading.Add(-1)
-		return nil, s.toStatus(&engine.Error{Kind: engine.KindNoKey, Subject: "key",
+		return nil, s.errors.Status(&engine.Error{Kind: engine.KindNoKey, Subject: "key",
 			Message: "a valid API key is needed, and too many calls come without one; try again when you have a key"})
 	}
 	context.AfterFunc(ctx, func() { s.doorway.reading.Add(-1) })

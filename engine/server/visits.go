@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
 // A visit is a call that is open for long: a stream, or a long poll. It ends when the key that let it in ends, and one that needed none
@@ -45,7 +46,7 @@ func (s *Server) visit(ctx context.Context) (_ context.Context, leave func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	v := &visit{key: key, end: end}
 	if s.visits.add(v, s.now(), time.Now(), s.keys.sure.Load()) {
-		ring(s.visits.bell)
+		async.Notify(s.visits.bell)
 	}
 	// A change of the keys between the look that let the call in and the line above has told nobody.
 	if r := s.keys.current.Load(); r != nil && !r.admits(key, s.now()) {
@@ -177,7 +178,7 @@ func carry(ctx context.Context, handle func() error) error {
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
-				done <- panicked(v)
+				done <- async.Recovered(v)
 			}
 		}()
 		done <- handle()

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -326,10 +327,10 @@ func TestNothingPassesAStreamWhoseKeyHasEnded(t *testing.T) {
 		l.revoke("one")
 		s.Ring(engine.Ring{Kind: engine.RingKeys})
 		<-ctx.Done()
-		if err := g.SendMsg("b"); status.Code(s.toStatus(err)) != codes.Unauthenticated || inner.sent != 1 {
+		if err := g.SendMsg("b"); status.Code(s.errors.Status(err)) != codes.Unauthenticated || inner.sent != 1 {
 			t.Errorf("a message after the end: %v, %d sent", err, inner.sent)
 		}
-		if err := g.RecvMsg(nil); status.Code(s.toStatus(err)) != codes.Unauthenticated {
+		if err := g.RecvMsg(nil); status.Code(s.errors.Status(err)) != codes.Unauthenticated {
 			t.Errorf("a message from the caller after the end: %v", err)
 		}
 	})
@@ -353,7 +354,7 @@ func TestACallThatIsOverIsOnTheBooksNoMore(t *testing.T) {
 				t.Errorf("%d visits during a stream that ends with %v, and %d after it; want 1 and none", inside, end, visitors())
 			}
 			inside = -1
-			request := &kagziv1.WaitWorkflowRequest{Namespace: "default", RunId: anID}
+			request := &kagziv1.WaitWorkflowRequest{Namespace: "default", RunId: servertest.AnID}
 			_, _ = s.unary(ctx, request, &grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/WaitWorkflow"}, func(context.Context, any) (any, error) {
 				inside = visitors()
 				return &kagziv1.WaitWorkflowResponse{}, end

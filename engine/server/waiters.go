@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
 // waiters are those who wait for the ends of runs.
@@ -31,7 +32,7 @@ type hearer interface {
 // waitBell is a hearer that looks for itself; its capacity is one.
 type waitBell chan struct{}
 
-func (b waitBell) hear(*waiter, *engine.Ending) { ring(b) }
+func (b waitBell) hear(*waiter, *engine.Ending) { async.Notify(b) }
 
 // enter has waiters told of the ends of their runs; they leave when done. Enter before looking at the run, so that an end in between
 // is not missed.

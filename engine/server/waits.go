@@ -7,6 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -21,10 +23,10 @@ func (s *Server) sleep(ctx context.Context, r *kagziv1.SleepRequest) (*kagziv1.S
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return nil, err
 	}
-	if p.Until, err = timeOf("until", r.Until); err != nil {
+	if p.Until, err = wire.TimeOf("until", r.Until); err != nil {
 		return nil, err
 	}
-	if p.Duration, err = durationOf("duration", r.Duration); err != nil {
+	if p.Duration, err = wire.DurationOf("duration", r.Duration); err != nil {
 		return nil, err
 	}
 	switch {
@@ -58,7 +60,7 @@ func (s *Server) awaitSignal(ctx context.Context, r *kagziv1.AwaitSignalRequest)
 	if err := engine.CheckName("signal_name", p.Signal); err != nil {
 		return nil, err
 	}
-	if p.Timeout, err = delayOf("timeout", r.Timeout); err != nil {
+	if p.Timeout, err = wire.DelayOf("timeout", r.Timeout); err != nil {
 		return nil, err
 	}
 	p.ID = engine.NewID(p.Now)
@@ -74,7 +76,7 @@ func (s *Server) awaitSignal(ctx context.Context, r *kagziv1.AwaitSignalRequest)
 	case step.TimedOut:
 		return &kagziv1.AwaitSignalResponse{TimedOut: true}, nil
 	default:
-		return &kagziv1.AwaitSignalResponse{Payload: stepTo("", step).Output}, nil
+		return &kagziv1.AwaitSignalResponse{Payload: wire.StepTo("", step).Output}, nil
 	}
 }
 
@@ -91,7 +93,7 @@ func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (
 	if r.Child.ParentRunId == "" {
 		return nil, engine.Invalid("child.parent_run_id", "must name the run that starts the child")
 	}
-	if _, err := idOf("child.parent_run_id", r.Child.ParentRunId); err != nil {
+	if _, err := wire.IDOf("child.parent_run_id", r.Child.ParentRunId); err != nil {
 		return nil, err
 	}
 	lease, err := s.leaseOf(ctx, childsLease{r})
@@ -104,9 +106,9 @@ func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (
 	if _, known := kagziv1.ParentClosePolicy_name[int32(r.ParentClosePolicy)]; !known {
 		return nil, engine.Invalid("parent_close_policy", "has the unknown value %d", r.ParentClosePolicy)
 	}
-	child, err := s.childOf(ctx, r.Child)
+	child, err := s.starts.Child(ctx, r.Child)
 	if err != nil {
-		return nil, within("child", err)
+		return nil, wire.Within("child", err)
 	}
 	child.ParentClose = engine.ParentClose(r.ParentClosePolicy)
 	p := engine.StartChildParams{Lease: lease, Step: r.StepName, Child: child, Now: child.CreatedAt}
@@ -119,7 +121,7 @@ func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (
 		s.count(runStarted)
 	}
 	return &kagziv1.StartChildResponse{
-		ChildRunId: step.ChildRunID.String(), StepId: step.ID.String(), Step: stepTo(lease.Namespace, &step),
+		ChildRunId: step.ChildRunID.String(), StepId: step.ID.String(), Step: wire.StepTo(lease.Namespace, &step),
 	}, nil
 }
 
@@ -139,7 +141,7 @@ func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequ
 	p := engine.AwaitChildrenParams{Lease: lease, Any: r.Any, Hold: r.Hold, Now: s.now()}
 	places := make(map[engine.ID]int, len(r.ChildRunIds))
 	for _, text := range r.ChildRunIds {
-		id, err := idOf("child_run_ids", text)
+		id, err := wire.IDOf("child_run_ids", text)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +161,7 @@ func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequ
 	}
 	size := 0
 	for i := range steps {
-		step := stepTo(lease.Namespace, &steps[i])
+		step := wire.StepTo(lease.Namespace, &steps[i])
 		if size += proto.Size(step); size > maxAwaitedBytes && i > 0 {
 			break
 		}
@@ -174,7 +176,7 @@ func (s *Server) finished(ctx context.Context, namespace string, steps []engine.
 	size := 0
 	for group := range slices.Chunk(steps, looksAtOnce) {
 		runs, errs := make([]engine.Run, len(group)), make([]error, len(group))
-		together(len(group), func(i int) { runs[i], errs[i] = s.store.GetRun(ctx, namespace, group[i].ChildRunID) })
+		async.Parallel(len(group), func(i int) { runs[i], errs[i] = s.store.GetRun(ctx, namespace, group[i].ChildRunID) })
 		for i := range runs {
 			if engine.KindOf(errs[i]) == engine.KindNotFound {
 				continue
@@ -183,7 +185,7 @@ func (s *Server) finished(ctx context.Context, namespace string, steps []engine.
 				return nil, errs[i]
 			}
 			runs[i].Input = engine.Payload{} // its parent made it
-			workflow := runTo(&runs[i])
+			workflow := wire.RunTo(&runs[i])
 			if size += proto.Size(workflow); size > maxAwaitedBytes && len(finished) > 0 {
 				return finished, nil
 			}

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -16,7 +18,7 @@ const watchEvery = 50 * time.Millisecond
 // WatchWorkflow streams the run and its steps as they stand, then what changes, and ends with the end of the run.
 func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kagziv1.WorkflowService_WatchWorkflowServer) error {
 	ctx := stream.Context()
-	namespace, id, err := runOf(request)
+	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return err
 	}
@@ -31,26 +33,14 @@ func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kag
 		}
 		// A run whose steps take long to read is read less often, so that watching costs a small part of the time.
 		pause := time.NewTimer(max(watchEvery, 10*time.Since(began)))
-		err = await(ctx, s, pause.C)
+		err = async.Await(ctx, s.stopping, pause.C)
 		pause.Stop()
 		if err == nil {
-			err = await(ctx, s, bell)
+			err = async.Await(ctx, s.stopping, bell)
 		}
 		if err != nil {
 			return err
 		}
-	}
-}
-
-// await waits for c, the end of the call, or the server's stop.
-func await[T any](ctx context.Context, s *Server, c <-chan T) error {
-	select {
-	case <-c:
-		return nil
-	case <-s.stopping:
-		return errStopping
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -83,7 +73,7 @@ func (w *watch) look(ctx context.Context) (ended bool, err error) {
 	if err := w.sendSteps(ctx); err != nil {
 		return false, err
 	}
-	if message := runTo(&run); !proto.Equal(message, w.run) {
+	if message := wire.RunTo(&run); !proto.Equal(message, w.run) {
 		w.run = message
 		if err := w.send(&kagziv1.WatchWorkflowEvent{Workflow: message}); err != nil {
 			return false, err
@@ -115,7 +105,7 @@ func (w *watch) sendSteps(ctx context.Context) error {
 				continue
 			}
 			w.seen[step.ID] = now
-			message := stepTo(w.namespace, step)
+			message := wire.StepTo(w.namespace, step)
 			changed, size = append(changed, message), size+proto.Size(message)
 			if size >= engine.HistoryBytes {
 				if err := w.send(&kagziv1.WatchWorkflowEvent{Steps: changed}); err != nil {

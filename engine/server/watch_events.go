@@ -2,6 +2,8 @@ package server
 
 import (
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -23,7 +25,7 @@ func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1
 	case tail == 0:
 		tail = defaultTail
 	}
-	if _, err := timeOf("after_at", request.AfterAt); err != nil {
+	if _, err := wire.TimeOf("after_at", request.AfterAt); err != nil {
 		return err
 	}
 	bell, leave := s.events.follow()
@@ -43,7 +45,7 @@ func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1
 		if len(events) > 0 {
 			continue
 		}
-		if err := await(stream.Context(), s, bell); err != nil {
+		if err := async.Await(stream.Context(), s.stopping, bell); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -20,7 +21,7 @@ const (
 // Watch tells what changes in a namespace. A change that follows a silence is told at once, later ones together, an interval after those
 // before.
 func (s *Server) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminService_WatchServer) error {
-	namespace, err := namespaceOf(request.Namespace)
+	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (s *Server) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminServic
 			continue
 		case <-silence.C:
 		case <-s.stopping:
-			return errStopping
+			return wire.ErrStopping
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		}
@@ -68,7 +69,7 @@ func watchIntervalOf(request *kagziv1.WatchRequest) (time.Duration, error) {
 	if request.Interval == nil {
 		return defaultWatchInterval, nil
 	}
-	interval, err := durationOf("interval", request.Interval)
+	interval, err := wire.DurationOf("interval", request.Interval)
 	if err == nil && (interval < minWatchInterval || interval > maxWatchInterval) {
 		err = engine.Invalid("interval", "must be between %s and %s, got %s", minWatchInterval, maxWatchInterval, interval)
 	}

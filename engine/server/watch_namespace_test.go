@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -162,8 +163,8 @@ func TestAReadingTakesAtMostATenthOfTheTime(t *testing.T) {
 
 func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 	for _, c := range []struct {
-		ring engine.Ring
-		want *kagziv1.WatchEvent
+		Notify engine.Ring
+		want   *kagziv1.WatchEvent
 	}{
 		{engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"}, &kagziv1.WatchEvent{WorkflowsChanged: true}},
 		{engine.Ring{Kind: engine.RingQueue, Namespace: "other", Name: "q"}, nil},
@@ -176,14 +177,14 @@ func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 		{engine.Ring{Kind: engine.RingTimer}, nil},
 		{engine.Ring{Kind: engine.RingAll}, &kagziv1.WatchEvent{WorkflowsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true}},
 	} {
-		t.Run(fmt.Sprint(c.ring), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.Notify), func(t *testing.T) {
 			house(t, func(t *testing.T, s *Server, store *shelf) {
 				sc := watching(t, s, &kagziv1.WatchRequest{})
 				s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "other"})
 				s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default"})
 				pass(time.Second) // both namespaces are known by now
 				sc.taken()
-				s.Ring(c.ring)
+				s.Ring(c.Notify)
 				synctest.Wait()
 				told := sc.taken()
 				if c.want == nil {
@@ -355,7 +356,7 @@ func TestAStoppingServerEndsItsWatchers(t *testing.T) {
 	house(t, func(t *testing.T, s *Server, _ *shelf) {
 		sc := watching(t, s, &kagziv1.WatchRequest{})
 		close(s.stopping)
-		if code, _ := s.errorDetail(<-sc.done); code != codes.Unavailable {
+		if code, _ := s.errors.Detail(<-sc.done); code != codes.Unavailable {
 			t.Errorf("it ends with %s, want UNAVAILABLE", code)
 		}
 	})
@@ -366,7 +367,7 @@ func TestAnIntervalOutOfBoundsIsRefused(t *testing.T) {
 		49 * time.Millisecond: "interval", -time.Second: "interval", 10*time.Second + 1: "interval", 50 * time.Millisecond: "", 10 * time.Second: "",
 	} {
 		_, err := watchIntervalOf(&kagziv1.WatchRequest{Interval: durationpb.New(interval)})
-		if got := fieldOf(err); got != field {
+		if got := servertest.FieldOf(err); got != field {
 			t.Errorf("an interval of %s is refused for %q (%v), want %q", interval, got, err, field)
 		}
 	}
@@ -376,7 +377,7 @@ func TestAnIntervalOutOfBoundsIsRefused(t *testing.T) {
 }
 
 func BenchmarkRingWhileNobodyWatches(b *testing.B) {
-	s := &Server{}
+	s := New(stubStore{}, nil, Options{})
 	r := engine.Ring{Kind: engine.RingRun, ID: nth(1)}
 	b.ReportAllocs()
 	for b.Loop() {

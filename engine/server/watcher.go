@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -28,7 +29,7 @@ func (w *watcher) tell(t *tidings) {
 	w.mu.Lock()
 	w.pending.merge(t)
 	w.mu.Unlock()
-	ring(w.bell)
+	async.Notify(w.bell)
 }
 
 func (w *watcher) take() tidings {

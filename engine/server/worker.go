@@ -11,6 +11,8 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -44,7 +46,7 @@ func (s *Server) CompleteStep(ctx context.Context, request *kagziv1.CompleteStep
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.CompleteStepResponse{Step: stepTo(lease.Namespace, &step)}, nil
+	return &kagziv1.CompleteStepResponse{Step: wire.StepTo(lease.Namespace, &step)}, nil
 }
 
 // FailStep records a step's failure.
@@ -84,7 +86,7 @@ func (s *Server) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kag
 			return answer, err
 		}
 	}
-	id, err := idOf("run_id", request.RunId)
+	id, err := wire.IDOf("run_id", request.RunId)
 	if err != nil {
 		return nil, err
 	}
@@ -108,11 +110,11 @@ func (s *Server) ReleaseTask(ctx context.Context, request *kagziv1.ReleaseTaskRe
 
 // GetHistory is the rest of a history that did not fit into its task.
 func (s *Server) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
-	namespace, id, err := runOf(request)
+	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
 	}
-	from, err := historyPlace(request.Token)
+	from, err := wire.HistoryPlace(request.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +122,12 @@ func (s *Server) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequ
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.GetHistoryResponse{History: stepsTo(namespace, steps), NextHistoryToken: historyToken(next)}, nil
+	return &kagziv1.GetHistoryResponse{History: wire.StepsTo(namespace, steps), NextHistoryToken: wire.HistoryToken(next)}, nil
 }
 
 // PollTask waits for work. An answer without a run says that nothing came up in time.
 func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest) (*kagziv1.PollTaskResponse, error) {
-	wait, err := waitOf(request.Wait, s.options.PollTimeout)
+	wait, err := wire.WaitOf(request.Wait, s.options.PollTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +141,8 @@ func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest)
 	}
 	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
 	seat := s.dispatcher.Sit(matching.Request{
-		Worker: &worker, Queues: []string{orDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
-		Deliver: p.deliver, Refused: func() { ring(p.refused) },
+		Worker: &worker, Queues: []string{wire.OrDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
+		Deliver: p.deliver, Refused: func() { async.Notify(p.refused) },
 	})
 	seat.Grant(most)
 	seat.Look()
@@ -161,7 +163,7 @@ func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest)
 
 // poller is the worker that polls; an error when it may not poll for what it asks.
 func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (engine.Worker, error) {
-	namespace, err := namespaceOf(request.Namespace)
+	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return engine.Worker{}, err
 	}
@@ -192,7 +194,7 @@ func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (
 		return refuse("Worker is draining and not accepting new work")
 	case worker.Namespace != namespace:
 		return refuse("Worker is registered in another namespace")
-	case !slices.Contains(worker.Queues, orDefault(request.TaskQueue)):
+	case !slices.Contains(worker.Queues, wire.OrDefault(request.TaskQueue)):
 		return refuse("Worker is not registered for this task queue")
 	}
 	for _, name := range request.WorkflowTypes {
@@ -224,7 +226,7 @@ func (s *Server) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([
 	case <-p.refused:
 		return nil, errRefused
 	case <-s.stopping:
-		return nil, errStopping
+		return nil, wire.ErrStopping
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -235,7 +237,7 @@ func (s *Server) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.Pol
 	response := &kagziv1.PollTaskResponse{}
 	size := 0
 	for i := range tasks {
-		task := s.taskTo(&tasks[i])
+		task := wire.TaskTo(&tasks[i], s.options.WorkerLease)
 		size += proto.Size(task)
 		switch {
 		case i == 0:

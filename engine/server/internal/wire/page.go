@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"slices"
@@ -10,26 +10,26 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// pageOfItems answers a request for a page of a list with as many of its items as one answer has room for, as messages, and what lies around
+// PageOfItems answers a request for a page of a list with as many of its items as one answer has room for, as messages, and what lies around
 // them. place is where an item stands in the list.
-func pageOfItems[V any, M proto.Message](
+func PageOfItems[V any, M proto.Message](
 	request proto.Message, asked engine.Page, info engine.PageInfo, items []V, message func(*V) M, place func(*V) engine.Cursor,
 ) ([]M, *kagziv1.PageInfo) {
 	list := make([]M, len(items))
 	for i := range items {
 		list[i] = message(&items[i])
 	}
-	from, to := fit(list, asked, &info, messageSize[M])
+	from, to := Fit(list, asked, &info, messageSize[M])
 	list, items = list[from:to], items[from:to]
 	var first, last engine.Cursor
 	if n := len(items); n > 0 {
 		first, last = place(&items[0]), place(&items[n-1])
 	}
-	return list, pageTo(request, asked, info, first, last)
+	return list, PageTo(request, asked, info, first, last)
 }
 
-// pageOfWhole cuts a page out of a list that the store gave whole, by name, and tells what lies around it.
-func pageOfWhole[V any](whole []V, page engine.Page, name func(*V) string) ([]V, engine.PageInfo) {
+// PageOfWhole cuts a page out of a list that the store gave whole, by name, and tells what lies around it.
+func PageOfWhole[V any](whole []V, page engine.Page, name func(*V) string) ([]V, engine.PageInfo) {
 	from, to := 0, len(whole)
 	if page.After != nil {
 		from = sort.Search(len(whole), func(i int) bool { return name(&whole[i]) > page.After.Name })
@@ -50,9 +50,9 @@ func pageOfWhole[V any](whole []V, page engine.Page, name func(*V) string) ([]V,
 
 func messageSize[M proto.Message](m M) int { return proto.Size(m) }
 
-// fit is the part of a page that half of what one answer may hold has room for, at least one item: from its start or,
+// Fit is the part of a page that half of what one answer may hold has room for, at least one item: from its start or,
 // for a backward page, from its end. What is left out is told as what lies around the page.
-func fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo, size func(M) int) (from, to int) {
+func Fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo, size func(M) int) (from, to int) {
 	sum := 0
 	if page.Before == nil {
 		for i, m := range list {

@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"unicode/utf8"
@@ -13,14 +13,14 @@ import (
 	"github.com/kagzi/kagzi/proto/wire"
 )
 
-// lenientCodec lets a message that cannot be decoded (a string that is no UTF-8, a broken field) through with a mark on it, because
+// Codec lets a message that cannot be decoded (a string that is no UTF-8, a broken field) through with a mark on it, because
 // gRPC would answer INTERNAL before any interceptor sees the call. The interceptors find the mark and answer INVALID_ARGUMENT. An operation of
 // a session keeps its number, so that the session can answer it and go on.
-type lenientCodec struct{ wire.Codec }
+type Codec struct{ wire.Codec }
 
-func (l lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	if u, ok := v.(*unread); ok {
-		u.raw = wire.Whole(data)
+func (l Codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if u, ok := v.(*Undecoded); ok {
+		u.Raw = wire.Whole(data)
 		return nil
 	}
 	err := l.Codec.Unmarshal(data, v)
@@ -29,7 +29,7 @@ func (l lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 		return err
 	}
 	proto.Reset(message)
-	mark := protowire.AppendTag(nil, malformedField, protowire.BytesType)
+	mark := protowire.AppendTag(nil, MalformedField, protowire.BytesType)
 	raw := data.Materialize()
 	field := brokenText(message.ProtoReflect().Descriptor(), raw)
 	if operation, ok := message.(*kagziv1.SessionRequest); ok && field != "" {
@@ -39,20 +39,20 @@ func (l lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// unread is an operation of a session as it has come.
-type unread struct{ raw mem.Buffer }
+// Undecoded is an operation of a session as it has come.
+type Undecoded struct{ Raw mem.Buffer }
 
-// operation reads it, once. One that cannot be read is an operation all the same where it has a number: its session answers it by that.
-func (u *unread) operation() (*kagziv1.SessionRequest, error) {
-	defer u.raw.Free()
+// Decode reads it, once. One that cannot be read is an operation all the same where it has a number: its session answers it by that.
+func (u *Undecoded) Decode() (*kagziv1.SessionRequest, error) {
+	defer u.Raw.Free()
 	request := new(kagziv1.SessionRequest)
-	if err := (lenientCodec{}).Unmarshal(mem.BufferSlice{u.raw}, request); err != nil {
+	if err := (Codec{}).Unmarshal(mem.BufferSlice{u.Raw}, request); err != nil {
 		return nil, err
 	}
 	if request.Seq > 0 {
 		return request, nil
 	}
-	return request, checkWellFormed(request)
+	return request, CheckWellFormed(request)
 }
 
 // brokenText is the path of the first field whose text is no UTF-8; empty when there is none. The depth of the search is that of the
@@ -109,17 +109,17 @@ func seqOf(raw []byte) (seq int64) {
 	return seq
 }
 
-// malformedField is a number that no message of ours has.
-const malformedField = 536_870_911
+// MalformedField is a number that no message of ours has.
+const MalformedField = 536_870_911
 
-// checkWellFormed refuses a message that bears the mark of lenientCodec, naming the field when its text is the reason.
-func checkWellFormed(v any) error {
+// CheckWellFormed refuses a message that bears the mark of Codec, naming the field when its text is the reason.
+func CheckWellFormed(v any) error {
 	message, ok := v.(proto.Message)
 	if !ok {
 		return nil
 	}
 	number, _, n := protowire.ConsumeTag(message.ProtoReflect().GetUnknown())
-	if n < 0 || number != malformedField {
+	if n < 0 || number != MalformedField {
 		return nil
 	}
 	field, m := protowire.ConsumeString(message.ProtoReflect().GetUnknown()[n:])
@@ -129,16 +129,16 @@ func checkWellFormed(v any) error {
 	return engine.Invalid(field, "is not valid UTF-8")
 }
 
-// checkOperation refuses an operation that cannot be read: nothing tells which run it is about.
-func checkOperation(r *kagziv1.SessionRequest) error {
+// CheckOperation refuses an operation that cannot be read: nothing tells which run it is about.
+func CheckOperation(r *kagziv1.SessionRequest) error {
 	if r.Operation != nil {
 		return nil
 	}
-	if err := checkWellFormed(r); err != nil {
+	if err := CheckWellFormed(r); err != nil {
 		return err
 	}
 	if len(r.ProtoReflect().GetUnknown()) > 0 {
-		return errUnsupported
+		return ErrUnsupported
 	}
 	return engine.Invalid("operation", "must be set")
 }

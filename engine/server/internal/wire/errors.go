@@ -1,9 +1,10 @@
-package server
+package wire
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -32,8 +33,15 @@ var answers = map[engine.Kind]struct {
 	engine.KindDenied:       {codes.PermissionDenied, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED},
 }
 
-// errorDetail is an error as the wire says it. What is not an engine.Error is a defect, or a call that ended: its text stays here.
-func (s *Server) errorDetail(err error) (codes.Code, *kagziv1.ErrorDetail) {
+// Errors converts errors to their wire form.
+type Errors struct {
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Detail returns the gRPC code and the ErrorDetail of an error. An error that is neither an engine.Error nor the end of the call is a
+// defect: its text goes to the log under an incident number, and the caller gets only the number.
+func (c *Errors) Detail(err error) (codes.Code, *kagziv1.ErrorDetail) {
 	e, ok := errors.AsType[*engine.Error](err)
 	switch {
 	case ok:
@@ -42,8 +50,8 @@ func (s *Server) errorDetail(err error) (codes.Code, *kagziv1.ErrorDetail) {
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "the call's deadline passed"}
 	default:
-		incident := engine.NewID(s.now()).String()
-		s.log.Error("internal error", "incident", incident, "error", err)
+		incident := engine.NewID(c.Now()).String()
+		c.Log.Error("internal error", "incident", incident, "error", err)
 		e = &engine.Error{Message: "internal error; the server's log has more under incident " + incident, SubjectID: incident}
 	}
 	answer := answers[e.Kind]
@@ -66,15 +74,15 @@ func (s *Server) errorDetail(err error) (codes.Code, *kagziv1.ErrorDetail) {
 	return answer.grpc, detail
 }
 
-// toStatus is an error as gRPC carries it, with its ErrorDetail.
-func (s *Server) toStatus(err error) error {
+// Status returns an error as gRPC carries it, with its ErrorDetail.
+func (c *Errors) Status(err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	code, detail := s.errorDetail(err)
+	code, detail := c.Detail(err)
 	st := status.New(code, detail.Message)
 	if with, err := st.WithDetails(detail); err == nil {
 		st = with
@@ -82,13 +90,17 @@ func (s *Server) toStatus(err error) error {
 	return st.Err()
 }
 
-var errStopping = &engine.Error{Kind: engine.KindUnavailable, Message: "the server is stopping; try again"}
+// ErrStopping ends calls when the server stops.
+var ErrStopping = &engine.Error{Kind: engine.KindUnavailable, Message: "the server is stopping; try again"}
 
-// logLevelOf keeps the caller's mistakes out of the operator's log.
-func logLevelOf(code codes.Code) slog.Level {
+// LogLevelOf keeps the caller's mistakes out of the operator's log.
+func LogLevelOf(code codes.Code) slog.Level {
 	switch code {
 	case codes.Internal, codes.Unknown, codes.DataLoss:
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug
 }
+
+// ErrUnsupported answers operations that a newer contract has added, which are fields that this one does not know.
+var ErrUnsupported = &engine.Error{Kind: engine.KindUnsupported, Message: "this server does not know the operation"}

@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"encoding/base64"
@@ -24,41 +24,41 @@ var places = []engine.Cursor{
 func TestAPageTokenLeadsBackToItsPlace(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{Namespace: "default", Tags: map[string]string{"a": "1", "b": "2", "c": "3"}}
 	for _, place := range places {
-		page := pageTo(list, engine.Page{}, engine.PageInfo{HasNext: true, HasPrev: true, Total: 7}, place, place)
+		page := PageTo(list, engine.Page{}, engine.PageInfo{HasNext: true, HasPrev: true, Total: 7}, place, place)
 		if !page.HasMore || page.TotalCount != 7 {
 			t.Errorf("page = %v", page)
 		}
-		after, err := pageOf(list, &kagziv1.PageRequest{PageToken: page.NextPageToken}, belowIDs)
+		after, err := PageOf(list, &kagziv1.PageRequest{PageToken: page.NextPageToken}, BelowIDs)
 		if err != nil || after.After == nil || *after.After != place || after.Before != nil || after.Limit != engine.DefaultPage {
 			t.Errorf("the next token of %+v leads to %+v, %v", place, after, err)
 		}
-		before, err := pageOf(list, &kagziv1.PageRequest{PageToken: page.PrevPageToken, PageSize: 9, IncludeTotalCount: true}, belowIDs)
+		before, err := PageOf(list, &kagziv1.PageRequest{PageToken: page.PrevPageToken, PageSize: 9, IncludeTotalCount: true}, BelowIDs)
 		if err != nil || before.Before == nil || *before.Before != place || before.After != nil || before.Limit != 9 || !before.Count {
 			t.Errorf("the previous token of %+v leads to %+v, %v", place, before, err)
 		}
 	}
-	if page := pageTo(list, engine.Page{}, engine.PageInfo{}, places[1], places[1]); page.NextPageToken != "" || page.PrevPageToken != "" || page.HasMore {
+	if page := PageTo(list, engine.Page{}, engine.PageInfo{}, places[1], places[1]); page.NextPageToken != "" || page.PrevPageToken != "" || page.HasMore {
 		t.Errorf("a list of one page has %v", page)
 	}
 }
 
 func TestAPageTokenBelongsToItsListAndFilter(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{Namespace: "default", WorkflowTypes: []string{"a"}}
-	token := pageTo(list, engine.Page{}, engine.PageInfo{HasNext: true}, places[1], places[1]).NextPageToken
+	token := PageTo(list, engine.Page{}, engine.PageInfo{HasNext: true}, places[1], places[1]).NextPageToken
 	for name, other := range map[string]proto.Message{
 		"another namespace": &kagziv1.ListWorkflowsRequest{Namespace: "other", WorkflowTypes: []string{"a"}},
 		"another filter":    &kagziv1.ListWorkflowsRequest{Namespace: "default", WorkflowTypes: []string{"b"}},
 		"no filter":         &kagziv1.ListWorkflowsRequest{Namespace: "default"},
 		"another list":      &kagziv1.ListWorkersRequest{Namespace: "default"},
 	} {
-		_, err := pageOf(other, &kagziv1.PageRequest{PageToken: token}, belowIDs)
+		_, err := PageOf(other, &kagziv1.PageRequest{PageToken: token}, BelowIDs)
 		if e, ok := err.(*engine.Error); !ok || e.Field != "page_token" {
 			t.Errorf("%s: %v, want the token refused", name, err)
 		}
 	}
 	same := proto.Clone(list).(*kagziv1.ListWorkflowsRequest)
 	same.Page = &kagziv1.PageRequest{PageSize: 3, PageToken: token}
-	if _, err := pageOf(same, same.Page, belowIDs); err != nil {
+	if _, err := PageOf(same, same.Page, BelowIDs); err != nil {
 		t.Errorf("another size of page: %v, want the token to hold", err)
 	}
 }
@@ -66,7 +66,7 @@ func TestAPageTokenBelongsToItsListAndFilter(t *testing.T) {
 func TestPageSizes(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{}
 	for size, want := range map[int32]int{0: engine.DefaultPage, 1: 1, engine.MaxPage: engine.MaxPage, engine.MaxPage + 1: -1, -1: -1, math.MaxInt32: -1, math.MinInt32: -1} {
-		page, err := pageOf(list, &kagziv1.PageRequest{PageSize: size}, belowIDs)
+		page, err := PageOf(list, &kagziv1.PageRequest{PageSize: size}, BelowIDs)
 		switch {
 		case want < 0 && (err == nil || err.(*engine.Error).Field != "page_size"):
 			t.Errorf("a page of %d: %v, want it refused", size, err)
@@ -79,7 +79,7 @@ func TestPageSizes(t *testing.T) {
 func TestATokenWithNumbersThatNoListHasIsRefused(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{}
 	for _, c := range []engine.Cursor{{Number: -1}, {Minor: -1}, {Minor: math.MaxInt32 + 1}, {Name: "a\x00"}, {Name: "\xff"}, {Name: strings.Repeat("n", 1000)}} {
-		if page, err := pageOf(list, &kagziv1.PageRequest{PageToken: pageToken('n', list, encodeCursor(c))}, belowIDs); err == nil {
+		if page, err := PageOf(list, &kagziv1.PageRequest{PageToken: pageToken('n', list, encodeCursor(c))}, BelowIDs); err == nil {
 			t.Errorf("a forged place %+v is taken as %+v", c, page.After)
 		}
 	}
@@ -89,7 +89,7 @@ func TestAPageTokenInWhichAnythingWasChangedIsRefused(t *testing.T) {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	list := &kagziv1.ListWorkflowsRequest{Namespace: "default"}
 	for _, place := range places {
-		page := pageTo(list, engine.Page{}, engine.PageInfo{HasNext: true, HasPrev: true}, place, place)
+		page := PageTo(list, engine.Page{}, engine.PageInfo{HasNext: true, HasPrev: true}, place, place)
 		for _, token := range []string{page.NextPageToken, page.PrevPageToken} {
 			changed := []string{token[:len(token)-1], token + "A", token[1:]}
 			for at := range token {
@@ -100,7 +100,7 @@ func TestAPageTokenInWhichAnythingWasChangedIsRefused(t *testing.T) {
 				}
 			}
 			for _, other := range changed {
-				if _, err := pageOf(list, &kagziv1.PageRequest{PageToken: other}, belowIDs); err == nil {
+				if _, err := PageOf(list, &kagziv1.PageRequest{PageToken: other}, BelowIDs); err == nil {
 					t.Fatalf("%q, of which %q was made, is taken for a token", other, token)
 				}
 			}
@@ -111,7 +111,7 @@ func TestAPageTokenInWhichAnythingWasChangedIsRefused(t *testing.T) {
 func FuzzPageToken(f *testing.F) {
 	list := &kagziv1.ListWorkflowsRequest{Namespace: "default"}
 	for _, place := range places {
-		f.Add(pageTo(list, engine.Page{}, engine.PageInfo{HasNext: true}, place, place).NextPageToken)
+		f.Add(PageTo(list, engine.Page{}, engine.PageInfo{HasNext: true}, place, place).NextPageToken)
 	}
 	f.Add("")
 	f.Add("!!!")
@@ -121,7 +121,7 @@ func FuzzPageToken(f *testing.F) {
 		if raw, err := base64.RawURLEncoding.DecodeString(token); err == nil && len(raw) > 9 {
 			token = pageToken(raw[0], list, raw[9:])
 		}
-		page, err := pageOf(list, &kagziv1.PageRequest{PageToken: token}, belowIDs)
+		page, err := PageOf(list, &kagziv1.PageRequest{PageToken: token}, BelowIDs)
 		if err != nil {
 			if e, ok := err.(*engine.Error); !ok || e.Field != "page_token" {
 				t.Fatalf("%q: %v, want the field named", token, err)
@@ -142,15 +142,15 @@ func FuzzPageToken(f *testing.F) {
 
 func TestHistoryTokens(t *testing.T) {
 	for _, n := range []int64{1, 10_000, math.MaxInt64} {
-		if got, err := historyPlace(historyToken(n)); err != nil || got != n {
+		if got, err := HistoryPlace(HistoryToken(n)); err != nil || got != n {
 			t.Errorf("history token of %d leads to %d, %v", n, got, err)
 		}
 	}
-	if historyToken(0) != "" {
+	if HistoryToken(0) != "" {
 		t.Error("a whole history has a token")
 	}
 	for _, token := range []string{"0", "-1", "x", "1.5", " 1", "9223372036854775808", "\x00"} {
-		if n, err := historyPlace(token); err == nil {
+		if n, err := HistoryPlace(token); err == nil {
 			t.Errorf("history token %q leads to %d", token, n)
 		}
 	}
@@ -162,20 +162,20 @@ func TestAPageThatIsTooLargeIsCut(t *testing.T) {
 		list = append(list, &kagziv1.Workflow{Note: strings.Repeat("x", 1<<20)})
 	}
 	var info engine.PageInfo
-	from, to := fit(list, engine.Page{}, &info, messageSize)
+	from, to := Fit(list, engine.Page{}, &info, messageSize)
 	if from != 0 || to != 3 || !info.HasNext || info.HasPrev {
 		t.Errorf("forward: %d to %d, %+v, want 0 to 3 and more after it", from, to, info)
 	}
 	info = engine.PageInfo{}
-	from, to = fit(list, engine.Page{Before: &engine.Cursor{}}, &info, messageSize)
+	from, to = Fit(list, engine.Page{Before: &engine.Cursor{}}, &info, messageSize)
 	if from != 7 || to != 10 || !info.HasPrev || info.HasNext {
 		t.Errorf("backward: %d to %d, %+v, want 7 to 10 and more before it", from, to, info)
 	}
 	huge := []*kagziv1.Workflow{{Note: strings.Repeat("x", 6<<20)}, {}}
-	if from, to := fit(huge, engine.Page{}, &info, messageSize); from != 0 || to != 1 {
+	if from, to := Fit(huge, engine.Page{}, &info, messageSize); from != 0 || to != 1 {
 		t.Errorf("one item that is too large alone: %d to %d, want it sent", from, to)
 	}
-	if from, to := fit(huge[:0], engine.Page{}, &info, messageSize); from != 0 || to != 0 {
+	if from, to := Fit(huge[:0], engine.Page{}, &info, messageSize); from != 0 || to != 0 {
 		t.Errorf("an empty list: %d to %d", from, to)
 	}
 }

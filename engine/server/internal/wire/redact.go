@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"strconv"
@@ -11,15 +11,15 @@ import (
 
 var payloadName = (&kagziv1.Payload{}).ProtoReflect().Descriptor().FullName()
 
-// withoutPayloads is a message in which nothing is left of payloads but their sizes. One that holds payloads is copied, because whoever
+// WithoutPayloads is a message in which nothing is left of payloads but their sizes. One that holds payloads is copied, because whoever
 // made it may go on using it.
-func withoutPayloads(m proto.Message) proto.Message {
+func WithoutPayloads(m proto.Message) proto.Message {
 	if !eachPayload(m.ProtoReflect(), func(*kagziv1.Payload) {}) {
 		return m
 	}
 	m = proto.Clone(m)
 	eachPayload(m.ProtoReflect(), func(p *kagziv1.Payload) {
-		p.Data, p.Metadata = nil, map[string]string{redactedBytes: strconv.Itoa(len(p.Data))}
+		p.Data, p.Metadata = nil, map[string]string{RedactedBytes: strconv.Itoa(len(p.Data))}
 	})
 	return m
 }
@@ -56,3 +56,9 @@ func eachPayload(m protoreflect.Message, do func(*kagziv1.Payload)) (found bool)
 	})
 	return found
 }
+
+// What is left of a payload that was taken out, in its metadata.
+const (
+	RedactedBytes  = "kagzi-redacted-bytes"
+	RedactedSHA256 = "kagzi-redacted-sha256"
+)

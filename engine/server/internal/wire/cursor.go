@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"encoding/base64"
@@ -24,13 +24,13 @@ import (
 
 // Places behind the last item of every list that is in that order, so that what precedes them is the last page.
 var (
-	belowIDs     = &engine.Cursor{ID: engine.ID{15: 1}, At: time.Unix(0, 0).UTC()} // newest first, by id or by registration
-	behindNames  = &engine.Cursor{Name: "~"}                                       // no name holds a byte that is so large
-	behindSeries = &engine.Cursor{Number: math.MaxInt32, Minor: math.MaxInt32}     // by sequence and attempt; no run has so many
+	BelowIDs     = &engine.Cursor{ID: engine.ID{15: 1}, At: time.Unix(0, 0).UTC()} // newest first, by id or by registration
+	BehindNames  = &engine.Cursor{Name: "~"}                                       // no name holds a byte that is so large
+	BehindSeries = &engine.Cursor{Number: math.MaxInt32, Minor: math.MaxInt32}     // by sequence and attempt; no run has so many
 )
 
-// pageOf reads the page of a list request; behind is the place behind the last item of the list.
-func pageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (engine.Page, error) {
+// PageOf reads the page of a list request; behind is the place behind the last item of the list.
+func PageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (engine.Page, error) {
 	page := engine.Page{Limit: int(p.GetPageSize()), Count: p.GetIncludeTotalCount()}
 	switch {
 	case page.Limit < 0 || page.Limit > engine.MaxPage:
@@ -64,10 +64,10 @@ func pageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (
 	return page, nil
 }
 
-// pageTo tells what lies around a page whose first and last items stand at these places.
-func pageTo(list proto.Message, asked engine.Page, info engine.PageInfo, first, last engine.Cursor) *kagziv1.PageInfo {
+// PageTo tells what lies around a page whose first and last items stand at these places.
+func PageTo(list proto.Message, asked engine.Page, info engine.PageInfo, first, last engine.Cursor) *kagziv1.PageInfo {
 	switch asked.Before {
-	case belowIDs, behindNames, behindSeries:
+	case BelowIDs, BehindNames, BehindSeries:
 		info.HasNext = false // a store takes it that something stands at the place that a page precedes
 	}
 	page := &kagziv1.PageInfo{HasMore: info.HasNext, TotalCount: info.Total}
@@ -141,15 +141,16 @@ func decodeCursor(raw []byte) (engine.Cursor, bool) {
 	return c, engine.CheckText("page_token", c.Name, 2*engine.MaxName) == nil
 }
 
-// historyToken is where the rest of a history begins; empty when there is none.
-func historyToken(sequence int64) string {
+// HistoryToken is where the rest of a history begins; empty when there is none.
+func HistoryToken(sequence int64) string {
 	if sequence == 0 {
 		return ""
 	}
 	return strconv.FormatInt(sequence, 10)
 }
 
-func historyPlace(token string) (int64, error) {
+// HistoryPlace reads the token that HistoryToken made.
+func HistoryPlace(token string) (int64, error) {
 	if token == "" {
 		return 0, nil
 	}
