@@ -30,7 +30,7 @@ func did(t *testing.T, s *Server, step time.Duration) *kagziv1.GetActivityRespon
 // busy is a server in a bubble whose counting has just begun.
 func busy(t *testing.T, tell func(t *testing.T, s *Server)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := door(&books{})
+		s := door(&servertest.Books{})
 		s.activity.begin(time.Now())
 		tell(t, s)
 	})
@@ -114,7 +114,7 @@ func TestActivityGoesBackTenMinutesInSecondsAndADayInMinutes(t *testing.T) {
 }
 
 func TestOnlyTwoStepsOfActivityAreKept(t *testing.T) {
-	s := door(&books{})
+	s := door(&servertest.Books{})
 	for _, step := range []time.Duration{-time.Second, time.Millisecond, 2 * time.Second, time.Hour} {
 		_, err := s.GetActivity(t.Context(), &kagziv1.GetActivityRequest{Step: durationpb.New(step)})
 		if servertest.FieldOf(err) != "step" {
@@ -139,8 +139,8 @@ func TestTheEndOfARunCountsAsWhatItWas(t *testing.T) {
 
 func TestTheWritesOfWorkersAreCounted(t *testing.T) {
 	busy(t, func(t *testing.T, s *Server) {
-		b := s.store.(*books)
-		b.verdict, b.slow = engine.RunVerdict{Status: engine.RunFailed}, 10*time.Millisecond // which passes in the bubble
+		b := s.store.(*servertest.Books)
+		b.Verdict, b.Slow = engine.RunVerdict{Status: engine.RunFailed}, 10*time.Millisecond // which passes in the bubble
 		if _, _, err := s.completeStep(t.Context(), &kagziv1.CompleteStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s"}); err != nil {
 			t.Fatal(err)
 		}
@@ -219,28 +219,28 @@ func TestAQuantileIsWithinAnEighthOfWhatWasMeasured(t *testing.T) {
 
 func BenchmarkCounting(b *testing.B) {
 	b.Run("count", func(b *testing.B) {
-		s := New(stubStore{}, nil, Options{})
+		s := New(servertest.StubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.count(stepCompleted)
 		}
 	})
 	b.Run("wrote", func(b *testing.B) {
-		s := New(stubStore{}, nil, Options{})
+		s := New(servertest.StubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.wrote(time.Millisecond)
 		}
 	})
 	b.Run("claimed", func(b *testing.B) {
-		s := New(stubStore{}, nil, Options{})
+		s := New(servertest.StubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.Claimed(time.Millisecond, 1, nil)
 		}
 	})
 	b.Run("rung", func(b *testing.B) {
-		s := New(stubStore{}, nil, Options{})
+		s := New(servertest.StubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "n", Name: "q"})

@@ -24,16 +24,16 @@ import (
 )
 
 // door is a server over the books, for calls that need no connection.
-func door(b *books) *Server {
+func door(b *servertest.Books) *Server {
 	return New(b, nil, Options{})
 }
 
 func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
-	until := began.Add(time.Minute)
-	b := &books{end: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
+	until := servertest.Began.Add(time.Minute)
+	b := &servertest.Books{End: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
 	s := door(b)
 	answer, err := s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(time.Minute), Reason: "enough"})
-	p := last[engine.EndRunParams](b)
+	p := servertest.Last[engine.EndRunParams](b)
 	if err != nil || answer.Cancelled || !answer.Requested || !answer.GraceUntil.AsTime().Equal(until) || p.Grace != time.Minute || p.Reason != "enough" {
 		t.Errorf("told: %v, %v, asked with %+v", answer, err, p)
 	}
@@ -43,7 +43,7 @@ func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 	if s.counters.finished() != 0 {
 		t.Error("a run whose code was told counts as finished")
 	}
-	b.end = engine.RunEnd{Status: engine.RunCancelled, Changed: true}
+	b.End = engine.RunEnd{Status: engine.RunCancelled, Changed: true}
 	answer, err = s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID})
 	if err != nil || !answer.Cancelled || answer.Requested || s.counters.finished() != 1 {
 		t.Errorf("ended: %v, %v", answer, err)
@@ -51,25 +51,25 @@ func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 }
 
 func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	_, conn := serve(t, b)
 	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(t.Context(), &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID, Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
-	p := last[engine.SteerParams](b)
+	p := servertest.Last[engine.SteerParams](b)
 	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" || p.RunID.String() != servertest.AnID {
 		t.Errorf("asked with %+v", p)
 	}
 }
 
 func TestAContinuationIsReadWithWhatItNames(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	answer, err := door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{
 		Namespace: "team", RunId: servertest.AnID, LeaseToken: aToken, ContinueAs: &kagziv1.StartWorkflowRequest{
 			Input: &kagziv1.Payload{Data: []byte("in")}, RequestId: "r", ConcurrencyKey: "k", Timeouts: &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 1000},
 		},
 	})
-	p := last[engine.CompleteRunParams](b)
+	p := servertest.Last[engine.CompleteRunParams](b)
 	next := p.ContinueAs
 	if err != nil || next == nil || answer.ContinuedAsRunId != next.ID.String() || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED {
 		t.Fatalf("answer %v, %v", answer, err)
@@ -92,10 +92,10 @@ func TestAFailedHandlerIsLogged(t *testing.T) {
 		{engine.RunVerdict{Status: engine.RunFailed, Handler: true}, true},
 		{engine.RunVerdict{Status: engine.RunFailed}, false},
 		{engine.RunVerdict{Status: engine.RunCancelled, Handler: true}, false},
-		{engine.RunVerdict{Status: engine.RunPending, Handler: true, Verdict: engine.Verdict{Retry: true, RetryAt: began}}, false},
+		{engine.RunVerdict{Status: engine.RunPending, Handler: true, Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began}}, false},
 	} {
 		var log bytes.Buffer
-		s := door(&books{verdict: c.verdict})
+		s := door(&servertest.Books{Verdict: c.verdict})
 		s.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		answer, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}})
 		if err != nil || answer.Status != kagziv1.WorkflowStatus(c.verdict.Status) {
@@ -112,19 +112,19 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 		verdict engine.Verdict
 		want    []string
 	}{
-		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute), Failures: 3}, []string{"step will be retried", "step=pay failures=3", "run will be retried", servertest.AnID + " failures=3"}},
-		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute)}, nil}, // the failure was reported before
+		{engine.Verdict{Retry: true, RetryAt: servertest.Began.Add(time.Minute), Failures: 3}, []string{"step will be retried", "step=pay failures=3", "run will be retried", servertest.AnID + " failures=3"}},
+		{engine.Verdict{Retry: true, RetryAt: servertest.Began.Add(time.Minute)}, nil}, // the failure was reported before
 		{engine.Verdict{}, nil},
 	} {
 		var log bytes.Buffer
 		verdict := c.verdict
-		s := door(&books{stepVerdict: verdict, verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
+		s := door(&servertest.Books{StepVerdict: verdict, Verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
 		s.log = slog.New(slog.NewTextHandler(&log, nil))
 		answer, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := max(0, began.Add(time.Minute).Sub(s.now())); verdict.Retry != (answer.RetryIn != nil) || answer.RetryIn.AsDuration() != left && verdict.Retry {
+		if left := max(0, servertest.Began.Add(time.Minute).Sub(s.now())); verdict.Retry != (answer.RetryIn != nil) || answer.RetryIn.AsDuration() != left && verdict.Retry {
 			t.Errorf("%+v: the retry is told to be due in %v, want %v", verdict, answer.RetryIn, left)
 		}
 		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
@@ -146,14 +146,14 @@ func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
 		told *timestamppb.Timestamp
 		want time.Time
 	}{
-		"of now":                         {timestamppb.New(began), began},
-		"of a day and an hour ago":       {timestamppb.New(began.Add(-25 * time.Hour)), began.Add(-25 * time.Hour)},
-		"of a clock that is ahead":       {timestamppb.New(began.Add(time.Hour)), began.Add(time.Hour)},
+		"of now":                         {timestamppb.New(servertest.Began), servertest.Began},
+		"of a day and an hour ago":       {timestamppb.New(servertest.Began.Add(-25 * time.Hour)), servertest.Began.Add(-25 * time.Hour)},
+		"of a clock that is ahead":       {timestamppb.New(servertest.Began.Add(time.Hour)), servertest.Began.Add(time.Hour)},
 		"that is not told":               {nil, time.Time{}},
 		"of a clock that was never set":  {timestamppb.New(time.Unix(5, 0)), time.Time{}},
-		"of a clock that lies far ahead": {timestamppb.New(began.Add(400 * 24 * time.Hour)), time.Time{}},
+		"of a clock that lies far ahead": {timestamppb.New(servertest.Began.Add(400 * 24 * time.Hour)), time.Time{}},
 	} {
-		if got, err := startedOf(c.told, began); err != nil || !got.Equal(c.want) {
+		if got, err := startedOf(c.told, servertest.Began); err != nil || !got.Equal(c.want) {
 			t.Errorf("a beginning %s is %s, %v, want %s", what, got, err, c.want)
 		}
 	}
@@ -161,18 +161,18 @@ func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
 
 func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
 	var log bytes.Buffer
-	s := door(&books{})
+	s := door(&servertest.Books{})
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	late, cancelled, again, last, poison := someID(1), someID(2), someID(3), someID(4), someID(5)
+	late, cancelled, again, last, poison := servertest.SomeID(1), servertest.SomeID(2), servertest.SomeID(3), servertest.SomeID(4), servertest.SomeID(5)
 	s.RunsExpired(engine.Expired{Runs: 2, TimedOut: []engine.ID{late}, Cancelled: []engine.ID{cancelled}})
 	s.StepsTimedOut([]engine.TimedOutAttempt{
-		{RunID: again, Step: "pay", Worker: "w1", Verdict: engine.Verdict{Retry: true, RetryAt: began, Failures: 2}}, {RunID: last, Step: "ship", Worker: "w2"},
+		{RunID: again, Step: "pay", Worker: "w1", Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began, Failures: 2}}, {RunID: last, Step: "ship", Worker: "w2"},
 	})
 	s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Failed: []engine.ID{poison}, Stopped: 2}})
 	for _, want := range []string{
 		`msg="run timed out" run=` + late.String() + "\n",
 		`msg="run cancelled at the end of its grace" run=` + cancelled.String() + "\n",
-		`msg="step timed out and will be retried" run=` + again.String() + " step=pay worker=w1 failures=2 at=" + began.Format("2006-01-02T15:04:05."),
+		`msg="step timed out and will be retried" run=` + again.String() + " step=pay worker=w1 failures=2 at=" + servertest.Began.Format("2006-01-02T15:04:05."),
 		`msg="step timed out for good" run=` + last.String() + " step=ship worker=w2\n",
 		`msg="run failed: its worker was lost too often" run=` + poison.String() + "\n",
 	} {
@@ -212,26 +212,26 @@ func TestASignalIsAnsweredByWhatItsStepBecame(t *testing.T) {
 		{engine.AwaitedSignal{Step: late}, &kagziv1.AwaitSignalResponse{TimedOut: true}, 0},
 		{engine.AwaitedSignal{Step: failed}, nil, engine.KindConflict},
 	} {
-		b := &books{awaited: c.awaited}
+		b := &servertest.Books{Awaited: c.awaited}
 		got, err := door(b).awaitSignal(t.Context(), request)
 		if !proto.Equal(got, c.want) || engine.KindOf(err) != c.kind {
 			t.Errorf("%+v is answered with %v, %v, want %v", c.awaited, got, err, c.want)
 		}
-		if p := last[engine.AwaitSignalParams](b); p.Timeout != time.Second || !p.Hold || p.Signal != "go" || p.ID.IsZero() {
+		if p := servertest.Last[engine.AwaitSignalParams](b); p.Timeout != time.Second || !p.Hold || p.Signal != "go" || p.ID.IsZero() {
 			t.Errorf("asked with %+v", p)
 		}
 	}
 }
 
 func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	s := door(b)
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.MD{})
 	answer, err := s.startChild(ctx, &kagziv1.StartChildRequest{
 		StepName: "c", LeaseToken: aToken, ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL,
 		Child: &kagziv1.StartWorkflowRequest{Namespace: "team", WorkflowType: "t", ParentRunId: servertest.AnID, RequestId: "dropped"},
 	})
-	p := last[engine.StartChildParams](b)
+	p := servertest.Last[engine.StartChildParams](b)
 	if err != nil || answer.ChildRunId != p.Child.ID.String() || answer.StepId != p.ID.String() || answer.Step.GetName() != "c" {
 		t.Fatalf("answer %v, %v", answer, err)
 	}
@@ -242,21 +242,21 @@ func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
 }
 
 // farAway is books to which the way takes a second.
-type farAway struct{ *books }
+type farAway struct{ *servertest.Books }
 
 func (f farAway) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
 	time.Sleep(time.Second)
-	return f.books.GetRun(ctx, namespace, id)
+	return f.Books.GetRun(ctx, namespace, id)
 }
 
 func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &books{}
+		b := &servertest.Books{}
 		var want []string
 		for i := range 2*looksAtOnce + 1 {
-			id := someID(i)
-			b.runs = append(b.runs, engine.Run{ID: id, Status: engine.RunCompleted})
-			b.children = append(b.children, engine.Step{ChildRunID: id, Status: engine.StepCompleted})
+			id := servertest.SomeID(i)
+			b.Runs = append(b.Runs, engine.Run{ID: id, Status: engine.RunCompleted})
+			b.Children = append(b.Children, engine.Step{ChildRunID: id, Status: engine.StepCompleted})
 			want = append(want, id.String())
 		}
 		s := door(b)
@@ -277,17 +277,17 @@ func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
 }
 
 func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	var ids []string
 	for i := range 4 {
-		id := someID(i)
+		id := servertest.SomeID(i)
 		output := engine.Payload{Data: make([]byte, 1500<<10)}
-		b.runs = append(b.runs, engine.Run{ID: id, Status: engine.RunCompleted, Input: output, Output: output})
-		b.children = append(b.children, engine.Step{Name: fmt.Sprint(i), ChildRunID: id, Status: engine.StepCompleted, Output: output})
+		b.Runs = append(b.Runs, engine.Run{ID: id, Status: engine.RunCompleted, Input: output, Output: output})
+		b.Children = append(b.Children, engine.Step{Name: fmt.Sprint(i), ChildRunID: id, Status: engine.StepCompleted, Output: output})
 		ids = append(ids, id.String())
 	}
 	slices.Reverse(ids)
-	b.runs = slices.Delete(b.runs, 3, 4) // the first asked for is gone
+	b.Runs = slices.Delete(b.Runs, 3, 4) // the first asked for is gone
 	answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{
 		RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: append(ids, ids[0]), Any: true, Hold: true,
 	})
@@ -307,10 +307,10 @@ func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
 	if !slices.Equal(names, []string{"3", "2"}) || !slices.Equal(finished, ids[1:3]) {
 		t.Errorf("steps %v and runs %v, want two of each, the last first", names, finished)
 	}
-	if p := last[engine.AwaitChildrenParams](b); len(p.Children) != 4 || !p.Any || !p.Hold {
+	if p := servertest.Last[engine.AwaitChildrenParams](b); len(p.Children) != 4 || !p.Any || !p.Hold {
 		t.Errorf("asked with %+v", p)
 	}
-	b.children = nil
+	b.Children = nil
 	if answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: ids}); err != nil ||
 		len(answer.Steps)+len(answer.Finished) != 0 {
 		t.Errorf("parked: %v, %v", answer, err)
@@ -318,23 +318,23 @@ func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
 }
 
 func TestANoteGoesByItsTokenAlone(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	for _, namespace := range []string{"", "team"} {
 		if _, err := door(b).setNote(t.Context(), namespace, &kagziv1.SetNote{RunId: servertest.AnID, LeaseToken: aToken, Note: "half done"}); err != nil {
 			t.Fatal(err)
 		}
-		if p := last[engine.SetNoteParams](b); p.Lease.Namespace != namespace || p.Note != "half done" || p.Lease.RunID.String() != servertest.AnID {
+		if p := servertest.Last[engine.SetNoteParams](b); p.Lease.Namespace != namespace || p.Note != "half done" || p.Lease.RunID.String() != servertest.AnID {
 			t.Errorf("asked with %+v", p)
 		}
 	}
 }
 
 func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	answer, err := door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
 		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
 	})
-	p := last[engine.OverrideStepParams](b)
+	p := servertest.Last[engine.OverrideStepParams](b)
 	if err != nil || answer.Step.OverriddenBy != "local" || answer.Step.OverrideReason != "why" || p.Output != nil || p.Failure.Message != "m" {
 		t.Errorf("%v, %v, asked with %+v", answer, err, p)
 	}
@@ -343,14 +343,14 @@ func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if p := last[engine.OverrideStepParams](b); p.Failure != nil || string(p.Output.Data) != "o" {
+	if p := servertest.Last[engine.OverrideStepParams](b); p.Failure != nil || string(p.Output.Data) != "o" {
 		t.Errorf("asked with %+v", p)
 	}
 }
 
 func TestARepeatedSignalIsToldApart(t *testing.T) {
 	for id, want := range map[string]bool{"first": false, "again": true} {
-		answer, err := door(&books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: id})
+		answer, err := door(&servertest.Books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: id})
 		if err != nil || answer.AlreadyDelivered != want {
 			t.Errorf("%s: %v, %v", id, answer, err)
 		}
@@ -362,7 +362,7 @@ func TestKeepRoundTrips(t *testing.T) {
 	for name := range wire.Outcomes {
 		keep[name] = durationpb.New(time.Hour + time.Duration(len(name))*time.Minute)
 	}
-	b := &books{}
+	b := &servertest.Books{}
 	answer, err := door(b).CreateNamespace(t.Context(), &kagziv1.CreateNamespaceRequest{Namespace: "team", Keep: keep, Retention: durationpb.New(time.Hour)})
 	if err != nil || !answer.Namespace.Enabled || answer.Namespace.Retention.AsDuration() != time.Hour || len(answer.Namespace.Keep) != 5 {
 		t.Fatalf("%v, %v", answer, err)
@@ -404,13 +404,13 @@ func TestAnUpdateOfANamespaceChangesOnlyWhatItNames(t *testing.T) {
 			return err
 		}, func(*engine.Namespace) {}, "EnableNamespace"},
 	} {
-		b := &books{namespaces: map[string]engine.Namespace{"team": was}}
+		b := &servertest.Books{Namespaces: map[string]engine.Namespace{"team": was}}
 		if err := c.call(door(b)); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
 		want := was
 		c.change(&want)
-		p := last[engine.NamespaceParams](b)
+		p := servertest.Last[engine.NamespaceParams](b)
 		if diff := cmp.Diff(want, p.Namespace); diff != "" || p.Method != c.method {
 			t.Errorf("%s by %s:\n%s", c.what, p.Method, diff)
 		}
@@ -434,17 +434,17 @@ func TestAWaitIsRefusedBeyondItsLimits(t *testing.T) {
 		"until later":            {&kagziv1.SleepRequest{Until: moment(most + time.Hour)}, "until"},
 		"an hour, and until one": {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour), Until: moment(time.Hour)}, "until"},
 	} {
-		b := &books{}
+		b := &servertest.Books{}
 		c.request.RunId, c.request.LeaseToken, c.request.StepId = servertest.AnID, aToken, "nap"
 		_, err := door(b).sleep(t.Context(), c.request)
-		if field := servertest.FieldOf(err); field != c.field || b.changes() != 1 && c.field == "" || b.changes() != 0 && c.field != "" {
-			t.Errorf("%s: %v after %d changes, want it to name %q", what, err, b.changes(), c.field)
+		if field := servertest.FieldOf(err); field != c.field || b.Changes() != 1 && c.field == "" || b.Changes() != 0 && c.field != "" {
+			t.Errorf("%s: %v after %d changes, want it to name %q", what, err, b.Changes(), c.field)
 		}
 	}
 	for n, field := range map[int]string{0: "child_run_ids", 1: "", maxAwaited: "", maxAwaited + 1: "child_run_ids"} {
-		b, ids := &books{}, make([]string, n)
+		b, ids := &servertest.Books{}, make([]string, n)
 		for i := range ids {
-			ids[i] = someID(i).String()
+			ids[i] = servertest.SomeID(i).String()
 		}
 		_, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: ids})
 		if servertest.FieldOf(err) != field {
@@ -476,9 +476,9 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 	}
 	got, err := keyOf(&kagziv1.Key{
 		Name: "n", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"b", "a", "b"}, TaskQueues: globs[1:], WorkflowTypes: []string{"t", "t"},
-		ExpiresAt: timestamppb.New(began),
+		ExpiresAt: timestamppb.New(servertest.Began),
 	})
-	want := engine.APIKey{Name: "n", Role: engine.RoleWorker, Namespaces: []string{"a", "b"}, Queues: globs[1:], Types: []string{"t"}, ExpiresAt: began}
+	want := engine.APIKey{Name: "n", Role: engine.RoleWorker, Namespaces: []string{"a", "b"}, Queues: globs[1:], Types: []string{"t"}, ExpiresAt: servertest.Began}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("it is read otherwise, %v:\n%s", err, diff)
 	}
@@ -486,16 +486,16 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 
 func TestAPreviewShowsTheNextTicks(t *testing.T) {
 	now := time.Now()
-	soon, err := door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
+	soon, err := door(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
 	if err != nil || len(soon.Ticks) != 5 || !soon.Ticks[0].AsTime().After(now) || soon.Ticks[0].AsTime().Sub(now) > 2*time.Minute {
 		t.Errorf("of every minute, from now on: %v, %v", soon, err)
 	}
-	after := timestamppb.New(began)
-	answer, err := door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
+	after := timestamppb.New(servertest.Began)
+	answer, err := door(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
 	if err != nil || len(answer.Ticks) != 5 || !answer.Ticks[0].AsTime().Equal(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", answer, err)
 	}
-	answer, err = door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
+	answer, err = door(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
 	if err != nil || len(answer.Ticks) != 1 {
 		t.Errorf("an expression with one tick left: %v, %v", answer, err)
 	}

@@ -16,12 +16,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // ledger is a store with runs of the namespace "default", which counts what is read of it.
 type ledger struct {
-	stubStore
+	servertest.StubStore
 	mu     sync.Mutex
 	runs   map[engine.ID]engine.Run
 	broken error

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // desk is a session without its stream: what it would send stays in its outbox.
-func desk(b *books) *session {
+func desk(b *servertest.Books) *session {
 	w := &session{server: door(b), worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
 		held: map[engine.ID]holding{}, lines: map[string]line{}}
 	return w
@@ -36,16 +37,16 @@ func (w *session) mustLook(t *testing.T) {
 }
 
 func TestASessionTellsItsWorkerOnceToStopARun(t *testing.T) {
-	lease := engine.Lease{RunID: someID(1), Token: engine.NewToken()}
-	b := &books{held: []engine.Held{{Lease: lease}}}
+	lease := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}
+	b := &servertest.Books{Held: []engine.Held{{Lease: lease}}}
 	w := desk(b)
 	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
 		t.Fatalf("told %v, but nobody has asked for an end", words)
 	}
-	until := began.Add(time.Minute)
-	b.held[0].GraceUntil, b.held[0].CancelReason = until, "enough"
+	until := servertest.Began.Add(time.Minute)
+	b.Held[0].GraceUntil, b.Held[0].CancelReason = until, "enough"
 	w.mustLook(t)
 	words := told(w)
 	if len(words) != 1 || words[0].RunId != lease.RunID.String() || words[0].LeaseToken != lease.Token.Wire() ||
@@ -56,12 +57,12 @@ func TestASessionTellsItsWorkerOnceToStopARun(t *testing.T) {
 	if words := told(w); len(words) != 0 {
 		t.Errorf("told again: %v", words)
 	}
-	b.held[0].GraceUntil = began
+	b.Held[0].GraceUntil = servertest.Began
 	w.mustLook(t)
-	if words := told(w); len(words) != 1 || !words[0].GraceUntil.AsTime().Equal(began) {
+	if words := told(w); len(words) != 1 || !words[0].GraceUntil.AsTime().Equal(servertest.Began) {
 		t.Errorf("told %v, want the earlier end", words)
 	}
-	b.held = nil
+	b.Held = nil
 	w.mustLook(t)
 	if words := told(w); len(words) != 1 || words[0].GraceUntil != nil {
 		t.Errorf("told %v, want that the lease is over", words)
@@ -69,23 +70,23 @@ func TestASessionTellsItsWorkerOnceToStopARun(t *testing.T) {
 }
 
 func TestAWorkerThatKnowsAlreadyIsNotTold(t *testing.T) {
-	lease := engine.Lease{RunID: someID(1), Token: engine.NewToken()}
-	until := began.Add(time.Minute)
-	b := &books{held: []engine.Held{{Lease: lease, GraceUntil: until}}}
+	lease := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}
+	until := servertest.Began.Add(time.Minute)
+	b := &servertest.Books{Held: []engine.Held{{Lease: lease, GraceUntil: until}}}
 	w := desk(b)
-	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID, CancelRequestedAt: began, GraceUntil: until}, Lease: lease})
+	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID, CancelRequestedAt: servertest.Began, GraceUntil: until}, Lease: lease})
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
 		t.Errorf("told %v what its task has said", words)
 	}
 	w = desk(b)
 	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
-	w.told([]*kagziv1.CancelTask{wire.CancellingTo(b.held[0])}) // by the answer to a heartbeat
+	w.told([]*kagziv1.CancelTask{wire.CancellingTo(b.Held[0])}) // by the answer to a heartbeat
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
 		t.Errorf("told %v what its heartbeat has said", words)
 	}
-	b.held[0].Lease.Token = engine.NewToken() // claimed anew, under a lease that this session did not hand out
+	b.Held[0].Lease.Token = engine.NewToken() // claimed anew, under a lease that this session did not hand out
 	w.mustLook(t)
 	if words := told(w); len(words) != 1 || words[0].GraceUntil != nil {
 		t.Errorf("told %v, want only that the old lease is over", words)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -83,7 +84,7 @@ func TestACertificateStandsForTheKeyOfItsName(t *testing.T) {
 	root := l.make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 	l.make(engine.APIKey{Name: "billing", Role: engine.RoleClient, Namespaces: []string{"team"}})
 	l.make(engine.APIKey{Name: "old", Role: engine.RoleClient, Namespaces: []string{"team"}, ExpiresAt: l.Now().Add(-time.Hour)})
-	s := New(l, matching.New(stubStore{}, nil), Options{DrainTimeout: time.Second, TLS: &tls.Config{
+	s := New(l, matching.New(servertest.StubStore{}, nil), Options{DrainTimeout: time.Second, TLS: &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{ca.sign("server")}, ClientCAs: ca.pool(), ClientAuth: tls.VerifyClientCertIfGiven,
 	}})
 	listener := bufconn.Listen(1 << 20)

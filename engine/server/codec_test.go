@@ -78,7 +78,7 @@ func wireText(path []protoreflect.FieldDescriptor, text string) []byte {
 }
 
 func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	tried := 0
@@ -112,7 +112,7 @@ func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
 }
 
 func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
@@ -128,7 +128,7 @@ func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
 }
 
 func TestAMessageOverItsLimitIsRefusedBySize(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetWorkflow" {
 			return
@@ -143,7 +143,7 @@ func TestAMessageOverItsLimitIsRefusedBySize(t *testing.T) {
 func TestAMarkOfTheCodecCannotBeForged(t *testing.T) {
 	mark := protowire.AppendTag(nil, wire.MalformedField, protowire.BytesType)
 	mark = protowire.AppendString(mark, "anything")
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetWorkflow" {
 			return
@@ -157,7 +157,7 @@ func TestAMarkOfTheCodecCannotBeForged(t *testing.T) {
 
 func TestTheCodecKeepsFieldsThatItDoesNotKnow(t *testing.T) {
 	raw := protowire.AppendVarint(protowire.AppendTag(nil, 9999, protowire.VarintType), 7)
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetServerInfo" {
 			return
@@ -169,7 +169,7 @@ func TestTheCodecKeepsFieldsThatItDoesNotKnow(t *testing.T) {
 }
 
 func TestAMessageHasItsLimitAtItsEdge(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	start := kagziv1.File_kagzi_v1_workflow_proto.Services().ByName("WorkflowService").Methods().ByName("StartWorkflow")
 	for size, words := range map[int]string{engine.MaxMessage: "input", engine.MaxMessage + 1: "larger than max"} {
 		message := proto.Size(&kagziv1.StartWorkflowRequest{WorkflowType: "t", Input: &kagziv1.Payload{Data: make([]byte, size)}})

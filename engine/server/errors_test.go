@@ -15,7 +15,7 @@ import (
 )
 
 func TestAnEchoThatIsCutIsTextStill(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	_, err := kagziv1.NewAdminServiceClient(conn).HealthCheck(t.Context(), &kagziv1.HealthCheckRequest{Service: proto.String(strings.Repeat("é", 64))})
 	if detail := servertest.DetailOf(t, err); status.Code(err) != codes.NotFound || detail.SubjectId != strings.Repeat("é", 32) {
 		t.Errorf("a service that is not there is answered with %v, %+v", err, detail)
@@ -27,7 +27,7 @@ func TestAnEchoThatIsCutIsTextStill(t *testing.T) {
 }
 
 func TestAnUnknownErrorKeepsItsTextInside(t *testing.T) {
-	_, conn := serve(t, stubStore{getRun: func() (engine.Run, error) { return engine.Run{}, errBroken }})
+	_, conn := serve(t, servertest.StubStore{OnGetRun: func() (engine.Run, error) { return engine.Run{}, servertest.ErrBroken }})
 	_, err := kagziv1.NewWorkflowServiceClient(conn).GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID})
 	if status.Code(err) != codes.Internal {
 		t.Errorf("code %s, want Internal", status.Code(err))
@@ -41,7 +41,7 @@ func TestAnUnknownErrorKeepsItsTextInside(t *testing.T) {
 }
 
 func TestAPanicIsAnAnswerAndNotTheEnd(t *testing.T) {
-	_, conn := serve(t, stubStore{getRun: func() (engine.Run, error) { panic("boom " + servertest.AnID) }})
+	_, conn := serve(t, servertest.StubStore{OnGetRun: func() (engine.Run, error) { panic("boom " + servertest.AnID) }})
 	client := kagziv1.NewWorkflowServiceClient(conn)
 	for range 2 {
 		_, err := client.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID})

@@ -44,14 +44,14 @@ func saidOf(events []*kagziv1.ServerEvent) (lines []string) {
 func TestTheLogBecomesEventsWithTheirAttributesInOrder(t *testing.T) {
 	var e Events
 	log := slog.New(e.Handler(slog.DiscardHandler))
-	id := engine.NewID(began)
+	id := engine.NewID(servertest.Began)
 	log.Debug("quiet")
-	log.Info("started", "run", id, "n", 3, "took", 1500*time.Millisecond, "at", began, "never", time.Time{})
+	log.Info("started", "run", id, "n", 3, "took", 1500*time.Millisecond, "at", servertest.Began, "never", time.Time{})
 	log.With("a", 1).WithGroup("g").With("b", 2).WithGroup("").Warn("grouped", "c", 3, slog.Group("h", "d", 4), slog.Group("", "e", 5), slog.Attr{})
 	log.Error("bad", "error", errors.New("line one\nline two"))
 	log.Log(t.Context(), slog.LevelWarn+2, "between")
 	want := []string{
-		"INFO started run=" + id.String() + " n=3 took=1.5s at=" + began.UTC().Format(time.RFC3339Nano) + " never=",
+		"INFO started run=" + id.String() + " n=3 took=1.5s at=" + servertest.Began.UTC().Format(time.RFC3339Nano) + " never=",
 		"WARN grouped a=1 g.b=2 g.c=3 g.h.d=4 g.e=5",
 		"ERROR bad error=line one\nline two",
 		"WARN between",
@@ -185,7 +185,7 @@ func TestEventsHoldNoSecretAndNothingThatAMessageCannot(t *testing.T) {
 func TestTheLatestEventsAreKeptWithoutGaps(t *testing.T) {
 	var e Events
 	for i := range 3*keptEvents + 7 {
-		e.keep(began, slog.LevelInfo, fmt.Sprint("m", i), nil)
+		e.keep(servertest.Began, slog.LevelInfo, fmt.Sprint("m", i), nil)
 	}
 	for _, c := range []struct {
 		after       int64
@@ -297,13 +297,13 @@ func TestEventsAreFollowedFromWhereTheReaderWants(t *testing.T) {
 		{"all", &kagziv1.WatchEventsRequest{Tail: keptEvents}, 300}, {"after one", &kagziv1.WatchEventsRequest{After: 290}, 10},
 		{"after one, with a tail", &kagziv1.WatchEventsRequest{After: 290, Tail: 4}, 4}, {"after the newest", &kagziv1.WatchEventsRequest{After: 300}, 0},
 		{"after one of an earlier life of the server", &kagziv1.WatchEventsRequest{After: 9999}, defaultTail},
-		{"after one of an earlier life that had come as far", &kagziv1.WatchEventsRequest{After: 300, AfterAt: timestamppb.New(began)}, defaultTail},
-		{"after one of an earlier life that had come less far", &kagziv1.WatchEventsRequest{After: 290, AfterAt: timestamppb.New(began)}, defaultTail},
+		{"after one of an earlier life that had come as far", &kagziv1.WatchEventsRequest{After: 300, AfterAt: timestamppb.New(servertest.Began)}, defaultTail},
+		{"after one of an earlier life that had come less far", &kagziv1.WatchEventsRequest{After: 290, AfterAt: timestamppb.New(servertest.Began)}, defaultTail},
 		{"after one of this life", &kagziv1.WatchEventsRequest{After: 290, AfterAt: timestamppb.New(bubble)}, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := door(&books{})
+				s := door(&servertest.Books{})
 				for range 300 {
 					s.events.keep(time.Now(), slog.LevelInfo, "past", nil)
 				}
@@ -328,22 +328,22 @@ func TestEventsAreFollowedFromWhereTheReaderWants(t *testing.T) {
 func TestAnEventThatIsNotKeptAnyMoreMayBeThatOfTheReader(t *testing.T) {
 	var e Events
 	for i := range keptEvents + 2 {
-		e.keep(began.Add(time.Duration(i)), slog.LevelInfo, "noted", nil)
+		e.keep(servertest.Began.Add(time.Duration(i)), slog.LevelInfo, "noted", nil)
 	}
-	other := timestamppb.New(began.Add(-time.Hour))
+	other := timestamppb.New(servertest.Began.Add(-time.Hour))
 	for sequence, want := range map[int64]bool{0: true, 1: true, 2: true, 3: false, keptEvents + 2: false, keptEvents + 3: false} {
 		if got := e.mayBe(sequence, other); got != want {
 			t.Errorf("event %d may be one of another moment: %v, want %v", sequence, got, want)
 		}
 	}
-	if !e.mayBe(3, timestamppb.New(began.Add(2))) || !e.mayBe(keptEvents+2, timestamppb.New(began.Add(keptEvents+1))) {
+	if !e.mayBe(3, timestamppb.New(servertest.Began.Add(2))) || !e.mayBe(keptEvents+2, timestamppb.New(servertest.Began.Add(keptEvents+1))) {
 		t.Error("the oldest and the newest that are kept are not known again")
 	}
 }
 
 func TestASlowReaderOfEventsSeesTheGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := door(&books{})
+		s := door(&servertest.Books{})
 		s.events.keep(time.Now(), slog.LevelInfo, "first", nil)
 		next := reading(t, s, &kagziv1.WatchEventsRequest{})
 		synctest.Wait() // it is about to send the first
@@ -368,11 +368,11 @@ func TestARequestForEventsThatMakesNoSenseIsRefused(t *testing.T) {
 	for field, request := range map[string]*kagziv1.WatchEventsRequest{
 		"after": {After: -1}, "tail": {Tail: keptEvents + 1}, "after_at": {AfterAt: &timestamppb.Timestamp{Nanos: -1}},
 	} {
-		if err := door(&books{}).WatchEvents(request, nil); servertest.FieldOf(err) != field {
+		if err := door(&servertest.Books{}).WatchEvents(request, nil); servertest.FieldOf(err) != field {
 			t.Errorf("%v is refused with %v, want %s named", request, err, field)
 		}
 	}
-	if err := door(&books{}).WatchEvents(&kagziv1.WatchEventsRequest{Tail: -1}, nil); servertest.FieldOf(err) != "tail" {
+	if err := door(&servertest.Books{}).WatchEvents(&kagziv1.WatchEventsRequest{Tail: -1}, nil); servertest.FieldOf(err) != "tail" {
 		t.Errorf("a negative tail is refused with %v", err)
 	}
 }

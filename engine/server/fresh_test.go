@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -50,7 +51,7 @@ func TestFresh(t *testing.T) {
 
 // starting is a store that starts what it is told to, and has it end when it is first read.
 type starting struct {
-	stubStore
+	servertest.StubStore
 	reads *atomic.Int32
 }
 

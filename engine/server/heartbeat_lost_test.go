@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	w, _ := seated(b)
 	w.server.options.HeartbeatInterval = 4 * time.Second
 	for _, test := range []struct {
@@ -27,19 +28,19 @@ func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
 		}, 0},
 	} {
 		test.beat()
-		if got := last[engine.HeartbeatParams](b).Patience; got != test.want {
+		if got := servertest.Last[engine.HeartbeatParams](b).Patience; got != test.want {
 			t.Errorf("%s may wait for %s, want %s", test.name, got, test.want)
 		}
 	}
 	w.server.options.HeartbeatInterval = time.Minute
-	if w.do(t, beatOf(nil)); last[engine.HeartbeatParams](b).Patience != 250*time.Millisecond {
+	if w.do(t, beatOf(nil)); servertest.Last[engine.HeartbeatParams](b).Patience != 250*time.Millisecond {
 		t.Error("with a long interval a heartbeat may wait for longer than 250 ms")
 	}
 }
 
 func TestAHeartbeatSaysWhatBecameOfTheRunsOfLostLeases(t *testing.T) {
-	cancelled, deleted := engine.Lease{RunID: someID(1), Token: engine.NewToken()}, engine.Lease{RunID: someID(2), Token: engine.NewToken()}
-	b := &books{beat: engine.Beat{Lost: []engine.Lease{cancelled, deleted}}, runs: []engine.Run{{ID: cancelled.RunID, Status: engine.RunCancelled}}}
+	cancelled, deleted := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}, engine.Lease{RunID: servertest.SomeID(2), Token: engine.NewToken()}
+	b := &servertest.Books{Beat: engine.Beat{Lost: []engine.Lease{cancelled, deleted}}, Runs: []engine.Run{{ID: cancelled.RunID, Status: engine.RunCancelled}}}
 	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}, nil, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func TestAHeartbeatSaysWhatBecameOfTheRunsOfLostLeases(t *testing.T) {
 
 // settable is a store whose clock can be set.
 type settable struct {
-	*books
+	*servertest.Books
 	ahead time.Duration
 }
 
@@ -69,15 +70,15 @@ func (s *settable) Now() time.Time { return time.Now().Add(s.ahead) }
 // TestAClockThatIsSetAheadFreesNoRun: a claim that is not known to its worker's session yet, when the clock is set, is no run that was forgotten.
 func TestAClockThatIsSetAheadFreesNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &books{}
-		s, store := door(b), &settable{books: b}
+		b := &servertest.Books{}
+		s, store := door(b), &settable{Books: b}
 		s.store = store
 		frees := func(when string, want bool) {
 			t.Helper()
 			if _, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true}, nil, 0); err != nil {
 				t.Fatal(err)
 			}
-			if got := last[engine.HeartbeatParams](b).Whole; got != want {
+			if got := servertest.Last[engine.HeartbeatParams](b).Whole; got != want {
 				t.Errorf("%s a heartbeat frees what it does not name: %t, want %t", when, got, want)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -30,7 +31,7 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 		"no number":          {&kagziv1.WorkerStats{AverageRunMs: math.NaN()}, "stats.average_run_ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &books{}
+			b := &servertest.Books{}
 			s, _ := serve(t, b)
 			_, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", Stats: c.said}, nil, 0)
 			if c.field != "" {
@@ -46,7 +47,7 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 				CPUPercent: c.said.CpuPercent, MemoryBytes: c.said.MemoryBytes, DiskAvailableBytes: c.said.DiskAvailableBytes,
 				UptimeSeconds: c.said.UptimeSeconds, AverageRunMS: c.said.AverageRunMs,
 			}
-			if diff := cmp.Diff(&want, last[engine.HeartbeatParams](b).Stats); diff != "" {
+			if diff := cmp.Diff(&want, servertest.Last[engine.HeartbeatParams](b).Stats); diff != "" {
 				t.Errorf("what is noted (-want +got):\n%s", diff)
 			}
 		})

@@ -21,14 +21,14 @@ import (
 )
 
 // described is a store with something to say of itself.
-type described struct{ stubStore }
+type described struct{ servertest.StubStore }
 
 func (described) Describe(context.Context) (engine.Description, error) {
 	return engine.Description{Backend: "stub", Facts: []engine.Fact{{Name: "write-ahead log", Value: "4.1 MiB"}, {Name: "pool", Value: "2 of 8"}}}, nil
 }
 
 func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
-	s := door(&books{})
+	s := door(&servertest.Books{})
 	s.store = described{}
 	s.options.Facts = func() []Fact {
 		return []Fact{{"coordinator", "next due", "soon", ""}, {"settings", "listen", "127.0.0.1:1", "flag"}}
@@ -47,7 +47,7 @@ func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
 }
 
 func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	admin, runs := kagziv1.NewAdminServiceClient(conn), kagziv1.NewWorkflowServiceClient(conn)
 	for range 3 {
 		if _, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID}); status.Code(err) != codes.NotFound {
@@ -106,7 +106,7 @@ func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
 }
 
 func TestAConnectionIsCountedWhileItIsOpen(t *testing.T) {
-	s, conn := serve(t, stubStore{})
+	s, conn := serve(t, servertest.StubStore{})
 	call := func(conn *grpc.ClientConn) int32 {
 		t.Helper()
 		info, err := kagziv1.NewAdminServiceClient(conn).GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})

@@ -12,12 +12,13 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // grouping is a store that carries out what it has been handed when it is told to, all in one commit, in the order in which it came.
 type grouping struct {
-	stubStore
+	servertest.StubStore
 	unordered bool // it keeps no order, and gives nobody a place
 	refuse    map[string]error
 	panics    string // the step at which it breaks
@@ -233,7 +234,7 @@ func TestOperationsOfARun(t *testing.T) {
 
 // early is a store whose starts are not over before somebody has claimed behind them.
 type early struct {
-	stubStore
+	servertest.StubStore
 	starting *atomic.Bool  // somebody is, and nobody has claimed since
 	claims   chan struct{} // a claim that comes behind a start
 }

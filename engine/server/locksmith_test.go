@@ -11,12 +11,13 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 )
 
 // locksmith is a store that has keys, and workers and runs in the namespaces that its tests say. What else it is asked for is a panic,
 // which the door answers as INTERNAL: so a test sees that a call was let in.
 type locksmith struct {
-	stubStore
+	servertest.StubStore
 	notifications string
 
 	mu      sync.Mutex
@@ -40,7 +41,7 @@ func (l *locksmith) set(change func()) {
 func (l *locksmith) Now() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.stubStore.Now().Add(l.ahead)
+	return l.StubStore.Now().Add(l.ahead)
 }
 
 // make makes a key and returns its secret.

@@ -56,7 +56,7 @@ func newMessage(d protoreflect.MessageDescriptor) proto.Message {
 }
 
 func TestEachMethodOfTheContractAnswers(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	seen := 0
 	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		seen++
@@ -82,7 +82,7 @@ func TestEachMethodOfTheContractAnswers(t *testing.T) {
 }
 
 func TestEachOperationOfASessionAnswers(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())
 	if err != nil {
 		t.Fatal(err)

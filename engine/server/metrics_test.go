@@ -19,11 +19,11 @@ import (
 
 func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 	busy(t, func(t *testing.T, s *Server) {
-		b := s.store.(*books)
-		b.slow = 10 * time.Millisecond // which passes in the bubble
+		b := s.store.(*servertest.Books)
+		b.Slow = 10 * time.Millisecond // which passes in the bubble
 		fail := &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
 		for _, retry := range []bool{true, true, false} {
-			b.stepVerdict = engine.Verdict{Retry: retry}
+			b.StepVerdict = engine.Verdict{Retry: retry}
 			if _, err := s.failStep(t.Context(), fail); err != nil {
 				t.Fatal(err)
 			}
@@ -38,7 +38,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 			{kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, engine.Verdict{Retry: true}},
 			{kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, engine.Verdict{Retry: true, Failures: 1}},
 		} {
-			b.stepVerdict, fail.Error.Code = c.verdict, c.code
+			b.StepVerdict, fail.Error.Code = c.verdict, c.code
 			if _, err := s.failStep(t.Context(), fail); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 }
 
 func TestCountingForMetricsAllocatesNothing(t *testing.T) {
-	s := New(stubStore{}, nil, Options{})
+	s := New(servertest.StubStore{}, nil, Options{})
 	s.wrote(time.Millisecond) // the activity makes its room once
 	if n := testing.AllocsPerRun(100, func() {
 		s.wrote(time.Millisecond)
@@ -123,7 +123,7 @@ func TestALengthIsInEveryBucketThatItFits(t *testing.T) {
 
 // shelves is a store of two namespaces that counts what it is asked.
 type shelves struct {
-	stubStore
+	servertest.StubStore
 	asked  map[string]int
 	slow   time.Duration
 	health error
@@ -155,7 +155,7 @@ func (s *shelves) QueueDepths(_ context.Context, namespace, _ string, _ time.Tim
 func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelves{asked: map[string]int{}, slow: time.Second}
-		s := New(store, matching.New(stubStore{}, nil), Options{})
+		s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 		for range 3 {
 			r, err := s.Read(t.Context())
 			if err != nil || r.Stats.Workers != 7 || len(r.Queues) != 2 || r.Queues[1].Namespace != "b" || r.Queues[1].Queue != "qb" || r.Description.Backend != "stub" {
@@ -176,7 +176,7 @@ func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 func TestAStoreThatDoesNotAnswerIsUnhealthyWithinFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelves{slow: time.Hour}
-		s := New(store, matching.New(stubStore{}, nil), Options{})
+		s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 		for name, ask := range map[string]func(context.Context) error{"Healthy": s.Healthy, "Ready": s.Ready} {
 			began := time.Now()
 			if err := ask(t.Context()); err == nil || time.Since(began) > 5*time.Second {
@@ -188,7 +188,7 @@ func TestAStoreThatDoesNotAnswerIsUnhealthyWithinFiveSeconds(t *testing.T) {
 
 func TestAStoppingServerIsHealthyAndNotReady(t *testing.T) {
 	store := &shelves{}
-	s := New(store, matching.New(stubStore{}, nil), Options{})
+	s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 	if err := errors.Join(s.Healthy(t.Context()), s.Ready(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +203,8 @@ func TestAStoppingServerIsHealthyAndNotReady(t *testing.T) {
 	if err := s.Ready(t.Context()); err == nil {
 		t.Error("Ready = nil, want an error")
 	}
-	store.health = errBroken
-	if err := s.Healthy(t.Context()); err == nil || err.Error() == errBroken.Error() {
+	store.health = servertest.ErrBroken
+	if err := s.Healthy(t.Context()); err == nil || err.Error() == servertest.ErrBroken.Error() {
 		t.Errorf("Healthy = %v, want an error without what is secret in it", err)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // sharedNamespace is a namespace that another server changes between the first reading of it and the first writing.
 type sharedNamespace struct {
-	stubStore
+	servertest.StubStore
 	stands engine.Namespace
 	writes int
 }
@@ -46,9 +47,9 @@ func TestAChangeOfANamespaceUndoesNoneOfAnotherServer(t *testing.T) {
 }
 
 func TestTheNamespacesOfAKeyArePagedAsAllAre(t *testing.T) {
-	b := &books{namespaces: map[string]engine.Namespace{}}
+	b := &servertest.Books{Namespaces: map[string]engine.Namespace{}}
 	for _, name := range []string{"a", "b", "c", "d", "e", "others"} {
-		b.namespaces[name] = engine.Namespace{Name: name}
+		b.Namespaces[name] = engine.Namespace{Name: name}
 	}
 	key := &heldKey{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"a", "b", "c", "d", "e", "unused"}}}
 	list := New(b, nil, Options{Trusted: true}).namespacesOf(key)
@@ -101,7 +102,7 @@ func TestAChangeOfANamespaceIsTriedSoManyTimes(t *testing.T) {
 
 // busyNamespace is a namespace none of whose changes succeeds.
 type busyNamespace struct {
-	stubStore
+	servertest.StubStore
 	with   engine.Kind
 	writes int
 }

@@ -29,7 +29,7 @@ func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
 			_, err := s.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{RunId: servertest.AnID, Namespace: "team"})
 			return err
 		}, "INFO run terminated run=" + servertest.AnID + " namespace=team by=local peer=10.0.0.7:5"},
-		{engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: began}, func(s *Server) error {
+		{engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: servertest.Began}, func(s *Server) error {
 			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(1e9)})
 			return err
 		}, "INFO run to be cancelled run=" + servertest.AnID + " namespace=default by=local peer=10.0.0.7:5"},
@@ -38,7 +38,7 @@ func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
 			return err
 		}, ""},
 	} {
-		s := door(&books{end: c.end})
+		s := door(&servertest.Books{End: c.end})
 		if err := c.do(s); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &books{runs: []engine.Run{{ID: id, Type: "order", Queue: "q"}}}
+	b := &servertest.Books{Runs: []engine.Run{{ID: id, Type: "order", Queue: "q"}}}
 	fail := func() []string {
 		s := door(b)
 		_, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{Message: "\nno money\nstack"}})
@@ -62,25 +62,25 @@ func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
 		}
 		return saidOf(s.events.past(0, 9))
 	}
-	b.verdict = engine.RunVerdict{Status: engine.RunFailed}
+	b.Verdict = engine.RunVerdict{Status: engine.RunFailed}
 	if got, want := fail(), "WARN run failed run="+servertest.AnID+" namespace=default type=order queue=q error=no money"; !slices.Equal(got, []string{want}) {
 		t.Errorf("noted %q, want %q", got, want)
 	}
-	b.runs = nil // deleted already
+	b.Runs = nil // deleted already
 	if got, want := fail(), "WARN run failed run="+servertest.AnID+" namespace=default error=no money"; !slices.Equal(got, []string{want}) {
 		t.Errorf("noted %q, want %q", got, want)
 	}
 	for _, verdict := range []engine.RunVerdict{
-		{Status: engine.RunCancelled}, {Status: engine.RunPending, Verdict: engine.Verdict{Retry: true, RetryAt: began}},
+		{Status: engine.RunCancelled}, {Status: engine.RunPending, Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began}},
 	} {
-		if b.verdict = verdict; len(fail()) != 0 {
+		if b.Verdict = verdict; len(fail()) != 0 {
 			t.Errorf("%+v is noted as a failure", verdict)
 		}
 	}
 }
 
 func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
-	s := door(&books{})
+	s := door(&servertest.Books{})
 	ctx := t.Context()
 	for _, do := range []func() error{
 		func() error {

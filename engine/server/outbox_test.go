@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -62,7 +63,7 @@ func TestOutbox(t *testing.T) {
 				o.push(numbered(seq), func(err error) { broken = err })
 			}
 			l.free <- nil
-			l.free <- errBroken
+			l.free <- servertest.ErrBroken
 			synctest.Wait()
 			if o.put(numbered(9)) {
 				t.Error("somebody is to send on a broken stream")
@@ -71,7 +72,7 @@ func TestOutbox(t *testing.T) {
 			for _, m := range o.close() {
 				left = append(left, m.message.Seq)
 			}
-			if !errors.Is(broken, errBroken) || !slices.Equal(l.taken, []int64{0}) || !slices.Equal(left, []int64{1, 2, 3, 9}) {
+			if !errors.Is(broken, servertest.ErrBroken) || !slices.Equal(l.taken, []int64{0}) || !slices.Equal(left, []int64{1, 2, 3, 9}) {
 				t.Errorf("broken %v, sent %v, left %v", broken, l.taken, left)
 			}
 		}},
@@ -94,7 +95,7 @@ func TestOutbox(t *testing.T) {
 			synctest.Wait()
 			room <- struct{}{}
 			o.push(numbered(3), func(error) {})
-			l.free <- errBroken
+			l.free <- servertest.ErrBroken
 			var left []int64
 			for _, m := range o.close() {
 				left = append(left, m.message.Seq)

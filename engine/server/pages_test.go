@@ -18,7 +18,7 @@ import (
 )
 
 // archive is a store with seven things in each list, in the order of the list, that pages as stores do.
-type archive struct{ stubStore }
+type archive struct{ servertest.StubStore }
 
 const archived = 7
 

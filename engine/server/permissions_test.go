@@ -63,7 +63,7 @@ func registered(s *Server, f func(name string, method protoreflect.MethodDescrip
 }
 
 func TestTheTableOfPermissionsHasEveryMethodAndNoOther(t *testing.T) {
-	s := New(stubStore{}, nil, Options{})
+	s := New(servertest.StubStore{}, nil, Options{})
 	stale := maps.Clone(permissions)
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		r, known := permissions[name]

@@ -140,7 +140,7 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{Input: large}), "continue_as.input"},
 		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t", CronExpr: "@daily", Input: large}, "input"},
 	}
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	methods := map[string]protoreflect.MethodDescriptor{}
 	servertest.EachMethod(func(_ protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		methods[string(method.Name())] = method

@@ -9,16 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 )
 
 // arrival is the moment at which the tests import.
-var arrival = began.Add(time.Hour)
+var arrival = servertest.Began.Add(time.Hour)
 
 // bare is a run of a capsule with no more than it has to have.
 func bare(id engine.ID, status engine.RunStatus, steps ...engine.Step) capsuleOf {
-	r := capsuleOf{directory: "runs/x/", ImportedRun: engine.ImportedRun{Run: engine.Run{ID: id, Status: status, Output: data("out of " + id.String())}, Steps: steps}}
+	r := capsuleOf{directory: "runs/x/", ImportedRun: engine.ImportedRun{Run: engine.Run{ID: id, Status: status, Output: servertest.TextPayload("out of " + id.String())}, Steps: steps}}
 	if status.Ended() {
-		r.Run.FinishedAt = began.Add(time.Minute)
+		r.Run.FinishedAt = servertest.Began.Add(time.Minute)
 	}
 	return r
 }
@@ -38,15 +39,15 @@ func TestAttemptsAreImportedInTheirOrderAndCountedAnew(t *testing.T) {
 	step := func(name string, sequence int64, attempt int, status engine.StepStatus, f *engine.Failure) engine.Step {
 		n++
 		s := engine.Step{
-			ID: someID(n), Name: name, Kind: engine.StepFunction, Sequence: sequence, Attempt: attempt, Status: status, Error: f, StartedAt: began, Latest: true,
+			ID: servertest.SomeID(n), Name: name, Kind: engine.StepFunction, Sequence: sequence, Attempt: attempt, Status: status, Error: f, StartedAt: servertest.Began, Latest: true,
 			Failures: 9,
 		}
 		if f != nil {
-			s.FinishedAt = began.Add(time.Second)
+			s.FinishedAt = servertest.Began.Add(time.Second)
 		}
 		return s
 	}
-	run := bare(someID(1), engine.RunSleeping,
+	run := bare(servertest.SomeID(1), engine.RunSleeping,
 		step("c", 9, 2, engine.StepPending, &failure), // the file has them in no order
 		step("c", 9, 1, engine.StepRunning, nil),
 		step("b", 5, 2, engine.StepRunning, nil),
@@ -68,7 +69,7 @@ func TestAttemptsAreImportedInTheirOrderAndCountedAnew(t *testing.T) {
 			line += ", " + s.Error.Message
 		}
 		if !s.FinishedAt.IsZero() {
-			line += " after " + s.FinishedAt.Sub(began).String()
+			line += " after " + s.FinishedAt.Sub(servertest.Began).String()
 		}
 		got = append(got, line)
 	}
@@ -87,7 +88,7 @@ func TestAttemptsAreImportedInTheirOrderAndCountedAnew(t *testing.T) {
 }
 
 func TestAChildStepIsImportedAsItsCodeMayGoOn(t *testing.T) {
-	root, child, next, gone := someID(1), someID(2), someID(3), someID(99)
+	root, child, next, gone := servertest.SomeID(1), servertest.SomeID(2), servertest.SomeID(3), servertest.SomeID(99)
 	const running, done, failed = engine.RunRunning, engine.RunCompleted, engine.RunFailed
 	for _, c := range []struct {
 		what        string
@@ -107,12 +108,12 @@ func TestAChildStepIsImportedAsItsCodeMayGoOn(t *testing.T) {
 		{"the run is about to start another child, and the first is gone", engine.StepPending, 0, 0, engine.ID{}, "PENDING for nothing"},
 	} {
 		failure := engine.Failure{Message: "the child failed"}
-		step := engine.Step{ID: someID(10), Name: "s", Kind: engine.StepChild, Status: c.step, Attempt: 1, Sequence: 1, ChildRunID: child}
+		step := engine.Step{ID: servertest.SomeID(10), Name: "s", Kind: engine.StepChild, Status: c.step, Attempt: 1, Sequence: 1, ChildRunID: child}
 		if c.step == engine.StepPending {
 			step.Error, step.RetryAt = &failure, arrival.Add(time.Minute)
 		}
 		earlier := step
-		earlier.ID, earlier.Status, earlier.Error, earlier.ChildRunID = someID(11), engine.StepFailed, &failure, gone
+		earlier.ID, earlier.Status, earlier.Error, earlier.ChildRunID = servertest.SomeID(11), engine.StepFailed, &failure, gone
 		step.Attempt = 2
 		runs := []capsuleOf{bare(root, engine.RunSleeping, earlier, step)}
 		if c.child != 0 {
@@ -156,7 +157,7 @@ func TestAChildStepIsImportedAsItsCodeMayGoOn(t *testing.T) {
 
 // With an id of before, a capsule could give a parent the output of a run that it has nothing to do with, for a codec binds the one to the other.
 func TestTheOutputOfAChildIsImportedUnderItsRunsNewNameOrUnderNone(t *testing.T) {
-	root, child, next, gone := someID(1), someID(2), someID(3), someID(99)
+	root, child, next, gone := servertest.SomeID(1), servertest.SomeID(2), servertest.SomeID(3), servertest.SomeID(99)
 	for _, c := range []struct {
 		what, named  string
 		child, wants engine.ID
@@ -168,7 +169,7 @@ func TestTheOutputOfAChildIsImportedUnderItsRunsNewNameOrUnderNone(t *testing.T)
 		{"what is no id", "x", child, engine.ID{}},
 	} {
 		step := engine.Step{
-			ID: someID(10), Name: "s", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1, Sequence: 1, ChildRunID: c.child,
+			ID: servertest.SomeID(10), Name: "s", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1, Sequence: 1, ChildRunID: c.child,
 			Output: engine.Payload{Data: []byte("out"), Metadata: map[string]string{"encoding": "x", engine.MetaChildRunID: c.named}},
 		}
 		first, last := bare(child, engine.RunCompleted), bare(next, engine.RunCompleted)
@@ -190,10 +191,10 @@ func TestSignalsAreImportedInTheirOrderAndWaitUnlessAStepHasThem(t *testing.T) {
 		engine.RunSleeping: {"1 first for got", "2 second for ", "3 third for ", "4 fourth for "},
 		engine.RunFailed:   {"1 first for got", "2 second for waits", "3 third for code", "4 fourth for "},
 	} {
-		run := bare(someID(1), status,
-			engine.Step{ID: someID(2), Name: "got", Kind: engine.StepSignal, Status: engine.StepCompleted, Attempt: 1, Sequence: 1},
-			engine.Step{ID: someID(3), Name: "waits", Kind: engine.StepSignal, Status: engine.StepRunning, Attempt: 1, Sequence: 2},
-			engine.Step{ID: someID(4), Name: "code", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Sequence: 3},
+		run := bare(servertest.SomeID(1), status,
+			engine.Step{ID: servertest.SomeID(2), Name: "got", Kind: engine.StepSignal, Status: engine.StepCompleted, Attempt: 1, Sequence: 1},
+			engine.Step{ID: servertest.SomeID(3), Name: "waits", Kind: engine.StepSignal, Status: engine.StepRunning, Attempt: 1, Sequence: 2},
+			engine.Step{ID: servertest.SomeID(4), Name: "code", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Sequence: 3},
 		)
 		run.Signals = []engine.Signal{
 			{Name: "fourth", Sequence: 9}, {Name: "second", Sequence: 5, StepName: "waits"}, {Name: "first", Sequence: 3, StepName: "got"},

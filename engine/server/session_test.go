@@ -26,7 +26,7 @@ import (
 )
 
 // seated is a desk that has a place, and what says whether runs are claimed for it.
-func seated(b *books) (w *session, waits func() bool) {
+func seated(b *servertest.Books) (w *session, waits func() bool) {
 	w = desk(b)
 	d := matching.New(b, nil)
 	w.seat = d.Sit(matching.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
@@ -35,11 +35,11 @@ func seated(b *books) (w *session, waits func() bool) {
 
 // served says whether somebody would be given a run of queue q and type t.
 func served(d *matching.Dispatcher) bool {
-	return d.Waits(&engine.StartRun{Run: engine.Run{ID: someID(9), Namespace: "default", Queue: "q", Type: "t"}})
+	return d.Waits(&engine.StartRun{Run: engine.Run{ID: servertest.SomeID(9), Namespace: "default", Queue: "q", Type: "t"}})
 }
 
 func aTask(n int) engine.Task {
-	id := someID(n)
+	id := servertest.SomeID(n)
 	return engine.Task{Run: engine.Run{ID: id}, Lease: engine.Lease{RunID: id, Token: engine.NewToken()}}
 }
 
@@ -63,7 +63,7 @@ func beatOf(held []*kagziv1.Lease) *kagziv1.SessionRequest {
 }
 
 func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	w := desk(b) // which sends nothing
 	w.say(outgoing{message: &kagziv1.SessionResponse{}})
 	var want []engine.ID
@@ -78,7 +78,7 @@ func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []engine.ID
-	for _, p := range b.asked {
+	for _, p := range b.Asked {
 		got = append(got, p.(engine.ReleaseParams).Lease.RunID)
 	}
 	if !slices.Equal(got, want) {
@@ -88,7 +88,7 @@ func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
 
 func TestASessionEndsWhenWhatIsUnderWayIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := desk(&books{})
+		w := desk(&servertest.Books{})
 		answer, over := make(chan struct{}), make(chan struct{})
 		w.calls.Go(func() { <-answer })
 		go func() {
@@ -107,7 +107,7 @@ func TestASessionEndsWhenWhatIsUnderWayIsAnswered(t *testing.T) {
 }
 
 func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
-	s, conn := serve(t, &books{})
+	s, conn := serve(t, &servertest.Books{})
 	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
 }
 
 func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	w, waits := seated(b)
 	w.do(t, &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}})
 	if !waits() {
@@ -156,7 +156,7 @@ func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
 		t.Errorf("told %v, want that the lease of the earlier session is over", words)
 	}
 	w.deliver(lost)
-	b.beat.Lost = []engine.Lease{lost.Lease}
+	b.Beat.Lost = []engine.Lease{lost.Lease}
 	w.do(t, beatOf(leaseWords(lost)))
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
@@ -164,8 +164,8 @@ func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
 	}
 	cancelled := aTask(4)
 	w.deliver(cancelled)
-	b.held = []engine.Held{{Lease: cancelled.Lease, GraceUntil: began}}
-	b.beat = engine.Beat{Cancelling: b.held}
+	b.Held = []engine.Held{{Lease: cancelled.Lease, GraceUntil: servertest.Began}}
+	b.Beat = engine.Beat{Cancelling: b.Held}
 	w.do(t, beatOf(leaseWords(cancelled)))
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
@@ -174,7 +174,7 @@ func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
 	if !waits() {
 		t.Error("a heartbeat takes the credit")
 	}
-	b.beat = engine.Beat{Status: engine.WorkerDraining}
+	b.Beat = engine.Beat{Status: engine.WorkerDraining}
 	if a := w.do(t, beatOf(nil)); !a.GetHeartbeat().GetShouldDrain() || waits() {
 		t.Errorf("a worker that is to drain is told %v, and runs are claimed for it: %t", a, waits())
 	}
@@ -192,12 +192,12 @@ func TestWhatAGoodbyeMeansToItsSession(t *testing.T) {
 		"it only drains": {drain: true, amid: true, after: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &books{}
+			b := &servertest.Books{}
 			w, waits := seated(b)
 			w.seat.Grant(1)
 			over, amid := false, true
 			w.end = func(error) { over = true }
-			b.leaves = func() error { amid = w.deliver(aTask(1)); return c.err }
+			b.Leaves = func() error { amid = w.deliver(aTask(1)); return c.err }
 			_, err := w.goodbye(t.Context(), &kagziv1.DeregisterRequest{Drain: c.drain})
 			if after := w.deliver(aTask(2)); amid != c.amid || after != c.after || over != c.over || (err != nil) != c.refused || waits() {
 				t.Errorf("handed out meanwhile: %t, and afterwards: %t, want %t and %t; over: %t; %v; runs are claimed for it: %t",
@@ -223,7 +223,7 @@ func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
 		"DRAINING, as it said itself":     {status: engine.WorkerDraining, change: func(w *session) { w.draining = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, waits := seated(&books{status: c.status})
+			w, waits := seated(&servertest.Books{Status: c.status})
 			w.seat.Grant(1)
 			ended := false
 			w.end = func(error) { ended = true }
@@ -250,7 +250,7 @@ func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
 
 // registrar takes a second to register a worker.
 type registrar struct {
-	*books
+	*servertest.Books
 	begun atomic.Int32
 }
 
@@ -262,8 +262,8 @@ func (r *registrar) RegisterWorker(ctx context.Context, p engine.RegisterWorkerP
 
 func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &registrar{books: &books{}}
-		s := door(store.books)
+		store := &registrar{Books: &servertest.Books{}}
+		s := door(store.Books)
 		s.store = store
 		answers := make(chan error, 3*registeredAtOnce)
 		come := func(ctx context.Context, n int) {
@@ -310,7 +310,7 @@ func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 }
 
 func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
-	w := desk(&books{})
+	w := desk(&servertest.Books{})
 	w.server.sessions.add(w)
 	for _, c := range []struct {
 		registered bool
@@ -329,7 +329,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 	empty := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted}}
 	elapsed := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted, TimedOut: true}}
 	retried, final := engine.Verdict{Retry: true}, engine.Verdict{}
-	ended := []engine.Step{{ID: someID(8), ChildRunID: someID(7), Status: engine.StepCompleted}}
+	ended := []engine.Step{{ID: servertest.SomeID(8), ChildRunID: servertest.SomeID(7), Status: engine.StepCompleted}}
 	lost := func(id engine.ID) error { return engine.LeaseLost(id, engine.RunRunning) }
 	down := func(engine.ID) error { return engine.ErrUnavailable }
 
@@ -347,7 +347,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		request *kagziv1.SessionRequest
-		books   *books
+		books   *servertest.Books
 		anew    bool // the run was claimed anew meanwhile, for the same worker
 		over    bool // the run is in the worker's hands no more
 	}{
@@ -356,29 +356,29 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 		"a child": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{
 			StepName: "s", Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t"}}}}},
 		"a note":                       {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_SetNote{SetNote: &kagziv1.SetNote{Note: "n"}}}},
-		"a step fails, and is retried": {request: failStep(false), books: &books{stepVerdict: retried}, over: true},
-		"a step fails, is retried, and the run held":                  {request: failStep(true), books: &books{stepVerdict: retried}},
-		"a step fails for good":                                       {request: failStep(false), books: &books{stepVerdict: final}},
+		"a step fails, and is retried": {request: failStep(false), books: &servertest.Books{StepVerdict: retried}, over: true},
+		"a step fails, is retried, and the run held":                  {request: failStep(true), books: &servertest.Books{StepVerdict: retried}},
+		"a step fails for good":                                       {request: failStep(false), books: &servertest.Books{StepVerdict: final}},
 		"a sleep":                                                     {request: sleep(false), over: true},
 		"a sleep, and the run is held":                                {request: sleep(true)},
-		"a sleep that finds the lease over":                           {request: sleep(true), books: &books{refuse: lost}, over: true},
-		"a sleep that finds the lease over, and the run claimed anew": {request: sleep(false), books: &books{refuse: lost}, anew: true},
-		"a sleep that the store does not answer":                      {request: sleep(false), books: &books{refuse: down}},
-		"a wait for a signal":                                         {request: signal(false), books: &books{awaited: waiting}, over: true},
-		"a wait for a signal, and the run is held":                    {request: signal(true), books: &books{awaited: waiting}},
-		"a wait for a signal that is there":                           {request: signal(false), books: &books{awaited: came}},
-		"a wait for a signal that says nothing":                       {request: signal(false), books: &books{awaited: empty}},
-		"a wait for a signal whose time is over":                      {request: signal(false), books: &books{awaited: elapsed}},
+		"a sleep that finds the lease over":                           {request: sleep(true), books: &servertest.Books{Refuse: lost}, over: true},
+		"a sleep that finds the lease over, and the run claimed anew": {request: sleep(false), books: &servertest.Books{Refuse: lost}, anew: true},
+		"a sleep that the store does not answer":                      {request: sleep(false), books: &servertest.Books{Refuse: down}},
+		"a wait for a signal":                                         {request: signal(false), books: &servertest.Books{Awaited: waiting}, over: true},
+		"a wait for a signal, and the run is held":                    {request: signal(true), books: &servertest.Books{Awaited: waiting}},
+		"a wait for a signal that is there":                           {request: signal(false), books: &servertest.Books{Awaited: came}},
+		"a wait for a signal that says nothing":                       {request: signal(false), books: &servertest.Books{Awaited: empty}},
+		"a wait for a signal whose time is over":                      {request: signal(false), books: &servertest.Books{Awaited: elapsed}},
 		"a wait for children":                                         {request: children(false), over: true},
 		"a wait for children, and the run is held":                    {request: children(true)},
-		"a wait for children that have ended":                         {request: children(false), books: &books{children: ended}},
+		"a wait for children that have ended":                         {request: children(false), books: &servertest.Books{Children: ended}},
 		"the run ends":                                                {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{}}}, over: true},
 		"the run fails": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
-			Error: &kagziv1.ErrorDetail{Message: "no"}}}}, books: &books{verdict: engine.RunVerdict{Verdict: engine.Verdict{Retry: true}}}, over: true},
+			Error: &kagziv1.ErrorDetail{Message: "no"}}}}, books: &servertest.Books{Verdict: engine.RunVerdict{Verdict: engine.Verdict{Retry: true}}}, over: true},
 		"the run is handed back": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{}}}, over: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := cmp.Or(c.books, &books{})
+			b := cmp.Or(c.books, &servertest.Books{})
 			w := desk(b)
 			w.worker.Namespace = "other"
 			task := aTask(1)
@@ -397,7 +397,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 			}
 			c.request.Seq = 1
 			answer, err := w.call(t.Context(), c.request)
-			if (err != nil) != (b.refuse != nil) {
+			if (err != nil) != (b.Refuse != nil) {
 				t.Fatal(err)
 			}
 			if err == nil && !chosen(answer, "event").IsValid() {
@@ -406,7 +406,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 			if _, held := w.held[task.Run.ID]; held == c.over {
 				t.Errorf("held: %t, want %t", held, !c.over)
 			}
-			asked := reflect.ValueOf(b.asked[0]).FieldByName("Lease").Interface().(engine.Lease)
+			asked := reflect.ValueOf(b.Asked[0]).FieldByName("Lease").Interface().(engine.Lease)
 			if want := (engine.Lease{Namespace: "other", RunID: task.Run.ID, Token: task.Lease.Token}); asked != want {
 				t.Errorf("the store was asked under %+v, want %+v", asked, want)
 			}
@@ -431,7 +431,7 @@ func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
 		"":             {credit(2, 1, 1), credit(1, 0, engine.MaxConcurrent)},
 	} {
 		for _, r := range requests {
-			w, waits := seated(&books{})
+			w, waits := seated(&servertest.Books{})
 			_, err := w.call(t.Context(), r)
 			var refused *engine.Error
 			if errors.As(err, &refused); (err != nil) != (field != "") || err != nil && refused.Field != field || waits() != (field == "") {

@@ -12,12 +12,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // shelf is a store that has every run that it is asked for, in the namespaces that its tests say, and counts how often it is asked.
 type shelf struct {
-	stubStore
+	servertest.StubStore
 	mu        sync.Mutex
 	elsewhere map[engine.ID]string // runs that are not in "default"
 	note      string

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"unsafe"
 
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -55,7 +56,7 @@ func TestTheGoroutineOfASessionStaysSmall(t *testing.T) {
 		deepen(32)
 		stream := &sounding{}
 		before := depth()
-		_ = door(&books{}).Session(stream)
+		_ = door(&servertest.Books{}).Session(stream)
 		took <- before - stream.at
 	}()
 	if bytes := <-took; bytes > 600 {

@@ -35,7 +35,7 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 
 // askedBy keeps whom a start says that its run may be given to.
 type askedBy struct {
-	stubStore
+	servertest.StubStore
 	takers engine.Takers
 }
 
@@ -107,7 +107,7 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 }
 
 func TestAStartBelongsToTheTraceOfItsCall(t *testing.T) {
-	s := New(stubStore{}, nil, Options{})
+	s := New(servertest.StubStore{}, nil, Options{})
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
 	start, err := s.starts.Start(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t"})
 	if err != nil || start.Traceparent == "" {

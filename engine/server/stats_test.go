@@ -16,12 +16,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // slowCounts is a store whose counts take a while.
 type slowCounts struct {
-	stubStore
+	servertest.StubStore
 	now, most atomic.Int32
 }
 
@@ -54,7 +55,7 @@ func TestNamespacesAreCountedAFewAtATime(t *testing.T) {
 
 // counted is a store with these counts.
 type counted struct {
-	stubStore
+	servertest.StubStore
 	stats engine.Stats
 }
 

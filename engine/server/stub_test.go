@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net"
 	"testing"
 	"time"
@@ -13,31 +12,8 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 )
-
-// stubStore answers the few calls that tests of the door need; every other call is a defect, a panic.
-type stubStore struct {
-	engine.Store
-	getRun func() (engine.Run, error)
-}
-
-func (stubStore) Now() time.Time               { return engine.Micros(time.Now()) }
-func (stubStore) Health(context.Context) error { return nil }
-func (s stubStore) GetRun(context.Context, string, engine.ID) (engine.Run, error) {
-	if s.getRun == nil {
-		return engine.Run{}, engine.ErrNotFound
-	}
-	return s.getRun()
-}
-func (stubStore) Describe(context.Context) (engine.Description, error) {
-	return engine.Description{Backend: "stub"}, nil
-}
-func (stubStore) Keyring(context.Context) ([]engine.APIKey, error)     { return nil, nil }
-func (stubStore) NoteRefusal(context.Context, engine.AuditEvent) error { return nil }
-func (stubStore) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
-	p.Worker.Status = engine.WorkerOnline
-	return p.Worker, nil
-}
 
 // serve starts a server over a store and connects to it.
 func serve(t *testing.T, store engine.Store) (*Server, *grpc.ClientConn) {
@@ -47,7 +23,7 @@ func serve(t *testing.T, store engine.Store) (*Server, *grpc.ClientConn) {
 
 func serveWith(t *testing.T, store engine.Store, options Options) (*Server, *grpc.ClientConn) {
 	t.Helper()
-	s := New(store, matching.New(stubStore{}, nil), options)
+	s := New(store, matching.New(servertest.StubStore{}, nil), options)
 	l := bufconn.Listen(1 << 20)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -68,5 +44,3 @@ func serveWith(t *testing.T, store engine.Store, options Options) (*Server, *grp
 	})
 	return s, conn
 }
-
-var errBroken = errors.New("select * from secrets: connection to /var/lib/db broken")

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, l := desk(&books{}), &network{free: make(chan error)}
+		w, l := desk(&servertest.Books{}), &network{free: make(chan error)}
 		w.out.stream, w.out.handed = l.send, w.handed
-		lease := engine.Lease{Namespace: "default", RunID: someID(1), Token: engine.NewToken()}
+		lease := engine.Lease{Namespace: "default", RunID: servertest.SomeID(1), Token: engine.NewToken()}
 		named := []*kagziv1.Lease{{RunId: lease.RunID.String(), LeaseToken: lease.Token.Wire()}}
 		want := func(when string, under bool) {
 			t.Helper()
@@ -38,7 +39,7 @@ func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 		want("before it has to be named", true)
 		time.Sleep(time.Nanosecond)
 		want("when it has to be named", false)
-		w.adopt([]*kagziv1.Lease{{RunId: someID(2).String(), LeaseToken: engine.NewToken().Wire()}})
+		w.adopt([]*kagziv1.Lease{{RunId: servertest.SomeID(2).String(), LeaseToken: engine.NewToken().Wire()}})
 		want("of an earlier session", false)
 	})
 }
@@ -46,7 +47,7 @@ func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 // A worker that counts says what has come, so that it does not matter how slow its line is.
 func TestATaskIsUnderWayUntilItsWorkerSaysThatItHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, l := desk(&books{}), &network{free: make(chan error)}
+		w, l := desk(&servertest.Books{}), &network{free: make(chan error)}
 		w.out.stream, w.out.handed = l.send, w.handed
 		lease := w.server.options.WorkerLease
 		var tasks []engine.Task
@@ -92,17 +93,17 @@ func TestATaskIsUnderWayUntilItsWorkerSaysThatItHasCome(t *testing.T) {
 
 func TestAWorkerCannotHaveReceivedLessThanNothing(t *testing.T) {
 	less := int64(-1)
-	_, err := door(&books{}).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", TasksReceived: &less}, nil, 0)
+	_, err := door(&servertest.Books{}).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", TasksReceived: &less}, nil, 0)
 	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "tasks_received") {
 		t.Errorf("%v, want it refused for tasks_received", err)
 	}
 }
 
 func TestWhatIsUnderWayCountsAsNamedAndTheAnswerSaysNothingOfIt(t *testing.T) {
-	under, lost := engine.Lease{RunID: someID(1), Token: engine.NewToken()}, engine.Lease{RunID: someID(2), Token: engine.NewToken()}
-	b := &books{beat: engine.Beat{
+	under, lost := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}, engine.Lease{RunID: servertest.SomeID(2), Token: engine.NewToken()}
+	b := &servertest.Books{Beat: engine.Beat{
 		Lost:       []engine.Lease{under, lost},
-		Cancelling: []engine.Held{{Lease: under, GraceUntil: began}},
+		Cancelling: []engine.Held{{Lease: under, GraceUntil: servertest.Began}},
 	}}
 	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true, Held: []*kagziv1.Lease{
 		{RunId: lost.RunID.String(), LeaseToken: lost.Token.Wire()},
@@ -110,7 +111,7 @@ func TestWhatIsUnderWayCountsAsNamedAndTheAnswerSaysNothingOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if held := last[engine.HeartbeatParams](b).Held; len(held) != 2 || held[0] != lost || held[1] != under {
+	if held := servertest.Last[engine.HeartbeatParams](b).Held; len(held) != 2 || held[0] != lost || held[1] != under {
 		t.Errorf("the store is told of %v, want %v and %v", held, lost, under)
 	}
 	if len(answer.Lost) != 1 || answer.Lost[0].RunId != lost.RunID.String() || len(answer.Cancelling) != 0 {

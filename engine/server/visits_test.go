@@ -256,7 +256,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 	t.Run("and not for trouble of the database", func(t *testing.T) {
 		hall(t, "listen", func(t *testing.T, s *Server, l *locksmith) {
 			one := openVisit(t, s, l.make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}))
-			l.set(func() { l.broken = errBroken })
+			l.set(func() { l.broken = servertest.ErrBroken })
 			time.Sleep(time.Minute)
 			if one.ended(t) {
 				t.Error("it ended although nobody knows anything of its key")

@@ -311,7 +311,7 @@ func TestWhatCannotBeReadIsToBeReadByTheWatchers(t *testing.T) {
 func TestADefectInReadingEndsNoServer(t *testing.T) {
 	house(t, func(t *testing.T, s *Server, _ *shelf) {
 		var log strings.Builder
-		s.hub.store, s.hub.log = stubStore{}, slog.New(slog.NewTextHandler(&log, nil)) // it panics
+		s.hub.store, s.hub.log = servertest.StubStore{}, slog.New(slog.NewTextHandler(&log, nil)) // it panics
 		sc := watching(t, s, &kagziv1.WatchRequest{})
 		ringRun(s, 1)
 		synctest.Wait()
@@ -377,7 +377,7 @@ func TestAnIntervalOutOfBoundsIsRefused(t *testing.T) {
 }
 
 func BenchmarkRingWhileNobodyWatches(b *testing.B) {
-	s := New(stubStore{}, nil, Options{})
+	s := New(servertest.StubStore{}, nil, Options{})
 	r := engine.Ring{Kind: engine.RingRun, ID: nth(1)}
 	b.ReportAllocs()
 	for b.Loop() {
