@@ -1,12 +1,10 @@
 package server
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -22,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/bundle"
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -44,8 +43,8 @@ func exported(t *testing.T, b *servertest.Books, redact bool) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(part.Data) == 0 || len(part.Data) > capsuleChunk {
-			t.Errorf("a part of %d bytes, want 1 to %d", len(part.Data), capsuleChunk)
+		if len(part.Data) == 0 || len(part.Data) > bundle.ChunkBytes {
+			t.Errorf("a part of %d bytes, want 1 to %d", len(part.Data), bundle.ChunkBytes)
 		}
 		file = append(file, part.Data...)
 	}
@@ -73,15 +72,16 @@ func imported(t *testing.T, b *servertest.Books, file []byte) (*kagziv1.ImportWo
 func TestACapsuleHoldsARunWithAllThatItLedTo(t *testing.T) {
 	b := servertest.Family()
 	names, content := servertest.Files(t, exported(t, b, false))
-	var m manifest
-	if err := json.Unmarshal(content[capsuleManifest], &m); err != nil {
+	var m bundle.Manifest
+	if err := json.Unmarshal(content[bundle.ManifestFile], &m); err != nil {
 		t.Fatal(err)
 	}
 	root, first, second := b.Runs[3].ID.String(), b.Runs[2].ID.String(), b.Runs[1].ID.String()
-	want := []manifestRun{
-		{root, "t", "COMPLETED", "", "runs/" + root}, {first, "t", "COMPLETED", root, "runs/" + first}, {second, "t", "RUNNING", root, "runs/" + second},
+	run := func(id, status, parent string) bundle.ManifestRun {
+		return bundle.ManifestRun{RunID: id, WorkflowType: "t", Status: status, ParentRunID: parent, Directory: "runs/" + id}
 	}
-	if diff := cmp.Diff(want, m.Runs); diff != "" || names[0] != capsuleManifest || len(names) != 13 {
+	want := []bundle.ManifestRun{run(root, "COMPLETED", ""), run(first, "COMPLETED", root), run(second, "RUNNING", root)}
+	if diff := cmp.Diff(want, m.Runs); diff != "" || names[0] != bundle.ManifestFile || len(names) != 13 {
 		t.Errorf("files %v, runs differ:\n%s", names, diff)
 	}
 	if m.Format != "kagzi-capsule" || m.Version != 1 || m.RootRunID != root || m.Namespace != "default" || m.Redacted || m.ExportedAt.IsZero() {
@@ -112,14 +112,6 @@ func TestARedactedCapsuleKeepsSizesAndHashesOnly(t *testing.T) {
 				t.Errorf("%s still holds a payload", name)
 			}
 		}
-	}
-	p := servertest.TextPayload("four")
-	redact(&p)
-	want := engine.Payload{Metadata: map[string]string{
-		"kagzi-redacted-bytes": "4", "kagzi-redacted-sha256": "04efaf080f5a3e74e1c29d1ca6a48569382cbbcd324e8d59d2b83ef21c039f00",
-	}}
-	if diff := cmp.Diff(want, p); diff != "" {
-		t.Errorf("redacted:\n%s", diff)
 	}
 	b := servertest.Family()
 	if _, err := imported(t, b, file); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "redacted") || b.Changes() != 0 {
@@ -240,18 +232,6 @@ func TestADeadlineThatWasNamedHoldsForWhatGoesOnForAnImportedRun(t *testing.T) {
 	}
 }
 
-func TestATimerIsImportedAsItWasAskedFor(t *testing.T) {
-	asked := servertest.Began.Add(123_456 * time.Microsecond)
-	for _, c := range []struct {
-		wake time.Time
-		want time.Duration
-	}{{asked.Add(time.Hour), time.Hour}, {asked.Add(time.Millisecond), time.Millisecond}, {servertest.Began.Add(time.Hour), 0}, {time.Time{}, 0}} {
-		if got := askedFor(&engine.Step{StartedAt: asked, WakeAt: c.wake}); got != c.want {
-			t.Errorf("a timer until %s has the length %s, want %s", c.wake, got, c.want)
-		}
-	}
-}
-
 func TestWhatAnEndedRunLeftOpenIsImportedAsEnded(t *testing.T) {
 	id := servertest.SomeID(1)
 	b := &servertest.Books{
@@ -331,16 +311,16 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		change func(map[string][]byte)
 		names  string // the answer says
 	}{
-		{"no manifest", func(c map[string][]byte) { delete(c, capsuleManifest) }, "manifest.json: is missing"},
-		{"another format", edit(capsuleManifest, "kagzi-capsule", "zip-of-cats"), "manifest.json: format"},
-		{"a manifest that is no JSON", func(c map[string][]byte) { c[capsuleManifest] = []byte("[") }, "manifest.json: is not the manifest"},
-		{"no runs", edit(capsuleManifest, `"runs": [`, `"runs": [], "others": [`), "manifest.json: runs: must be"},
+		{"no manifest", func(c map[string][]byte) { delete(c, bundle.ManifestFile) }, "manifest.json: is missing"},
+		{"another format", edit(bundle.ManifestFile, "kagzi-capsule", "zip-of-cats"), "manifest.json: format"},
+		{"a manifest that is no JSON", func(c map[string][]byte) { c[bundle.ManifestFile] = []byte("[") }, "manifest.json: is not the manifest"},
+		{"no runs", edit(bundle.ManifestFile, `"runs": [`, `"runs": [], "others": [`), "manifest.json: runs: must be"},
 		{"a run's id in another spelling", func(c map[string][]byte) {
-			c[capsuleManifest] = bytes.ReplaceAll(c[capsuleManifest], []byte(source.Runs[3].ID.String()), []byte(strings.ToUpper(source.Runs[3].ID.String())))
+			c[bundle.ManifestFile] = bytes.ReplaceAll(c[bundle.ManifestFile], []byte(source.Runs[3].ID.String()), []byte(strings.ToUpper(source.Runs[3].ID.String())))
 		}, "manifest.json: runs[0].run_id"},
-		{"a newer version", edit(capsuleManifest, `"version": 1`, `"version": 2`), "manifest.json: version"},
-		{"a directory elsewhere", edit(capsuleManifest, `"directory": "runs/`, `"directory": "../`), "manifest.json: runs[0].directory"},
-		{"another root", edit(capsuleManifest, `"root_run_id": "`, `"root_run_id": "x`), "manifest.json: root_run_id"},
+		{"a newer version", edit(bundle.ManifestFile, `"version": 1`, `"version": 2`), "manifest.json: version"},
+		{"a directory elsewhere", edit(bundle.ManifestFile, `"directory": "runs/`, `"directory": "../`), "manifest.json: runs[0].directory"},
+		{"another root", edit(bundle.ManifestFile, `"root_run_id": "`, `"root_run_id": "x`), "manifest.json: root_run_id"},
 		{"a run that is missing", func(c map[string][]byte) { delete(c, root+"/run.json") }, root + "/run.json: is missing"},
 		{"steps that are missing", func(c map[string][]byte) { delete(c, root+"/steps.json") }, root + "/steps.json: is missing"},
 		{"a bad name", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "a b"`), root + "/run.json: task_queue"},
@@ -361,21 +341,21 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		{"a step of no kind", edit(root+"/steps.json", `"STEP_KIND_CHILD_WORKFLOW"`, "0"), root + "/steps.json[250]: kind"},
 		{"a bad signal", edit(root+"/signals.json", `"name": "go"`, `"name": "a b"`), root + "/signals.json[0]: name"},
 		{"a child before its parent", func(c map[string][]byte) {
-			var m manifest
-			if err := json.Unmarshal(c[capsuleManifest], &m); err != nil {
+			var m bundle.Manifest
+			if err := json.Unmarshal(c[bundle.ManifestFile], &m); err != nil {
 				t.Fatal(err)
 			}
 			slices.Reverse(m.Runs)
 			m.RootRunID = m.Runs[0].RunID
-			c[capsuleManifest], _ = json.Marshal(m)
+			c[bundle.ManifestFile], _ = json.Marshal(m)
 		}, "parent_run_id"},
 		{"a run twice", func(c map[string][]byte) {
-			var m manifest
-			if err := json.Unmarshal(c[capsuleManifest], &m); err != nil {
+			var m bundle.Manifest
+			if err := json.Unmarshal(c[bundle.ManifestFile], &m); err != nil {
 				t.Fatal(err)
 			}
 			m.Runs = append(m.Runs, m.Runs[0])
-			c[capsuleManifest], _ = json.Marshal(m)
+			c[bundle.ManifestFile], _ = json.Marshal(m)
 		}, "manifest.json: runs[3].run_id"},
 	} {
 		content := maps.Clone(good)
@@ -385,87 +365,6 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		if status.Code(err) != codes.InvalidArgument || servertest.DetailOf(t, err).Metadata["field"] != "data" || !strings.Contains(err.Error(), c.names) || b.Changes() != 0 {
 			t.Errorf("%s: %v, want it to name %s", c.what, err, c.names)
 		}
-	}
-}
-
-func TestACapsuleThatUnpacksToTooMuchIsRefused(t *testing.T) {
-	file := servertest.Packed(t, map[string][]byte{"a": make([]byte, 1000), "b": []byte("[" + strings.Repeat("{}, ", 99) + "{}]")})
-	open := func() *capsule {
-		c, err := openCapsule(bytes.NewReader(file), int64(len(file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	if _, err := open().read("a", 1000); err != nil {
-		t.Errorf("a file at its limit: %v", err)
-	}
-	if _, err := open().read("a", 999); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("a file over its limit: %v", err)
-	}
-	c := open()
-	c.left = 1999
-	if _, err := c.read("a", 1000); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.read("a", 1000); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("more than a capsule may hold in all: %v", err)
-	}
-	read := func(c *capsule) error {
-		_, err := readList(c, "b", func() *kagziv1.Step { return &kagziv1.Step{} }, func(*kagziv1.Step) (int, error) { return 0, nil })
-		return err
-	}
-	c = open()
-	c.items = 100
-	if err := read(c); err != nil {
-		t.Error(err)
-	}
-	if err := read(c); engine.KindOf(err) != engine.KindTooLarge || !strings.Contains(err.Error(), "b[0]") {
-		t.Errorf("more items than a capsule may hold in all: %v", err)
-	}
-	c = open()
-	c.left = 50
-	if err := read(c); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("a list that unpacks to too much: %v", err)
-	}
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	w, err := z.CreateHeader(&zip.FileHeader{Name: "long", Method: zip.Store})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(make([]byte, 2*maxCapsuleIndex)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c, err = openCapsule(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	if err == nil {
-		_, err = c.read("long", 2*maxCapsuleIndex)
-	}
-	if err != nil {
-		t.Errorf("a long file with a short directory: %v", err)
-	}
-	if _, err := openCapsule(bytes.NewReader(make([]byte, 1<<20)), 1<<20); engine.KindOf(err) != engine.KindInvalid {
-		t.Errorf("zeros: %v", err)
-	}
-}
-
-func TestACapsuleWhoseDirectoryIsTooLargeIsRefusedBeforeItIsRead(t *testing.T) {
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	for i := range maxCapsuleIndex / (32 << 10) { // each name is all but as long as a name can be
-		name := fmt.Sprintf("%08d%s", i, strings.Repeat("n", 60_000))
-		if _, err := z.CreateHeader(&zip.FileHeader{Name: name}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openCapsule(bytes.NewReader(b.Bytes()), int64(b.Len())); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("a directory of %d bytes: %v", b.Len()/2, err)
 	}
 }
 
@@ -482,56 +381,6 @@ func TestADamagedCapsuleIsRefused(t *testing.T) {
 	b := &servertest.Books{}
 	if _, err := imported(t, b, file[:len(file)-100]); status.Code(err) != codes.InvalidArgument || b.Changes() != 0 {
 		t.Errorf("the end is missing: %v", err)
-	}
-}
-
-// wide is a store in which one run has many children, and these have none.
-type wide struct {
-	*servertest.Books
-	parent engine.ID
-}
-
-func (w wide) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
-	if f.ParentRunID != w.parent {
-		return nil, engine.PageInfo{}, nil
-	}
-	return w.Books.ListRuns(ctx, f, p)
-}
-
-func TestAnExportThatIsTooWideIsRefusedBeforeItBegins(t *testing.T) {
-	const most = engine.MaxPage + 20
-	root := servertest.SomeID(1)
-	b := &servertest.Books{}
-	for i := range most {
-		b.Runs = append(b.Runs, engine.Run{ID: servertest.SomeID(2 + i), ParentRunID: root})
-	}
-	slices.Reverse(b.Runs)
-	b.Runs = append(b.Runs, engine.Run{ID: root})
-	gather := func() (int, error) {
-		x := export{ctx: context.Background(), store: wide{b, root}, namespace: "default", most: most}
-		err := x.gather(root)
-		return len(x.runs), err
-	}
-	if _, err := gather(); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("a run with %d children: %v", most, err)
-	}
-	b.Runs = b.Runs[1:]
-	if n, err := gather(); err != nil || n != most {
-		t.Errorf("a run with %d children: %d runs, %v", most-1, n, err)
-	}
-}
-
-// What retention deletes after an export has gathered its runs is not NOT_FOUND, which would be said of the run that was asked for.
-func TestAnExportOfWhichARunIsDeletedMeanwhileIsToBeTriedAgain(t *testing.T) {
-	b := servertest.Family()
-	root, first := b.Runs[3].ID, b.Runs[2].ID
-	x := export{ctx: t.Context(), store: b, namespace: "default", at: servertest.Began, most: maxCapsuleRuns, zip: zip.NewWriter(io.Discard)}
-	if err := x.gather(root); err != nil {
-		t.Fatal(err)
-	}
-	b.Runs = slices.DeleteFunc(b.Runs, func(r engine.Run) bool { return r.ID == first })
-	if err := x.write("test"); engine.KindOf(err) != engine.KindUnavailable {
-		t.Errorf("export: %v, want that it is to be tried again", err)
 	}
 }
 

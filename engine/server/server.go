@@ -37,6 +37,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/bundle"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -122,7 +123,7 @@ type Server struct {
 	reading  cached[Reading]
 	// namespaces is held while one is read, changed and written back.
 	namespaces  sync.Mutex
-	imports     chan struct{} // has room for one: a capsule is unpacked in memory
+	importer    *bundle.Importer
 	registering chan struct{} // has room for registeredAtOnce
 	untold      untold
 	clock       steadiness
@@ -145,8 +146,9 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 	options = options.withDefaults()
 	s := &Server{
 		store: store, dispatcher: dispatcher, options: options, log: options.Log, errors: &wire.Errors{Log: options.Log, Now: store.Now}, started: store.Now(), events: options.Events,
-		imports: make(chan struct{}, 1), registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
+		registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
 	}
+	s.importer = bundle.NewImporter(store, s.stopping)
 	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
 	s.hub.store, s.hub.log = store, options.Log
 	s.quotas.perSecond = options.NamespaceRate

@@ -1,4 +1,4 @@
-package server
+package bundle
 
 import (
 	"archive/zip"
@@ -47,7 +47,7 @@ func readCapsule(ctx context.Context, file io.ReaderAt, size int64) ([]capsuleOf
 	}
 	m, err := c.manifest()
 	if err != nil {
-		return nil, inFile(capsuleManifest, err)
+		return nil, inFile(ManifestFile, err)
 	}
 	runs := make([]capsuleOf, len(m.Runs))
 	for i, r := range m.Runs {
@@ -144,12 +144,12 @@ func (c *capsule) read(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-func (c *capsule) manifest() (*manifest, error) {
-	text, err := c.read(capsuleManifest, maxCapsuleManifest)
+func (c *capsule) manifest() (*Manifest, error) {
+	text, err := c.read(ManifestFile, maxCapsuleManifest)
 	if err != nil {
 		return nil, err
 	}
-	var m manifest
+	var m Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, engine.Invalid("data", "is not the manifest of a capsule")
 	}

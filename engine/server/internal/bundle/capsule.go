@@ -1,4 +1,9 @@
-package server
+// Package bundle exports runs as capsules and imports them. A capsule is an exported run: a zip file with the run, its children and what
+// these continued as.
+//
+// export.go writes one. import.go takes one in: read.go unpacks it within limits, convert.go reads its messages, and resettle.go gives its
+// runs new ids and ends what cannot go on.
+package bundle
 
 import (
 	"bytes"
@@ -18,11 +23,12 @@ import (
 // A capsule is a run with its children, and the runs that these continued as, as one zip file: a manifest, and of each run a directory
 // with what is known of it as JSON of the contract's messages, in the names of their fields.
 const (
-	capsuleFormat   = "kagzi-capsule"
-	capsuleVersion  = 1
-	capsuleManifest = "manifest.json"
-	capsuleRuns     = "runs/" // and the run's id
-	maxCapsuleRuns  = 10_000
+	capsuleFormat  = "kagzi-capsule"
+	capsuleVersion = 1
+	// ManifestFile is the first file of a capsule.
+	ManifestFile   = "manifest.json"
+	capsuleRuns    = "runs/" // and the run's id
+	maxCapsuleRuns = 10_000
 )
 
 // The files of a run. Steps, signals and audit are arrays.
@@ -33,8 +39,8 @@ const (
 	capsuleAudit   = "audit.json"
 )
 
-// manifest is the first file of a capsule: what is inside, the run that was exported first and children after their parents.
-type manifest struct {
+// Manifest is the first file of a capsule: what is inside, the run that was exported first and children after their parents.
+type Manifest struct {
 	Format       string        `json:"format"`
 	Version      int           `json:"version"`
 	KagziVersion string        `json:"kagzi_version"`
@@ -42,10 +48,11 @@ type manifest struct {
 	Namespace    string        `json:"namespace"`
 	RootRunID    string        `json:"root_run_id"`
 	Redacted     bool          `json:"redacted"`
-	Runs         []manifestRun `json:"runs"`
+	Runs         []ManifestRun `json:"runs"`
 }
 
-type manifestRun struct {
+// ManifestRun is a run of a capsule.
+type ManifestRun struct {
 	RunID        string `json:"run_id"`
 	WorkflowType string `json:"workflow_type"`
 	Status       string `json:"status"`

@@ -1,4 +1,4 @@
-package server
+package bundle
 
 import (
 	"archive/zip"
@@ -13,28 +13,41 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 const (
-	capsuleChunk = 64 << 10 // bytes of a capsule in one message
-	capsulePage  = 100      // steps that are read at a time, with their payloads
+	ChunkBytes  = 64 << 10 // of a capsule in one message
+	capsulePage = 100      // steps that are read at a time, with their payloads
 )
 
-// ExportWorkflow streams a run, with its children and what these continued as, as a capsule. Each part is as it stood when it was read:
-// nothing is kept waiting while the caller reads.
-func (s *Server) ExportWorkflow(request *kagziv1.ExportWorkflowRequest, stream kagziv1.WorkflowService_ExportWorkflowServer) error {
-	namespace, id, err := wire.RunOf(request)
-	if err != nil {
+// Reader is what an export needs of the store.
+type Reader interface {
+	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
+	ListRuns(context.Context, engine.RunFilter, engine.Page) ([]engine.Run, engine.PageInfo, error)
+	ListSteps(ctx context.Context, namespace string, run engine.ID, name string, page engine.Page) ([]engine.Step, engine.PageInfo, error)
+	ListSignals(ctx context.Context, namespace string, run engine.ID, page engine.Page) ([]engine.Signal, engine.PageInfo, error)
+	ListAudit(context.Context, engine.AuditFilter, engine.Page) ([]engine.AuditEvent, engine.PageInfo, error)
+}
+
+// ExportParams says what to export.
+type ExportParams struct {
+	Namespace string
+	Run       engine.ID
+	Redact    bool      // leave sizes and hashes of payloads only
+	At        time.Time // of the export
+	Version   string    // of the program
+}
+
+// Export writes a run, with its children and what these continued as, as a capsule. Each part is as it stood when it was read: nothing
+// is kept waiting while the caller reads. Nothing is written before all runs are found.
+func Export(ctx context.Context, store Reader, p ExportParams, to io.Writer) error {
+	x := export{ctx: ctx, store: store, namespace: p.Namespace, redacted: p.Redact, at: p.At, most: maxCapsuleRuns}
+	if err := x.gather(p.Run); err != nil {
 		return err
 	}
-	x := export{ctx: stream.Context(), store: s.store, namespace: namespace, redacted: request.RedactPayloads, at: s.now(), most: maxCapsuleRuns}
-	if err := x.gather(id); err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(chunks{stream}, capsuleChunk)
+	out := bufio.NewWriterSize(to, ChunkBytes)
 	x.zip = zip.NewWriter(out)
-	if err := x.write(s.options.Version); err != nil {
+	if err := x.write(p.Version); err != nil {
 		return err
 	}
 	if err := x.zip.Close(); err != nil {
@@ -43,29 +56,15 @@ func (s *Server) ExportWorkflow(request *kagziv1.ExportWorkflowRequest, stream k
 	return out.Flush()
 }
 
-// chunks sends what is written, in messages of at most capsuleChunk bytes.
-type chunks struct {
-	stream kagziv1.WorkflowService_ExportWorkflowServer
-}
-
-func (c chunks) Write(data []byte) (int, error) {
-	for part := range slices.Chunk(data, capsuleChunk) {
-		if err := c.stream.Send(&kagziv1.Capsule{Data: slices.Clone(part)}); err != nil {
-			return 0, err
-		}
-	}
-	return len(data), nil
-}
-
 // export is one capsule being made.
 type export struct {
 	ctx       context.Context // of the call
-	store     engine.Store
+	store     Reader
 	namespace string
 	redacted  bool
 	at        time.Time
 	most      int // runs
-	runs      []manifestRun
+	runs      []ManifestRun
 	ids       []engine.ID
 	zip       *zip.Writer
 }
@@ -107,7 +106,7 @@ func (x *export) gather(root engine.ID) error {
 	for i := range runs {
 		r := &runs[i]
 		x.ids = append(x.ids, r.ID)
-		x.runs = append(x.runs, manifestRun{
+		x.runs = append(x.runs, ManifestRun{
 			RunID: r.ID.String(), WorkflowType: r.Type, Status: r.Status.String(), ParentRunID: r.ParentRunID.String(),
 			Directory: capsuleRuns + r.ID.String(),
 		})
@@ -134,14 +133,14 @@ func (x *export) children(parent engine.ID) ([]engine.Run, error) {
 }
 
 func (x *export) write(version string) error {
-	text, err := json.MarshalIndent(manifest{
+	text, err := json.MarshalIndent(Manifest{
 		Format: capsuleFormat, Version: capsuleVersion, KagziVersion: version, ExportedAt: x.at, Namespace: x.namespace,
 		RootRunID: x.runs[0].RunID, Redacted: x.redacted, Runs: x.runs,
 	}, "", "  ")
 	if err != nil {
 		return err
 	}
-	entry, err := x.entry(capsuleManifest)
+	entry, err := x.entry(ManifestFile)
 	if err != nil {
 		return err
 	}
