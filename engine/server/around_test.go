@@ -253,7 +253,7 @@ func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &servertest.Books{}
 		var want []string
-		for i := range 2*looksAtOnce + 1 {
+		for i := range 2*readsAtOnce + 1 {
 			id := servertest.SomeID(i)
 			b.Runs = append(b.Runs, engine.Run{ID: id, Status: engine.RunCompleted})
 			b.Children = append(b.Children, engine.Step{ChildRunID: id, Status: engine.StepCompleted})

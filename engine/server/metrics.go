@@ -132,8 +132,9 @@ func (s *Server) Metrics() Metrics {
 		TicksCaughtUp: t.ticksCaughtUp.Load(), TicksSkipped: t.ticksSkipped.Load(),
 		Notifications: make(map[string]int64, len(ringNames)),
 		Sessions:      s.sessions.count(), Connections: int(s.connections.Load()), Streams: int(s.methods.openStreams()),
-		RunWatchers: s.runBells.count(), RunWaiters: s.waiters.count(), NamespaceWatchers: s.hub.count(),
 	}
+	watch := s.watch.Count()
+	m.RunWatchers, m.RunWaiters, m.NamespaceWatchers = watch.RunWatchers, watch.RunWaiters, watch.NamespaceWatchers
 	m.LastBackup, m.BackupsFailed = t.backups()
 	if store, ok := s.store.(engine.Commits); ok {
 		m.CommitSizes = store.CommitSizes()
@@ -153,22 +154,4 @@ func (s *sessions) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.workers)
-}
-
-func (b *runBells) count() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, bells := range b.runs {
-		n += len(bells)
-	}
-	return n
-}
-
-func (h *hub) count() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, f := range h.feeds {
-		n += len(f.watchers)
-	}
-	return n
 }

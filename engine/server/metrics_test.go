@@ -61,8 +61,11 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.Ring(engine.Ring{Kind: engine.RingAll})
 		s.Ring(engine.Ring{Kind: engine.RingTimer})
 		s.Ring(engine.Ring{Kind: engine.RingTimer})
-		_, leave := s.runBells.watch(engine.ID{1})
-		defer leave()
+		watched := servertest.SomeID(1)
+		b.Runs = []engine.Run{{ID: watched, Status: engine.RunRunning}}
+		stream := &servertest.Stream[kagziv1.WatchWorkflowEvent]{Ctx: t.Context()}
+		go s.WatchWorkflow(&kagziv1.WatchWorkflowRequest{RunId: watched.String()}, stream) // ends with the test
+		synctest.Wait()
 
 		got := s.Metrics()
 		want := Metrics{

@@ -44,7 +44,7 @@ func leaf[T any](thing func(i int) T, p engine.Page, order func(T, engine.Cursor
 }
 
 // aged is the id of the i-th newest thing, and byID the order of such.
-func aged(i int) engine.ID { return nth(archived - i) }
+func aged(i int) engine.ID { return servertest.NthID(archived - i) }
 
 func byID(id engine.ID, c engine.Cursor) int { return bytes.Compare(c.ID[:], id[:]) }
 
@@ -60,7 +60,7 @@ func (archive) ListSchedules(_ context.Context, _ engine.ScheduleFilter, p engin
 }
 
 func (archive) GetSchedule(context.Context, string, string) (engine.Schedule, error) {
-	return engine.Schedule{ID: nth(1)}, nil
+	return engine.Schedule{ID: servertest.NthID(1)}, nil
 }
 
 func (archive) ListAudit(_ context.Context, _ engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
@@ -108,7 +108,9 @@ func (archive) QueueDepths(context.Context, string, string, time.Time) (whole []
 }
 
 func (archive) ListSteps(_ context.Context, _ string, _ engine.ID, _ string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
-	part, info := leaf(func(i int) engine.Step { return engine.Step{ID: nth(i), Sequence: int64(i/2 + 1), Attempt: i%2 + 1} }, p,
+	part, info := leaf(func(i int) engine.Step {
+		return engine.Step{ID: servertest.NthID(i), Sequence: int64(i/2 + 1), Attempt: i%2 + 1}
+	}, p,
 		func(s engine.Step, c engine.Cursor) int {
 			return cmp.Or(cmp.Compare(s.Sequence, c.Number), cmp.Compare(s.Attempt, c.Minor))
 		})

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
@@ -36,42 +35,4 @@ func (s *Server) GetWorkflowByExternalId(ctx context.Context, request *kagziv1.G
 		return nil, err
 	}
 	return &kagziv1.GetWorkflowByExternalIdResponse{Workflow: wire.RunTo(&run)}, nil
-}
-
-// WaitWorkflow waits until the run has ended, or the wait is over, and returns it either way.
-func (s *Server) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
-	namespace, id, err := wire.RunOf(request)
-	if err != nil {
-		return nil, err
-	}
-	wait, err := wire.WaitOf(request.Wait, engine.MaxPollWait)
-	if err != nil {
-		return nil, err
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	bell := make(waitBell, 1)
-	w := &waiter{id: id, to: bell}
-	s.waiters.enter(w)
-	defer s.waiters.leave(w)
-	for look, over := !s.fresh.has(namespace, id), false; ; look = true {
-		if look {
-			run, err := s.store.GetRun(ctx, namespace, id)
-			if err != nil {
-				return nil, err
-			}
-			if run.Status.Ended() || over {
-				return &kagziv1.WaitWorkflowResponse{Workflow: wire.RunTo(&run), Finished: run.Status.Ended()}, nil
-			}
-		}
-		select {
-		case <-bell:
-		case <-timer.C:
-			over = true
-		case <-s.stopping:
-			return nil, wire.ErrStopping
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }

@@ -38,6 +38,7 @@ import (
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 	"github.com/kagzi/kagzi/engine/server/internal/bundle"
+	"github.com/kagzi/kagzi/engine/server/internal/watch"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -106,10 +107,7 @@ type Server struct {
 	starts     wire.StartReader
 	started    time.Time
 
-	runBells runBells // of every change of a run
-	waiters  waiters  // for its end
-	fresh    fresh    // runs that need no look before waiting for their end
-	hub      hub      // of every change in a namespace
+	watch    *watch.Service
 	doorway  doorway
 	sessions sessions
 	pool     async.Pool // of goroutines for their operations
@@ -150,7 +148,7 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 	}
 	s.importer = bundle.NewImporter(store, s.stopping)
 	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
-	s.hub.store, s.hub.log = store, options.Log
+	s.watch = watch.New(store, options.Log, s.errors, s.stopping)
 	s.quotas.perSecond = options.NamespaceRate
 	s.stats.places = make(chan struct{}, statsAtOnce)
 	s.keys.store = store
@@ -248,13 +246,8 @@ func (s *Server) Ring(r engine.Ring) {
 		return
 	}
 	s.meters.rings[r.Kind].Add(1)
-	s.hub.ring(r)
+	s.watch.Ring(r)
 	switch r.Kind {
-	case engine.RingRun:
-		s.runBells.ring(r.ID)
-	case engine.RingEnd:
-		s.fresh.drop(r.ID)
-		s.waiters.ring(r.ID, r.Ending)
 	case engine.RingWorker:
 		if !r.Registered { // its session was told with the welcome
 			s.sessions.ring(r.Name)
@@ -264,9 +257,6 @@ func (s *Server) Ring(r engine.Ring) {
 	case engine.RingAll:
 		s.keys.doubt()
 		async.Notify(s.visits.bell)
-		s.runBells.ringAll()
-		s.fresh.dropAll()
-		s.waiters.ringAll()
 		s.sessions.ringAll()
 	}
 }

@@ -314,11 +314,11 @@ func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
 	w.server.sessions.add(w)
 	for _, c := range []struct {
 		registered bool
-		rung       int
-	}{{registered: true}, {rung: 1}} {
+		changes    int
+	}{{registered: true}, {changes: 1}} {
 		w.server.Ring(engine.Ring{Kind: engine.RingWorker, Name: w.worker.ID, Registered: c.registered})
-		if got := len(w.bell); got != c.rung {
-			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.rung)
+		if got := len(w.bell); got != c.changes {
+			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.changes)
 		}
 	}
 }

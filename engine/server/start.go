@@ -73,11 +73,11 @@ func (s *Server) refusedTo(err error) *kagziv1.StartWorkflowsResponse_Result {
 
 // startRuns remembers what it starts, for whoever starts a run mostly waits for it; and workers that wait here may have the runs at once.
 func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	s.fresh.add(starts)
+	s.watch.Starting(starts)
 	started, err := s.store.StartRuns(engine.WithTakers(s.ringEarly(ctx, starts), s.dispatcher), starts)
 	for i := range starts {
 		if err != nil || started[i].Err != nil || started[i].RunID != starts[i].ID {
-			s.fresh.drop(starts[i].ID)
+			s.watch.NotStarted(starts[i].ID)
 		}
 	}
 	return started, err

@@ -16,7 +16,7 @@ import (
 )
 
 func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
-	_, conn := serve(t, &ledger{runs: map[engine.ID]engine.Run{}})
+	_, conn := serve(t, &servertest.RunStore{Runs: map[engine.ID]engine.Run{}})
 	api := kagziv1.NewWorkflowServiceClient(conn)
 	bad := &kagziv1.StartWorkflowRequest{WorkflowType: "w", ExternalId: "no spaces"}
 	_, err := api.StartWorkflow(t.Context(), bad)
@@ -62,7 +62,7 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 		if tracer != nil {
 			options.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(tracer)).Tracer("test")
 		}
-		a := &ledger{runs: map[engine.ID]engine.Run{}}
+		a := &servertest.RunStore{Runs: map[engine.ID]engine.Run{}}
 		s := New(a, nil, options)
 		ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", callersTrace))
 		request := &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
@@ -79,15 +79,15 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept = append(kept, a.runs[id].Traceparent)
+			kept = append(kept, a.Runs[id].Traceparent)
 		}
 		return kept
 	}
 	t.Run("as its caller says, else that of the call", func(t *testing.T) {
 		kept := start(t, nil)
-		want(t, "the first", kept[0], callersTrace)
-		want(t, "the second", kept[1], other)
-		want(t, "the third", kept[2], callersTrace)
+		servertest.Want(t, "the first", kept[0], callersTrace)
+		servertest.Want(t, "the second", kept[1], other)
+		servertest.Want(t, "the third", kept[2], callersTrace)
 	})
 	t.Run("with a span of the server's own in it", func(t *testing.T) {
 		spans := tracetest.NewSpanRecorder()
@@ -96,10 +96,10 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 			t.Fatalf("%d spans", len(spans.Ended()))
 		}
 		own, call := spans.Ended()[0], spans.Ended()[1]
-		want(t, "the name of the start's span", own.Name(), "kagzi.v1.WorkflowService/StartWorkflow")
-		want(t, "its parent", own.Parent().SpanID().String(), other[36:52])
-		want(t, "the second", kept[1], "00-"+other[3:35]+"-"+own.SpanContext().SpanID().String()+"-01")
-		want(t, "the first", kept[0], "00-"+callersTrace[3:35]+"-"+call.SpanContext().SpanID().String()+"-01")
+		servertest.Want(t, "the name of the start's span", own.Name(), "kagzi.v1.WorkflowService/StartWorkflow")
+		servertest.Want(t, "its parent", own.Parent().SpanID().String(), other[36:52])
+		servertest.Want(t, "the second", kept[1], "00-"+other[3:35]+"-"+own.SpanContext().SpanID().String()+"-01")
+		servertest.Want(t, "the first", kept[0], "00-"+callersTrace[3:35]+"-"+call.SpanContext().SpanID().String()+"-01")
 		if links := own.Links(); len(links) != 1 || links[0].SpanContext.SpanID() != call.SpanContext().SpanID() {
 			t.Errorf("it points at %v", links)
 		}

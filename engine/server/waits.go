@@ -128,6 +128,7 @@ func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (
 const (
 	maxAwaited      = engine.MaxSteps // children of one wait; a run cannot have started more
 	maxAwaitedBytes = 4 << 20         // of the runs, and of the steps, in one answer
+	readsAtOnce     = 16              // of runs, for one call
 )
 
 func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
@@ -174,7 +175,7 @@ func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequ
 func (s *Server) finished(ctx context.Context, namespace string, steps []engine.Step) ([]*kagziv1.Workflow, error) {
 	var finished []*kagziv1.Workflow
 	size := 0
-	for group := range slices.Chunk(steps, looksAtOnce) {
+	for group := range slices.Chunk(steps, readsAtOnce) {
 		runs, errs := make([]engine.Run, len(group)), make([]error, len(group))
 		async.Parallel(len(group), func(i int) { runs[i], errs[i] = s.store.GetRun(ctx, namespace, group[i].ChildRunID) })
 		for i := range runs {

@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"context"
@@ -14,34 +14,33 @@ import (
 )
 
 const (
-	// readShare is how many times as long as reading the runs took it is until they are read again, so that watching costs a
-	// small part of the time.
+	// readShare is the pause between readings as a multiple of the time that reading took, so that watching costs a small share.
 	readShare = 10
-	// readLimit bounds one reading; what it did not bring, watchers are told to read themselves.
+	// readLimit limits one reading; what it did not bring, watchers are told to read themselves.
 	readLimit = 10 * time.Second
 )
 
-// feed is the one reader of a namespace for all who watch it. It lives as long as somebody does.
-type feed struct {
+// broadcaster reads what has changed in a namespace, once for all its watchers. It ends with the last of them.
+type broadcaster struct {
 	namespace string
-	bell      chan struct{} // capacity one: something was rung
-	joined    chan struct{} // capacity one: somebody watches who may want to be told sooner
+	changed   chan struct{} // capacity one: changes is not empty
+	joined    chan struct{} // capacity one: a watcher came who may have a shorter interval
 	end       context.CancelFunc
 	done      chan struct{}
 
-	// Under the lock of the hub.
-	rung     rung
+	// Under hub.mu.
+	changes  changes
 	watchers map[*watcher]struct{}
 }
 
-// rung is what was rung since the runs were last read.
-type rung struct {
-	news
+// changes is what was notified since the runs were last read.
+type changes struct {
+	changedLists
 	runs map[engine.ID]struct{} // at most maxNamed
 	many bool                   // there were more, and none is kept
 }
 
-func (r *rung) run(id engine.ID) {
+func (r *changes) addRun(id engine.ID) {
 	if r.many {
 		return
 	}
@@ -54,53 +53,52 @@ func (r *rung) run(id engine.ID) {
 	}
 }
 
-// run reads what was rung, once for all watchers, until ctx ends: at once after a silence, otherwise as often as the most impatient of
-// them wants it.
-func (h *hub) run(ctx context.Context, f *feed) {
+// run reads what has changed until ctx ends: at once after a silence, otherwise at the shortest interval of the watchers.
+func (h *hub) run(ctx context.Context, f *broadcaster) {
 	for {
 		select {
-		case <-f.bell:
+		case <-f.changed:
 		case <-ctx.Done():
 			return
 		}
 		began := time.Now()
 		h.mu.Lock()
-		rung := f.rung.take()
+		changed := f.changes.take()
 		h.mu.Unlock()
-		told := h.read(ctx, f.namespace, rung)
+		b := h.read(ctx, f.namespace, changed)
 		took := time.Since(began)
-		h.tell(f, &told)
+		h.broadcast(f, &b)
 		if !h.rest(ctx, f, began, took) {
 			return
 		}
 	}
 }
 
-func (r *rung) take() rung {
+func (r *changes) take() changes {
 	taken := *r
-	*r = rung{}
+	*r = changes{}
 	return taken
 }
 
-// read is what watchers are told of what was rung: the runs of the namespace as they stand now.
-func (h *hub) read(ctx context.Context, namespace string, rung rung) tidings {
-	told := tidings{news: rung.news}
-	if len(rung.runs) == 0 {
-		return told
+// read returns the batch for the watchers: the changed runs of the namespace as they are now.
+func (h *hub) read(ctx context.Context, namespace string, changed changes) batch {
+	b := batch{changedLists: changed.changedLists}
+	if len(changed.runs) == 0 {
+		return b
 	}
-	runs, err := h.getRuns(ctx, namespace, slices.Collect(maps.Keys(rung.runs)))
+	runs, err := h.getRuns(ctx, namespace, slices.Collect(maps.Keys(changed.runs)))
 	if err != nil {
 		if ctx.Err() == nil {
 			h.log.Warn("runs that are watched could not be read; their watchers will", "namespace", namespace, "error", err)
 		}
-		told.workflows = true
-		return told
+		b.workflows = true
+		return b
 	}
 	for i := range runs {
 		run := wire.RunTo(&runs[i])
-		told.add(runs[i].ID, named{run, proto.Size(run)})
+		b.add(runs[i].ID, changedRun{run, proto.Size(run)})
 	}
-	return told
+	return b
 }
 
 func (h *hub) getRuns(ctx context.Context, namespace string, ids []engine.ID) (runs []engine.Run, err error) {
@@ -114,7 +112,7 @@ func (h *hub) getRuns(ctx context.Context, namespace string, ids []engine.ID) (r
 	return h.store.GetRuns(ctx, namespace, ids)
 }
 
-func (h *hub) tell(f *feed, t *tidings) {
+func (h *hub) broadcast(f *broadcaster, t *batch) {
 	if t.empty() {
 		return
 	}
@@ -122,12 +120,12 @@ func (h *hub) tell(f *feed, t *tidings) {
 	watchers := slices.Collect(maps.Keys(f.watchers))
 	h.mu.Unlock()
 	for _, w := range watchers {
-		w.tell(t)
+		w.add(t)
 	}
 }
 
 // rest waits until it is time to read again; false when ctx has ended.
-func (h *hub) rest(ctx context.Context, f *feed, began time.Time, took time.Duration) bool {
+func (h *hub) rest(ctx context.Context, f *broadcaster, began time.Time, took time.Duration) bool {
 	for {
 		wait := max(h.intervalOf(f), readShare*took) - time.Since(began)
 		if wait <= 0 {
@@ -146,8 +144,8 @@ func (h *hub) rest(ctx context.Context, f *feed, began time.Time, took time.Dura
 	}
 }
 
-// intervalOf is that of the most impatient of a feed's watchers.
-func (h *hub) intervalOf(f *feed) time.Duration {
+// intervalOf returns the shortest interval of a broadcaster's watchers.
+func (h *hub) intervalOf(f *broadcaster) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	least := maxWatchInterval

@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,65 +19,6 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// ledger is a store with runs of the namespace "default", which counts what is read of it.
-type ledger struct {
-	servertest.StubStore
-	mu     sync.Mutex
-	runs   map[engine.ID]engine.Run
-	broken error
-	reads  []string
-}
-
-func (a *ledger) has(run engine.Run) engine.ID {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	run.Namespace = "default"
-	a.runs[run.ID] = run
-	return run.ID
-}
-
-func (a *ledger) GetRun(_ context.Context, namespace string, id engine.ID) (engine.Run, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.reads = append(a.reads, "one")
-	run, there := a.runs[id]
-	switch {
-	case a.broken != nil:
-		return engine.Run{}, a.broken
-	case !there || namespace != "default":
-		return engine.Run{}, engine.RunNotFound(id)
-	}
-	return run, nil
-}
-
-func (a *ledger) GetRuns(_ context.Context, namespace string, ids []engine.ID) (runs []engine.Run, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.reads = append(a.reads, fmt.Sprint(len(ids)))
-	for _, id := range ids {
-		if run, there := a.runs[id]; there && namespace == "default" {
-			runs = append(runs, engine.Run{ID: run.ID, Status: run.Status})
-		}
-	}
-	return runs, a.broken
-}
-
-func (a *ledger) StartRuns(_ context.Context, starts []engine.StartRun) (started []engine.Started, err error) {
-	for _, start := range starts {
-		started = append(started, engine.Started{RunID: a.has(start.Run)})
-	}
-	return started, nil
-}
-
-// asked is what was read since it was asked last.
-func (a *ledger) asked() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	asked := strings.Join(a.reads, " ")
-	a.reads = nil
-	return asked
-}
-
 // waitStream is the server's end of a stream of waits.
 type waitStream struct {
 	grpc.ServerStream
@@ -86,6 +26,7 @@ type waitStream struct {
 	in   chan *kagziv1.AwaitWorkflowsRequest
 	out  chan *kagziv1.AwaitWorkflowsResponse
 	over chan error
+	stop func() // the server
 	seq  uint64
 }
 
@@ -107,14 +48,14 @@ func (w *waitStream) Recv() (*kagziv1.AwaitWorkflowsRequest, error) {
 }
 
 // waitingRoom is a server over a ledger with one stream, in a bubble.
-func waitingRoom(t *testing.T, story func(t *testing.T, s *Server, a *ledger, w *waitStream)) {
+func waitingRoom(t *testing.T, story func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		a := &ledger{runs: map[engine.ID]engine.Run{}}
-		s := New(a, nil, Options{Trusted: true})
+		a := &servertest.RunStore{Runs: map[engine.ID]engine.Run{}}
+		s, stop := newTestWatch(a)
 		ctx, hangUp := context.WithCancel(t.Context())
 		w := &waitStream{
-			ctx: ctx, in: make(chan *kagziv1.AwaitWorkflowsRequest), out: make(chan *kagziv1.AwaitWorkflowsResponse, 100), over: make(chan error, 1),
+			ctx: ctx, in: make(chan *kagziv1.AwaitWorkflowsRequest), out: make(chan *kagziv1.AwaitWorkflowsResponse, 100), over: make(chan error, 1), stop: stop,
 		}
 		go func() { w.over <- s.AwaitWorkflows(w) }()
 		story(t, s, a, w)
@@ -178,31 +119,19 @@ func endOf(run engine.Run) engine.Ring {
 	}}
 }
 
-func want(t *testing.T, what, got, want string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %q, want %q", what, got, want)
-	}
-}
-
 func TestAwaitWorkflows(t *testing.T) {
 	const open = engine.RunRunning
 	t.Run("a run that started here is answered from the word of its end, and never read", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			started, err := s.StartWorkflows(t.Context(), &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
-				{WorkflowType: "a"}, {WorkflowType: "b"}, {WorkflowType: "c"},
-			}})
-			if err != nil {
-				t.Fatal(err)
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			starts := []engine.StartRun{
+				{Run: engine.Run{ID: engine.ID{11}, Namespace: "default"}}, {Run: engine.Run{ID: engine.ID{12}, Namespace: "default"}},
+				{Run: engine.Run{ID: engine.ID{13}, Namespace: "default"}},
 			}
+			s.Starting(starts)
 			var runs []engine.Run
-			for i, r := range started.Results {
-				id, err := engine.ParseID(r.Started.RunId)
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.wait(id)
-				runs = append(runs, engine.Run{ID: id, Status: engine.RunCompleted, Output: engine.Payload{Data: fmt.Append(nil, "out", i)}})
+			for i, start := range starts {
+				w.wait(start.ID)
+				runs = append(runs, engine.Run{ID: start.ID, Status: engine.RunCompleted, Output: engine.Payload{Data: fmt.Append(nil, "out", i)}})
 			}
 			runs[1].Status, runs[1].Output, runs[1].Error = engine.RunFailed, engine.Payload{}, &engine.Failure{Message: "no"}
 			runs[2].ContinuedAs, runs[2].Output = engine.ID{7}, engine.Payload{}
@@ -210,88 +139,88 @@ func TestAwaitWorkflows(t *testing.T) {
 				s.Ring(endOf(run))
 				s.Ring(endOf(run)) // once more
 			}
-			want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 COMPLETED out0, 2 FAILED no, 3 COMPLETED "+engine.ID{7}.String())
-			want(t, "reads", a.asked(), "")
+			servertest.Want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 COMPLETED out0, 2 FAILED no, 3 COMPLETED "+engine.ID{7}.String())
+			servertest.Want(t, "reads", a.Asked(), "")
 		})
 	})
 	t.Run("a run that ended before, or of whose end only the name is told, is read", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			old := a.has(runWith(1, engine.RunCompleted, "old"))
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			old := a.Add(runWith(1, engine.RunCompleted, "old"))
 			w.wait(old)
-			want(t, "the old one", w.told(), "1 COMPLETED old")
-			late := a.has(runWith(2, open, ""))
+			servertest.Want(t, "the old one", w.told(), "1 COMPLETED old")
+			late := a.Add(runWith(2, open, ""))
 			w.wait(late)
-			want(t, "while it runs", w.told(), "")
-			a.has(runWith(2, engine.RunCompleted, "late"))
+			servertest.Want(t, "while it runs", w.told(), "")
+			a.Add(runWith(2, engine.RunCompleted, "late"))
 			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: late})
-			want(t, "the late one", w.told(), "2 COMPLETED late")
+			servertest.Want(t, "the late one", w.told(), "2 COMPLETED late")
 			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: late})
-			want(t, "afterwards", w.told(), "")
+			servertest.Want(t, "afterwards", w.told(), "")
 		})
 	})
 	t.Run("what ends between the look and the wait is not missed", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			for i := range byte(50) {
-				id := a.has(runWith(i, open, ""))
+				id := a.Add(runWith(i, open, ""))
 				w.seq++
 				w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: id.String()}}}
-				a.has(runWith(i, engine.RunCompleted, "x")) // while the wait is taken
+				a.Add(runWith(i, engine.RunCompleted, "x")) // while the wait is taken
 				s.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
-				want(t, "answer", w.told(), fmt.Sprint(w.seq, " COMPLETED x"))
+				servertest.Want(t, "answer", w.told(), fmt.Sprint(w.seq, " COMPLETED x"))
 			}
 		})
 	})
 	t.Run("whoever asks for all of a run gets it", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			run := runWith(1, open, "")
-			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: a.has(run).String(), Whole: true}}}
-			want(t, "while it runs", w.told(), "")
-			a.has(runWith(1, engine.RunCompleted, "all"))
+			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: a.Add(run).String(), Whole: true}}}
+			servertest.Want(t, "while it runs", w.told(), "")
+			a.Add(runWith(1, engine.RunCompleted, "all"))
 			s.Ring(endOf(runWith(1, engine.RunCompleted, "other")))
-			want(t, "answer", w.told(), "1 whole COMPLETED all")
+			servertest.Want(t, "answer", w.told(), "1 whole COMPLETED all")
 		})
 	})
 	t.Run("an end in another namespace is not told", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			w.wait(a.has(runWith(1, open, "")))
-			a.asked()
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			w.wait(a.Add(runWith(1, open, "")))
+			a.Asked()
 			r := endOf(runWith(1, engine.RunCompleted, "secret"))
 			r.Ending.Namespace = "elsewhere"
 			s.Ring(r)
-			want(t, "answer", w.told(), "")
+			servertest.Want(t, "answer", w.told(), "")
 		})
 	})
 	t.Run("what is wrong with one wait is its own affair", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			done := a.has(runWith(1, engine.RunCompleted, "fine"))
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			done := a.Add(runWith(1, engine.RunCompleted, "fine"))
 			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
 				{Seq: 1, RunId: "no id"}, {Seq: 2, RunId: engine.ID{5}.String()}, {Seq: 3, RunId: done.String()},
 			}}
-			want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 InvalidArgument, 2 NotFound, 3 COMPLETED fine")
-			a.broken = engine.ErrUnavailable
+			servertest.Want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 InvalidArgument, 2 NotFound, 3 COMPLETED fine")
+			a.Broken = engine.ErrUnavailable
 			w.seq = 3
 			w.wait(done)
 			w.wait(done, done)
-			want(t, "answers of a database that is away", strings.ReplaceAll(w.told(), "\n", ", "), "4 Unavailable, 5 Unavailable, 6 Unavailable")
-			a.broken = nil
+			servertest.Want(t, "answers of a database that is away", strings.ReplaceAll(w.told(), "\n", ", "), "4 Unavailable, 5 Unavailable, 6 Unavailable")
+			a.Broken = nil
 			w.wait(done)
-			want(t, "afterwards", w.told(), "7 COMPLETED fine")
+			servertest.Want(t, "afterwards", w.told(), "7 COMPLETED fine")
 		})
 	})
 	t.Run("a stream holds so many waits, and one that is forgotten makes room", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			id := a.has(runWith(1, open, ""))
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			id := a.Add(runWith(1, open, ""))
 			many := make([]engine.ID, maxAwaiting+1)
 			for i := range many {
 				many[i] = id
 			}
 			w.wait(many...)
-			want(t, "one too many", w.told(), fmt.Sprint(maxAwaiting+1, " ResourceExhausted"))
+			servertest.Want(t, "one too many", w.told(), fmt.Sprint(maxAwaiting+1, " ResourceExhausted"))
 			if n := s.waiters.count(); n != maxAwaiting {
 				t.Errorf("%d waits", n)
 			}
 			w.in <- &kagziv1.AwaitWorkflowsRequest{Forget: []uint64{3, 4, 99_999}, Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq + 1, RunId: id.String()}}}
-			want(t, "after it forgot two", w.told(), "")
+			servertest.Want(t, "after it forgot two", w.told(), "")
 			if n := s.waiters.count(); n != maxAwaiting-1 {
 				t.Errorf("%d waits, want %d", n, maxAwaiting-1)
 			}
@@ -302,40 +231,40 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("a run of whose end nobody tells is found within a minute, and nothing is read while nobody waits", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			w.wait(a.has(runWith(1, open, "")), a.has(runWith(2, open, "")))
-			a.has(runWith(1, engine.RunCompleted, "lost"))
-			a.asked()
-			time.Sleep(2 * lookEvery)
-			want(t, "answer", w.told(), "1 COMPLETED lost")
-			want(t, "reads", a.asked(), "2 one")
-			a.has(runWith(2, engine.RunCompleted, "gap"))
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			w.wait(a.Add(runWith(1, open, "")), a.Add(runWith(2, open, "")))
+			a.Add(runWith(1, engine.RunCompleted, "lost"))
+			a.Asked()
+			time.Sleep(2 * recheckEvery)
+			servertest.Want(t, "answer", w.told(), "1 COMPLETED lost")
+			servertest.Want(t, "reads", a.Asked(), "2 one")
+			a.Add(runWith(2, engine.RunCompleted, "gap"))
 			s.Ring(engine.Ring{Kind: engine.RingAll})
-			want(t, "after a gap in listening", w.told(), "2 COMPLETED gap")
-			a.asked()
+			servertest.Want(t, "after a gap in listening", w.told(), "2 COMPLETED gap")
+			a.Asked()
 			time.Sleep(time.Hour)
-			want(t, "reads in an hour of no wait", a.asked(), "")
+			servertest.Want(t, "reads in an hour of no wait", a.Asked(), "")
 		})
 	})
 	t.Run("a run of whose end nobody tells is found within a minute also while others come and go", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			w.wait(a.has(runWith(1, open, "")))
-			a.has(runWith(1, engine.RunCompleted, "lost"))
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			w.wait(a.Add(runWith(1, open, "")))
+			a.Add(runWith(1, engine.RunCompleted, "lost"))
 			for range 4 {
-				time.Sleep(lookEvery / 2)
+				time.Sleep(recheckEvery / 2)
 				w.seq++
 				w.in <- &kagziv1.AwaitWorkflowsRequest{
 					Namespace: "default", Forget: []uint64{w.seq - 1}[:min(1, w.seq-2)],
-					Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: a.has(runWith(2, open, "")).String()}},
+					Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: a.Add(runWith(2, open, "")).String()}},
 				}
 			}
-			want(t, "answer", w.told(), "1 COMPLETED lost")
+			servertest.Want(t, "answer", w.told(), "1 COMPLETED lost")
 		})
 	})
 	t.Run("results that their caller does not take are not kept", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.out = nil // takes nothing
-			one := &awaiting{server: s, namespace: "default", bell: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
 			for _, big := range []*engine.Ending{
 				{Namespace: "default", Output: engine.Payload{Data: make([]byte, engine.MaxPayload)}},
 				{Namespace: "default", Error: &engine.Failure{Message: strings.Repeat("m", engine.MaxError), Stack: strings.Repeat("s", engine.MaxError)}},
@@ -345,7 +274,7 @@ func TestAwaitWorkflows(t *testing.T) {
 				for i := range uint64(all) {
 					wait := &waiter{wait: wait{seq: i}}
 					one.waits[i] = wait
-					if one.hear(wait, big); wait.ending != nil {
+					if one.ended(wait, big); wait.ending != nil {
 						kept++
 					}
 				}
@@ -356,16 +285,16 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("no more waits are kept of a caller that takes no answers than those that are open and as many refusals", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			one := &awaiting{server: s, namespace: "default", bell: make(chan struct{}, 1), waits: map[uint64]*waiter{}, closed: true}
-			id := a.has(runWith(1, open, "")).String()
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}, closed: true}
+			id := a.Add(runWith(1, open, "")).String()
 			for seq := uint64(1); seq <= 10*maxAwaiting; seq++ {
 				if err := one.add([]*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: seq, RunId: id}}); err != nil {
 					t.Fatal(err)
 				}
 				one.forget([]uint64{seq})
 			}
-			if n := len(one.told); n > 4*maxAwaiting {
+			if n := len(one.due); n > 4*maxAwaiting {
 				t.Errorf("%d waits that were given up are kept", n)
 			}
 			refused := make([]*kagziv1.AwaitWorkflowsRequest_Wait, maxAwaiting+1)
@@ -378,10 +307,10 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("large results go in several messages", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			var ids []engine.ID
 			for i := range byte(5) {
-				ids = append(ids, a.has(runWith(i+1, engine.RunCompleted, strings.Repeat("x", endedBytes/2))))
+				ids = append(ids, a.Add(runWith(i+1, engine.RunCompleted, strings.Repeat("x", endedBytes/2))))
 			}
 			w.wait(ids...)
 			told := 0
@@ -405,12 +334,12 @@ func TestAwaitWorkflows(t *testing.T) {
 		}},
 	} {
 		t.Run("large "+name+" go in as many messages as they need", func(t *testing.T) {
-			waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+			waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 				var ids []engine.ID
 				for i := range engine.MaxBatch {
 					run := large
 					run.ID = engine.ID{byte(i >> 8), byte(i), 9}
-					ids = append(ids, a.has(run))
+					ids = append(ids, a.Add(run))
 				}
 				w.wait(ids...)
 				close(w.in)
@@ -435,21 +364,21 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	}
 	t.Run("a caller that closes its side gets the answers that are left", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			w.wait(a.has(runWith(1, open, "")))
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			w.wait(a.Add(runWith(1, open, "")))
 			close(w.in)
 			synctest.Wait()
 			s.Ring(endOf(runWith(1, engine.RunCompleted, "last")))
-			want(t, "answer", w.told(), "1 COMPLETED last")
+			servertest.Want(t, "answer", w.told(), "1 COMPLETED last")
 			if err := <-w.over; err != nil {
 				t.Errorf("it ended with %v", err)
 			}
 		})
 	})
 	t.Run("a stream ends with the server", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			w.wait(a.has(runWith(1, open, "")))
-			close(s.stopping)
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			w.wait(a.Add(runWith(1, open, "")))
+			w.stop()
 			if err := <-w.over; engine.KindOf(err) != engine.KindUnavailable {
 				t.Errorf("it ended with %v", err)
 			}
@@ -461,8 +390,8 @@ func TestAwaitWorkflows(t *testing.T) {
 		"no seq":                {Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{RunId: engine.ID{1}.String()}}},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
-			waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-				w.wait(a.has(runWith(1, open, "")))
+			waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+				w.wait(a.Add(runWith(1, open, "")))
 				w.in <- bad
 				if err := <-w.over; engine.KindOf(err) != engine.KindInvalid {
 					t.Errorf("it ended with %v", err)
@@ -471,9 +400,9 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	}
 	t.Run("a caller that hangs up leaves nothing behind", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			for i := range byte(9) {
-				w.wait(a.has(runWith(i%3, open, "")))
+				w.wait(a.Add(runWith(i%3, open, "")))
 			}
 			if n := s.waiters.count(); n != 9 {
 				t.Errorf("%d waits", n)
@@ -481,9 +410,9 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("a stream that ends while its waits are taken leaves none", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Server, a *ledger, w *waitStream) {
-			one := &awaiting{server: s, namespace: "default", bell: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
-			one.timer = time.AfterFunc(time.Hour, one.lookOver)
+		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+			one.timer = time.AfterFunc(time.Hour, one.recheck)
 			one.close()
 			if err := one.add([]*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: engine.ID{1}.String()}}); err != nil && !errors.Is(err, io.EOF) {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 // ear notes who was told of an end.
 type ear struct{ heard map[*waiter]int }
 
-func (e ear) hear(w *waiter, _ *engine.Ending) { e.heard[w]++ }
+func (e ear) ended(w *waiter, _ *engine.Ending) { e.heard[w]++ }
 
 func TestWaitersOfARunLeaveInAnyOrder(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {0, 2, 1}, {2, 0, 1}} {
@@ -25,7 +25,7 @@ func TestWaitersOfARunLeaveInAnyOrder(t *testing.T) {
 				all.leave(three[i])
 				all.leave(three[i])
 				clear(e.heard)
-				all.ring(run, nil)
+				all.notify(run, nil)
 				for _, gone := range order[:n+1] {
 					if e.heard[three[gone]] != 0 {
 						t.Errorf("%d was told after it had left", gone)
@@ -36,7 +36,7 @@ func TestWaitersOfARunLeaveInAnyOrder(t *testing.T) {
 				}
 			}
 			clear(e.heard)
-			all.ringAll()
+			all.notifyAll()
 			if len(e.heard) != 1 || e.heard[other] != 1 || len(all.runs) != 1 {
 				t.Errorf("told %v of %d runs, want the other one alone", e.heard, len(all.runs))
 			}

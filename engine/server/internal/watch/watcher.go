@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"sync"
@@ -16,90 +16,90 @@ const (
 	maxNamedBytes = engine.MaxMessage / 2
 )
 
-// watcher is one who watches a namespace. What it has not taken yet is merged, so that one who is slow costs no more than others.
+// watcher is one call that watches a namespace. What it has not taken yet is merged, so that a slow one costs no more than others.
 type watcher struct {
 	interval time.Duration
-	bell     chan struct{} // capacity one: there is something to take
+	wake     chan struct{} // capacity one: there is something to take
 
 	mu      sync.Mutex
-	pending tidings
+	pending batch
 }
 
-func (w *watcher) tell(t *tidings) {
+func (w *watcher) add(t *batch) {
 	w.mu.Lock()
 	w.pending.merge(t)
 	w.mu.Unlock()
-	async.Notify(w.bell)
+	async.Notify(w.wake)
 }
 
-func (w *watcher) take() tidings {
+func (w *watcher) take() batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	taken := w.pending
-	w.pending = tidings{}
+	w.pending = batch{}
 	return taken
 }
 
-// news is which lists have changed.
-type news struct{ workflows, workers, schedules, namespaces bool }
+// changedLists says which lists have changed.
+type changedLists struct{ workflows, workers, schedules, namespaces bool }
 
-func (n *news) merge(other news) {
+func (n *changedLists) merge(other changedLists) {
 	n.workflows = n.workflows || other.workflows
 	n.workers = n.workers || other.workers
 	n.schedules = n.schedules || other.schedules
 	n.namespaces = n.namespaces || other.namespaces
 }
 
-// tidings is what a watcher is told: which lists have changed, and the runs that have, as they stand. The messages are shared by all
+// batch is a batch of changes: which lists have changed, and the changed runs as they are now. The messages are shared by all
 // watchers and never changed.
-type tidings struct {
-	news
-	runs map[engine.ID]named
+type batch struct {
+	changedLists
+	runs map[engine.ID]changedRun
 	size int  // of their messages
 	many bool // there were more than an event holds, and none is named
 }
 
-// named is a run as it stands, with the size of its message.
-type named struct {
+// changedRun is a run as it stands, with the size of its message.
+type changedRun struct {
 	run  *kagziv1.Workflow
 	size int
 }
 
-func (t *tidings) empty() bool { return t.news == news{} && len(t.runs) == 0 }
+func (t *batch) empty() bool { return t.changedLists == changedLists{} && len(t.runs) == 0 }
 
 // add names a run, in the place of what was said of it before.
-func (t *tidings) add(id engine.ID, run named) {
+func (t *batch) add(id engine.ID, run changedRun) {
 	if t.many {
 		return
 	}
 	if t.runs == nil {
-		t.runs = map[engine.ID]named{}
+		t.runs = map[engine.ID]changedRun{}
 	}
 	t.size += run.size - t.runs[id].size
 	t.runs[id] = run
 	if len(t.runs) > maxNamed || t.size > maxNamedBytes {
-		t.crowd()
+		t.overflow()
 	}
 }
 
-// crowd names no run any more and tells to read lists instead.
-func (t *tidings) crowd() {
+// overflow names no run any more and tells to read lists instead.
+func (t *batch) overflow() {
 	t.runs, t.size, t.many, t.workflows = nil, 0, true, true
 }
 
 // merge adds what is newer.
-func (t *tidings) merge(newer *tidings) {
-	t.news.merge(newer.news)
+func (t *batch) merge(newer *batch) {
+	t.changedLists.merge(newer.changedLists)
 	if newer.many {
-		t.crowd()
+		t.overflow()
 	}
 	for id, run := range newer.runs {
 		t.add(id, run)
 	}
 }
 
-// event is what is told as a message.
-func (t *tidings) event() *kagziv1.WatchEvent {
+// event returns the batch as a message.
+func (t *batch) event() *kagziv1.WatchEvent {
 	e := &kagziv1.WatchEvent{
 		WorkflowsChanged: t.workflows, WorkersChanged: t.workers, SchedulesChanged: t.schedules, NamespacesChanged: t.namespaces,
 	}

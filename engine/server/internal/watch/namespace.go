@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"time"
@@ -20,7 +20,7 @@ const (
 
 // Watch tells what changes in a namespace. A change that follows a silence is told at once, later ones together, an interval after those
 // before.
-func (s *Server) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminService_WatchServer) error {
+func (s *Service) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminService_WatchServer) error {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Server) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminServic
 	w, leave := s.hub.watch(namespace, interval)
 	defer leave()
 	send := func(e *kagziv1.WatchEvent) error {
-		e.At = timestamppb.New(s.now())
+		e.At = timestamppb.New(s.store.Now())
 		return stream.Send(e)
 	}
 	if err := send(&kagziv1.WatchEvent{}); err != nil {
@@ -41,16 +41,16 @@ func (s *Server) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminServic
 	silence, pause := time.NewTimer(watchSilence), time.NewTimer(0)
 	defer silence.Stop()
 	defer pause.Stop()
-	bell := w.bell // nil during the pause after a change
+	wake := w.wake // nil during the pause after a change
 	for {
 		event := &kagziv1.WatchEvent{}
 		select {
-		case <-bell:
+		case <-wake:
 			told := w.take()
-			event, bell = told.event(), nil
+			event, wake = told.event(), nil
 			pause.Reset(interval)
 		case <-pause.C:
-			bell = w.bell
+			wake = w.wake
 			continue
 		case <-silence.C:
 		case <-s.stopping:

@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"context"
@@ -18,27 +18,27 @@ import (
 )
 
 const (
-	maxAwaiting = 10_000           // waits of one stream at a time
-	heldBytes   = 8 << 20          // of results that are kept until their stream takes them; more are read again
-	endedBytes  = 1 << 20          // of results in one message, about
-	lookEvery   = 30 * time.Second // a run is looked at after so long to twice as long, should nobody tell of its end
-	looksAtOnce = 16               // of whole runs, for one stream or one call
+	maxAwaiting  = 10_000           // waits of one stream at a time
+	heldBytes    = 8 << 20          // of results that are kept until their stream takes them; more are read again
+	endedBytes   = 1 << 20          // of results in one message, about
+	recheckEvery = 30 * time.Second // a run is looked at after so long to twice as long, should nobody tell of its end
+	readsAtOnce  = 16               // of whole runs, for one stream or one call
 )
 
-// awaiting is one stream of waits. Its caller's messages are read by one goroutine, and answered by another.
-type awaiting struct {
-	server    *Server
+// awaitStream is one stream of waits. Its caller's messages are read by one goroutine, and answered by another.
+type awaitStream struct {
+	service   *Service
 	namespace string
 	send      func(*kagziv1.AwaitWorkflowsResponse) error
-	bell      chan struct{} // capacity one: there is something to answer
+	wake      chan struct{} // capacity one: there is something to answer
 
 	mu     sync.Mutex
 	waits  map[uint64]*waiter // that are open, by their seq
-	told   []*waiter          // that there is something to answer to
+	due    []*waiter          // that there is something to answer to
 	bytes  int                // of the endings of those
 	wrong  int                // of those, how many are refused without a look
 	last   uint64             // seq
-	timer  *time.Timer        // of lookOver
+	timer  *time.Timer        // of recheck
 	armed  bool
 	closed bool
 }
@@ -47,7 +47,7 @@ type awaiting struct {
 type wait struct {
 	seq    uint64
 	whole  bool
-	told   bool // it stands among those told
+	due    bool // it stands among those told
 	old    bool // it was there when all were looked over
 	over   bool // it is answered, or forgotten
 	ending *engine.Ending
@@ -55,7 +55,7 @@ type wait struct {
 }
 
 // AwaitWorkflows answers for each run that the stream names how it ended, once it has.
-func (s *Server) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsServer) error {
+func (s *Service) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsServer) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return hungUp(err)
@@ -64,8 +64,8 @@ func (s *Server) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsSer
 	if err != nil {
 		return err
 	}
-	a := &awaiting{server: s, namespace: namespace, send: stream.Send, bell: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
-	a.timer = time.AfterFunc(lookEvery, a.lookOver)
+	a := &awaitStream{service: s, namespace: namespace, send: stream.Send, wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+	a.timer = time.AfterFunc(recheckEvery, a.recheck)
 	a.timer.Stop()
 	defer a.close()
 	received := make(chan error, 1)
@@ -82,7 +82,7 @@ func hungUp(err error) error {
 }
 
 // receive takes waits until the caller closes its side, which is nil, or the stream breaks.
-func (a *awaiting) receive(request *kagziv1.AwaitWorkflowsRequest, next func() (*kagziv1.AwaitWorkflowsRequest, error)) error {
+func (a *awaitStream) receive(request *kagziv1.AwaitWorkflowsRequest, next func() (*kagziv1.AwaitWorkflowsRequest, error)) error {
 	for {
 		a.forget(request.Forget) // which makes room
 		if err := a.add(request.Waits); err != nil {
@@ -99,7 +99,7 @@ func (a *awaiting) receive(request *kagziv1.AwaitWorkflowsRequest, next func() (
 }
 
 // add begins waits. What is wrong with one is its own affair.
-func (a *awaiting) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error {
+func (a *awaitStream) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error {
 	waiting := make([]*waiter, 0, len(requests))
 	a.mu.Lock()
 	for _, r := range requests {
@@ -117,7 +117,7 @@ func (a *awaiting) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error {
 				a.mu.Unlock()
 				return engine.TooLarge("waits", "were refused %d times on this stream, and as many answers wait to be sent; read them first", maxAwaiting)
 			}
-			a.tell(w)
+			a.enqueue(w)
 			continue
 		}
 		a.waits[w.seq] = w
@@ -125,23 +125,23 @@ func (a *awaiting) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error {
 	}
 	a.arm()
 	a.mu.Unlock()
-	a.server.waiters.enter(waiting...)
+	a.service.waiters.enter(waiting...)
 	a.first(waiting)
 	return nil
 }
 
 // first looks at the runs that are not known to be there and open.
-func (a *awaiting) first(waiting []*waiter) {
+func (a *awaitStream) first(waiting []*waiter) {
 	for _, w := range waiting {
-		if !a.server.fresh.has(a.namespace, w.id) {
-			a.hear(w, nil)
+		if !a.service.recent.has(a.namespace, w.id) {
+			a.ended(w, nil)
 		}
 	}
 	a.mu.Lock()
 	closed := a.closed
 	a.mu.Unlock()
 	if closed { // while they entered
-		a.server.waiters.leave(waiting...)
+		a.service.waiters.leave(waiting...)
 	}
 }
 
@@ -154,17 +154,17 @@ func sizeOf(e *engine.Ending) int {
 	return n
 }
 
-// tell has a wait answered, or its run looked at. It is called under the lock.
-func (a *awaiting) tell(w *waiter) {
-	if !w.told {
-		w.told = true
-		a.told = append(a.told, w)
-		async.Notify(a.bell)
+// enqueue has a wait answered, or its run looked at. It is called under the lock.
+func (a *awaitStream) enqueue(w *waiter) {
+	if !w.due {
+		w.due = true
+		a.due = append(a.due, w)
+		async.Notify(a.wake)
 	}
 }
 
-// hear is told by the waiters. Whoever else has a run of that id is told of the end in their own namespace only.
-func (a *awaiting) hear(w *waiter, ending *engine.Ending) {
+// ended is told by the waiters. Whoever else has a run of that id is told of the end in their own namespace only.
+func (a *awaitStream) ended(w *waiter, ending *engine.Ending) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if w.over || ending != nil && ending.Namespace != a.namespace {
@@ -174,10 +174,10 @@ func (a *awaiting) hear(w *waiter, ending *engine.Ending) {
 		w.ending = ending
 		a.bytes += sizeOf(ending)
 	}
-	a.tell(w)
+	a.enqueue(w)
 }
 
-func (a *awaiting) forget(seqs []uint64) {
+func (a *awaitStream) forget(seqs []uint64) {
 	gone := make([]*waiter, 0, len(seqs))
 	a.mu.Lock()
 	for _, seq := range seqs {
@@ -186,21 +186,21 @@ func (a *awaiting) forget(seqs []uint64) {
 			gone = append(gone, w)
 		}
 	}
-	if len(a.told) > 3*maxAwaiting { // their caller takes no answers, and goes on
-		a.told = slices.DeleteFunc(a.told, func(w *waiter) bool { return w.over })
+	if len(a.due) > 3*maxAwaiting { // their caller takes no answers, and goes on
+		a.due = slices.DeleteFunc(a.due, func(w *waiter) bool { return w.over })
 	}
 	a.mu.Unlock()
-	a.server.waiters.leave(gone...)
+	a.service.waiters.leave(gone...)
 }
 
 // end closes a wait, under the lock.
-func (a *awaiting) end(w *waiter) {
+func (a *awaitStream) end(w *waiter) {
 	w.over = true
 	delete(a.waits, w.seq)
 }
 
 // close ends all waits.
-func (a *awaiting) close() {
+func (a *awaitStream) close() {
 	a.mu.Lock()
 	a.closed = true
 	a.timer.Stop()
@@ -210,21 +210,21 @@ func (a *awaiting) close() {
 		gone = append(gone, w)
 	}
 	a.mu.Unlock()
-	a.server.waiters.leave(gone...)
+	a.service.waiters.leave(gone...)
 }
 
 // serve answers until the caller has closed its side and has all answers, or the stream breaks.
-func (a *awaiting) serve(ctx context.Context, received <-chan error) error {
+func (a *awaitStream) serve(ctx context.Context, received <-chan error) error {
 	for done := false; !done || a.open(); {
 		select {
-		case <-a.bell:
+		case <-a.wake:
 			runtime.Gosched() // runs that end in one commit are told of one after the other: one message for all
 		case err := <-received:
 			if err != nil {
 				return err
 			}
 			done, received = true, nil
-		case <-a.server.stopping:
+		case <-a.service.stopping:
 			return wire.ErrStopping
 		case <-ctx.Done():
 			return ctx.Err()
@@ -236,17 +236,17 @@ func (a *awaiting) serve(ctx context.Context, received <-chan error) error {
 	return nil
 }
 
-func (a *awaiting) open() bool {
+func (a *awaitStream) open() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.waits) > 0
 }
 
 // answer sends what there is to say.
-func (a *awaiting) answer(ctx context.Context) error {
+func (a *awaitStream) answer(ctx context.Context) error {
 	ready, unsure := a.take()
-	a.server.waiters.leave(ready...)
-	out := parcel{send: a.send}
+	a.service.waiters.leave(ready...)
+	out := responseBatch{send: a.send}
 	for _, w := range ready {
 		if err := out.add(a.answerTo(w)); err != nil {
 			return err
@@ -255,8 +255,8 @@ func (a *awaiting) answer(ctx context.Context) error {
 	if err := out.flush(); err != nil {
 		return err
 	}
-	for group := range slices.Chunk(a.sift(ctx, unsure), looksAtOnce) {
-		for _, ended := range a.look(ctx, group) {
+	for group := range slices.Chunk(a.keepEnded(ctx, unsure), readsAtOnce) {
+		for _, ended := range a.readRuns(ctx, group) {
 			if err := out.add(ended); err != nil {
 				return err
 			}
@@ -266,11 +266,11 @@ func (a *awaiting) answer(ctx context.Context) error {
 }
 
 // take is the waits that can be answered, which are over, and those whose runs have to be looked at.
-func (a *awaiting) take() (ready, unsure []*waiter) {
+func (a *awaitStream) take() (ready, unsure []*waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, w := range a.told {
-		w.told = false
+	for _, w := range a.due {
+		w.due = false
 		switch {
 		case w.over:
 		case w.err != nil || w.ending != nil:
@@ -280,12 +280,12 @@ func (a *awaiting) take() (ready, unsure []*waiter) {
 			unsure = append(unsure, w)
 		}
 	}
-	a.told, a.bytes, a.wrong = nil, 0, 0
+	a.due, a.bytes, a.wrong = nil, 0, 0
 	return ready, unsure
 }
 
-// sift leaves out the runs that have not ended. Those that are not there, and those that nobody can tell of, are marked so.
-func (a *awaiting) sift(ctx context.Context, unsure []*waiter) []*waiter {
+// keepEnded leaves out the runs that have not ended. Those that are not there, and those that nobody can tell of, are marked so.
+func (a *awaitStream) keepEnded(ctx context.Context, unsure []*waiter) []*waiter {
 	if len(unsure) < 2 {
 		return unsure
 	}
@@ -295,7 +295,7 @@ func (a *awaiting) sift(ctx context.Context, unsure []*waiter) []*waiter {
 		for i, w := range group {
 			ids[i] = w.id
 		}
-		runs, err := a.server.store.GetRuns(ctx, a.namespace, ids)
+		runs, err := a.service.store.GetRuns(ctx, a.namespace, ids)
 		ended := make(map[engine.ID]bool, len(runs))
 		for i := range runs {
 			ended[runs[i].ID] = runs[i].Status.Ended()
@@ -316,10 +316,10 @@ func (a *awaiting) sift(ctx context.Context, unsure []*waiter) []*waiter {
 	return rest
 }
 
-// look answers for the runs of a few waits, as far as they have ended.
-func (a *awaiting) look(ctx context.Context, group []*waiter) []*kagziv1.AwaitWorkflowsResponse_Ended {
+// readRuns answers for the runs of a few waits, as far as they have ended.
+func (a *awaitStream) readRuns(ctx context.Context, group []*waiter) []*kagziv1.AwaitWorkflowsResponse_Ended {
 	answers := make([]*kagziv1.AwaitWorkflowsResponse_Ended, len(group))
-	async.Parallel(len(group), func(i int) { answers[i] = a.lookAt(ctx, group[i]) })
+	async.Parallel(len(group), func(i int) { answers[i] = a.readRun(ctx, group[i]) })
 	var over []*waiter
 	a.mu.Lock()
 	for i, w := range group {
@@ -332,16 +332,16 @@ func (a *awaiting) look(ctx context.Context, group []*waiter) []*kagziv1.AwaitWo
 		}
 	}
 	a.mu.Unlock()
-	a.server.waiters.leave(over...)
+	a.service.waiters.leave(over...)
 	return slices.DeleteFunc(answers, func(one *kagziv1.AwaitWorkflowsResponse_Ended) bool { return one == nil })
 }
 
-// lookAt is the answer to a wait; nil while its run has not ended.
-func (a *awaiting) lookAt(ctx context.Context, w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
+// readRun is the answer to a wait; nil while its run has not ended.
+func (a *awaitStream) readRun(ctx context.Context, w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
 	if w.err != nil {
 		return a.refused(w.seq, w.err)
 	}
-	run, err := a.server.store.GetRun(ctx, a.namespace, w.id)
+	run, err := a.service.store.GetRun(ctx, a.namespace, w.id)
 	switch {
 	case err != nil:
 		return a.refused(w.seq, err)
@@ -354,7 +354,7 @@ func (a *awaiting) lookAt(ctx context.Context, w *waiter) *kagziv1.AwaitWorkflow
 }
 
 // answerTo answers a wait that is over.
-func (a *awaiting) answerTo(w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
+func (a *awaitStream) answerTo(w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
 	if w.err != nil {
 		return a.refused(w.seq, w.err)
 	}
@@ -368,18 +368,18 @@ func endedTo(seq uint64, e *engine.Ending) *kagziv1.AwaitWorkflowsResponse_Ended
 	}
 }
 
-func (a *awaiting) refused(seq uint64, err error) *kagziv1.AwaitWorkflowsResponse_Ended {
-	code, detail := a.server.errors.Detail(err)
+func (a *awaitStream) refused(seq uint64, err error) *kagziv1.AwaitWorkflowsResponse_Ended {
+	code, detail := a.service.errors.Detail(err)
 	return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: seq, Refusal: detail, StatusCode: int32(code)}
 }
 
-// lookOver has the runs looked at of whose end nobody has told for long.
-func (a *awaiting) lookOver() {
+// recheck has the runs looked at of whose end nobody has told for long.
+func (a *awaitStream) recheck() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.waits {
 		if w.old {
-			a.tell(w)
+			a.enqueue(w)
 		}
 		w.old = true
 	}
@@ -388,21 +388,21 @@ func (a *awaiting) lookOver() {
 }
 
 // arm sees to it that waits are looked over, while there are any. It is called under the lock.
-func (a *awaiting) arm() {
+func (a *awaitStream) arm() {
 	if !a.armed && !a.closed && len(a.waits) > 0 {
 		a.armed = true
-		a.timer.Reset(lookEvery)
+		a.timer.Reset(recheckEvery)
 	}
 }
 
-// parcel gathers answers into messages.
-type parcel struct {
+// responseBatch gathers answers into messages.
+type responseBatch struct {
 	send    func(*kagziv1.AwaitWorkflowsResponse) error
 	message *kagziv1.AwaitWorkflowsResponse // nil: empty
 	bytes   int
 }
 
-func (p *parcel) add(ended *kagziv1.AwaitWorkflowsResponse_Ended) error {
+func (p *responseBatch) add(ended *kagziv1.AwaitWorkflowsResponse_Ended) error {
 	if p.message == nil {
 		p.message = &kagziv1.AwaitWorkflowsResponse{}
 	}
@@ -414,7 +414,7 @@ func (p *parcel) add(ended *kagziv1.AwaitWorkflowsResponse_Ended) error {
 	return p.flush()
 }
 
-func (p *parcel) flush() error {
+func (p *responseBatch) flush() error {
 	message := p.message
 	p.message, p.bytes = nil, 0
 	if message == nil {

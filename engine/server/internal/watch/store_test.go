@@ -1,8 +1,7 @@
-package server
+package watch
 
 import (
 	"context"
-	"encoding/binary"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -25,6 +24,7 @@ type shelf struct {
 	slow      time.Duration
 	broken    error
 	reads     []read
+	stop      func() // the server
 }
 
 // read is one question for runs.
@@ -106,7 +106,7 @@ func (s *screen) taken() []sighting {
 }
 
 // watching begins to watch, and takes the first event.
-func watching(t *testing.T, s *Server, request *kagziv1.WatchRequest) *screen {
+func watching(t *testing.T, s *Service, request *kagziv1.WatchRequest) *screen {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	sc := &screen{ctx: ctx, stop: stop, done: make(chan error, 1)}
@@ -131,13 +131,13 @@ func changesNothing(e *kagziv1.WatchEvent) bool {
 	return e.At.IsValid() && proto.Equal(e, &kagziv1.WatchEvent{At: e.At})
 }
 
-// house is a server over a shelf, in a bubble.
-func house(t *testing.T, tell func(t *testing.T, s *Server, store *shelf)) {
+// inBubble is a server over a shelf, in a bubble.
+func inBubble(t *testing.T, tell func(t *testing.T, s *Service, store *shelf)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelf{elsewhere: map[engine.ID]string{}}
-		s := New(store, nil, Options{})
-		s.hub.store, s.hub.log = store, s.log
+		var s *Service
+		s, store.stop = newTestWatch(store)
 		tell(t, s, store)
 	})
 }
@@ -148,10 +148,4 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// nth is the id of a run by its number.
-func nth(n int) (id engine.ID) {
-	binary.BigEndian.PutUint32(id[12:], uint32(n)+1)
-	return id
-}
-
-func ringRun(s *Server, n int) { s.Ring(engine.Ring{Kind: engine.RingRun, ID: nth(n)}) }
+func ringRun(s *Service, n int) { s.Ring(engine.Ring{Kind: engine.RingRun, ID: servertest.NthID(n)}) }

@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"sync"
@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
-// waiters are those who wait for the ends of runs.
+// waiters are the waits for the ends of runs.
 type waiters struct {
 	mu   sync.Mutex
 	runs map[engine.ID]*waiter // the first of those of a run
@@ -17,25 +17,24 @@ type waiters struct {
 // waiter is one wait for the end of one run.
 type waiter struct {
 	id         engine.ID
-	to         hearer
+	to         subscriber
 	prev, next *waiter // of the same run: guarded by waiters.mu, as is in
 	in         bool
 
-	wait // of a stream: guarded by its awaiting.mu
+	wait // of a stream: guarded by its awaitStream.mu
 }
 
-// hearer is told that the run of a waiter has probably ended, and how if that is known. It does not block.
-type hearer interface {
-	hear(w *waiter, ending *engine.Ending)
+// subscriber is told that the run of a waiter has probably ended, and how if that is known. It must not block.
+type subscriber interface {
+	ended(w *waiter, ending *engine.Ending)
 }
 
-// waitBell is a hearer that looks for itself; its capacity is one.
-type waitBell chan struct{}
+// waitChannel is a subscriber that looks for itself; its capacity is one.
+type waitChannel chan struct{}
 
-func (b waitBell) hear(*waiter, *engine.Ending) { async.Notify(b) }
+func (b waitChannel) ended(*waiter, *engine.Ending) { async.Notify(b) }
 
-// enter has waiters told of the ends of their runs; they leave when done. Enter before looking at the run, so that an end in between
-// is not missed.
+// enter adds waiters; they leave when done. Enter before reading the run, so that an end in between is not missed.
 func (w *waiters) enter(list ...*waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,22 +77,22 @@ func (w *waiters) remove(one *waiter) {
 	w.n--
 }
 
-// ring tells those who wait for a run.
-func (w *waiters) ring(id engine.ID, ending *engine.Ending) {
+// notify tells those who wait for a run.
+func (w *waiters) notify(id engine.ID, ending *engine.Ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for one := w.runs[id]; one != nil; one = one.next {
-		one.to.hear(one, ending)
+		one.to.ended(one, ending)
 	}
 }
 
-// ringAll has everybody look.
-func (w *waiters) ringAll() {
+// notifyAll tells everybody that their run may have ended.
+func (w *waiters) notifyAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.runs {
 		for ; one != nil; one = one.next {
-			one.to.hear(one, nil)
+			one.to.ended(one, nil)
 		}
 	}
 }

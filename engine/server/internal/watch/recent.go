@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"sync"
@@ -6,35 +6,35 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxFresh bounds how many runs are remembered as fresh; the oldest make room.
-const maxFresh = 8192
+// maxRecent bounds how many runs are remembered; the oldest make room.
+const maxRecent = 8192
 
-// fresh is the runs that this server started lately and that nobody has said to have ended: who waits for one of them need not look at it
+// recentStarts are runs that this server started lately and whose end was not notified yet: a wait for one of them need not read it
 // first. Like every wait it counts on being told of the end, and looks when its time is over.
-type fresh struct {
+type recentStarts struct {
 	mu         sync.Mutex
 	namespaces map[engine.ID]string
-	order      [maxFresh]engine.ID
+	order      [maxRecent]engine.ID
 	next       int
 }
 
 // add remembers runs that are about to be started, before their end can be heard of.
-func (f *fresh) add(starts []engine.StartRun) {
+func (f *recentStarts) add(starts []engine.StartRun) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.namespaces == nil {
-		f.namespaces = make(map[engine.ID]string, maxFresh)
+		f.namespaces = make(map[engine.ID]string, maxRecent)
 	}
 	for i := range starts {
 		delete(f.namespaces, f.order[f.next])
 		f.order[f.next] = starts[i].ID
-		f.next = (f.next + 1) % maxFresh
+		f.next = (f.next + 1) % maxRecent
 		f.namespaces[starts[i].ID] = starts[i].Namespace
 	}
 }
 
 // has says that the run is known to be there and was not heard to have ended.
-func (f *fresh) has(namespace string, id engine.ID) bool {
+func (f *recentStarts) has(namespace string, id engine.ID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	in, known := f.namespaces[id]
@@ -42,14 +42,14 @@ func (f *fresh) has(namespace string, id engine.ID) bool {
 }
 
 // drop forgets a run.
-func (f *fresh) drop(id engine.ID) {
+func (f *recentStarts) drop(id engine.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.namespaces, id)
 }
 
 // dropAll forgets all, because something may have been missed.
-func (f *fresh) dropAll() {
+func (f *recentStarts) dropAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.namespaces)

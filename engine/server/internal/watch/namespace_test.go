@@ -1,4 +1,4 @@
-package server
+package watch
 
 import (
 	"context"
@@ -20,20 +20,20 @@ import (
 )
 
 func TestAChangeAfterASilenceIsToldAtOnceAndLaterOnesTogether(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, store *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		sc := watching(t, s, &kagziv1.WatchRequest{})
 		pass(time.Second)
 		began := time.Now()
 		ringRun(s, 1)
 		synctest.Wait()
 		first := sc.taken()
-		if len(first) != 1 || !first[0].at.Equal(began) || len(first[0].event.Workflows) != 1 || first[0].event.Workflows[0].RunId != nth(1).String() {
+		if len(first) != 1 || !first[0].at.Equal(began) || len(first[0].event.Workflows) != 1 || first[0].event.Workflows[0].RunId != servertest.NthID(1).String() {
 			t.Fatalf("at once came %v, want the run that was rung", first)
 		}
 		for range 50 { // for 500 ms
 			ringRun(s, 2)
 			ringRun(s, 3)
-			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: nth(2)})
+			s.Ring(engine.Ring{Kind: engine.RingEnd, ID: servertest.NthID(2)})
 			pass(10 * time.Millisecond)
 		}
 		pass(100 * time.Millisecond)
@@ -56,7 +56,7 @@ func TestAChangeAfterASilenceIsToldAtOnceAndLaterOnesTogether(t *testing.T) {
 }
 
 func TestAWatcherHearsOfAChangeNoLaterThanItsInterval(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, _ *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, _ *shelf) {
 		watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(10 * time.Second)})
 		ringRun(s, 1) // from now on the reader is at rest, for as long as its only watcher wants
 		pass(time.Millisecond)
@@ -77,7 +77,7 @@ func TestAWatcherHearsOfAChangeNoLaterThanItsInterval(t *testing.T) {
 }
 
 func TestAPatientWatcherIsNotToldMoreOftenThanItWants(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, _ *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, _ *shelf) {
 		watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(50 * time.Millisecond)})
 		sc := watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(time.Second)})
 		for range 500 { // for 5 s
@@ -97,7 +97,7 @@ func TestAPatientWatcherIsNotToldMoreOftenThanItWants(t *testing.T) {
 }
 
 func TestWhoWatchesAnIdleNamespaceIsOnlyToldTheTime(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, store *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		sc := watching(t, s, &kagziv1.WatchRequest{})
 		began := time.Now()
 		pass(time.Minute)
@@ -117,24 +117,24 @@ func TestWhoWatchesAnIdleNamespaceIsOnlyToldTheTime(t *testing.T) {
 }
 
 func TestWatchersOfANamespaceShareOneReading(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, store *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		var screens []*screen
 		for range 20 {
 			screens = append(screens, watching(t, s, &kagziv1.WatchRequest{}))
 		}
 		other := watching(t, s, &kagziv1.WatchRequest{Namespace: "team"})
-		store.set(func() { store.elsewhere[nth(2)] = "team" })
+		store.set(func() { store.elsewhere[servertest.NthID(2)] = "team" })
 		pass(time.Second)
 		ringRun(s, 1)
 		synctest.Wait()
 		ringRun(s, 2)
 		pass(time.Second)
 		for i, sc := range screens {
-			if told := sc.taken(); len(told) != 1 || told[0].event.Workflows[0].RunId != nth(1).String() {
+			if told := sc.taken(); len(told) != 1 || told[0].event.Workflows[0].RunId != servertest.NthID(1).String() {
 				t.Errorf("screen %d was told %v, want the run of its namespace", i, told)
 			}
 		}
-		if told := other.taken(); len(told) != 1 || told[0].event.Workflows[0].RunId != nth(2).String() {
+		if told := other.taken(); len(told) != 1 || told[0].event.Workflows[0].RunId != servertest.NthID(2).String() {
 			t.Errorf("the other namespace was told %v", told)
 		}
 		count := map[string]int{}
@@ -148,7 +148,7 @@ func TestWatchersOfANamespaceShareOneReading(t *testing.T) {
 }
 
 func TestAReadingTakesAtMostATenthOfTheTime(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, store *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		store.set(func() { store.slow = 50 * time.Millisecond })
 		watching(t, s, &kagziv1.WatchRequest{})
 		for range 500 { // for 5 s
@@ -178,7 +178,7 @@ func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 		{engine.Ring{Kind: engine.RingAll}, &kagziv1.WatchEvent{WorkflowsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true}},
 	} {
 		t.Run(fmt.Sprint(c.Notify), func(t *testing.T) {
-			house(t, func(t *testing.T, s *Server, store *shelf) {
+			inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 				sc := watching(t, s, &kagziv1.WatchRequest{})
 				s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "other"})
 				s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default"})
@@ -210,7 +210,7 @@ func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 
 func TestMoreRunsThanAnEventHoldsAreToldAsAChangeOfTheLists(t *testing.T) {
 	for n, named := range map[int]int{maxNamed: maxNamed, maxNamed + 1: 0} {
-		house(t, func(t *testing.T, s *Server, store *shelf) {
+		inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 			sc := watching(t, s, &kagziv1.WatchRequest{})
 			s.Ring(engine.Ring{Kind: engine.RingWorker})
 			synctest.Wait()
@@ -231,7 +231,7 @@ func TestMoreRunsThanAnEventHoldsAreToldAsAChangeOfTheLists(t *testing.T) {
 }
 
 func TestASlowWatcherGetsEachRunOnceAsItStands(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, store *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		sc := watching(t, s, &kagziv1.WatchRequest{})
 		quick := watching(t, s, &kagziv1.WatchRequest{})
 		blocked := make(chan struct{})
@@ -260,7 +260,7 @@ func TestASlowWatcherGetsEachRunOnceAsItStands(t *testing.T) {
 			t.Fatalf("the slow one was told %v, want 31 runs at once", told)
 		}
 		for _, w := range told[0].event.Workflows {
-			if w.RunId == nth(1).String() && w.GetNote() != "round 29" {
+			if w.RunId == servertest.NthID(1).String() && w.GetNote() != "round 29" {
 				t.Errorf("the run that changed in each round has the note %q", w.GetNote())
 			}
 		}
@@ -268,11 +268,11 @@ func TestASlowWatcherGetsEachRunOnceAsItStands(t *testing.T) {
 }
 
 func TestWhatAWatcherHasNotTakenStaysBounded(t *testing.T) {
-	w := &watcher{bell: make(chan struct{}, 1)}
+	w := &watcher{wake: make(chan struct{}, 1)}
 	for i := range 10 * maxNamed {
-		more := tidings{}
-		more.add(nth(i), named{&kagziv1.Workflow{}, 10})
-		w.tell(&more)
+		more := batch{}
+		more.add(servertest.NthID(i), changedRun{&kagziv1.Workflow{}, 10})
+		w.add(&more)
 		if len(w.pending.runs) > maxNamed {
 			t.Fatalf("%d runs are kept, want at most %d", len(w.pending.runs), maxNamed)
 		}
@@ -280,16 +280,16 @@ func TestWhatAWatcherHasNotTakenStaysBounded(t *testing.T) {
 	if e := w.take(); !e.workflows || len(e.runs) != 0 {
 		t.Errorf("it is told of %d runs, lists changed %v", len(e.runs), e.workflows)
 	}
-	large := tidings{}
+	large := batch{}
 	for i := range 5 {
-		large.add(nth(i), named{&kagziv1.Workflow{}, maxNamedBytes / 4})
+		large.add(servertest.NthID(i), changedRun{&kagziv1.Workflow{}, maxNamedBytes / 4})
 	}
 	if len(large.runs) != 0 || !large.workflows {
 		t.Errorf("%d runs of %d bytes are named in one event", len(large.runs), maxNamedBytes/4)
 	}
-	again := tidings{}
+	again := batch{}
 	for range 10 {
-		again.add(nth(1), named{&kagziv1.Workflow{}, maxNamedBytes / 4})
+		again.add(servertest.NthID(1), changedRun{&kagziv1.Workflow{}, maxNamedBytes / 4})
 	}
 	if len(again.runs) != 1 || again.size != maxNamedBytes/4 {
 		t.Errorf("a run that changed ten times takes %d bytes", again.size)
@@ -297,7 +297,7 @@ func TestWhatAWatcherHasNotTakenStaysBounded(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsToBeReadByTheWatchers(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, store *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		store.set(func() { store.broken = engine.ErrUnavailable })
 		sc := watching(t, s, &kagziv1.WatchRequest{})
 		ringRun(s, 1)
@@ -309,7 +309,7 @@ func TestWhatCannotBeReadIsToBeReadByTheWatchers(t *testing.T) {
 }
 
 func TestADefectInReadingEndsNoServer(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, _ *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, _ *shelf) {
 		var log strings.Builder
 		s.hub.store, s.hub.log = servertest.StubStore{}, slog.New(slog.NewTextHandler(&log, nil)) // it panics
 		sc := watching(t, s, &kagziv1.WatchRequest{})
@@ -325,7 +325,7 @@ func TestADefectInReadingEndsNoServer(t *testing.T) {
 }
 
 func TestNothingIsLeftWhenTheLastWatcherHasGone(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, store *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		a, b := watching(t, s, &kagziv1.WatchRequest{}), watching(t, s, &kagziv1.WatchRequest{})
 		a.stop()
 		if err := <-a.done; !errors.Is(err, context.Canceled) {
@@ -338,8 +338,8 @@ func TestNothingIsLeftWhenTheLastWatcherHasGone(t *testing.T) {
 		}
 		b.stop()
 		<-b.done
-		if len(s.hub.feeds) != 0 || s.hub.watched.Load() != 0 {
-			t.Errorf("%d feeds are left", len(s.hub.feeds))
+		if len(s.hub.broadcasters) != 0 || s.hub.watched.Load() != 0 {
+			t.Errorf("%d feeds are left", len(s.hub.broadcasters))
 		}
 		before := len(store.asked())
 		s.hub.mu.Lock() // for which a ring that nobody hears does not wait
@@ -353,9 +353,9 @@ func TestNothingIsLeftWhenTheLastWatcherHasGone(t *testing.T) {
 }
 
 func TestAStoppingServerEndsItsWatchers(t *testing.T) {
-	house(t, func(t *testing.T, s *Server, _ *shelf) {
+	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		sc := watching(t, s, &kagziv1.WatchRequest{})
-		close(s.stopping)
+		store.stop()
 		if code, _ := s.errors.Detail(<-sc.done); code != codes.Unavailable {
 			t.Errorf("it ends with %s, want UNAVAILABLE", code)
 		}
@@ -377,10 +377,10 @@ func TestAnIntervalOutOfBoundsIsRefused(t *testing.T) {
 }
 
 func BenchmarkRingWhileNobodyWatches(b *testing.B) {
-	s := New(servertest.StubStore{}, nil, Options{})
-	r := engine.Ring{Kind: engine.RingRun, ID: nth(1)}
+	s, _ := newTestWatch(servertest.StubStore{})
+	r := engine.Ring{Kind: engine.RingRun, ID: servertest.NthID(1)}
 	b.ReportAllocs()
 	for b.Loop() {
-		s.hub.ring(r)
+		s.hub.notify(r)
 	}
 }
