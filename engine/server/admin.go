@@ -65,7 +65,7 @@ func (s *Server) DrainWorker(ctx context.Context, request *kagziv1.DrainWorkerRe
 	if err := s.store.DrainWorker(ctx, p); err != nil {
 		return nil, err
 	}
-	s.noteWorker(ctx, "worker draining", request.WorkerId)
+	s.recorder.NoteWorker(actorOf(ctx), "worker draining", request.WorkerId)
 	return &kagziv1.DrainWorkerResponse{Success: true, Message: "the worker finishes what it holds and gets nothing new"}, nil
 }
 
@@ -81,7 +81,7 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 	if err != nil {
 		return nil, err
 	}
-	s.noteWorker(ctx, "worker taken offline", request.WorkerId, slog.Int("runs_freed", taken.Freed))
+	s.recorder.NoteWorker(actorOf(ctx), "worker taken offline", request.WorkerId, slog.Int("runs_freed", taken.Freed))
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(taken.Freed)}, nil
 }
 

@@ -40,12 +40,12 @@ func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 	if p.By.Name != "local" || p.AuditID.IsZero() {
 		t.Errorf("asked by %+v, noted as %s", p.By, p.AuditID)
 	}
-	if s.counters.finished() != 0 {
+	if s.recorder.Mark().Finished != 0 {
 		t.Error("a run whose code was told counts as finished")
 	}
 	b.End = engine.RunEnd{Status: engine.RunCancelled, Changed: true}
 	answer, err = s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID})
-	if err != nil || !answer.Cancelled || answer.Requested || s.counters.finished() != 1 {
+	if err != nil || !answer.Cancelled || answer.Requested || s.recorder.Mark().Finished != 1 {
 		t.Errorf("ended: %v, %v", answer, err)
 	}
 }
@@ -95,8 +95,7 @@ func TestAFailedHandlerIsLogged(t *testing.T) {
 		{engine.RunVerdict{Status: engine.RunPending, Handler: true, Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began}}, false},
 	} {
 		var log bytes.Buffer
-		s := door(&servertest.Books{Verdict: c.verdict})
-		s.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		s := New(&servertest.Books{Verdict: c.verdict}, nil, Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		answer, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}})
 		if err != nil || answer.Status != kagziv1.WorkflowStatus(c.verdict.Status) {
 			t.Errorf("%+v: %v, %v", c.verdict, answer, err)
@@ -118,8 +117,7 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		verdict := c.verdict
-		s := door(&servertest.Books{StepVerdict: verdict, Verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
-		s.log = slog.New(slog.NewTextHandler(&log, nil))
+		s := New(&servertest.Books{StepVerdict: verdict, Verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}}, nil, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		answer, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}})
 		if err != nil {
 			t.Fatal(err)
@@ -155,44 +153,6 @@ func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
 	} {
 		if got, err := startedOf(c.told, servertest.Began); err != nil || !got.Equal(c.want) {
 			t.Errorf("a beginning %s is %s, %v, want %s", what, got, err, c.want)
-		}
-	}
-}
-
-func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
-	var log bytes.Buffer
-	s := door(&servertest.Books{})
-	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	late, cancelled, again, last, poison := servertest.SomeID(1), servertest.SomeID(2), servertest.SomeID(3), servertest.SomeID(4), servertest.SomeID(5)
-	s.RunsExpired(engine.Expired{Runs: 2, TimedOut: []engine.ID{late}, Cancelled: []engine.ID{cancelled}})
-	s.StepsTimedOut([]engine.TimedOutAttempt{
-		{RunID: again, Step: "pay", Worker: "w1", Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began, Failures: 2}}, {RunID: last, Step: "ship", Worker: "w2"},
-	})
-	s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Failed: []engine.ID{poison}, Stopped: 2}})
-	for _, want := range []string{
-		`msg="run timed out" run=` + late.String() + "\n",
-		`msg="run cancelled at the end of its grace" run=` + cancelled.String() + "\n",
-		`msg="step timed out and will be retried" run=` + again.String() + " step=pay worker=w1 failures=2 at=" + servertest.Began.Format("2006-01-02T15:04:05."),
-		`msg="step timed out for good" run=` + last.String() + " step=ship worker=w2\n",
-		`msg="run failed: its worker was lost too often" run=` + poison.String() + "\n",
-	} {
-		if strings.Count(log.String(), want) != 1 {
-			t.Errorf("%q is not in the log once:\n%s", want, log.String())
-		}
-	}
-	if n := strings.Count(log.String(), "\n"); n != 5 {
-		t.Errorf("%d lines, want 5:\n%s", n, log.String())
-	}
-	for what, tell := range map[string]func(n int){
-		"runs":  func(n int) { s.RunsExpired(engine.Expired{Runs: n, TimedOut: make([]engine.ID, n)}) },
-		"steps": func(n int) { s.StepsTimedOut(make([]engine.TimedOutAttempt, n)) },
-	} {
-		for _, more := range []int{0, 7} {
-			log.Reset()
-			tell(mostNamed + more)
-			if n := strings.Count(log.String(), "run="); n != mostNamed || strings.Contains(log.String(), "others=7\n") != (more == 7) {
-				t.Errorf("%d and %d %s: %d were named, want %d and how many others there are:\n%s", mostNamed, more, what, n, mostNamed, log.String())
-			}
 		}
 	}
 }
@@ -236,7 +196,7 @@ func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
 		t.Fatalf("answer %v, %v", answer, err)
 	}
 	if p.Lease.Namespace != "team" || p.Lease.RunID.String() != servertest.AnID || p.Child.Namespace != "team" || p.Child.Queue != "default" ||
-		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.counters.started() != 1 {
+		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.recorder.Mark().Started != 1 {
 		t.Errorf("asked with %+v", p)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
@@ -38,7 +37,7 @@ func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_Ba
 		return s.unlessStopping(err)
 	}
 	by := actorOf(ctx)
-	s.events.note(slog.LevelInfo, "backup sent", slog.Int64("bytes", made.Bytes), slog.String("by", by.Name), slog.String("peer", by.Peer))
+	s.recorder.Events.Note(slog.LevelInfo, "backup sent", slog.Int64("bytes", made.Bytes), slog.String("by", by.Name), slog.String("peer", by.Peer))
 	return nil
 }
 
@@ -72,20 +71,4 @@ func (s *Server) sendBackup(ctx context.Context, made *engine.Backup, file io.Re
 			return stream.Send(&kagziv1.BackupChunk{TotalBytes: made.Bytes, Sha256: made.SHA256[:]})
 		}
 	}
-}
-
-// BackupMade hears of the scheduled backups of this process: when the last was made, or that one failed.
-func (s *Server) BackupMade(at time.Time, err error) {
-	if err != nil {
-		s.meters.backupsFailed.Add(1)
-		return
-	}
-	s.meters.lastBackup.Store(at.UnixMicro())
-}
-
-func (m *meters) backups() (last time.Time, failed int64) {
-	if at := m.lastBackup.Load(); at != 0 {
-		last = time.UnixMicro(at).UTC()
-	}
-	return last, m.backupsFailed.Load()
 }

@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -33,10 +36,10 @@ func (s *Server) completeWorkflow(ctx context.Context, r *kagziv1.CompleteWorkfl
 	if err != nil {
 		return nil, err
 	}
-	s.wrote(time.Since(began))
-	s.count(deedOf(completed.Status))
+	s.recorder.Wrote(time.Since(began))
+	s.recorder.Count(metrics.RunEnded(completed.Status))
 	if p.ContinueAs != nil && completed.ContinuedAs == p.ContinueAs.ID {
-		s.count(runStarted)
+		s.recorder.Count(metrics.RunStarted)
 	}
 	return &kagziv1.CompleteWorkflowResponse{
 		Status: kagziv1.WorkflowStatus(completed.Status), ContinuedAsRunId: completed.ContinuedAs.String(),
@@ -58,14 +61,14 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 	if err != nil {
 		return nil, err
 	}
-	s.wrote(time.Since(began))
+	s.recorder.Wrote(time.Since(began))
 	if verdict.Retry {
 		if verdict.Failures > 0 {
 			s.log.Info("run will be retried", "run", lease.RunID, "failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
 		}
 		return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status), RetryAt: wire.TimeTo(verdict.RetryAt)}, nil
 	}
-	s.count(deedOf(verdict.Status))
+	s.recorder.Count(metrics.RunEnded(verdict.Status))
 	if verdict.Status == engine.RunFailed {
 		s.noteFailed(ctx, lease, failure)
 	}
@@ -110,4 +113,16 @@ func (s *Server) setNote(ctx context.Context, namespace string, r *kagziv1.SetNo
 		return nil, err
 	}
 	return &kagziv1.Ack{}, nil
+}
+
+// noteFailed notes that a run failed for good. A lease does not say what the run is, so it is looked up, if the event is kept.
+func (s *Server) noteFailed(ctx context.Context, l engine.Lease, f engine.Failure) {
+	s.recorder.Events.NoteOf(slog.LevelWarn, "run failed", func() []slog.Attr {
+		attributes := []slog.Attr{slog.Any("run", l.RunID), slog.String("namespace", l.Namespace)}
+		if runs, err := s.store.GetRuns(ctx, l.Namespace, []engine.ID{l.RunID}); err == nil && len(runs) == 1 {
+			attributes = append(attributes, slog.String("type", runs[0].Type), slog.String("queue", runs[0].Queue))
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(f.Message), "\n")
+		return append(attributes, slog.String("error", line))
+	})
 }

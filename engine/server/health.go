@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -105,4 +106,23 @@ func (s *Server) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRe
 		response.Status, response.Message = kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, trouble
 	}
 	return response, nil
+}
+
+// healthLimit bounds how long the store may take to say that it is well; trouble must show within 5 s.
+const healthLimit = 4 * time.Second
+
+// Healthy is nil while the store can make writes durable; otherwise it says why not, in one sentence without a secret.
+func (s *Server) Healthy(ctx context.Context) error { return boundedly(ctx, s.storeTrouble) }
+
+// Ready is nil while the server can do its work: Healthy, and it is not stopping. It says what HealthCheck says.
+func (s *Server) Ready(ctx context.Context) error { return boundedly(ctx, s.trouble) }
+
+// boundedly asks for trouble, and takes silence for it.
+func boundedly(ctx context.Context, trouble func(context.Context) string) error {
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	if why := trouble(ctx); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }

@@ -15,8 +15,8 @@ import (
 func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 	const tenYears = 10 * 365 * 24 * 3600
 	for name, c := range map[string]struct {
-		said  *kagziv1.WorkerStats
-		field string // that is refused; "": none
+		EventText *kagziv1.WorkerStats
+		field     string // that is refused; "": none
 	}{
 		"ordinary": {&kagziv1.WorkerStats{CpuPercent: 150.5, MemoryBytes: 7, DiskAvailableBytes: 8, UptimeSeconds: 9, AverageRunMs: 0.25}, ""},
 		"the most": {&kagziv1.WorkerStats{
@@ -33,7 +33,7 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &servertest.Books{}
 			s, _ := serve(t, b)
-			_, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", Stats: c.said}, nil, 0)
+			_, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", Stats: c.EventText}, nil, 0)
 			if c.field != "" {
 				if engine.KindOf(err) != engine.KindInvalid || !strings.Contains(err.Error(), c.field+": must be a number from 0 to ") {
 					t.Errorf("answered %v, want a refusal that names %s and its limits", err, c.field)
@@ -44,8 +44,8 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 				t.Fatalf("the heartbeat is refused: %v", err)
 			}
 			want := engine.WorkerStats{
-				CPUPercent: c.said.CpuPercent, MemoryBytes: c.said.MemoryBytes, DiskAvailableBytes: c.said.DiskAvailableBytes,
-				UptimeSeconds: c.said.UptimeSeconds, AverageRunMS: c.said.AverageRunMs,
+				CPUPercent: c.EventText.CpuPercent, MemoryBytes: c.EventText.MemoryBytes, DiskAvailableBytes: c.EventText.DiskAvailableBytes,
+				UptimeSeconds: c.EventText.UptimeSeconds, AverageRunMS: c.EventText.AverageRunMs,
 			}
 			if diff := cmp.Diff(&want, servertest.Last[engine.HeartbeatParams](b).Stats); diff != "" {
 				t.Errorf("what is noted (-want +got):\n%s", diff)

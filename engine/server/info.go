@@ -47,8 +47,8 @@ func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequ
 	response.SchemaVersion = int32(d.Schema)
 	if !s.options.Beside {
 		response.StartedAt, response.Notifications = timestamppb.New(s.started), d.Notifications
-		response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.openStreams()
-		response.Methods = s.methods.stats() // after that, so that a stream which is not open any more is counted as ended
+		response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.OpenStreams()
+		response.Methods = s.methods.Stats() // after that, so that a stream which is not open any more is counted as ended
 	}
 	for _, f := range d.Facts {
 		response.Facts = append(response.Facts, &kagziv1.ServerFact{Section: "database", Name: f.Name, Value: f.Value})

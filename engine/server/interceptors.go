@@ -17,7 +17,7 @@ import (
 // unary surrounds every unary call: who may not make it is refused, and so is a malformed message; a panic is an answer, an error gets
 // its code.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
-	began, method := time.Now(), s.methods.begin(info.FullMethod)
+	began, usage, method := time.Now(), s.methods.Begin(info.FullMethod), s.ruleOf(info.FullMethod)
 	ctx, span := s.span(ctx, info.FullMethod, request)
 	defer func() {
 		if v := recover(); v != nil {
@@ -29,7 +29,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 			s.logCall(ctx, info.FullMethod, began, err)
 		}
 		endSpan(span, err)
-		method.end(time.Since(began), err)
+		usage.End(time.Since(began), err)
 	}()
 	if ctx, err = s.admit(ctx, method); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 
 // stream surrounds every stream likewise. What a stream is about comes in its first message.
 func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	began, method := time.Now(), s.methods.begin(info.FullMethod)
+	began, usage, method := time.Now(), s.methods.Begin(info.FullMethod), s.ruleOf(info.FullMethod)
 	guarded := &guardedStream{ServerStream: stream, ctx: stream.Context(), server: s, method: method}
 	defer func() {
 		if v := recover(); v != nil {
@@ -75,7 +75,7 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 			err = s.errors.Status(err)
 			s.logCall(stream.Context(), info.FullMethod, began, err)
 		}
-		method.end(time.Since(began), err)
+		usage.End(time.Since(began), err)
 	}()
 	if guarded.ctx, err = s.admit(guarded.ctx, method); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 }
 
 // admit lets a call in whose caller may use the method, and has its context say who that is.
-func (s *Server) admit(ctx context.Context, method *method) (context.Context, error) {
+func (s *Server) admit(ctx context.Context, method *authMethod) (context.Context, error) {
 	if method.rule.open {
 		return ctx, nil
 	}
@@ -110,7 +110,7 @@ func (s *Server) admit(ctx context.Context, method *method) (context.Context, er
 }
 
 // checkScope refuses a request that is about what is not the caller's.
-func (s *Server) checkScope(ctx context.Context, method *method, request any) error {
+func (s *Server) checkScope(ctx context.Context, method *authMethod, request any) error {
 	key := callerOf(ctx)
 	if key == nil {
 		return nil
@@ -119,7 +119,7 @@ func (s *Server) checkScope(ctx context.Context, method *method, request any) er
 }
 
 // shownTo is an answer as the caller may see it.
-func shownTo(key *heldKey, method *method, answer any) any {
+func shownTo(key *heldKey, method *authMethod, answer any) any {
 	if key == nil || key.Role != engine.RoleViewer || !method.rule.redact {
 		return answer
 	}
@@ -147,7 +147,7 @@ type guardedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
 	server *Server
-	method *method
+	method *authMethod
 	first  any // the first message, once it is here
 }
 

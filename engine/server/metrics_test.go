@@ -13,12 +13,13 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestWhatHappensIsCountedForMetrics(t *testing.T) {
-	busy(t, func(t *testing.T, s *Server) {
+	busyServer(t, func(t *testing.T, s *Server) {
 		b := s.store.(*servertest.Books)
 		b.Slow = 10 * time.Millisecond // which passes in the bubble
 		fail := &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
@@ -43,10 +44,10 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.count(stepCompleted)
-		s.count(runStarted)
-		s.count(runCompleted)
-		s.count(runStopped)
+		s.recorder.Count(metrics.StepCompleted)
+		s.recorder.Count(metrics.RunStarted)
+		s.recorder.Count(metrics.RunCompleted)
+		s.recorder.Count(metrics.RunStopped)
 		s.RunsExpired(engine.Expired{Runs: 6, TimedOut: make([]engine.ID, 3), Cancelled: make([]engine.ID, 2)})
 		s.RunsDeleted(4)
 		s.StepsTimedOut(make([]engine.TimedOutAttempt, 5))
@@ -68,17 +69,17 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		synctest.Wait()
 
 		got := s.Metrics()
-		want := Metrics{
+		want := metrics.Metrics{
 			RunsStarted: 31, RunsCompleted: 1, RunsFailed: 43, RunsStopped: 53, RunsDeleted: 4,
 			StepsCompleted: 1, StepsRetried: 5, StepsFailed: 2, StepTimeouts: 7,
 			RunsClaimed: 7, ClaimErrors: 1, WorkersLost: 1, LeasesLost: 6,
 			ScheduleRuns: 10, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Metrics{}, "Commits", "Claims", "ScheduleLag", "Notifications", "Methods")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metrics.Metrics{}, "Commits", "Claims", "ScheduleLag", "Notifications", "Methods")); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)
 		}
 		for name, l := range map[string]struct {
-			got   Lengths
+			got   metrics.Lengths
 			count uint64
 			sum   time.Duration
 		}{"commits": {got.Commits, 7, 70 * time.Millisecond}, "claims": {got.Claims, 2, 3 * time.Second}, "lags": {got.ScheduleLag, 1, 40 * time.Millisecond}} {
@@ -94,33 +95,14 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 
 func TestCountingForMetricsAllocatesNothing(t *testing.T) {
 	s := New(servertest.StubStore{}, nil, Options{})
-	s.wrote(time.Millisecond) // the activity makes its room once
+	s.recorder.Wrote(time.Millisecond) // the activity makes its room once
 	if n := testing.AllocsPerRun(100, func() {
-		s.wrote(time.Millisecond)
+		s.recorder.Wrote(time.Millisecond)
 		s.Claimed(time.Millisecond, 1, nil)
-		s.meters.stepFailed(true)
+		s.recorder.StepFailed(true)
 		s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "n", Name: "q"})
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
-	}
-}
-
-func TestALengthIsInEveryBucketThatItFits(t *testing.T) {
-	var l lengths
-	for _, took := range []time.Duration{-1, 0, 100 * time.Microsecond, 100*time.Microsecond + 1, time.Second, time.Minute, time.Hour} {
-		l.add(took)
-	}
-	got := l.read()
-	if got.Count != 7 || len(got.Buckets) != len(bounds) {
-		t.Fatalf("%d lengths in %d buckets, want 7 in %d", got.Count, len(got.Buckets), len(bounds))
-	}
-	for bound, want := range map[float64]uint64{0.0001: 3, 0.00025: 4, 0.5: 4, 1: 5, 10: 5, 60: 6} {
-		if got.Buckets[bound] != want {
-			t.Errorf("%d took at most %v s, want %d", got.Buckets[bound], bound, want)
-		}
-	}
-	if !slices.IsSorted(bounds[:]) {
-		t.Error("the bounds are not in order")
 	}
 }
 
@@ -196,7 +178,7 @@ func TestAStoppingServerIsHealthyAndNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := s.Metrics().Methods
-	if !slices.ContainsFunc(methods, func(m MethodMetrics) bool { return m.Name == "WorkerService/Session" }) {
+	if !slices.ContainsFunc(methods, func(m metrics.MethodMetrics) bool { return m.Name == "WorkerService/Session" }) {
 		t.Errorf("methods = %v, want all that are served", methods)
 	}
 	close(s.stopping)

@@ -42,7 +42,7 @@ func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
 		if err := c.do(s); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(saidOf(s.events.past(0, 9)), "\n"); got != c.want {
+		if got := strings.Join(servertest.EventTexts(s.recorder.Events.Past(0, 9)), "\n"); got != c.want {
 			t.Errorf("%+v is noted as %q, want %q", c.end, got, c.want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return saidOf(s.events.past(0, 9))
+		return servertest.EventTexts(s.recorder.Events.Past(0, 9))
 	}
 	b.Verdict = engine.RunVerdict{Status: engine.RunFailed}
 	if got, want := fail(), "WARN run failed run="+servertest.AnID+" namespace=default type=order queue=q error=no money"; !slices.Equal(got, []string{want}) {
@@ -112,7 +112,7 @@ func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
 		"INFO worker registered worker=w namespace=default queues=default b host=h version=v", "INFO worker draining worker=w by=local",
 		"INFO worker draining worker=w by=local", "INFO worker left worker=w by=local runs_freed=2", "INFO worker taken offline worker=w by=local runs_freed=2",
 	}
-	if got := saidOf(s.events.past(0, 9)); !slices.Equal(got, want) {
+	if got := servertest.EventTexts(s.recorder.Events.Past(0, 9)); !slices.Equal(got, want) {
 		t.Errorf("noted\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

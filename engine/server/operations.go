@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -134,8 +135,8 @@ func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepReques
 	if err != nil {
 		return lease, engine.Step{}, err
 	}
-	s.wrote(time.Since(began))
-	s.count(stepCompleted)
+	s.recorder.Wrote(time.Since(began))
+	s.recorder.Count(metrics.StepCompleted)
 	return lease, step, nil
 }
 
@@ -174,12 +175,12 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 	if err != nil {
 		return nil, err
 	}
-	s.wrote(time.Since(began))
-	s.meters.stepFailed(verdict.Retry)
+	s.recorder.Wrote(time.Since(began))
+	s.recorder.StepFailed(verdict.Retry)
 	// The worker that keeps an attempt's time notices its end before the coordinator does, nearly always. A repetition counts nothing, where it
 	// can be told; of a failure for good it cannot.
 	if failure.Code == engine.FailureTimeout && (verdict.Failures > 0 || !verdict.Retry) {
-		s.meters.stepTimeouts.Add(1)
+		s.recorder.StepTimedOut()
 	}
 	if verdict.Failures > 0 {
 		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(),

@@ -279,7 +279,7 @@ func TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone(t *testing.T) {
 	s.strangers.waiting = strangersHeld // nobody is late in this test
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		want := "no key"
-		if s.methods[name].rule.open {
+		if s.guarded[name].rule.open {
 			want = "in"
 		}
 		if strings.HasPrefix(name, "/grpc.health") && string(method.Name()) == "Watch" {

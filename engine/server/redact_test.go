@@ -64,14 +64,14 @@ func TestAViewerIsShownNoPayload(t *testing.T) {
 		answer := newOutput(m)
 		total += plant(answer.ProtoReflect(), 6)
 		before := proto.Clone(answer)
-		shown, _ := shownTo(viewer, &method{rule: rule}, answer).(proto.Message)
+		shown, _ := shownTo(viewer, &authMethod{rule: rule}, answer).(proto.Message)
 		if text := prototext.Format(shown); strings.Contains(text, canary) {
 			t.Errorf("%s shows a viewer %s", name, text)
 		}
 		if !proto.Equal(answer, before) {
 			t.Errorf("%s: the answer itself was changed, which others may be shown too", name)
 		}
-		if whole := shownTo(&heldKey{APIKey: engine.APIKey{Role: engine.RoleClient}}, &method{rule: rule}, answer); whole != any(answer) {
+		if whole := shownTo(&heldKey{APIKey: engine.APIKey{Role: engine.RoleClient}}, &authMethod{rule: rule}, answer); whole != any(answer) {
 			t.Errorf("%s: a client is shown another message", name)
 		}
 	})

@@ -52,7 +52,7 @@ func (n *refusalNotes) left() int {
 }
 
 // noteRefused records that a caller was refused a change that its key does not allow.
-func (s *Server) noteRefused(ctx context.Context, method *method, request any, err error) {
+func (s *Server) noteRefused(ctx context.Context, method *authMethod, request any, err error) {
 	if !method.rule.changes || engine.KindOf(err) != engine.KindDenied {
 		return
 	}

@@ -26,7 +26,7 @@ func (s *Server) register(ctx context.Context, r *kagziv1.RegisterRequest) (engi
 	}
 	worker, err = s.store.RegisterWorker(ctx, p)
 	if err == nil {
-		s.events.note(slog.LevelInfo, "worker registered", slog.String("worker", worker.ID), slog.String("namespace", worker.Namespace),
+		s.recorder.Events.Note(slog.LevelInfo, "worker registered", slog.String("worker", worker.ID), slog.String("namespace", worker.Namespace),
 			slog.String("queues", strings.Join(worker.Queues, " ")), slog.String("host", worker.Hostname), slog.String("version", worker.Version))
 	}
 	return worker, err

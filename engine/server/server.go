@@ -21,7 +21,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +40,7 @@ import (
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 	"github.com/kagzi/kagzi/engine/server/internal/bundle"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/watch"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -45,23 +48,23 @@ import (
 
 // Options of a Server. The zero value works.
 type Options struct {
-	Log               *slog.Logger  // default: none
-	Version           string        // of the program, for GetServerInfo
-	HeartbeatInterval time.Duration // told to workers; default 10 s
-	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs; default 30 s
-	PollTimeout       time.Duration // of a long poll that names none; default 60 s
-	DrainTimeout      time.Duration // how long Run goes on with calls under way after its context ended; default 25 s
-	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
-	Keepalive         time.Duration // how long a connection may be silent before it is asked for life; default 30 s
-	Tracer            trace.Tracer  // gets a span for each unary call; default none
-	Events            *Events       // where WatchEvents reads; default its own
-	Facts             func() []Fact // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
-	TLS               *tls.Config   // default: plaintext
-	Trusted           bool          // no call needs a key: the server is reached from within this process only
-	Beside            bool          // the store is looked at beside its server, if it has one: what only a server can tell is not told
-	NeedKey           bool          // calls need a key also while there is none: other machines can reach the server
-	NamespaceRate     int           // runs and signals that clients may add to one namespace in a second; default no limit
-	Warnings          []string      // what GetServerInfo tells an operator at every look; default nothing
+	Log               *slog.Logger    // default: none
+	Version           string          // of the program, for GetServerInfo
+	HeartbeatInterval time.Duration   // told to workers; default 10 s
+	WorkerLease       time.Duration   // how long a worker that is not heard from keeps its runs; default 30 s
+	PollTimeout       time.Duration   // of a long poll that names none; default 60 s
+	DrainTimeout      time.Duration   // how long Run goes on with calls under way after its context ended; default 25 s
+	AllowUnleased     bool            // accept writes without a lease token, from clients that know none
+	Keepalive         time.Duration   // how long a connection may be silent before it is asked for life; default 30 s
+	Tracer            trace.Tracer    // gets a span for each unary call; default none
+	Events            *metrics.Events // where WatchEvents reads; default its own
+	Facts             func() []Fact   // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
+	TLS               *tls.Config     // default: plaintext
+	Trusted           bool            // no call needs a key: the server is reached from within this process only
+	Beside            bool            // the store is looked at beside its server, if it has one: what only a server can tell is not told
+	NeedKey           bool            // calls need a key also while there is none: other machines can reach the server
+	NamespaceRate     int             // runs and signals that clients may add to one namespace in a second; default no limit
+	Warnings          []string        // what GetServerInfo tells an operator at every look; default nothing
 	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its caller's context. Default: none is made.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
 }
@@ -86,7 +89,7 @@ func (o Options) withDefaults() Options {
 		o.Keepalive = 30 * time.Second
 	}
 	if o.Events == nil {
-		o.Events = &Events{}
+		o.Events = &metrics.Events{}
 	}
 	return o
 }
@@ -98,6 +101,7 @@ type Server struct {
 	kagziv1.UnimplementedAdminServiceServer
 	kagziv1.UnimplementedNamespaceServiceServer
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
+	metrics.Observer
 
 	store      engine.Store
 	dispatcher *matching.Dispatcher
@@ -112,13 +116,8 @@ type Server struct {
 	sessions sessions
 	pool     async.Pool // of goroutines for their operations
 	cargo    cargo
-	events   *Events
-	activity activity
-	counters counters
-	origin   rates // when the counters stood at zero
-	stats    statsCache
-	meters   meters
-	reading  cached[Reading]
+	recorder *metrics.Recorder
+	readings *metrics.Readings
 	// namespaces is held while one is read, changed and written back.
 	namespaces  sync.Mutex
 	importer    *bundle.Importer
@@ -134,7 +133,8 @@ type Server struct {
 	refused   refusalNotes
 	quotas    quotas
 
-	methods     methods
+	methods     metrics.Methods
+	guarded     map[string]*authMethod
 	connections atomic.Int32 // that are open
 	grpc        *grpc.Server
 }
@@ -143,18 +143,17 @@ type Server struct {
 func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		store: store, dispatcher: dispatcher, options: options, log: options.Log, errors: &wire.Errors{Log: options.Log, Now: store.Now}, started: store.Now(), events: options.Events,
+		store: store, dispatcher: dispatcher, options: options, log: options.Log, errors: &wire.Errors{Log: options.Log, Now: store.Now}, started: store.Now(),
 		registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
 	}
 	s.importer = bundle.NewImporter(store, s.stopping)
 	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
 	s.watch = watch.New(store, options.Log, s.errors, s.stopping)
 	s.quotas.perSecond = options.NamespaceRate
-	s.stats.places = make(chan struct{}, statsAtOnce)
+	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log), metrics.NewReadings(store)
+	s.Observer = s.recorder.Observer()
 	s.keys.store = store
 	s.visits.bell, s.uses.bell = make(chan struct{}, 1), make(chan struct{}, 1)
-	s.activity.begin(time.Now())
-	s.origin = s.counters.read()
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(wire.Codec{}),
 		grpc.MaxRecvMsgSize(engine.MaxMessage),
@@ -179,7 +178,8 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
 	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
 	reflection.Register(s.grpc)
-	s.methods = methodsOf(s.grpc)
+	s.methods = metrics.NewMethods(s.grpc)
+	s.guarded = guardedOf(slices.Collect(maps.Keys(s.methods)))
 	return s
 }
 
@@ -201,7 +201,7 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 // Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under way, and stops hard when that takes
 // longer than DrainTimeout. It returns nil after a stop that was asked for.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
-	s.events.note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
+	s.recorder.Events.Note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
 	defer s.watchKeys()()
 	defer s.pool.Close()
 	stopped := make(chan struct{})
@@ -241,11 +241,9 @@ func (s *Server) watchKeys() (stop func()) {
 
 // Ring passes a hint of the store on to who waits for it. It does not block.
 func (s *Server) Ring(r engine.Ring) {
-	if r.Kind == engine.RingAside { // no hint that anything may have changed
-		s.countAside(r.Aside)
+	if !s.recorder.Notified(r) {
 		return
 	}
-	s.meters.rings[r.Kind].Add(1)
 	s.watch.Ring(r)
 	switch r.Kind {
 	case engine.RingWorker:

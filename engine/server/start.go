@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -85,7 +86,7 @@ func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]eng
 
 func (s *Server) startedTo(started engine.Started) *kagziv1.StartWorkflowResponse {
 	if !started.Existed && !started.Repeated {
-		s.count(runStarted)
+		s.recorder.Count(metrics.RunStarted)
 	}
 	return &kagziv1.StartWorkflowResponse{RunId: started.RunID.String(), AlreadyExists: started.Existed}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -53,10 +54,10 @@ func (s *Server) ended(p engine.EndRunParams, end engine.RunEnd) {
 	}
 	message := "run to be cancelled"
 	if end.Status.Ended() {
-		s.count(deedOf(end.Status))
+		s.recorder.Count(metrics.RunEnded(end.Status))
 		message = "run " + strings.ToLower(end.Status.String())
 	}
-	s.events.note(slog.LevelInfo, message, slog.Any("run", p.RunID), slog.String("namespace", p.Namespace),
+	s.recorder.Events.Note(slog.LevelInfo, message, slog.Any("run", p.RunID), slog.String("namespace", p.Namespace),
 		slog.String("by", p.By.Name), slog.String("peer", p.By.Peer), slog.String("reason", p.Reason))
 }
 

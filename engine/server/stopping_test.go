@@ -61,7 +61,7 @@ func TestAServerThatStopsWaitsForNoCallerWhoHasSaidNothingYet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for s.methods.openStreams() == 0 { // until the server has met it
+			for s.methods.OpenStreams() == 0 { // until the server has met it
 				if _, err := kagziv1.NewAdminServiceClient(conn).HealthCheck(t.Context(), &kagziv1.HealthCheckRequest{}); err != nil {
 					t.Fatal(err)
 				}

@@ -22,7 +22,7 @@ type doorway struct{ reading atomic.Int32 }
 // It goes by what is known of the keys at this moment and never waits: the connection stands still meanwhile. Whether the call may be made is
 // decided where it is admitted.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	method := s.methods[info.FullMethodName]
+	method := s.guarded[info.FullMethodName]
 	keys := s.keys.current.Load()
 	switch {
 	case s.options.Trusted || method == nil || method.rule.open:

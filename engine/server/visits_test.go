@@ -320,7 +320,7 @@ func TestNothingPassesAStreamWhoseKeyHasEnded(t *testing.T) {
 		ctx, leave := s.visit(withCaller(t.Context(), key))
 		defer leave()
 		inner := &letterbox{}
-		g := &guardedStream{ServerStream: inner, ctx: ctx, server: s, method: s.methods["/kagzi.v1.AdminService/Watch"]}
+		g := &guardedStream{ServerStream: inner, ctx: ctx, server: s, method: s.guarded["/kagzi.v1.AdminService/Watch"]}
 		if err := g.SendMsg("a"); err != nil || inner.sent != 1 {
 			t.Fatalf("before: %v", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -118,7 +119,7 @@ func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (
 		return nil, err
 	}
 	if step.ChildRunID == child.ID {
-		s.count(runStarted)
+		s.recorder.Count(metrics.RunStarted)
 	}
 	return &kagziv1.StartChildResponse{
 		ChildRunId: step.ChildRunID.String(), StepId: step.ID.String(), Step: wire.StepTo(lease.Namespace, &step),

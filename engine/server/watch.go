@@ -3,9 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/server/internal/async"
-	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -29,46 +26,10 @@ func (s *Server) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminServic
 	return s.watch.Watch(request, stream)
 }
 
-// defaultTail is how much of the past WatchEvents tells when it is not said.
-const defaultTail = 200
-
-// WatchEvents tells the latest events and then those that follow. A reader who is too slow misses some, and sees that by their sequence.
-// A sequence that this server has not reached, or had another event for, is from before it started, and counts as none.
+// WatchEvents tells the latest events and then those that follow.
 func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1.AdminService_WatchEventsServer) error {
 	if s.options.Beside {
 		return errBeside
 	}
-	after, tail := request.After, int(request.Tail)
-	switch {
-	case after < 0:
-		return engine.Invalid("after", "must not be negative, got %d", after)
-	case tail < 0 || tail > keptEvents:
-		return engine.Invalid("tail", "must be between 0 (which means %d) and %d, got %d", defaultTail, keptEvents, tail)
-	case tail == 0:
-		tail = defaultTail
-	}
-	if _, err := wire.TimeOf("after_at", request.AfterAt); err != nil {
-		return err
-	}
-	bell, leave := s.events.follow()
-	defer leave()
-	if after > s.events.newest() || request.AfterAt != nil && !s.events.mayBe(after, request.AfterAt) {
-		after = 0
-	}
-	for {
-		events := s.events.past(after, tail)
-		for _, event := range events {
-			if err := stream.Send(event); err != nil {
-				return err
-			}
-			after = event.Sequence
-		}
-		tail = keptEvents // what comes from now on is told whole
-		if len(events) > 0 {
-			continue
-		}
-		if err := async.Await(stream.Context(), s.stopping, bell); err != nil {
-			return err
-		}
-	}
+	return s.options.Events.Watch(request, stream, s.stopping)
 }

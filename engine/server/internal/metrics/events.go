@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"log/slog"
@@ -116,13 +116,13 @@ func levelName(level slog.Level) string {
 	return "INFO"
 }
 
-// note keeps a fact that is worth an event and not a line of the log. What is empty of its attributes is left out.
-func (e *Events) note(level slog.Level, message string, attributes ...slog.Attr) {
-	e.noteOf(level, message, func() []slog.Attr { return attributes })
+// Note keeps a fact that is worth an event and not a line of the log. What is empty of its attributes is left out.
+func (e *Events) Note(level slog.Level, message string, attributes ...slog.Attr) {
+	e.NoteOf(level, message, func() []slog.Attr { return attributes })
 }
 
-// noteOf is note for attributes that cost something to find: it asks for them only if the event is kept.
-func (e *Events) noteOf(level slog.Level, message string, attributes func() []slog.Attr) {
+// NoteOf is Note for attributes that cost something to find: it asks for them only if the event is kept.
+func (e *Events) NoteOf(level slog.Level, message string, attributes func() []slog.Attr) {
 	if !e.admit(level, message) {
 		return
 	}
@@ -135,8 +135,8 @@ func (e *Events) noteOf(level slog.Level, message string, attributes func() []sl
 	e.keep(time.Now(), level, message, kept)
 }
 
-// past is at most the newest most events after a sequence, oldest first.
-func (e *Events) past(after int64, most int) []*kagziv1.ServerEvent {
+// Past is at most the newest most events after a sequence, oldest first.
+func (e *Events) Past(after int64, most int) []*kagziv1.ServerEvent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	first := max(after, e.last-int64(min(most, len(e.ring)))) + 1

@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"bytes"
@@ -24,23 +24,6 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// said is an event in one line.
-func said(e *kagziv1.ServerEvent) string {
-	var b strings.Builder
-	fmt.Fprint(&b, e.Level, " ", e.Message)
-	for _, a := range e.Attributes {
-		fmt.Fprint(&b, " ", a.Key, "=", a.Value)
-	}
-	return b.String()
-}
-
-func saidOf(events []*kagziv1.ServerEvent) (lines []string) {
-	for _, e := range events {
-		lines = append(lines, said(e))
-	}
-	return lines
-}
-
 func TestTheLogBecomesEventsWithTheirAttributesInOrder(t *testing.T) {
 	var e Events
 	log := slog.New(e.Handler(slog.DiscardHandler))
@@ -56,8 +39,8 @@ func TestTheLogBecomesEventsWithTheirAttributesInOrder(t *testing.T) {
 		"ERROR bad error=line one\nline two",
 		"WARN between",
 	}
-	events := e.past(0, keptEvents)
-	if diff := cmp.Diff(want, saidOf(events)); diff != "" {
+	events := e.Past(0, keptEvents)
+	if diff := cmp.Diff(want, servertest.EventTexts(events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	for i, event := range events {
@@ -80,8 +63,8 @@ func TestEventsOfOneLogAreNotMixedUpWithThoseOfAnother(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{"INFO of b x=1 y=2 z=3 b=4 own=6", "INFO of c x=1 y=2 z=3 c=5", "INFO again x=1 y=2 z=3 b=4", "INFO of no time"}
-	events := e.past(0, keptEvents)
-	if diff := cmp.Diff(want, saidOf(events)); diff != "" {
+	events := e.Past(0, keptEvents)
+	if diff := cmp.Diff(want, servertest.EventTexts(events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if at := events[len(events)-1].At.AsTime(); time.Since(at) > time.Minute {
@@ -114,7 +97,7 @@ func TestTheLogItselfStaysAsItIs(t *testing.T) {
 	if plain.String() != teed.String() {
 		t.Errorf("the log reads %q, want %q", teed.String(), plain.String())
 	}
-	if got := saidOf(e.past(0, 9)); len(got) != 2 || got[0] != "INFO below the level a=1" {
+	if got := servertest.EventTexts(e.Past(0, 9)); len(got) != 2 || got[0] != "INFO below the level a=1" {
 		t.Errorf("events %q, want also what the log left out", got)
 	}
 }
@@ -122,7 +105,7 @@ func TestTheLogItselfStaysAsItIs(t *testing.T) {
 func TestTheHandlerKeepsTheRulesOfHandlers(t *testing.T) {
 	var e Events
 	err := slogtest.TestHandler(e.Handler(slog.DiscardHandler), func() (results []map[string]any) {
-		for _, event := range e.past(0, keptEvents) {
+		for _, event := range e.Past(0, keptEvents) {
 			result := map[string]any{slog.LevelKey: event.Level, slog.MessageKey: event.Message, slog.TimeKey: event.At.AsTime()}
 			for _, a := range event.Attributes {
 				place, parts := result, strings.Split(a.Key, ".")
@@ -155,7 +138,7 @@ func TestEventsHoldNoSecretAndNothingThatAMessageCannot(t *testing.T) {
 	long := strings.Repeat("é", maxEventValue)
 	log.Info("kept", "lease_token", lease.Wire(), "Password", "hunter2", "token", lease, "lease", lease, "client_secret", "s", "KAGZI_API_KEY", "k",
 		"error", errors.New(`dial postgres://kagzi:hun:ter2@db/kagzi: refused`), "url", "https://host/a:b@c", "wrong", "a\xffb", "nul", "\x1b[2J\x00", "long", long)
-	got := e.past(0, 1)[0]
+	got := e.Past(0, 1)[0]
 	want := map[string]string{
 		"lease_token": hidden, "Password": hidden, "token": hidden, "lease": "(lease token)", "client_secret": hidden, "KAGZI_API_KEY": hidden,
 		"error": "dial postgres://kagzi:" + hidden + "@db/kagzi: refused", "url": "https://host/a:b@c", "wrong": "a\ufffdb", "nul": "\x1b[2J\x00",
@@ -177,7 +160,7 @@ func TestEventsHoldNoSecretAndNothingThatAMessageCannot(t *testing.T) {
 		many = append(many, slog.Int(fmt.Sprint("a", i), i))
 	}
 	log.Info("wide", many...)
-	if n := len(e.past(1, 1)[0].Attributes); n != maxEventAttributes {
+	if n := len(e.Past(1, 1)[0].Attributes); n != maxEventAttributes {
 		t.Errorf("%d attributes are kept of 100, want %d", n, maxEventAttributes)
 	}
 }
@@ -195,7 +178,7 @@ func TestTheLatestEventsAreKeptWithoutGaps(t *testing.T) {
 		{0, keptEvents, 2*keptEvents + 8, 3*keptEvents + 7}, {0, 3, 3*keptEvents + 5, 3*keptEvents + 7},
 		{3*keptEvents + 5, 200, 3*keptEvents + 6, 3*keptEvents + 7}, {3*keptEvents + 5, 1, 3*keptEvents + 7, 3*keptEvents + 7},
 	} {
-		events := e.past(c.after, c.most)
+		events := e.Past(c.after, c.most)
 		if events[0].Sequence != c.first || events[len(events)-1].Sequence != c.last || int64(len(events)) != c.last-c.first+1 {
 			t.Errorf("after %d at most %d: %d to %d, %d of them, want %d to %d", c.after, c.most, events[0].Sequence, events[len(events)-1].Sequence,
 				len(events), c.first, c.last)
@@ -206,7 +189,7 @@ func TestTheLatestEventsAreKeptWithoutGaps(t *testing.T) {
 			}
 		}
 	}
-	if events := e.past(3*keptEvents+7, 10); len(events) != 0 {
+	if events := e.Past(3*keptEvents+7, 10); len(events) != 0 {
 		t.Errorf("after the newest come %v", events)
 	}
 }
@@ -216,28 +199,28 @@ func TestAFloodOfOneMessageIsCountedAndWashesNothingElseOut(t *testing.T) {
 		var e Events
 		for second := range 3 {
 			for i := range 5000 {
-				e.note(slog.LevelWarn, "run failed", slog.Int("i", i))
+				e.Note(slog.LevelWarn, "run failed", slog.Int("i", i))
 			}
-			e.note(slog.LevelInfo, "worker registered")
+			e.Note(slog.LevelInfo, "worker registered")
 			time.Sleep(time.Second)
 			synctest.Wait()
-			events := e.past(0, keptEvents)
+			events := e.Past(0, keptEvents)
 			if want := (second + 1) * (eventsPerSecond + 2); len(events) != want {
 				t.Fatalf("%d events after second %d, want %d", len(events), second, want)
 			}
 			more := events[len(events)-1]
-			if said(more) != "WARN run failed … and 4950 more more=4950" {
-				t.Errorf("what was left out is told as %q", said(more))
+			if servertest.EventText(more) != "WARN run failed … and 4950 more more=4950" {
+				t.Errorf("what was left out is told as %q", servertest.EventText(more))
 			}
 		}
-		if first := e.past(0, keptEvents)[0]; said(first) != "WARN run failed i=0" {
-			t.Errorf("the first event is %q", said(first))
+		if first := e.Past(0, keptEvents)[0]; servertest.EventText(first) != "WARN run failed i=0" {
+			t.Errorf("the first event is %q", servertest.EventText(first))
 		}
 		for range 10 * eventsPerSecond { // 40 a second are none too many
-			e.note(slog.LevelInfo, "steady")
+			e.Note(slog.LevelInfo, "steady")
 			time.Sleep(25 * time.Millisecond)
 		}
-		for _, event := range e.past(0, keptEvents) {
+		for _, event := range e.Past(0, keptEvents) {
 			if strings.HasPrefix(event.Message, "steady …") {
 				t.Errorf("40 events a second are answered with %q", event.Message)
 			}
@@ -263,12 +246,12 @@ func (r *listener) Send(e *kagziv1.ServerEvent) error {
 }
 
 // reading begins to read events; a read that gets none by the time that everything is at rest is nil.
-func reading(t *testing.T, s *Server, request *kagziv1.WatchEventsRequest) (next func() *kagziv1.ServerEvent) {
+func reading(t *testing.T, e *Events, request *kagziv1.WatchEventsRequest) (next func() *kagziv1.ServerEvent) {
 	ctx, stop := context.WithCancel(t.Context())
 	r := &listener{ctx: ctx, events: make(chan *kagziv1.ServerEvent)}
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := s.WatchEvents(request, r); !errors.Is(err, context.Canceled) {
+		if err := e.Watch(request, r, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("WatchEvents ends with %v", err)
 		}
 	})
@@ -303,11 +286,11 @@ func TestEventsAreFollowedFromWhereTheReaderWants(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := door(&servertest.Books{})
+				var log Events
 				for range 300 {
-					s.events.keep(time.Now(), slog.LevelInfo, "past", nil)
+					log.keep(time.Now(), slog.LevelInfo, "past", nil)
 				}
-				next := reading(t, s, c.request)
+				next := reading(t, &log, c.request)
 				for i := range c.past {
 					if e := next(); e.GetSequence() != int64(300-c.past+i+1) {
 						t.Fatalf("event %d is %v", i, e)
@@ -316,7 +299,7 @@ func TestEventsAreFollowedFromWhereTheReaderWants(t *testing.T) {
 				if e := next(); e != nil {
 					t.Fatalf("after the past comes %v", e)
 				}
-				s.events.keep(time.Now(), slog.LevelInfo, "new", nil)
+				log.keep(time.Now(), slog.LevelInfo, "new", nil)
 				if e := next(); e.GetSequence() != 301 || e.Message != "new" {
 					t.Errorf("what is noted next comes as %v", e)
 				}
@@ -343,12 +326,12 @@ func TestAnEventThatIsNotKeptAnyMoreMayBeThatOfTheReader(t *testing.T) {
 
 func TestASlowReaderOfEventsSeesTheGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := door(&servertest.Books{})
-		s.events.keep(time.Now(), slog.LevelInfo, "first", nil)
-		next := reading(t, s, &kagziv1.WatchEventsRequest{})
+		var log Events
+		log.keep(time.Now(), slog.LevelInfo, "first", nil)
+		next := reading(t, &log, &kagziv1.WatchEventsRequest{})
 		synctest.Wait() // it is about to send the first
 		for range 2*keptEvents + 5 {
-			s.events.keep(time.Now(), slog.LevelInfo, "flood", nil)
+			log.keep(time.Now(), slog.LevelInfo, "flood", nil)
 		}
 		if e := next(); e.GetSequence() != 1 {
 			t.Fatalf("the first is %v", e)
@@ -368,11 +351,11 @@ func TestARequestForEventsThatMakesNoSenseIsRefused(t *testing.T) {
 	for field, request := range map[string]*kagziv1.WatchEventsRequest{
 		"after": {After: -1}, "tail": {Tail: keptEvents + 1}, "after_at": {AfterAt: &timestamppb.Timestamp{Nanos: -1}},
 	} {
-		if err := door(&servertest.Books{}).WatchEvents(request, nil); servertest.FieldOf(err) != field {
+		if err := new(Events).Watch(request, nil, nil); servertest.FieldOf(err) != field {
 			t.Errorf("%v is refused with %v, want %s named", request, err, field)
 		}
 	}
-	if err := door(&servertest.Books{}).WatchEvents(&kagziv1.WatchEventsRequest{Tail: -1}, nil); servertest.FieldOf(err) != "tail" {
+	if err := new(Events).Watch(&kagziv1.WatchEventsRequest{Tail: -1}, nil, nil); servertest.FieldOf(err) != "tail" {
 		t.Errorf("a negative tail is refused with %v", err)
 	}
 }
@@ -381,6 +364,6 @@ func BenchmarkNoting(b *testing.B) {
 	var e Events
 	b.ReportAllocs()
 	for b.Loop() { // nearly all of them only counted
-		e.note(slog.LevelWarn, "run failed", slog.String("run", servertest.AnID))
+		e.Note(slog.LevelWarn, "run failed", slog.String("run", servertest.AnID))
 	}
 }

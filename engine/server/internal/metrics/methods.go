@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"maps"
@@ -14,14 +14,13 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// methods is how each method of the API was used, by its full name. The map is made once and then only read.
-type methods map[string]*method
+// Methods is how each method of the API was used, by its full name. The map is made once and then only read.
+type Methods map[string]*method
 
 // method counts the calls of one. It allocates nothing but, with the first call, the room for their lengths.
 type method struct {
 	name     string // as MethodStats has it
 	stream   bool
-	rule     rule // the zero value lets no key in
 	calls    atomic.Int64
 	errors   atomic.Int64
 	inFlight atomic.Int32
@@ -34,22 +33,22 @@ type recent struct {
 	micros [1024]atomic.Uint32 // and one more, so that 0 means none
 }
 
-// methodsOf is every method that is registered.
-func methodsOf(g *grpc.Server) methods {
-	all := methods{}
+// NewMethods is every method that is registered.
+func NewMethods(g *grpc.Server) Methods {
+	all := Methods{}
 	for service, info := range g.GetServiceInfo() {
 		for _, m := range info.Methods {
 			path := service + "/" + m.Name
 			all["/"+path] = &method{
-				name: strings.TrimPrefix(path, "kagzi.v1."), stream: m.IsClientStream || m.IsServerStream, rule: permissions["/"+path],
+				name: strings.TrimPrefix(path, "kagzi.v1."), stream: m.IsClientStream || m.IsServerStream,
 			}
 		}
 	}
 	return all
 }
 
-// begin counts a call in and returns its method, for end.
-func (m methods) begin(fullMethod string) *method {
+// Begin counts a call in and returns its method, for end.
+func (m Methods) Begin(fullMethod string) *method {
 	one := m[fullMethod]
 	if one == nil {
 		one = &method{} // of a server that registered none
@@ -58,8 +57,8 @@ func (m methods) begin(fullMethod string) *method {
 	return one
 }
 
-// end counts a call out. One that the caller gave up is no error: that is how streams end.
-func (m *method) end(took time.Duration, err error) {
+// End counts a call out. One that the caller gave up is no error: that is how streams end.
+func (m *method) End(took time.Duration, err error) {
 	defer m.inFlight.Add(-1)
 	m.calls.Add(1)
 	if err != nil && status.Code(err) != codes.Canceled {
@@ -97,8 +96,8 @@ func (r *recent) quantiles() (p50, p95 float64) {
 	return at(50), at(95)
 }
 
-// stats is the methods that were called, by name.
-func (m methods) stats() []*kagziv1.MethodStats {
+// Stats is the methods that were called, by name.
+func (m Methods) Stats() []*kagziv1.MethodStats {
 	var list []*kagziv1.MethodStats
 	for one := range maps.Values(m) {
 		stats := &kagziv1.MethodStats{Method: one.name, Calls: one.calls.Load(), Errors: one.errors.Load(), InFlight: one.inFlight.Load()}
@@ -112,8 +111,18 @@ func (m methods) stats() []*kagziv1.MethodStats {
 	return list
 }
 
-// openStreams is how many streams are under way.
-func (m methods) openStreams() (n int32) {
+// Metrics is how each method was used, in no order.
+func (m Methods) Metrics() (list []MethodMetrics) {
+	for _, one := range m {
+		list = append(list, MethodMetrics{
+			Name: one.name, Calls: one.calls.Load(), Errors: one.errors.Load(), InFlight: one.inFlight.Load(),
+		})
+	}
+	return list
+}
+
+// OpenStreams is how many streams are under way.
+func (m Methods) OpenStreams() (n int32) {
 	for one := range maps.Values(m) {
 		if one.stream {
 			n += one.inFlight.Load()

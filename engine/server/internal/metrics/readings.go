@@ -1,8 +1,7 @@
-package server
+package metrics
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -14,8 +13,6 @@ const (
 	// readingLimit bounds a reading. Of a database that says nothing the keys were asked for before, for keyringTime, and both together are to
 	// stay below the ten seconds that a collector usually waits.
 	readingLimit = 6 * time.Second
-	// healthLimit bounds how long the store may take to say that it is well; trouble must show within 5 s.
-	healthLimit = 4 * time.Second
 )
 
 // Reading is what the store holds, as of At.
@@ -32,17 +29,42 @@ type QueueReading struct {
 	engine.QueueDepth
 }
 
-// Read counts what the store holds. All who ask within a while, as long as counting may cost a scan, share one answer.
-func (s *Server) Read(ctx context.Context) (Reading, error) {
-	ctx, cancel := context.WithTimeout(ctx, readingLimit)
-	defer cancel()
-	return s.reading.get(ctx, func() (Reading, error) { return s.read(ctx) })
+// Store is what is counted of the store.
+type Store interface {
+	Now() time.Time
+	Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error)
+	Describe(context.Context) (engine.Description, error)
+	ListNamespaces(context.Context, engine.Page) ([]engine.Namespace, engine.PageInfo, error)
+	QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error)
 }
 
-func (s *Server) read(ctx context.Context) (Reading, error) {
-	r := Reading{At: s.now()}
+// Readings counts what a store holds. As counting may cost a scan, all who ask within a while share one answer.
+type Readings struct {
+	store Store
+	stats statsCache
+	all   cached[Reading]
+}
+
+func NewReadings(store Store) *Readings {
+	return &Readings{store: store, stats: statsCache{places: make(chan struct{}, statsAtOnce)}}
+}
+
+// Stats returns the counts of a namespace, "" of all, as of a moment ago.
+func (s *Readings) Stats(ctx context.Context, namespace string) (engine.Stats, error) {
+	return s.stats.get(ctx, namespace, func() (engine.Stats, error) { return s.store.Stats(ctx, namespace, s.store.Now()) })
+}
+
+// Read counts what the store holds.
+func (s *Readings) Read(ctx context.Context) (Reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, readingLimit)
+	defer cancel()
+	return s.all.get(ctx, func() (Reading, error) { return s.read(ctx) })
+}
+
+func (s *Readings) read(ctx context.Context) (Reading, error) {
+	r := Reading{At: s.store.Now()}
 	var err error
-	if r.Stats, err = s.countAll(ctx, ""); err != nil {
+	if r.Stats, err = s.Stats(ctx, ""); err != nil {
 		return Reading{}, err
 	}
 	if r.Description, err = s.store.Describe(ctx); err != nil {
@@ -62,20 +84,4 @@ func (s *Server) read(ctx context.Context) (Reading, error) {
 		}
 	}
 	return r, nil
-}
-
-// Healthy is nil while the store can make writes durable; otherwise it says why not, in one sentence without a secret.
-func (s *Server) Healthy(ctx context.Context) error { return boundedly(ctx, s.storeTrouble) }
-
-// Ready is nil while the server can do its work: Healthy, and it is not stopping. It says what HealthCheck says.
-func (s *Server) Ready(ctx context.Context) error { return boundedly(ctx, s.trouble) }
-
-// boundedly asks for trouble, and takes silence for it.
-func boundedly(ctx context.Context, trouble func(context.Context) string) error {
-	ctx, cancel := context.WithTimeout(ctx, healthLimit)
-	defer cancel()
-	if why := trouble(ctx); why != "" {
-		return errors.New(why)
-	}
-	return nil
 }

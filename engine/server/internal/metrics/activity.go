@@ -1,15 +1,10 @@
-package server
+package metrics
 
 import (
-	"context"
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/kagzi/kagzi/engine"
-	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -18,27 +13,27 @@ const (
 	keptMinutes = 1440
 )
 
-// deed is something that a server acknowledges and counts.
-type deed uint8
+// Counted is something that a server acknowledges and counts.
+type Counted uint8
 
 const (
-	runStarted deed = iota
-	runCompleted
-	runFailed  // timed out ones included
-	runStopped // cancelled or terminated
-	stepCompleted
-	deeds // how many kinds there are
+	RunStarted Counted = iota
+	RunCompleted
+	RunFailed  // timed out ones included
+	RunStopped // cancelled or terminated
+	StepCompleted
+	numCounted // how many kinds there are
 )
 
-// deedOf is a run's end as a deed.
-func deedOf(status engine.RunStatus) deed {
+// RunEnded is a run's end as a deed.
+func RunEnded(status engine.RunStatus) Counted {
 	switch status {
 	case engine.RunCompleted:
-		return runCompleted
+		return RunCompleted
 	case engine.RunCancelled, engine.RunTerminated:
-		return runStopped
+		return RunStopped
 	}
-	return runFailed
+	return RunFailed
 }
 
 // activity is how much was done lately, in memory. Nothing of it happens by itself: what has passed is found out when the next thing
@@ -69,7 +64,7 @@ func (a *activity) at(now time.Time) time.Duration {
 }
 
 // count notes that something was done n times.
-func (a *activity) count(d deed, n int) {
+func (a *activity) count(d Counted, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at(time.Now())
@@ -97,7 +92,7 @@ func (a *activity) fired(late time.Duration) {
 
 // point is what was done within a step of time.
 type point struct {
-	counts [deeds]uint32
+	counts [numCounted]uint32
 	p95    float32 // milliseconds
 	lag    float32 // milliseconds
 }
@@ -137,51 +132,39 @@ func (s *series) points() []*kagziv1.ActivityPoint {
 	for number := max(0, s.number-s.kept); number < s.number; number++ {
 		p := &s.past[number%s.kept]
 		points = append(points, &kagziv1.ActivityPoint{
-			RunsStarted: int64(p.counts[runStarted]), RunsCompleted: int64(p.counts[runCompleted]), RunsFailed: int64(p.counts[runFailed]),
-			RunsStopped: int64(p.counts[runStopped]), StepsCompleted: int64(p.counts[stepCompleted]),
+			RunsStarted: int64(p.counts[RunStarted]), RunsCompleted: int64(p.counts[RunCompleted]), RunsFailed: int64(p.counts[RunFailed]),
+			RunsStopped: int64(p.counts[RunStopped]), StepsCompleted: int64(p.counts[StepCompleted]),
 			WriteP95Ms: float64(p.p95), ScheduleLagMs: float64(p.lag),
 		})
 	}
 	return points
 }
 
-// count notes that something was acknowledged.
-func (s *Server) count(d deed) { s.countN(d, 1) }
+// Count notes that something was acknowledged.
+func (r *Recorder) Count(d Counted) { r.CountN(d, 1) }
 
-func (s *Server) countN(d deed, n int) {
-	s.counters[d].Add(int64(n))
-	s.activity.count(d, n)
+// CountN notes that something was acknowledged n times.
+func (r *Recorder) CountN(d Counted, n int) {
+	r.counters[d].Add(int64(n))
+	r.activity.count(d, n)
 }
 
-// wrote notes how long a worker waited until its write was durable.
-func (s *Server) wrote(took time.Duration) {
-	s.meters.commits.add(took)
-	s.activity.wrote(took)
+// Wrote notes how long a worker waited until its write was durable.
+func (r *Recorder) Wrote(took time.Duration) {
+	r.meters.commits.add(took)
+	r.activity.wrote(took)
 }
 
-// GetActivity is how much this server did lately. The step of time under way is left out until it is over.
-func (s *Server) GetActivity(_ context.Context, request *kagziv1.GetActivityRequest) (*kagziv1.GetActivityResponse, error) {
-	if s.options.Beside {
-		return nil, errBeside
-	}
-	step, err := wire.DurationOf("step", request.Step)
-	if err != nil {
-		return nil, err
-	}
-	a := &s.activity
+// Activity returns what was done lately in seconds or, by the minute, in minutes, oldest first, and how much of the step under way has
+// passed, which is left out until it is over.
+func (r *Recorder) Activity(byMinute bool) (points []*kagziv1.ActivityPoint, underWay time.Duration) {
+	a := &r.activity
 	from := &a.seconds
-	switch step {
-	case 0, time.Second:
-		step = time.Second
-	case time.Minute:
+	if byMinute {
 		from = &a.minutes
-	default:
-		return nil, engine.Invalid("step", "must be 1s or 1m0s, got %s", step)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	underWay := a.at(time.Now()) % step
-	return &kagziv1.GetActivityResponse{
-		At: timestamppb.New(s.now().Add(-underWay)), Step: durationpb.New(step), Points: from.points(),
-	}, nil
+	underWay = a.at(time.Now()) % from.step
+	return from.points(), underWay
 }
