@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -61,11 +62,11 @@ func (s *Server) DrainWorker(ctx context.Context, request *kagziv1.DrainWorkerRe
 		return nil, err
 	}
 	now := s.now()
-	p := engine.DrainWorkerParams{WorkerID: request.WorkerId, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	p := engine.DrainWorkerParams{WorkerID: request.WorkerId, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
 	if err := s.store.DrainWorker(ctx, p); err != nil {
 		return nil, err
 	}
-	s.recorder.NoteWorker(actorOf(ctx), "worker draining", request.WorkerId)
+	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker draining", request.WorkerId)
 	return &kagziv1.DrainWorkerResponse{Success: true, Message: "the worker finishes what it holds and gets nothing new"}, nil
 }
 
@@ -76,12 +77,12 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 	}
 	now := s.now()
 	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
-		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.recorder.NoteWorker(actorOf(ctx), "worker taken offline", request.WorkerId, slog.Int("runs_freed", taken.Freed))
+	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker taken offline", request.WorkerId, slog.Int("runs_freed", taken.Freed))
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(taken.Freed)}, nil
 }
 

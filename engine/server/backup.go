@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -36,7 +37,7 @@ func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_Ba
 	if err := s.sendBackup(ctx, &made, file, stream); err != nil {
 		return s.unlessStopping(err)
 	}
-	by := actorOf(ctx)
+	by := auth.ActorOf(ctx)
 	s.recorder.Events.Note(slog.LevelInfo, "backup sent", slog.Int64("bytes", made.Bytes), slog.String("by", by.Name), slog.String("peer", by.Peer))
 	return nil
 }

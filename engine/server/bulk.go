@@ -8,6 +8,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -91,7 +92,7 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 
 // bulkChange is what an action does to one run. It tells whether that changed anything.
 func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace, reason string) (func(context.Context, *engine.Run) (bool, error), error) {
-	by := actorOf(ctx)
+	by := auth.ActorOf(ctx)
 	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, *engine.Run) (bool, error) {
 		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			now := s.now()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -147,7 +148,7 @@ func (w *session) beat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagzi
 	if r.WorkerId != w.worker.ID {
 		return nil, engine.Invalid("worker_id", "is not the worker of this session")
 	}
-	w.server.used(callerOf(ctx)) // the stream may be open for days
+	w.server.guard.Used(auth.CallerOf(ctx)) // the stream may be open for days
 	response, err := w.server.heartbeat(ctx, r, w.underWay(r), w.server.patience())
 	if err != nil {
 		return nil, err

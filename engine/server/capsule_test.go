@@ -205,9 +205,9 @@ func TestAChildIsImportedToEndWithItsParentAsItWould(t *testing.T) {
 func TestADeadlineThatWasNamedHoldsForWhatGoesOnForAnImportedRun(t *testing.T) {
 	ahead := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	for _, c := range []struct {
-		what                 string
-		deadline, changedRun time.Time // of the run that is exported
-		want                 time.Time // of the run that goes on for it, whose limit counts anew
+		what            string
+		deadline, named time.Time // of the run that is exported
+		want            time.Time // of the run that goes on for it, whose limit counts anew
 	}{
 		{"the limit comes first", ahead, ahead.Add(time.Hour), ahead.Add(time.Hour)},
 		{"the limit has passed", servertest.Began.Add(time.Minute), ahead.Add(time.Hour), ahead.Add(time.Hour)},
@@ -216,7 +216,7 @@ func TestADeadlineThatWasNamedHoldsForWhatGoesOnForAnImportedRun(t *testing.T) {
 	} {
 		source, b := servertest.Family(), &servertest.Books{}
 		source.Runs[1].Timeouts.Execution = 5 * 365 * 24 * time.Hour
-		source.Runs[1].DeadlineAt, source.Runs[1].NamedDeadlineAt = c.deadline, c.changedRun
+		source.Runs[1].DeadlineAt, source.Runs[1].NamedDeadlineAt = c.deadline, c.named
 		if _, err := imported(t, b, exported(t, source, false)); err != nil {
 			t.Fatal(err)
 		}

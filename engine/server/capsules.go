@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/bundle"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -45,7 +46,7 @@ func (s *Server) ImportWorkflow(stream kagziv1.WorkflowService_ImportWorkflowSer
 	if err != nil {
 		return err
 	}
-	p := engine.ImportRunsParams{RequestID: first.RequestId, By: actorOf(ctx)}
+	p := engine.ImportRunsParams{RequestID: first.RequestId, By: auth.ActorOf(ctx)}
 	if p.Namespace, err = wire.NamespaceOf(first.Namespace); err != nil {
 		return err
 	}

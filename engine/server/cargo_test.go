@@ -16,6 +16,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/limit"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -33,12 +34,6 @@ func (taking) Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, e
 
 func bytesOf(size int) *kagziv1.Payload { return &kagziv1.Payload{Data: make([]byte, size)} }
 
-func (c *cargo) held() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.bytes
-}
-
 func TestLargeCallsAreRefusedWhileTooManyAreUnderWay(t *testing.T) {
 	s, conn := serve(t, taking{})
 	api := kagziv1.NewWorkflowServiceClient(conn)
@@ -46,8 +41,8 @@ func TestLargeCallsAreRefusedWhileTooManyAreUnderWay(t *testing.T) {
 		_, err := api.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{Namespace: "n", TaskQueue: "q", WorkflowType: "w", Input: bytesOf(size)})
 		return err
 	}
-	others := maxCargo - 1<<20
-	if !s.cargo.take(others) {
+	others := limit.MaxBytes - 1<<20
+	if !s.cargo.TryAcquire(others) {
 		t.Fatal("there is no room for the others")
 	}
 	if err := start(2<<20 - 100); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "128 MiB") {
@@ -58,16 +53,16 @@ func TestLargeCallsAreRefusedWhileTooManyAreUnderWay(t *testing.T) {
 	}}); status.Code(err) != codes.Unavailable {
 		t.Errorf("a batch too many is answered with %v, want UNAVAILABLE", err)
 	}
-	for _, size := range []int{0, lightCargo, 1 << 20} {
+	for _, size := range []int{0, limit.MinBytes, 1 << 20} {
 		if err := start(size); err != nil {
 			t.Errorf("a call of %d bytes, for which there is room: %v", size, err)
 		}
 	}
-	s.cargo.give(others)
+	s.cargo.Release(others)
 	if err := start(2<<20 - 100); err != nil {
 		t.Errorf("a large call when the others are done: %v", err)
 	}
-	if left := s.cargo.held(); left != 0 {
+	if left := s.cargo.Held(); left != 0 {
 		t.Errorf("%d bytes are counted in for good", left)
 	}
 }
@@ -88,7 +83,7 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 		}
 		count := func() int { synctest.Wait(); return len(answered) }
 
-		s.cargo.take(maxCargo)
+		s.cargo.TryAcquire(limit.MaxBytes)
 		in <- step(1, 100)
 		if n := count(); n != 1 {
 			t.Fatalf("%d answers to a small operation, want one", n)
@@ -102,16 +97,16 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 			t.Fatal("the next one is read before there is room for it")
 		default:
 		}
-		s.cargo.give(maxCargo)
+		s.cargo.Release(limit.MaxBytes)
 		in <- step(3, 100)
-		if n := count(); n != 3 || s.cargo.held() != 0 {
-			t.Fatalf("%d answers when there is room, want 3; %d bytes counted in, want none", n, s.cargo.held())
+		if n := count(); n != 3 || s.cargo.Held() != 0 {
+			t.Fatalf("%d answers when there is room, want 3; %d bytes counted in, want none", n, s.cargo.Held())
 		}
 
 		for len(answered) > 0 {
 			<-answered
 		}
-		s.cargo.take(maxCargo)
+		s.cargo.TryAcquire(limit.MaxBytes)
 		in <- step(4, 1<<20)
 		in <- &kagziv1.SessionRequest{Seq: 5, Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}}
 		if waited := time.Since(began); waited != s.options.HeartbeatInterval {
@@ -123,16 +118,16 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 				t.Errorf("operation %d is answered with %v; want UNAVAILABLE for what there was no room for, and the heartbeat heard", r.Seq, r)
 			}
 		}
-		if held := s.cargo.held(); held != maxCargo {
-			t.Errorf("%d bytes are counted in, want those of the others, %d", held, maxCargo)
+		if held := s.cargo.Held(); held != limit.MaxBytes {
+			t.Errorf("%d bytes are counted in, want those of the others, %d", held, limit.MaxBytes)
 		}
 
 		in <- step(6, 1<<20)
 		synctest.Wait()
 		end()
-		s.cargo.give(maxCargo)
-		if n := count(); n != 0 || s.cargo.held() != 0 {
-			t.Errorf("%d answers when the session ends meanwhile, want none; %d bytes counted in, want none", n, s.cargo.held())
+		s.cargo.Release(limit.MaxBytes)
+		if n := count(); n != 0 || s.cargo.Held() != 0 {
+			t.Errorf("%d answers when the session ends meanwhile, want none; %d bytes counted in, want none", n, s.cargo.Held())
 		}
 	})
 }
@@ -168,45 +163,6 @@ func (o *operations) RecvMsg(m any) error {
 	case <-o.ctx.Done():
 		return o.ctx.Err()
 	}
-}
-
-func TestOneLargeCallAloneHasRoom(t *testing.T) {
-	var c cargo
-	if !c.take(2*maxCargo) || c.take(lightCargo+1) || !c.take(lightCargo) {
-		t.Error("one call alone has room, and another beside it only if it is light")
-	}
-}
-
-func TestNewCallsTakeNoRoomThatASessionWaitsFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c cargo
-		const small = 1 << 20
-		under := 0
-		for c.take(small) {
-			under++
-		}
-		waited := make(chan bool, 1)
-		go func() { waited <- c.await(t.Context(), 2*small) }()
-		for range 2 { // one call ends, and a client that was refused tries again
-			synctest.Wait()
-			c.give(small)
-			under--
-			if c.take(small) {
-				under++
-			}
-		}
-		synctest.Wait()
-		if len(waited) == 0 {
-			t.Fatalf("who waits has no room after two calls have ended, for %d are under way", under)
-		}
-		for range under {
-			c.give(small)
-		}
-		c.give(2 * small)
-		if !c.take(maxCargo) {
-			t.Error("nobody waits any more, and yet a call is refused")
-		}
-	})
 }
 
 func TestEveryPayloadThatACallBringsIsCounted(t *testing.T) {
@@ -249,7 +205,7 @@ func TestEveryPayloadThatACallBringsIsCounted(t *testing.T) {
 						}
 					}
 				} else if request := kind.New(); !method.IsStreamingClient() {
-					if n, got := fill(request), cargoOf(request.Interface()); got != n<<20 {
+					if n, got := fill(request), limit.PayloadBytes(request.Interface()); got != n<<20 {
 						t.Errorf("%s: %d bytes are counted of %d payloads of 1 MiB", method.Name(), got, n)
 					}
 				}

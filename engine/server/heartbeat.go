@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -180,13 +181,13 @@ func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (
 		if err := s.store.DrainWorker(ctx, engine.DrainWorkerParams{WorkerID: r.WorkerId, Now: s.now()}); err != nil {
 			return nil, err
 		}
-		s.recorder.NoteWorker(actorOf(ctx), "worker draining", r.WorkerId)
+		s.recorder.NoteWorker(auth.ActorOf(ctx), "worker draining", r.WorkerId)
 		return &kagziv1.DeregisterResponse{Drained: true}, nil
 	}
 	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
 	if err != nil {
 		return nil, err
 	}
-	s.recorder.NoteWorker(actorOf(ctx), "worker left", r.WorkerId, slog.Int("runs_freed", taken.Freed))
+	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker left", r.WorkerId, slog.Int("runs_freed", taken.Freed))
 	return &kagziv1.DeregisterResponse{}, nil
 }

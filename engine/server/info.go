@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -40,7 +41,7 @@ func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequ
 	if !s.options.Beside {
 		response.HeartbeatIntervalMs, response.LeaseMs = s.options.HeartbeatInterval.Milliseconds(), s.options.WorkerLease.Milliseconds()
 	}
-	if key := callerOf(ctx); key != nil && !keepers.has(key.Role) {
+	if key := auth.CallerOf(ctx); key != nil && !auth.KeepsSystem(key.Role) {
 		return response, nil
 	}
 	response.BackendVersion, response.Database, response.DatabaseBytes = d.Version, d.Database, d.Bytes

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/secret"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -23,14 +25,14 @@ func (s *Server) CreateKey(ctx context.Context, request *kagziv1.CreateKeyReques
 	if err := engine.CheckKey(&key); err != nil {
 		return nil, err
 	}
-	var secret string
-	secret, key.Hash = newSecret(key.Role, key.ID)
-	key, err = s.store.CreateKey(ctx, engine.CreateKeyParams{Key: key, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now})
+	text, hash := secret.New(key.Role, key.ID)
+	key.Hash = hash
+	key, err = s.store.CreateKey(ctx, engine.CreateKeyParams{Key: key, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
 	if err != nil {
 		return nil, err
 	}
-	s.keysChanged() // the ring comes later than the answer
-	return &kagziv1.CreateKeyResponse{Key: wire.KeyTo(&key), Secret: secret}, nil
+	s.guard.KeysChanged() // the ring comes later than the answer
+	return &kagziv1.CreateKeyResponse{Key: wire.KeyTo(&key), Secret: text}, nil
 }
 
 // keyOf reads what the maker of a key decides. The rest is the server's.
@@ -80,24 +82,31 @@ func (s *Server) RevokeKey(ctx context.Context, request *kagziv1.RevokeKeyReques
 		return nil, err
 	}
 	now := s.now()
-	key, err := s.store.RevokeKey(ctx, engine.RevokeKeyParams{ID: id, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now})
+	key, err := s.store.RevokeKey(ctx, engine.RevokeKeyParams{ID: id, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
 	if err != nil {
 		return nil, err
 	}
-	s.keysChanged()
+	s.guard.KeysChanged()
 	return &kagziv1.RevokeKeyResponse{Key: wire.KeyTo(&key)}, nil
 }
 
 // WhoAmI tells the caller as whom it is known.
 func (s *Server) WhoAmI(ctx context.Context, _ *kagziv1.WhoAmIRequest) (*kagziv1.WhoAmIResponse, error) {
-	keys, err := s.keys.get(ctx)
+	required, err := s.guard.KeysRequired(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, encrypted := tlsOf(ctx)
-	response := &kagziv1.WhoAmIResponse{KeysRequired: s.options.NeedKey || !keys.empty(), Encrypted: encrypted, Certificate: certificateOf(ctx)}
-	if key := callerOf(ctx); key != nil {
+	_, encrypted := auth.TLSOf(ctx)
+	response := &kagziv1.WhoAmIResponse{KeysRequired: required, Encrypted: encrypted, Certificate: auth.CertificateOf(ctx)}
+	if key := auth.CallerOf(ctx); key != nil {
 		response.Key = wire.KeyTo(&key.APIKey)
 	}
 	return response, nil
+}
+
+// KeyOf returns the key whose secret stands in an authorization header ("Bearer kz_…"), for callers that come another way than over gRPC;
+// nil where none is needed. Without a valid one the error is of engine.KindNoKey. While the database does not answer, it goes by the keys
+// as they were last read: it is for what only looks at this server.
+func (s *Server) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
+	return s.guard.KeyOf(ctx, authorization)
 }

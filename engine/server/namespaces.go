@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -38,7 +39,7 @@ func (s *Server) CreateNamespace(ctx context.Context, request *kagziv1.CreateNam
 
 func (s *Server) namespaceParams(ctx context.Context, method, reason string) engine.NamespaceParams {
 	now := s.now()
-	return engine.NamespaceParams{Method: method, Reason: reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	return engine.NamespaceParams{Method: method, Reason: reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
 }
 
 // readNamespace is one namespace. The default one is there also while no store has it, and then has neither an id nor times. It is no row before
@@ -108,7 +109,7 @@ func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamesp
 		return nil, err
 	}
 	list := s.readNamespaces
-	if key := callerOf(ctx); key != nil && !key.reachesAll() {
+	if key := auth.CallerOf(ctx); key != nil && !key.ReachesAll() {
 		list = s.namespacesOf(key)
 	}
 	namespaces, info, err := list(ctx, page)
@@ -122,7 +123,7 @@ func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamesp
 }
 
 // namespacesOf lists those of a key that are in use, as the store lists all: the others are not even counted.
-func (s *Server) namespacesOf(key *heldKey) func(context.Context, engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+func (s *Server) namespacesOf(key *auth.Key) func(context.Context, engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 	return func(ctx context.Context, page engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 		var all []engine.Namespace // sorted, as the key's names are
 		for _, name := range key.Namespaces {

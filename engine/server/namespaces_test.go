@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -51,7 +52,7 @@ func TestTheNamespacesOfAKeyArePagedAsAllAre(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "others"} {
 		b.Namespaces[name] = engine.Namespace{Name: name}
 	}
-	key := &heldKey{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"a", "b", "c", "d", "e", "unused"}}}
+	key := &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"a", "b", "c", "d", "e", "unused"}}}
 	list := New(b, nil, Options{Trusted: true}).namespacesOf(key)
 	at := func(name string) *engine.Cursor { return &engine.Cursor{Name: name} }
 	for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -30,7 +31,7 @@ func (s *Server) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
 		return engine.Lease{}, err
 	}
 	if r.GetLeaseToken() == "" {
-		if s.options.AllowUnleased && callerOf(ctx) == nil { // where there are keys, knowing a run's id is not enough to write to it
+		if s.options.AllowUnleased && auth.CallerOf(ctx) == nil { // where there are keys, knowing a run's id is not enough to write to it
 			return s.store.CurrentLease(ctx, namespace, id)
 		}
 		return engine.Lease{}, engine.Invalid("lease_token", "must not be empty: each write carries the token that came with the task")

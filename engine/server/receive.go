@@ -9,6 +9,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/limit"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -79,7 +80,7 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *f
 	}
 	f := w.enter(request, refusal)
 	if f == nil {
-		w.server.cargo.give(size)
+		w.server.cargo.Release(size)
 		return nil
 	}
 	f.cargo = size
@@ -89,13 +90,13 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *f
 // load counts the payload of an operation in as soon as there is room for it. Nothing more is read meanwhile, so that gRPC has the worker wait; but
 // its heartbeats stand behind what is not read, so when the next is due the operation is refused, and the worker repeats it.
 func (w *session) load(ctx context.Context, size int) error {
-	if size <= lightCargo {
+	if size <= limit.MinBytes {
 		return nil
 	}
 	ctx, cancel := context.WithDeadline(ctx, w.heard.Add(w.server.options.HeartbeatInterval))
 	defer cancel()
-	if !w.server.cargo.await(ctx, size) {
-		return errCargo
+	if !w.server.cargo.Acquire(ctx, size) {
+		return limit.ErrTooManyBytes
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func (w *session) carryOut(ctx context.Context, f *flight) {
 		ctx = engine.WithTurn(ctx, f.turn)
 	}
 	answer, err := w.perform(ctx, f)
-	w.server.cargo.give(f.cargo)
+	w.server.cargo.Release(f.cargo)
 	if f.turn != nil {
 		f.turn.End(err)
 	}
@@ -280,4 +281,19 @@ func (r *refusals) has(seq int64) bool {
 
 func ack(err error) (*kagziv1.SessionResponse, error) {
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Ack{Ack: &kagziv1.Ack{}}}, err
+}
+
+// cargoOfOperation is limit.PayloadBytes for an operation of a session.
+func cargoOfOperation(r *kagziv1.SessionRequest) int {
+	switch o := r.GetOperation().(type) {
+	case *kagziv1.SessionRequest_BeginStep:
+		return limit.PayloadBytes(o.BeginStep)
+	case *kagziv1.SessionRequest_CompleteStep:
+		return limit.PayloadBytes(o.CompleteStep)
+	case *kagziv1.SessionRequest_CompleteWorkflow:
+		return limit.PayloadBytes(o.CompleteWorkflow)
+	case *kagziv1.SessionRequest_StartChild:
+		return limit.PayloadBytes(o.StartChild)
+	}
+	return 0
 }

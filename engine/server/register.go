@@ -16,7 +16,7 @@ func (s *Server) register(ctx context.Context, r *kagziv1.RegisterRequest) (engi
 	if err != nil {
 		return engine.Worker{}, err
 	}
-	if err := s.mayRegister(ctx, &worker, r.WorkerId != ""); err != nil {
+	if err := s.guard.MayRegister(ctx, &worker, r.WorkerId != ""); err != nil {
 		return engine.Worker{}, err
 	}
 	now := s.now()

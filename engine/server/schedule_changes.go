@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -184,7 +185,7 @@ func (s *Server) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.De
 	}
 	now := s.now()
 	err = s.store.DeleteSchedule(ctx, engine.DeleteScheduleParams{
-		Namespace: namespace, Ref: ref, Reason: request.Reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		Namespace: namespace, Ref: ref, Reason: request.Reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if engine.KindOf(err) == engine.KindNotFound {
 		err = s.unlessDeleted(ctx, namespace, ref, err)
@@ -222,7 +223,7 @@ func (s *Server) TriggerWorkflowSchedule(ctx context.Context, request *kagziv1.T
 	now := s.now()
 	started, err := s.store.TriggerSchedule(ctx, engine.TriggerScheduleParams{
 		Namespace: namespace, Ref: ref, RunID: engine.NewID(now), RequestID: request.RequestId,
-		By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		return nil, err

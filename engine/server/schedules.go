@@ -9,6 +9,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/cron"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -58,7 +59,7 @@ func (s *Server) createOf(ctx context.Context, r *kagziv1.CreateWorkflowSchedule
 
 func (s *Server) scheduleParams(ctx context.Context, method, reason string) engine.ScheduleParams {
 	now := s.now()
-	return engine.ScheduleParams{Method: method, Reason: reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	return engine.ScheduleParams{Method: method, Reason: reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
 }
 
 func overlapOf(p kagziv1.OverlapPolicy) (engine.Overlap, error) {

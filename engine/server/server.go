@@ -39,7 +39,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/bundle"
+	"github.com/kagzi/kagzi/engine/server/internal/limit"
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/watch"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
@@ -112,10 +114,9 @@ type Server struct {
 	started    time.Time
 
 	watch    *watch.Service
-	doorway  doorway
 	sessions sessions
 	pool     async.Pool // of goroutines for their operations
-	cargo    cargo
+	cargo    limit.InFlight
 	recorder *metrics.Recorder
 	readings *metrics.Readings
 	// namespaces is held while one is read, changed and written back.
@@ -126,15 +127,10 @@ type Server struct {
 	clock       steadiness
 	stopping    chan struct{} // closed when long polls and streams are to end
 
-	keys      keyring
-	visits    visits
-	uses      uses
-	strangers strangers
-	refused   refusalNotes
-	quotas    quotas
+	guard  *auth.Guard
+	quotas limit.NamespaceRate
 
 	methods     metrics.Methods
-	guarded     map[string]*authMethod
 	connections atomic.Int32 // that are open
 	grpc        *grpc.Server
 }
@@ -149,11 +145,10 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 	s.importer = bundle.NewImporter(store, s.stopping)
 	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
 	s.watch = watch.New(store, options.Log, s.errors, s.stopping)
-	s.quotas.perSecond = options.NamespaceRate
+	s.quotas.PerSecond = options.NamespaceRate
 	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log), metrics.NewReadings(store)
 	s.Observer = s.recorder.Observer()
-	s.keys.store = store
-	s.visits.bell, s.uses.bell = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.guard = auth.New(store, options.Log, s.errors, options.Trusted, options.NeedKey)
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(wire.Codec{}),
 		grpc.MaxRecvMsgSize(engine.MaxMessage),
@@ -162,7 +157,7 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 		grpc.MaxHeaderListSize(16<<10),
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.ReadBufferSize(4<<10),
-		grpc.InTapHandle(s.tap),
+		grpc.InTapHandle(s.guard.Tap),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
@@ -179,7 +174,7 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
 	reflection.Register(s.grpc)
 	s.methods = metrics.NewMethods(s.grpc)
-	s.guarded = guardedOf(slices.Collect(maps.Keys(s.methods)))
+	s.guard.Protect(slices.Collect(maps.Keys(s.methods)))
 	return s
 }
 
@@ -202,7 +197,7 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 // longer than DrainTimeout. It returns nil after a stop that was asked for.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	s.recorder.Events.Note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
-	defer s.watchKeys()()
+	defer s.guard.Start()()
 	defer s.pool.Close()
 	stopped := make(chan struct{})
 	go func() {
@@ -224,21 +219,6 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// watchKeys does what keys need in the background, until it is told to stop, for which it waits.
-func (s *Server) watchKeys() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	if !s.options.Trusted {
-		group.Go(func() { s.watchVisits(ctx) })
-		group.Go(func() { s.noteUses(ctx) })
-	}
-	return func() {
-		cancel()
-		group.Wait()
-		s.tellMissed(s.refused.left())
-	}
-}
-
 // Ring passes a hint of the store on to who waits for it. It does not block.
 func (s *Server) Ring(r engine.Ring) {
 	if !s.recorder.Notified(r) {
@@ -251,18 +231,11 @@ func (s *Server) Ring(r engine.Ring) {
 			s.sessions.ring(r.Name)
 		}
 	case engine.RingKeys:
-		s.keysChanged()
+		s.guard.KeysChanged()
 	case engine.RingAll:
-		s.keys.doubt()
-		async.Notify(s.visits.bell)
+		s.guard.KeysMayHaveChanged()
 		s.sessions.ringAll()
 	}
-}
-
-// keysChanged has the keys read again before the next call, and visits looked at.
-func (s *Server) keysChanged() {
-	s.keys.changed()
-	async.Notify(s.visits.bell)
 }
 
 // now is the time by which facts are written down.

@@ -12,6 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -70,7 +71,7 @@ func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	var hello *kagziv1.SessionRequest
-	if err := carry(ctx, func() (err error) { hello, err = helloOf(stream); return err }); err != nil {
+	if err := auth.RunCall(ctx, func() (err error) { hello, err = helloOf(stream); return err }); err != nil {
 		return err
 	}
 	worker, err := s.registerInTurn(ctx, hello.GetHello())
@@ -78,7 +79,7 @@ func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 		return err
 	}
 	var w *session
-	if err := carry(context.WithoutCancel(ctx), func() error { w = s.welcome(worker, hello.Seq, stream, end); return nil }); err != nil {
+	if err := auth.RunCall(context.WithoutCancel(ctx), func() error { w = s.welcome(worker, hello.Seq, stream, end); return nil }); err != nil {
 		return err
 	}
 	s.sessions.add(w)
@@ -87,7 +88,7 @@ func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
 
 	err = w.serve(ctx)
 	w.close()
-	if over := carry(ctx, w.finish); over != nil {
+	if over := auth.RunCall(ctx, w.finish); over != nil {
 		return over
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
@@ -132,7 +133,7 @@ func (s *Server) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest)
 		return nil, wire.ErrStopping
 	}
 	var worker *engine.Worker
-	if err := carry(ctx, func() error {
+	if err := auth.RunCall(ctx, func() error {
 		registered, err := s.register(ctx, r)
 		worker = &registered
 		return err
@@ -302,7 +303,7 @@ const untoldEvery = 60
 type untold struct{ last, others atomic.Int64 }
 
 func (u *untold) tell(log *slog.Logger, worker string, err error) {
-	if !passed(&u.last, untoldEvery) {
+	if !async.Elapsed(&u.last, untoldEvery) {
 		u.others.Add(1)
 		return
 	}

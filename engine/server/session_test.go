@@ -314,11 +314,11 @@ func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
 	w.server.sessions.add(w)
 	for _, c := range []struct {
 		registered bool
-		changes    int
-	}{{registered: true}, {changes: 1}} {
+		wakes      int
+	}{{registered: true}, {wakes: 1}} {
 		w.server.Ring(engine.Ring{Kind: engine.RingWorker, Name: w.worker.ID, Registered: c.registered})
-		if got := len(w.bell); got != c.changes {
-			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.changes)
+		if got := len(w.bell); got != c.wakes {
+			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.wakes)
 		}
 	}
 }
@@ -444,7 +444,7 @@ func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
 func TestTheLogSaysOnceAMinuteThatWorkersCouldNotBeTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		s := New(&locksmith{}, nil, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s := New(&servertest.KeyStore{}, nil, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		look := func() {
 			for range 100 {
 				(&session{server: s, worker: engine.Worker{ID: "w"}}).answerBell(t.Context()) // of a worker that the store does not know

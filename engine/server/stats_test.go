@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -49,24 +50,24 @@ func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 		}
 		admin := engine.APIKey{Role: engine.RoleAdmin}
 		for _, c := range []struct {
-			who    string
-			key    *heldKey
-			Totals bool
+			who   string
+			key   *auth.Key
+			rates bool
 		}{
 			{"a local caller", nil, true},
-			{"an admin of all namespaces", &heldKey{APIKey: admin}, true},
-			{"an admin of one", &heldKey{APIKey: engine.APIKey{Role: engine.RoleAdmin, Namespaces: []string{"shop"}}}, false},
-			{"a viewer", &heldKey{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"shop"}}}, false},
+			{"an admin of all namespaces", &auth.Key{APIKey: admin}, true},
+			{"an admin of one", &auth.Key{APIKey: engine.APIKey{Role: engine.RoleAdmin, Namespaces: []string{"shop"}}}, false},
+			{"a viewer", &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"shop"}}}, false},
 		} {
 			ctx := t.Context()
 			if c.key != nil {
-				ctx = withCaller(ctx, c.key)
+				ctx = auth.WithCaller(ctx, c.key)
 			}
 			got, err := s.GetStats(ctx, &kagziv1.GetStatsRequest{Namespace: new("shop")})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !c.Totals {
+			if !c.rates {
 				got.RunsStartedPerSecond, got.RunsFinishedPerSecond, got.StepsCompletedPerSecond = got.RunsStartedPerSecond+1, got.RunsFinishedPerSecond+2, got.StepsCompletedPerSecond+3
 			}
 			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {

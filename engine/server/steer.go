@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -115,7 +116,7 @@ func (s *Server) steerOf(ctx context.Context, r steered) (engine.SteerParams, er
 	}
 	now := s.now()
 	return engine.SteerParams{
-		Namespace: namespace, RunID: id, Reason: r.GetReason(), By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		Namespace: namespace, RunID: id, Reason: r.GetReason(), By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	}, engine.CheckReason(r.GetReason())
 }
 

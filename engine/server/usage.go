@@ -9,6 +9,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -45,7 +46,7 @@ func (s *Server) statsSince(ctx context.Context, namespace *string, since metric
 		response.TotalWorkflows += n
 		response.WorkflowsByStatus[status.String()] = n
 	}
-	if key := callerOf(ctx); key != nil && !key.reachesAll() {
+	if key := auth.CallerOf(ctx); key != nil && !key.ReachesAll() {
 		return response, nil // the rates are those of all namespaces together
 	}
 	done := s.recorder.Since(since)

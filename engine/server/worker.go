@@ -12,6 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -76,8 +77,8 @@ func (s *Server) AwaitChildren(ctx context.Context, request *kagziv1.AwaitChildr
 
 // SetRunNote records the run's own line. The request names no namespace, so that a key's are tried in turn.
 func (s *Server) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kagziv1.Ack, error) {
-	key := callerOf(ctx)
-	if key == nil || key.reachesAll() {
+	key := auth.CallerOf(ctx)
+	if key == nil || key.ReachesAll() {
 		return s.setNote(ctx, "", request)
 	}
 	for _, namespace := range key.Namespaces {
@@ -207,8 +208,8 @@ func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (
 
 // mayPollAs says whether the caller may take a worker's work. One that is not the caller's is as good as none.
 func mayPollAs(ctx context.Context, w *engine.Worker) bool {
-	key := callerOf(ctx)
-	return key == nil || key.owns(w)
+	key := auth.CallerOf(ctx)
+	return key == nil || key.Owns(w)
 }
 
 // errRefused says that the store gives this worker nothing, because it is not ONLINE any more.

@@ -163,8 +163,8 @@ func TestAReadingTakesAtMostATenthOfTheTime(t *testing.T) {
 
 func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 	for _, c := range []struct {
-		Notify engine.Ring
-		want   *kagziv1.WatchEvent
+		ring engine.Ring
+		want *kagziv1.WatchEvent
 	}{
 		{engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"}, &kagziv1.WatchEvent{WorkflowsChanged: true}},
 		{engine.Ring{Kind: engine.RingQueue, Namespace: "other", Name: "q"}, nil},
@@ -177,14 +177,14 @@ func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 		{engine.Ring{Kind: engine.RingTimer}, nil},
 		{engine.Ring{Kind: engine.RingAll}, &kagziv1.WatchEvent{WorkflowsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true}},
 	} {
-		t.Run(fmt.Sprint(c.Notify), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.ring), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 				sc := watching(t, s, &kagziv1.WatchRequest{})
 				s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "other"})
 				s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default"})
 				pass(time.Second) // both namespaces are known by now
 				sc.taken()
-				s.Ring(c.Notify)
+				s.Ring(c.ring)
 				synctest.Wait()
 				told := sc.taken()
 				if c.want == nil {

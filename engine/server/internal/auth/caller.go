@@ -1,4 +1,4 @@
-package server
+package auth
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/secret"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
@@ -23,20 +24,20 @@ import (
 
 type callerMark struct{}
 
-func withCaller(ctx context.Context, key *heldKey) context.Context {
+func WithCaller(ctx context.Context, key *Key) context.Context {
 	return context.WithValue(ctx, callerMark{}, key)
 }
 
-// callerOf is the key of the call, nil for a local one.
-func callerOf(ctx context.Context) *heldKey {
-	key, _ := ctx.Value(callerMark{}).(*heldKey)
+// CallerOf is the key of the call, nil for a local one.
+func CallerOf(ctx context.Context) *Key {
+	key, _ := ctx.Value(callerMark{}).(*Key)
 	return key
 }
 
-// actorOf is who makes a call, for the audit log.
-func actorOf(ctx context.Context) engine.Actor {
+// ActorOf is who makes a call, for the audit log.
+func ActorOf(ctx context.Context) engine.Actor {
 	actor := engine.Actor{Name: "local"}
-	if key := callerOf(ctx); key != nil {
+	if key := CallerOf(ctx); key != nil {
 		actor.Name = key.actor()
 	}
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
@@ -48,12 +49,12 @@ func actorOf(ctx context.Context) engine.Actor {
 // KeyOf is the key whose secret stands in an authorization header ("Bearer kz_…"), for doors other than gRPC; nil where none is needed.
 // Without a valid one the error is of engine.KindNoKey. While the database does not answer, it goes by the keys as they were last read: it
 // is for doors behind which there is nothing but to look at this server.
-func (s *Server) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
+func (g *Guard) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
 	var headers []string
 	if authorization != "" {
 		headers = []string{authorization}
 	}
-	key, err := s.identifyBy(ctx, s.keys.getOrLast, headers)
+	key, err := g.identifyBy(ctx, g.keys.getOrLast, headers)
 	if err != nil || key == nil {
 		return nil, err
 	}
@@ -61,44 +62,44 @@ func (s *Server) KeyOf(ctx context.Context, authorization string) (*engine.APIKe
 }
 
 // authenticate finds out who makes a call.
-func (s *Server) authenticate(ctx context.Context) (*heldKey, error) {
-	key, err := s.identify(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
+func (g *Guard) authenticate(ctx context.Context) (*Key, error) {
+	key, err := g.identify(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
 	if engine.KindOf(err) == engine.KindNoKey {
-		s.strangers.hold(ctx, hostOf(ctx))
+		g.failures.delay(ctx, hostOf(ctx))
 	}
 	return key, err
 }
 
 // identify finds the key of a call by its secret, and without one by the caller's certificate.
-func (s *Server) identify(ctx context.Context, authorization []string) (*heldKey, error) {
-	return s.identifyBy(ctx, s.keys.get, authorization)
+func (g *Guard) identify(ctx context.Context, authorization []string) (*Key, error) {
+	return g.identifyBy(ctx, g.keys.get, authorization)
 }
 
 // identifyBy is identify by the keys that read gets.
-func (s *Server) identifyBy(ctx context.Context, read func(context.Context) (*keyset, error), authorization []string) (*heldKey, error) {
-	if s.options.Trusted {
+func (g *Guard) identifyBy(ctx context.Context, read func(context.Context) (*keyset, error), authorization []string) (*Key, error) {
+	if g.trusted {
 		return nil, nil
 	}
 	keys, err := read(ctx)
-	if err != nil || keys.empty() && !s.options.NeedKey {
+	if err != nil || keys.empty() && !g.needKey {
 		return nil, err
 	}
-	key, err := s.shown(ctx, keys, authorization)
+	key, err := g.shown(ctx, keys, authorization)
 	if err != nil {
 		return nil, err
 	}
-	if !key.ValidAt(s.now()) || keys.byID[key.ID] == nil {
-		s.noteDead(ctx, key)
+	if !key.ValidAt(g.store.Now()) || keys.byID[key.ID] == nil {
+		g.noteDead(ctx, key)
 		return nil, noKey("the API key %q has expired or was revoked; ask for a new one", key.Name)
 	}
-	s.used(key)
+	g.Used(key)
 	return key, nil
 }
 
 // shown is the key that a call shows, which may have ended. It costs one hash at most.
-func (s *Server) shown(ctx context.Context, keys *keyset, authorization []string) (*heldKey, error) {
+func (g *Guard) shown(ctx context.Context, keys *keyset, authorization []string) (*Key, error) {
 	if len(authorization) == 0 {
-		name := certificateOf(ctx)
+		name := CertificateOf(ctx)
 		if key := keys.byName[name]; key != nil && name != "" {
 			return key, nil
 		}
@@ -107,17 +108,17 @@ func (s *Server) shown(ctx context.Context, keys *keyset, authorization []string
 		}
 		return nil, noKey("an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients the metadata `authorization: Bearer SECRET`")
 	}
-	scheme, secret, _ := strings.Cut(authorization[0], " ")
-	id, ok := parseSecret(secret)
+	scheme, text, _ := strings.Cut(authorization[0], " ")
+	id, ok := secret.Parse(text)
 	if len(authorization) > 1 || !strings.EqualFold(scheme, "bearer") || !ok {
 		return nil, noKey("the API key is not whole: it is to be sent as `authorization: Bearer SECRET`, with all of the secret, which begins with kz_")
 	}
 	key := keys.byID[id]
 	if key == nil {
-		key = s.keys.wasRevoked(id)
+		key = g.keys.wasRevoked(id)
 	}
 	if key != nil {
-		if hash := hashOf(secret); key.opensWith(&hash) {
+		if hash := secret.Hash(text); key.opensWith(&hash) {
 			return key, nil
 		}
 	}
@@ -125,7 +126,7 @@ func (s *Server) shown(ctx context.Context, keys *keyset, authorization []string
 }
 
 // opensWith says whether the hash is that of the key's secret. How long it takes does not depend on how much of it is.
-func (k *heldKey) opensWith(hash *[sha256.Size]byte) bool {
+func (k *Key) opensWith(hash *[sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(hash[:], k.Hash[:]) == 1
 }
 
@@ -133,17 +134,17 @@ func noKey(format string, args ...any) error {
 	return &engine.Error{Kind: engine.KindNoKey, Subject: "key", Message: fmt.Sprintf(format, args...)}
 }
 
-// certificateOf is the common name of the caller's certificate; empty when there is none that was verified.
-func certificateOf(ctx context.Context) string {
-	info, _ := tlsOf(ctx)
+// CertificateOf is the common name of the caller's certificate; empty when there is none that was verified.
+func CertificateOf(ctx context.Context) string {
+	info, _ := TLSOf(ctx)
 	if len(info.State.VerifiedChains) == 0 || len(info.State.VerifiedChains[0]) == 0 {
 		return ""
 	}
 	return info.State.VerifiedChains[0][0].Subject.CommonName
 }
 
-// tlsOf is how the call is encrypted, if it is.
-func tlsOf(ctx context.Context) (credentials.TLSInfo, bool) {
+// TLSOf is how the call is encrypted, if it is.
+func TLSOf(ctx context.Context) (credentials.TLSInfo, bool) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return credentials.TLSInfo{}, false
@@ -168,16 +169,16 @@ func hostOf(ctx context.Context) string {
 // usedEvery is how exact a key's last use is, in seconds.
 const usedEvery = 60
 
-// used notes that a key was used, if that is news.
-func (s *Server) used(key *heldKey) {
-	if key == nil || !passed(&key.used, usedEvery) {
+// Used notes that a key was used, if that is news.
+func (g *Guard) Used(key *Key) {
+	if key == nil || !async.Elapsed(&key.used, usedEvery) {
 		return
 	}
-	s.uses.mu.Lock()
-	if s.uses.pending == nil {
-		s.uses.pending = map[engine.ID]time.Time{}
+	g.uses.mu.Lock()
+	if g.uses.pending == nil {
+		g.uses.pending = map[engine.ID]time.Time{}
 	}
-	s.uses.pending[key.ID] = s.now()
-	s.uses.mu.Unlock()
-	async.Notify(s.uses.bell)
+	g.uses.pending[key.ID] = g.store.Now()
+	g.uses.mu.Unlock()
+	async.Notify(g.uses.wake)
 }

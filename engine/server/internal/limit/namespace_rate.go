@@ -1,4 +1,4 @@
-package server
+package limit
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 // maxQuotas is how many namespaces are told apart that have added something lately; more than that share one quota.
 const maxQuotas = 4096
 
-// quotas holds each namespace to what its clients may add to it in a second, so that a flood of one leaves the database to the others. Its zero
+// NamespaceRate holds each namespace to what its clients may add to it in a second, so that a flood of one leaves the database to the others. Its zero
 // value is for a rate of 0, which is none.
 //
 // A namespace may be a second ahead of its rate, and a batch goes through whole as long as it is not.
-type quotas struct {
-	perSecond int
+type NamespaceRate struct {
+	PerSecond int
 
 	mu sync.Mutex
 	// free is from when on each namespace would owe nothing, by the monotonic clock.
@@ -26,7 +26,7 @@ type quotas struct {
 }
 
 // take counts in what namespaces are to get or, when one of them has to wait, says which and how long, and counts nothing.
-func (r *quotas) take(added map[string]int, now time.Time) (namespace string, wait time.Duration) {
+func (r *NamespaceRate) take(added map[string]int, now time.Time) (namespace string, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.free)+len(added) > maxQuotas {
@@ -49,13 +49,13 @@ func (r *quotas) take(added map[string]int, now time.Time) (namespace string, wa
 		if from.Before(now) {
 			from = now
 		}
-		r.free[place] = from.Add(time.Duration(n) * time.Second / time.Duration(r.perSecond))
+		r.free[place] = from.Add(time.Duration(n) * time.Second / time.Duration(r.PerSecond))
 	}
 	return "", 0
 }
 
 // place is where a namespace is counted.
-func (r *quotas) place(namespace string) string {
+func (r *NamespaceRate) place(namespace string) string {
 	if _, known := r.free[namespace]; !known && len(r.free) >= maxQuotas {
 		return ""
 	}
@@ -63,7 +63,7 @@ func (r *quotas) place(namespace string) string {
 }
 
 // forget drops those that owe nothing.
-func (r *quotas) forget(now time.Time) {
+func (r *NamespaceRate) forget(now time.Time) {
 	for namespace, free := range r.free {
 		if !free.After(now) {
 			delete(r.free, namespace)
@@ -71,22 +71,22 @@ func (r *quotas) forget(now time.Time) {
 	}
 }
 
-// checkQuota refuses what a client adds to a namespace faster than it may. What somebody does against a flood, such as to cancel its runs, is free.
-func (s *Server) checkQuota(request any) error {
-	if s.quotas.perSecond <= 0 {
+// Check refuses what a client adds to a namespace faster than it may. What somebody does against a flood, such as to cancel its runs, is free.
+func (r *NamespaceRate) Check(request any) error {
+	if r.PerSecond <= 0 {
 		return nil
 	}
 	added := addedBy(request)
 	if len(added) == 0 {
 		return nil
 	}
-	namespace, wait := s.quotas.take(added, time.Now())
+	namespace, wait := r.take(added, time.Now())
 	if wait == 0 {
 		return nil
 	}
 	return &engine.Error{Kind: engine.KindExhausted, Subject: "namespace", SubjectID: namespace, RetryAfter: wait, Message: fmt.Sprintf(
 		"namespace %s gets more than %d runs and signals a second, which is the most that this server takes for one (--namespace-rate); try again in %s",
-		namespace, s.quotas.perSecond, wait.Round(time.Millisecond))}
+		namespace, r.PerSecond, wait.Round(time.Millisecond))}
 }
 
 // addedBy is how many runs and signals a request adds to which namespaces.

@@ -1,4 +1,5 @@
-package server
+// Package secret makes and reads the secrets of API keys.
+package secret
 
 import (
 	"crypto/rand"
@@ -15,33 +16,33 @@ import (
 // A secret is what whoever has a key sends with each call. It begins and ends so that those who search files for lost secrets find it
 // and little else:
 //
-//	kz_ROLE_ID_LUCK_SUM
+//	kz_ROLE_ID_RANDOM_SUM
 //
-// ID is the key's id in 22 digits of base 62, LUCK 256 random bits in 43, and SUM the CRC-32 of all before it in 6.
+// ID is the key's id in 22 digits of base 62, RANDOM 256 random bits in 43, and SUM the CRC-32 of all before it in 6.
 const (
-	secretMark = "kz"
-	idDigits   = 22
-	luckDigits = 43
-	sumDigits  = 6
-	maxSecret  = 128 // bytes; no role's name is so long that a secret passes it
+	secretMark   = "kz"
+	idDigits     = 22
+	randomDigits = 43
+	sumDigits    = 6
+	MaxLength    = 128 // bytes; no role's name is so long that a secret passes it
 )
 
-// newSecret makes the secret of a key, and what the database keeps of it.
-func newSecret(role engine.KeyRole, id engine.ID) (secret string, hash [32]byte) {
-	var luck [32]byte
-	rand.Read(luck[:]) // never fails: it ends the process instead
-	secret = strings.Join([]string{secretMark, role.String(), base62(id[:], idDigits), base62(luck[:], luckDigits)}, "_")
+// New makes the secret of a key, and what the database keeps of it.
+func New(role engine.KeyRole, id engine.ID) (secret string, hash [32]byte) {
+	var random [32]byte
+	rand.Read(random[:]) // never fails: it ends the process instead
+	secret = strings.Join([]string{secretMark, role.String(), base62(id[:], idDigits), base62(random[:], randomDigits)}, "_")
 	secret += "_" + sumOf(secret)
-	return secret, hashOf(secret)
+	return secret, Hash(secret)
 }
 
-// parseSecret reads the id of the key that a secret belongs to. It is cheap, and says nothing of whether there is such a key.
-func parseSecret(secret string) (engine.ID, bool) {
-	if len(secret) > maxSecret {
+// Parse reads the id of the key that a secret belongs to. It is cheap, and says nothing of whether there is such a key.
+func Parse(secret string) (engine.ID, bool) {
+	if len(secret) > MaxLength {
 		return engine.ID{}, false
 	}
 	parts := strings.Split(secret, "_")
-	if len(parts) != 5 || parts[0] != secretMark || len(parts[2]) != idDigits || len(parts[3]) != luckDigits {
+	if len(parts) != 5 || parts[0] != secretMark || len(parts[2]) != idDigits || len(parts[3]) != randomDigits {
 		return engine.ID{}, false
 	}
 	if sumOf(strings.TrimSuffix(secret, "_"+parts[4])) != parts[4] {
@@ -50,8 +51,8 @@ func parseSecret(secret string) (engine.ID, bool) {
 	return parseBase62(parts[2])
 }
 
-// hashOf is all that is kept of a secret. It needs no salt and no slowness, because nobody can guess 256 random bits.
-func hashOf(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
+// Hash is all that is kept of a secret. It needs no salt and no slowness, because nobody can guess 256 random bits.
+func Hash(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
 func sumOf(text string) string {
 	return base62(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))), sumDigits)

@@ -1,4 +1,5 @@
-package server
+// Package limit holds calls to what a server can take: runs and signals per namespace, and payload bytes that are not written yet.
+package limit
 
 import (
 	"context"
@@ -9,25 +10,25 @@ import (
 )
 
 const (
-	// maxCargo bounds the payloads of the calls and operations that are under way, in bytes: as long as the database takes what comes they are
+	// MaxBytes limits the payloads of the calls and operations in flight: as long as the database takes what comes they are
 	// few, and when it does not, they are what fills the memory of a server.
-	maxCargo = 128 << 20
-	// lightCargo is the size up to which a call is not counted.
-	lightCargo = 16 << 10
+	MaxBytes = 128 << 20
+	// MinBytes is the size up to which a call is not counted.
+	MinBytes = 16 << 10
 )
 
-// cargo is the bytes of payloads that calls and operations of sessions have brought and that are not written yet. Its zero value is empty.
-type cargo struct {
+// InFlight limits the bytes of payloads that calls and operations of sessions have brought and that are not written yet. Its zero value is empty.
+type InFlight struct {
 	mu      sync.Mutex
 	bytes   int
-	waiting int           // in await
+	waiting int           // in Acquire
 	less    chan struct{} // closed when it gets less, or nil: nobody waits for that
 }
 
-// take counts n bytes in if there is room for them, and nobody waits for room: what a session brings is the results of what was started before, and
+// TryAcquire counts n bytes in if there is room for them, and nobody waits for room: what a session brings is the results of what was started before, and
 // must not stand back for ever behind ever new starts. One call alone always has room.
-func (c *cargo) take(n int) bool {
-	if n <= lightCargo {
+func (c *InFlight) TryAcquire(n int) bool {
+	if n <= MinBytes {
 		return true
 	}
 	c.mu.Lock()
@@ -35,17 +36,17 @@ func (c *cargo) take(n int) bool {
 	return (c.waiting == 0 || c.bytes == 0) && c.add(n)
 }
 
-func (c *cargo) add(n int) bool {
-	if c.bytes > 0 && c.bytes+n > maxCargo {
+func (c *InFlight) add(n int) bool {
+	if c.bytes > 0 && c.bytes+n > MaxBytes {
 		return false
 	}
 	c.bytes += n
 	return true
 }
 
-// await counts n bytes in as soon as there is room for them; false when ctx ends before.
-func (c *cargo) await(ctx context.Context, n int) bool {
-	if n <= lightCargo {
+// Acquire counts n bytes in as soon as there is room for them; false when ctx ends before.
+func (c *InFlight) Acquire(ctx context.Context, n int) bool {
+	if n <= MinBytes {
 		return true
 	}
 	c.mu.Lock()
@@ -70,9 +71,9 @@ func (c *cargo) await(ctx context.Context, n int) bool {
 	return true
 }
 
-// give counts n bytes out that were counted in.
-func (c *cargo) give(n int) {
-	if n <= lightCargo {
+// Release counts n bytes out that were counted in.
+func (c *InFlight) Release(n int) {
+	if n <= MinBytes {
 		return
 	}
 	c.mu.Lock()
@@ -84,11 +85,11 @@ func (c *cargo) give(n int) {
 	}
 }
 
-// errCargo refuses a call that nothing has been done for. Clients try again, after pauses.
-var errCargo = &engine.Error{Kind: engine.KindUnavailable, Message: "too many large payloads wait for the database: the server holds no more than 128 MiB of them; try again"}
+// ErrTooManyBytes refuses a call that nothing has been done for. Clients try again, after pauses.
+var ErrTooManyBytes = &engine.Error{Kind: engine.KindUnavailable, Message: "too many large payloads wait for the database: the server holds no more than 128 MiB of them; try again"}
 
-// cargoOf is the bytes of the payloads that a call brings to be written.
-func cargoOf(request any) (n int) {
+// PayloadBytes is the bytes of the payloads that a call brings to be written.
+func PayloadBytes(request any) (n int) {
 	switch r := request.(type) {
 	case *kagziv1.StartWorkflowRequest:
 		return len(r.GetInput().GetData())
@@ -119,17 +120,9 @@ func cargoOf(request any) (n int) {
 	return 0
 }
 
-// cargoOfOperation is cargoOf for an operation of a session.
-func cargoOfOperation(r *kagziv1.SessionRequest) int {
-	switch o := r.GetOperation().(type) {
-	case *kagziv1.SessionRequest_BeginStep:
-		return cargoOf(o.BeginStep)
-	case *kagziv1.SessionRequest_CompleteStep:
-		return cargoOf(o.CompleteStep)
-	case *kagziv1.SessionRequest_CompleteWorkflow:
-		return cargoOf(o.CompleteWorkflow)
-	case *kagziv1.SessionRequest_StartChild:
-		return cargoOf(o.StartChild)
-	}
-	return 0
+// Held returns the bytes that are counted in.
+func (c *InFlight) Held() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
 }

@@ -1,4 +1,4 @@
-package server
+package auth
 
 import (
 	"context"
@@ -20,23 +20,23 @@ const (
 	maxRevoked  = 1000 // that are remembered
 )
 
-// heldKey is a key as this server knows it.
-type heldKey struct {
+// Key is a key as this server knows it.
+type Key struct {
 	engine.APIKey
 	used    atomic.Int64 // when its use was last noted, in seconds since 1970; 0: never
 	refused atomic.Int64 // when it was last noted that it was shown after its end, likewise
 }
 
 // actor is the key as the audit log names it.
-func (k *heldKey) actor() string { return k.Name + " (" + k.ID.String() + ")" }
+func (k *Key) actor() string { return k.Name + " (" + k.ID.String() + ")" }
 
-// reachesAll says whether the key is for all namespaces, those included that do not exist yet.
-func (k *heldKey) reachesAll() bool { return k.Role == engine.RoleAdmin && len(k.Namespaces) == 0 }
+// ReachesAll says whether the key is for all namespaces, those included that do not exist yet.
+func (k *Key) ReachesAll() bool { return k.Role == engine.RoleAdmin && len(k.Namespaces) == 0 }
 
 // keyset is one reading of the keys that are not revoked. It never changes.
 type keyset struct {
-	byID   map[engine.ID]*heldKey
-	byName map[string]*heldKey
+	byID   map[engine.ID]*Key
+	byName map[string]*Key
 	mark   uint64    // of the keyring, when it was read
 	change uint64    // likewise
 	readAt time.Time // by the monotonic clock, before it was read
@@ -46,12 +46,19 @@ type keyset struct {
 func (r *keyset) empty() bool { return len(r.byID) == 0 }
 
 // admits says whether a call that this key let in, nil for none, would be let in now.
-func (r *keyset) admits(key *heldKey, now time.Time) bool {
+func (r *keyset) admits(key *Key, now time.Time) bool {
 	if key == nil {
 		return r.empty()
 	}
 	known := r.byID[key.ID]
 	return known != nil && known.ValidAt(now)
+}
+
+// keyStore is what is read of the store for the keys.
+type keyStore interface {
+	Keyring(context.Context) ([]engine.APIKey, error)
+	ListKeys(context.Context, engine.Page) ([]engine.APIKey, engine.PageInfo, error)
+	Describe(context.Context) (engine.Description, error)
 }
 
 // keyring is the keys of the database, read when a call needs them and what is known may be old. A call finds them in memory otherwise.
@@ -60,15 +67,15 @@ func (r *keyset) admits(key *heldKey, now time.Time) bool {
 // anyway, and a key that was revoked must not live longer for its trouble. Streams that are open stay open until it can be asked again.
 // Only who looks at the metrics goes on to be let in by what was last read; see getOrLast.
 type keyring struct {
-	store   engine.Store
+	store   keyStore
 	mark    atomic.Uint64 // grows when the keys may have changed
 	change  atomic.Uint64 // grows when they have: of what is read before that, nobody is let in any more
 	sure    atomic.Bool   // no hint is ever lost
 	current atomic.Pointer[keyset]
 
 	mu      sync.Mutex
-	reading *keyReading            // under way
-	revoked map[engine.ID]*heldKey // keys that this server knows to be revoked, so that their holders can be told
+	reading *keyReading        // under way
+	revoked map[engine.ID]*Key // keys that this server knows to be revoked, so that their holders can be told
 }
 
 // keyReading is one question to the store, shared by all who need its answer.
@@ -171,12 +178,12 @@ func (k *keyring) load(mark uint64) error {
 		before = &keyset{}
 	}
 	r := &keyset{
-		byID: make(map[engine.ID]*heldKey, len(keys)), byName: make(map[string]*heldKey, len(keys)), mark: mark, change: change, readAt: began,
+		byID: make(map[engine.ID]*Key, len(keys)), byName: make(map[string]*Key, len(keys)), mark: mark, change: change, readAt: began,
 	}
 	for i := range keys {
 		key := before.byID[keys[i].ID]
 		if key == nil {
-			key = &heldKey{APIKey: keys[i]}
+			key = &Key{APIKey: keys[i]}
 		}
 		r.byID[key.ID], r.byName[key.Name] = key, key
 	}
@@ -201,10 +208,10 @@ func (k *keyring) begin(ctx context.Context, keyed bool) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.revoked = map[engine.ID]*heldKey{}
+	k.revoked = map[engine.ID]*Key{}
 	for i := range keys {
 		if !keys[i].RevokedAt.IsZero() {
-			k.revoked[keys[i].ID] = &heldKey{APIKey: keys[i]}
+			k.revoked[keys[i].ID] = &Key{APIKey: keys[i]}
 		}
 	}
 	return nil
@@ -219,14 +226,14 @@ func (k *keyring) remember(before, after *keyset) {
 			continue
 		}
 		if k.revoked == nil || len(k.revoked) >= maxRevoked {
-			k.revoked = map[engine.ID]*heldKey{}
+			k.revoked = map[engine.ID]*Key{}
 		}
 		k.revoked[id] = key
 	}
 }
 
 // wasRevoked is a key that is known to be revoked, nil when there is none.
-func (k *keyring) wasRevoked(id engine.ID) *heldKey {
+func (k *keyring) wasRevoked(id engine.ID) *Key {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.revoked[id]

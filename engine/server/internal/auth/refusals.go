@@ -1,4 +1,4 @@
-package server
+package auth
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -20,8 +21,8 @@ const (
 	deadKeyEvery  = 60 // seconds between two records of one key that has ended
 )
 
-// refusalNotes bounds how much of the database refused callers can fill.
-type refusalNotes struct {
+// refusalLimiter bounds how much of the database refused callers can fill.
+type refusalLimiter struct {
 	mu     sync.Mutex
 	second time.Time // when the count began, by the monotonic clock
 	noted  int
@@ -29,7 +30,7 @@ type refusalNotes struct {
 }
 
 // admit says whether a refusal is recorded, and how many were not in the seconds before.
-func (n *refusalNotes) admit(now time.Time) (record bool, missed int) {
+func (n *refusalLimiter) admit(now time.Time) (record bool, missed int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if now.Sub(n.second) >= time.Second {
@@ -45,56 +46,56 @@ func (n *refusalNotes) admit(now time.Time) (record bool, missed int) {
 }
 
 // left is how many were not recorded and nobody has told of.
-func (n *refusalNotes) left() int {
+func (n *refusalLimiter) left() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.more
 }
 
-// noteRefused records that a caller was refused a change that its key does not allow.
-func (s *Server) noteRefused(ctx context.Context, method *authMethod, request any, err error) {
-	if !method.rule.changes || engine.KindOf(err) != engine.KindDenied {
+// NoteRefused records that a caller was refused a change that its key does not allow.
+func (g *Guard) NoteRefused(ctx context.Context, method *Method, request any, err error) {
+	if !method.Rule.Changes || engine.KindOf(err) != engine.KindDenied {
 		return
 	}
 	event := engine.AuditEvent{Method: afterSlash(method.name), Outcome: "PERMISSION_DENIED", Detail: err.Error()}
 	event.Namespace, event.Subject, event.SubjectID = aboutOf(request)
-	s.noteRefusal(ctx, event)
+	g.noteRefusal(ctx, event)
 }
 
 // noteDead records that a key was shown after its end.
-func (s *Server) noteDead(ctx context.Context, key *heldKey) {
-	if !passed(&key.refused, deadKeyEvery) {
+func (g *Guard) noteDead(ctx context.Context, key *Key) {
+	if !async.Elapsed(&key.refused, deadKeyEvery) {
 		return
 	}
 	method, _ := grpc.Method(ctx)
-	s.noteRefusal(withCaller(ctx, key), engine.AuditEvent{
+	g.noteRefusal(WithCaller(ctx, key), engine.AuditEvent{
 		Method: afterSlash(method), Outcome: "UNAUTHENTICATED", Subject: "key", SubjectID: key.ID.String(),
 		Detail: "the key has expired or was revoked",
 	})
 }
 
 // noteRefusal writes an event about the caller, if there have not been too many.
-func (s *Server) noteRefusal(ctx context.Context, event engine.AuditEvent) {
-	record, missed := s.refused.admit(time.Now())
-	s.tellMissed(missed)
+func (g *Guard) noteRefusal(ctx context.Context, event engine.AuditEvent) {
+	record, missed := g.refused.admit(time.Now())
+	g.tellMissed(missed)
 	if record {
-		s.record(ctx, event)
+		g.record(ctx, event)
 	}
 }
 
 // tellMissed logs that refusals were not recorded.
-func (s *Server) tellMissed(count int) {
+func (g *Guard) tellMissed(count int) {
 	if count > 0 {
-		s.log.Warn("refusals left out of the audit log", "count", count)
+		g.log.Warn("refusals left out of the audit log", "count", count)
 	}
 }
 
 // record writes an event about the caller. What was answered does not depend on it.
-func (s *Server) record(ctx context.Context, event engine.AuditEvent) {
-	event.At = s.now()
-	event.ID, event.Actor = engine.NewID(event.At), actorOf(ctx)
-	if err := s.store.NoteRefusal(context.WithoutCancel(ctx), event); err != nil {
-		s.log.Warn("not in the audit log", "method", event.Method, "actor", event.Actor.Name, "outcome", event.Outcome, "error", err)
+func (g *Guard) record(ctx context.Context, event engine.AuditEvent) {
+	event.At = g.store.Now()
+	event.ID, event.Actor = engine.NewID(event.At), ActorOf(ctx)
+	if err := g.store.NoteRefusal(context.WithoutCancel(ctx), event); err != nil {
+		g.log.Warn("not in the audit log", "method", event.Method, "actor", event.Actor.Name, "outcome", event.Outcome, "error", err)
 	}
 }
 
