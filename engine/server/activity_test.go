@@ -51,17 +51,17 @@ func TestTheWritesOfWorkersAreCounted(t *testing.T) {
 	busyServer(t, func(t *testing.T, s *Server) {
 		b := s.store.(*servertest.Books)
 		b.Verdict, b.Slow = engine.RunVerdict{Status: engine.RunFailed}, 10*time.Millisecond // which passes in the bubble
-		if _, _, err := s.completeStep(t.Context(), &kagziv1.CompleteStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s"}); err != nil {
+		if _, err := s.workers.CompleteStep(t.Context(), &kagziv1.CompleteStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}); err != nil {
+		if _, err := s.workers.FailStep(t.Context(), &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
+		if _, err := s.workers.FailWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)
 		}
 		next := &kagziv1.StartWorkflowRequest{}
-		if _, err := s.completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, ContinueAs: next}); err != nil {
+		if _, err := s.workers.CompleteWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ContinueAs: next}); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.recorder.Metrics().Commits.Count; n != 4 {

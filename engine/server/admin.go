@@ -35,7 +35,7 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 		return nil, err
 	}
 	for i := range workers {
-		s.sessions.freshen(&workers[i])
+		s.workers.Freshen(&workers[i])
 	}
 	list, around := wire.PageOfItems(request, page, info, workers, wire.WorkerTo, func(w *engine.Worker) engine.Cursor {
 		return engine.Cursor{At: w.RegisteredAt, Name: w.ID}
@@ -52,7 +52,7 @@ func (s *Server) GetWorker(ctx context.Context, request *kagziv1.GetWorkerReques
 	if err != nil {
 		return nil, err
 	}
-	s.sessions.freshen(&worker)
+	s.workers.Freshen(&worker)
 	return &kagziv1.GetWorkerResponse{Worker: wire.WorkerTo(&worker)}, nil
 }
 

@@ -44,10 +44,10 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 		return nil, err
 	}
 	size := limit.PayloadBytes(request)
-	if !s.cargo.TryAcquire(size) {
+	if !s.inFlight.TryAcquire(size) {
 		return nil, limit.ErrTooManyBytes
 	}
-	defer s.cargo.Release(size)
+	defer s.inFlight.Release(size)
 	if method.Rule.Waits {
 		visit, leave := s.guard.Open(ctx)
 		defer leave()

@@ -26,7 +26,7 @@ type (
 // Metrics returns what was counted. It waits for nothing.
 func (s *Server) Metrics() metrics.Metrics {
 	m := s.recorder.Metrics()
-	m.Sessions, m.Connections, m.Streams = s.sessions.count(), int(s.connections.Load()), int(s.methods.OpenStreams())
+	m.Sessions, m.Connections, m.Streams = s.workers.Sessions(), int(s.connections.Load()), int(s.methods.OpenStreams())
 	watch := s.watch.Count()
 	m.RunWatchers, m.RunWaiters, m.NamespaceWatchers = watch.RunWatchers, watch.RunWaiters, watch.NamespaceWatchers
 	if store, ok := s.store.(engine.Commits); ok {
@@ -34,12 +34,6 @@ func (s *Server) Metrics() metrics.Metrics {
 	}
 	m.Methods = s.methods.Metrics()
 	return m
-}
-
-func (s *sessions) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.workers)
 }
 
 // Read counts what the store holds. All who ask within a while, as long as counting may cost a scan, share one answer.

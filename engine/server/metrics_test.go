@@ -22,10 +22,10 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 	busyServer(t, func(t *testing.T, s *Server) {
 		b := s.store.(*servertest.Books)
 		b.Slow = 10 * time.Millisecond // which passes in the bubble
-		fail := &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
+		fail := &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
 		for _, retry := range []bool{true, true, false} {
 			b.StepVerdict = engine.Verdict{Retry: retry}
-			if _, err := s.failStep(t.Context(), fail); err != nil {
+			if _, err := s.workers.FailStep(t.Context(), fail); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -40,7 +40,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 			{kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, engine.Verdict{Retry: true, Failures: 1}},
 		} {
 			b.StepVerdict, fail.Error.Code = c.verdict, c.code
-			if _, err := s.failStep(t.Context(), fail); err != nil {
+			if _, err := s.workers.FailStep(t.Context(), fail); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -56,7 +56,7 @@ func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
 	b := &servertest.Books{Runs: []engine.Run{{ID: id, Type: "order", Queue: "q"}}}
 	fail := func() []string {
 		s := door(b)
-		_, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{Message: "\nno money\nstack"}})
+		_, err := s.workers.FailWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, Error: &kagziv1.ErrorDetail{Message: "\nno money\nstack"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,11 +84,11 @@ func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
 	ctx := t.Context()
 	for _, do := range []func() error{
 		func() error {
-			_, err := s.register(ctx, &kagziv1.RegisterRequest{WorkerId: "w", WorkflowTypes: []string{"t"}, TaskQueues: []string{"b"}, Hostname: "h", Version: "v"})
+			_, err := s.workers.Register(ctx, &kagziv1.RegisterRequest{WorkerId: "w", WorkflowTypes: []string{"t"}, TaskQueues: []string{"b"}, Hostname: "h", Version: "v"})
 			return err
 		},
 		func() error {
-			_, err := s.deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: "w", Drain: true})
+			_, err := s.workers.Deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: "w", Drain: true})
 			return err
 		},
 		func() error {
@@ -96,7 +96,7 @@ func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
 			return err
 		},
 		func() error {
-			_, err := s.deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: "w"})
+			_, err := s.workers.Deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: "w"})
 			return err
 		},
 		func() error {

@@ -20,7 +20,7 @@ import (
 func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, conn := serveWith(t, taking{}, Options{DrainTimeout: time.Second, NamespaceRate: 100})
-		defer s.pool.Close()
+		defer s.workers.Close()
 		defer conn.Close()
 		api := kagziv1.NewWorkflowServiceClient(conn)
 		start := func(namespace string) error {

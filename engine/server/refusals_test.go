@@ -18,8 +18,6 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-const aToken = "000102030405060708090a0b0c0d0e0f"
-
 // TestWhatBreaksALimitIsRefusedByName sends each request to a store in which any change, or any look, is a panic.
 func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 	long := strings.Repeat("n", engine.MaxName+1)
@@ -29,13 +27,13 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 	child := func(change func(*kagziv1.StartWorkflowRequest)) *kagziv1.StartChildRequest {
 		start := &kagziv1.StartWorkflowRequest{ParentRunId: servertest.AnID, WorkflowType: "t"}
 		change(start)
-		return &kagziv1.StartChildRequest{StepName: "s", LeaseToken: aToken, Child: start}
+		return &kagziv1.StartChildRequest{StepName: "s", LeaseToken: servertest.AToken, Child: start}
 	}
 	next := func(start *kagziv1.StartWorkflowRequest) *kagziv1.CompleteWorkflowRequest {
-		return &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: aToken, ContinueAs: start}
+		return &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ContinueAs: start}
 	}
 	signal := func(change func(*kagziv1.AwaitSignalRequest)) *kagziv1.AwaitSignalRequest {
-		r := &kagziv1.AwaitSignalRequest{RunId: servertest.AnID, LeaseToken: aToken, StepName: "s", SignalName: "go"}
+		r := &kagziv1.AwaitSignalRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepName: "s", SignalName: "go"}
 		change(r)
 		return r
 	}
@@ -75,17 +73,17 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 		{"AwaitSignal", signal(func(r *kagziv1.AwaitSignalRequest) { r.SignalName = long }), "signal_name"},
 		{"AwaitSignal", signal(func(r *kagziv1.AwaitSignalRequest) { r.Timeout = &durationpb.Duration{} }), "timeout"},
 		{"AwaitSignal", signal(func(r *kagziv1.AwaitSignalRequest) { r.LeaseToken = "" }), "lease_token"},
-		{"StartChild", &kagziv1.StartChildRequest{StepName: "s", LeaseToken: aToken}, "child"},
+		{"StartChild", &kagziv1.StartChildRequest{StepName: "s", LeaseToken: servertest.AToken}, "child"},
 		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.ParentRunId = "" }), "child.parent_run_id"},
 		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.ParentStepId = servertest.AnID }), "child.parent_step_id"},
 		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.WorkflowType = "" }), "child.workflow_type"},
 		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.ExternalIdReuse = 1 }), "child.external_id_reuse"},
-		{"StartChild", &kagziv1.StartChildRequest{StepName: "s", LeaseToken: aToken, ParentClosePolicy: 4,
+		{"StartChild", &kagziv1.StartChildRequest{StepName: "s", LeaseToken: servertest.AToken, ParentClosePolicy: 4,
 			Child: &kagziv1.StartWorkflowRequest{ParentRunId: servertest.AnID, WorkflowType: "t"}}, "parent_close_policy"},
-		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: aToken}, "child_run_ids"},
-		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: []string{"x"}}, "child_run_ids"},
-		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: aToken, ChildRunIds: make([]string, 10_001)}, "child_run_ids"},
-		{"SetRunNote", &kagziv1.SetNote{RunId: servertest.AnID, LeaseToken: aToken, Note: strings.Repeat("é", 128)}, "note"},
+		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken}, "child_run_ids"},
+		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: []string{"x"}}, "child_run_ids"},
+		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: make([]string, 10_001)}, "child_run_ids"},
+		{"SetRunNote", &kagziv1.SetNote{RunId: servertest.AnID, LeaseToken: servertest.AToken, Note: strings.Repeat("é", 128)}, "note"},
 		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{Namespace: "other"}), "continue_as.namespace"},
 		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{ParentRunId: servertest.AnID}), "continue_as.parent_run_id"},
 		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{WorkflowType: long}), "continue_as.workflow_type"},

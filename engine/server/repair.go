@@ -139,7 +139,7 @@ func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWo
 	}
 	circumstances.WorkerLease = s.options.WorkerLease
 	for i := range circumstances.Workers {
-		s.sessions.freshen(&circumstances.Workers[i])
+		s.workers.Freshen(&circumstances.Workers[i])
 	}
 	e := engine.Explain(circumstances, s.now())
 	return &kagziv1.ExplainWorkflowResponse{

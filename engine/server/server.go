@@ -38,11 +38,11 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
-	"github.com/kagzi/kagzi/engine/server/internal/async"
 	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/bundle"
 	"github.com/kagzi/kagzi/engine/server/internal/limit"
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/session"
 	"github.com/kagzi/kagzi/engine/server/internal/watch"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -99,7 +99,6 @@ func (o Options) withDefaults() Options {
 // Server serves the API over one store.
 type Server struct {
 	kagziv1.UnimplementedWorkflowServiceServer
-	kagziv1.UnimplementedWorkerServiceServer
 	kagziv1.UnimplementedAdminServiceServer
 	kagziv1.UnimplementedNamespaceServiceServer
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
@@ -114,18 +113,14 @@ type Server struct {
 	started    time.Time
 
 	watch    *watch.Service
-	sessions sessions
-	pool     async.Pool // of goroutines for their operations
-	cargo    limit.InFlight
+	workers  *session.Service
+	inFlight limit.InFlight
 	recorder *metrics.Recorder
 	readings *metrics.Readings
 	// namespaces is held while one is read, changed and written back.
-	namespaces  sync.Mutex
-	importer    *bundle.Importer
-	registering chan struct{} // has room for registeredAtOnce
-	untold      untold
-	clock       steadiness
-	stopping    chan struct{} // closed when long polls and streams are to end
+	namespaces sync.Mutex
+	importer   *bundle.Importer
+	stopping   chan struct{} // closed when long polls and streams are to end
 
 	guard  *auth.Guard
 	quotas limit.NamespaceRate
@@ -140,7 +135,7 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 	options = options.withDefaults()
 	s := &Server{
 		store: store, dispatcher: dispatcher, options: options, log: options.Log, errors: &wire.Errors{Log: options.Log, Now: store.Now}, started: store.Now(),
-		registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
+		stopping: make(chan struct{}),
 	}
 	s.importer = bundle.NewImporter(store, s.stopping)
 	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
@@ -149,6 +144,11 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log), metrics.NewReadings(store)
 	s.Observer = s.recorder.Observer()
 	s.guard = auth.New(store, options.Log, s.errors, options.Trusted, options.NeedKey)
+	s.workers = session.New(session.Config{
+		Store: store, Dispatcher: dispatcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder, Guard: s.guard,
+		InFlight: &s.inFlight, Stopping: s.stopping, HeartbeatInterval: options.HeartbeatInterval, WorkerLease: options.WorkerLease,
+		PollTimeout: options.PollTimeout, AllowUnleased: options.AllowUnleased,
+	})
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(wire.Codec{}),
 		grpc.MaxRecvMsgSize(engine.MaxMessage),
@@ -167,7 +167,7 @@ func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *
 		grpc.StreamInterceptor(s.stream),
 	)
 	kagziv1.RegisterWorkflowServiceServer(s.grpc, s)
-	kagziv1.RegisterWorkerServiceServer(s.grpc, s)
+	kagziv1.RegisterWorkerServiceServer(s.grpc, s.workers)
 	kagziv1.RegisterAdminServiceServer(s.grpc, s)
 	kagziv1.RegisterNamespaceServiceServer(s.grpc, s)
 	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
@@ -198,7 +198,7 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	s.recorder.Events.Note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
 	defer s.guard.Start()()
-	defer s.pool.Close()
+	defer s.workers.Close()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -225,16 +225,12 @@ func (s *Server) Ring(r engine.Ring) {
 		return
 	}
 	s.watch.Ring(r)
+	s.workers.Ring(r)
 	switch r.Kind {
-	case engine.RingWorker:
-		if !r.Registered { // its session was told with the welcome
-			s.sessions.ring(r.Name)
-		}
 	case engine.RingKeys:
 		s.guard.KeysChanged()
 	case engine.RingAll:
 		s.guard.KeysMayHaveChanged()
-		s.sessions.ringAll()
 	}
 }
 

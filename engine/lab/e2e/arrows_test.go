@@ -30,6 +30,7 @@ var arrows = []arrow{
 	{"engine/server/internal/watch", []string{"engine", "engine/server/internal/wire", "engine/server/internal/async", "proto/..."}, "who watches is told what the store notified, and reads it"},
 	{"engine/server/internal/metrics", []string{"engine", "engine/server/internal/wire", "engine/server/internal/async", "proto/..."}, "counting depends on nothing that is counted"},
 	{"engine/server/internal/auth", []string{"engine", "engine/server/internal/wire", "engine/server/internal/async", "engine/server/internal/secret", "proto/..."}, "who may call what is decided before any handler is known"},
+	{"engine/server/internal/session", []string{"engine", "engine/matching", "engine/server/internal/...", "proto/..."}, "what workers do is written over all that callers go through, and never knows the server"},
 	{"engine/server/internal/bundle", []string{"engine", "engine/server/internal/wire", "proto/..."}, "a capsule is made of the store's rows and the contract's messages"},
 	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
 	{"backends/internal/storelogic", []string{"engine"}, "the verbs that look before they write, over statements that a backend brings"},

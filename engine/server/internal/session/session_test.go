@@ -1,10 +1,9 @@
-package server
+package session
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -25,16 +24,16 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// seated is a desk that has a place, and what says whether runs are claimed for it.
-func seated(b *servertest.Books) (w *session, waits func() bool) {
-	w = desk(b)
+// polling is a desk that has a place, and what says whether runs are claimed for it.
+func polling(b *servertest.Books) (w *session, waits func() bool) {
+	w = newSession(b)
 	d := matching.New(b, nil)
-	w.seat = d.Sit(matching.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
-	return w, func() bool { return served(d) }
+	w.poller = d.Sit(matching.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
+	return w, func() bool { return isPolling(d) }
 }
 
-// served says whether somebody would be given a run of queue q and type t.
-func served(d *matching.Dispatcher) bool {
+// isPolling says whether somebody would be given a run of queue q and type t.
+func isPolling(d *matching.Dispatcher) bool {
 	return d.Waits(&engine.StartRun{Run: engine.Run{ID: servertest.SomeID(9), Namespace: "default", Queue: "q", Type: "t"}})
 }
 
@@ -64,7 +63,7 @@ func beatOf(held []*kagziv1.Lease) *kagziv1.SessionRequest {
 
 func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
 	b := &servertest.Books{}
-	w := desk(b) // which sends nothing
+	w := newSession(b) // which sends nothing
 	w.say(outgoing{message: &kagziv1.SessionResponse{}})
 	var want []engine.ID
 	for n := range 3 {
@@ -88,7 +87,7 @@ func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
 
 func TestASessionEndsWhenWhatIsUnderWayIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := desk(&servertest.Books{})
+		w := newSession(&servertest.Books{})
 		answer, over := make(chan struct{}), make(chan struct{})
 		w.calls.Go(func() { <-answer })
 		go func() {
@@ -106,48 +105,16 @@ func TestASessionEndsWhenWhatIsUnderWayIsAnswered(t *testing.T) {
 	})
 }
 
-func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
-	s, conn := serve(t, &servertest.Books{})
-	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for seq, r := range []*kagziv1.SessionRequest{
-		{Operation: &kagziv1.SessionRequest_Hello{Hello: &kagziv1.RegisterRequest{WorkerId: "w", TaskQueue: "q", WorkflowTypes: []string{"t"}}}},
-		{Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}},
-	} {
-		r.Seq = int64(seq + 1)
-		if err := stream.Send(r); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stream.Recv(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !served(s.dispatcher) || len(s.sessions.workers) != 1 {
-		t.Fatalf("it has no place, or is unknown: %v", s.sessions.workers)
-	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Recv(); err != io.EOF {
-		t.Fatalf("a session whose worker hung up ends with %v", err)
-	}
-	if served(s.dispatcher) || len(s.sessions.workers) != 0 {
-		t.Errorf("runs are claimed for it, or it is still known: %v", s.sessions.workers)
-	}
-}
-
 func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
 	b := &servertest.Books{}
-	w, waits := seated(b)
+	w, waits := polling(b)
 	w.do(t, &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}})
 	if !waits() {
 		t.Error("no run is claimed for its credit")
 	}
 	// Of the leases of an earlier session, the first one tells; whatever rang before may have been about them.
 	earlier, later, lost := aTask(1), aTask(2), aTask(3)
-	if w.do(t, beatOf(leaseWords(earlier))); len(w.bell) != 1 {
+	if w.do(t, beatOf(leaseWords(earlier))); len(w.wake) != 1 {
 		t.Error("nobody looks at the leases of an earlier session")
 	}
 	w.do(t, beatOf(leaseWords(later)))
@@ -193,8 +160,8 @@ func TestWhatAGoodbyeMeansToItsSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &servertest.Books{}
-			w, waits := seated(b)
-			w.seat.Grant(1)
+			w, waits := polling(b)
+			w.poller.Grant(1)
 			over, amid := false, true
 			w.end = func(error) { over = true }
 			b.Leaves = func() error { amid = w.deliver(aTask(1)); return c.err }
@@ -215,7 +182,7 @@ func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
 		ends    bool
 	}{
 		"ONLINE":                          {status: engine.WorkerOnline},
-		"ONLINE, but without a place":     {status: engine.WorkerOnline, change: (*session).unseat, ends: true},
+		"ONLINE, but without a place":     {status: engine.WorkerOnline, change: (*session).detach, ends: true},
 		"OFFLINE":                         {status: engine.WorkerOffline, ends: true},
 		"OFFLINE, by its goodbye":         {status: engine.WorkerOffline, change: func(w *session) { w.leaving = true }},
 		"OFFLINE, when the session ended": {status: engine.WorkerOffline, change: (*session).close},
@@ -223,8 +190,8 @@ func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
 		"DRAINING, as it said itself":     {status: engine.WorkerDraining, change: func(w *session) { w.draining = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, waits := seated(&servertest.Books{Status: c.status})
-			w.seat.Grant(1)
+			w, waits := polling(&servertest.Books{Status: c.status})
+			w.poller.Grant(1)
 			ended := false
 			w.end = func(error) { ended = true }
 			if c.change != nil {
@@ -263,8 +230,8 @@ func (r *registrar) RegisterWorker(ctx context.Context, p engine.RegisterWorkerP
 func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &registrar{Books: &servertest.Books{}}
-		s := door(store.Books)
-		s.store = store
+		s, stopping := newTestService(store), make(chan struct{})
+		s.stopping = stopping
 		answers := make(chan error, 3*registeredAtOnce)
 		come := func(ctx context.Context, n int) {
 			for range n {
@@ -300,7 +267,7 @@ func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 			}
 		}
 		come(t.Context(), registeredAtOnce)
-		close(s.stopping)
+		close(stopping)
 		come(t.Context(), 1)
 		if err := <-answers; !errors.Is(err, wire.ErrStopping) {
 			t.Errorf("who comes while the server stops: %v, want that it is", err)
@@ -310,14 +277,14 @@ func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 }
 
 func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
-	w := desk(&servertest.Books{})
-	w.server.sessions.add(w)
+	w := newSession(&servertest.Books{})
+	w.service.sessions.add(w)
 	for _, c := range []struct {
 		registered bool
 		wakes      int
 	}{{registered: true}, {wakes: 1}} {
-		w.server.Ring(engine.Ring{Kind: engine.RingWorker, Name: w.worker.ID, Registered: c.registered})
-		if got := len(w.bell); got != c.wakes {
+		w.service.Ring(engine.Ring{Kind: engine.RingWorker, Name: w.worker.ID, Registered: c.registered})
+		if got := len(w.wake); got != c.wakes {
 			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.wakes)
 		}
 	}
@@ -379,7 +346,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := cmp.Or(c.books, &servertest.Books{})
-			w := desk(b)
+			w := newSession(b)
 			w.worker.Namespace = "other"
 			task := aTask(1)
 			w.deliver(task)
@@ -431,7 +398,7 @@ func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
 		"":             {credit(2, 1, 1), credit(1, 0, engine.MaxConcurrent)},
 	} {
 		for _, r := range requests {
-			w, waits := seated(&servertest.Books{})
+			w, waits := polling(&servertest.Books{})
 			_, err := w.call(t.Context(), r)
 			var refused *engine.Error
 			if errors.As(err, &refused); (err != nil) != (field != "") || err != nil && refused.Field != field || waits() != (field == "") {
@@ -444,10 +411,11 @@ func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
 func TestTheLogSaysOnceAMinuteThatWorkersCouldNotBeTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		s := New(&servertest.KeyStore{}, nil, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s := newTestService(&servertest.KeyStore{})
+		s.log = slog.New(slog.NewTextHandler(&log, nil))
 		look := func() {
 			for range 100 {
-				(&session{server: s, worker: engine.Worker{ID: "w"}}).answerBell(t.Context()) // of a worker that the store does not know
+				(&session{service: s, worker: engine.Worker{ID: "w"}}).tellChanges(t.Context()) // of a worker that the store does not know
 			}
 		}
 		for range 3 { // looks in one minute

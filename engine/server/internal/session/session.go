@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -22,15 +22,15 @@ const maxUnanswered = 4096
 
 // session is one worker's stream.
 type session struct {
-	server *Server
-	worker engine.Worker
-	seat   *matching.Seat
-	out    outbox
-	bell   chan struct{} // rung when the worker may have lost leases, or is to drain
-	end    context.CancelCauseFunc
-	room   chan struct{} // a place for each unanswered operation
-	heard  time.Time     // when it received the last heartbeat, or the hello
-	calls  sync.WaitGroup
+	service *Service
+	worker  engine.Worker
+	poller  *matching.Seat
+	out     outbox
+	wake    chan struct{} // rung when the worker may have lost leases, or is to drain
+	end     context.CancelCauseFunc
+	room    chan struct{} // a place for each unanswered operation
+	heard   time.Time     // when it received the last heartbeat, or the hello
+	calls   sync.WaitGroup
 	// refused is what operations that build on others are held against.
 	refused refusals
 
@@ -38,8 +38,8 @@ type session struct {
 	held     map[engine.ID]holding // the runs handed out in this session, or in one before it, as far as is known
 	tasks    arrivals              // of those handed out in this session
 	named    bool                  // a heartbeat has said what it has from before this session
-	lines    map[string]line       // by run: its operations that are under way
-	unseated bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
+	queues   map[string]runQueue   // by run: its operations that are under way
+	detached bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
 	recheck  bool                  // something held was in the middle of an operation when the bell was answered
 	draining bool                  // the worker has been told
 	leaving  bool                  // its goodbye is under way, or has counted: nothing is handed out
@@ -67,7 +67,7 @@ type arrivals struct {
 //
 // There may be many thousands that have nothing to do, so this goroutine stays small: what needs a deep stack, or may be stuck, is carried out
 // in others that end, and what is large is held by a pointer.
-func (s *Server) Session(stream kagziv1.WorkerService_SessionServer) error {
+func (s *Service) Session(stream kagziv1.WorkerService_SessionServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	var hello *kagziv1.SessionRequest
@@ -123,7 +123,7 @@ func helloOf(stream kagziv1.WorkerService_SessionServer) (*kagziv1.SessionReques
 const registeredAtOnce = 64
 
 // registerInTurn makes the worker of a session known.
-func (s *Server) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest) (*engine.Worker, error) {
+func (s *Service) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest) (*engine.Worker, error) {
 	select {
 	case s.registering <- struct{}{}:
 		defer func() { <-s.registering }()
@@ -144,20 +144,20 @@ func (s *Server) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest)
 }
 
 // welcome makes the session of a worker that is known, and answers its hello.
-func (s *Server) welcome(worker *engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer, end context.CancelCauseFunc) *session {
+func (s *Service) welcome(worker *engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer, end context.CancelCauseFunc) *session {
 	w := &session{
-		server: s, worker: *worker, end: end, bell: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
-		held: map[engine.ID]holding{}, lines: map[string]line{}, heard: time.Now(),
+		service: s, worker: *worker, end: end, wake: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
+		held: map[engine.ID]holding{}, queues: map[string]runQueue{}, heard: time.Now(),
 	}
-	w.out.stream, w.out.room, w.out.handed = stream.Send, w.room, w.handed
-	w.seat = s.dispatcher.Sit(matching.Request{
-		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.unseat,
+	w.out.stream, w.out.room, w.out.sentTask = stream.Send, w.room, w.sent
+	w.poller = s.dispatcher.Sit(matching.Request{
+		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.detach,
 	})
 	w.out.push(outgoing{message: &kagziv1.SessionResponse{
 		Seq: seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(worker)},
 	}}, end)
 	if worker.Status == engine.WorkerDraining {
-		async.Notify(w.bell)
+		async.Notify(w.wake)
 	}
 	return w
 }
@@ -168,12 +168,12 @@ func (w *session) say(m outgoing) {
 	w.out.push(m, w.end)
 }
 
-// unseat notes that the dispatcher gave the place away, which is right only for a worker that is not ONLINE.
-func (w *session) unseat() {
+// detach notes that the dispatcher gave the place away, which is right only for a worker that is not ONLINE.
+func (w *session) detach() {
 	w.mu.Lock()
-	w.unseated = true
+	w.detached = true
 	w.mu.Unlock()
-	async.Notify(w.bell)
+	async.Notify(w.wake)
 }
 
 // close stops what the session is given. It may be called again.
@@ -181,7 +181,7 @@ func (w *session) close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	w.seat.Leave()
+	w.poller.Leave()
 }
 
 // deliver queues a claimed run for the worker.
@@ -192,20 +192,20 @@ func (w *session) deliver(t engine.Task) bool {
 		return false
 	}
 	old, held := w.held[t.Run.ID]
-	if _, busy := w.lines[t.Run.ID.String()]; held && !busy {
+	if _, busy := w.queues[t.Run.ID.String()]; held && !busy {
 		// Lost and claimed anew before the bell was answered: what the worker still does under the old lease is to stop. Where an
 		// operation is under way, its answer says so.
 		w.say(w.stop(t.Run.ID, old.token, engine.RunRunning))
 	}
 	w.held[t.Run.ID] = holding{token: t.Lease.Token, grace: t.Run.GraceUntil, unsent: true}
 	w.say(outgoing{lease: t.Lease, message: &kagziv1.SessionResponse{
-		Event: &kagziv1.SessionResponse_Task{Task: wire.TaskTo(&t, w.server.options.WorkerLease)},
+		Event: &kagziv1.SessionResponse_Task{Task: wire.TaskTo(&t, w.service.options.WorkerLease)},
 	}})
 	return true
 }
 
-// handed notes that the network has taken a task.
-func (w *session) handed(l engine.Lease) {
+// sent notes that the network has taken a task.
+func (w *session) sent(l engine.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tasks.sent++
@@ -215,12 +215,12 @@ func (w *session) handed(l engine.Lease) {
 	}
 }
 
-// underWay is the leases whose tasks the worker may not have received when it sent a heartbeat that names others: on a slow line a task can take
+// inTransit is the leases whose tasks the worker may not have received when it sent a heartbeat that names others: on a slow line a task can take
 // longer than it has to be named in. Where nothing comes through for long they are not among them: the worker takes nothing in, although it speaks.
 // That is for as long as a lease holds or, of a worker that says what it has received, for twice as long, after which it gives its runs up itself,
 // but for those with a longer heartbeat timeout, of which it begins no step either until a heartbeat has named them.
-func (w *session) underWay(r *kagziv1.HeartbeatRequest) []engine.Lease {
-	limit := w.server.options.WorkerLease
+func (w *session) inTransit(r *kagziv1.HeartbeatRequest) []engine.Lease {
+	limit := w.service.options.WorkerLease
 	if r.TasksReceived != nil {
 		limit *= 2
 	}
@@ -237,7 +237,7 @@ func (w *session) underWay(r *kagziv1.HeartbeatRequest) []engine.Lease {
 	for id, h := range w.held {
 		waits := h.unsent && (moves || comes)
 		travels := w.tasks.counted && h.number > w.tasks.received && (comes || time.Since(h.sent) < limit)
-		if (waits || travels || time.Since(h.sent) < w.server.nameWithin()) && !tokens[h.token.Wire()] {
+		if (waits || travels || time.Since(h.sent) < w.service.nameWithin()) && !tokens[h.token.Wire()] {
 			all = append(all, engine.Lease{RunID: id, Token: h.token})
 		}
 	}
@@ -260,7 +260,7 @@ func (t *arrivals) receive(r *kagziv1.HeartbeatRequest) {
 func (w *session) returnUnsent(unsent []outgoing) {
 	for _, o := range unsent {
 		if !o.lease.Token.IsZero() {
-			w.server.handBack(context.Background(), o.lease)
+			w.service.handBack(context.Background(), o.lease)
 		}
 	}
 }
@@ -268,30 +268,30 @@ func (w *session) returnUnsent(unsent []outgoing) {
 // serve answers the bell until the session is to end, and says why. Each look has a goroutine of its own: there are many sessions, and bells
 // are rung rarely.
 func (w *session) serve(ctx context.Context) error {
-	bell, looked := w.bell, make(chan struct{}, 1)
+	bell, looked := w.wake, make(chan struct{}, 1)
 	for {
 		select {
 		case <-bell:
 			bell = nil // one look at a time
 			go func() {
-				w.answerBell(ctx)
+				w.tellChanges(ctx)
 				looked <- struct{}{}
 			}()
 		case <-looked:
-			bell = w.bell
+			bell = w.wake
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-w.server.stopping:
+		case <-w.service.stopping:
 			return wire.ErrStopping
 		}
 	}
 }
 
-// answerBell tells the worker what happened to it.
-func (w *session) answerBell(ctx context.Context) {
+// tellChanges tells the worker what happened to it.
+func (w *session) tellChanges(ctx context.Context) {
 	if err := w.look(ctx); err != nil && ctx.Err() == nil {
 		// The next heartbeat's answer says the same.
-		w.server.untold.tell(w.server.log, w.worker.ID, err)
+		w.service.untold.tell(w.service.log, w.worker.ID, err)
 	}
 }
 
@@ -313,16 +313,16 @@ func (u *untold) tell(log *slog.Logger, worker string, err error) {
 // look compares what this session handed out with what the store says, and the worker's status with what the worker knows.
 func (w *session) look(ctx context.Context) error {
 	w.mu.Lock()
-	unseated := w.unseated // before its status is read, which may be newer, but must not be older
+	unseated := w.detached // before its status is read, which may be newer, but must not be older
 	w.mu.Unlock()
-	worker, err := w.server.store.GetWorker(ctx, w.worker.ID)
+	worker, err := w.service.store.GetWorker(ctx, w.worker.ID)
 	if err != nil {
 		return err
 	}
 	if err := w.lookAtLeases(ctx); err != nil {
 		return err
 	}
-	w.heed(&worker, unseated)
+	w.followStatus(&worker, unseated)
 	return nil
 }
 
@@ -335,7 +335,7 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 	}
 	w.mu.Unlock()
 
-	held, err := w.server.store.HeldBy(ctx, w.worker.ID)
+	held, err := w.service.store.HeldBy(ctx, w.worker.ID)
 	if err != nil {
 		return err
 	}
@@ -353,8 +353,8 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 	return nil
 }
 
-// heed does what the worker's status asks for. unseated says that the dispatcher had given its place away when that was read.
-func (w *session) heed(worker *engine.Worker, unseated bool) {
+// followStatus does what the worker's status asks for. unseated says that the dispatcher had given its place away when that was read.
+func (w *session) followStatus(worker *engine.Worker, unseated bool) {
 	switch worker.Status {
 	case engine.WorkerOffline:
 		w.mu.Lock()
@@ -390,7 +390,7 @@ func (w *session) toldNow(h engine.Held) bool {
 // answer; it is looked at again afterwards.
 func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Token) {
 	w.mu.Lock()
-	_, busy := w.lines[id.String()]
+	_, busy := w.queues[id.String()]
 	current := w.held[id].token == token
 	if busy {
 		w.recheck = true
@@ -402,7 +402,7 @@ func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Tok
 		return
 	}
 	status := engine.RunStatus(0)
-	if run, err := w.server.store.GetRun(ctx, w.worker.Namespace, id); err == nil {
+	if run, err := w.service.store.GetRun(ctx, w.worker.Namespace, id); err == nil {
 		status = run.Status
 	}
 	w.say(w.stop(id, token, status))
@@ -410,7 +410,7 @@ func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Tok
 
 // stop is the word to the worker that a lease is over.
 func (w *session) stop(id engine.ID, token engine.Token, status engine.RunStatus) outgoing {
-	_, reason := w.server.errors.Detail(engine.LeaseLost(id, status))
+	_, reason := w.service.errors.Detail(engine.LeaseLost(id, status))
 	return outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{
 		CancelTask: &kagziv1.CancelTask{RunId: id.String(), LeaseToken: token.Wire(), Reason: reason},
 	}}}
@@ -418,7 +418,7 @@ func (w *session) stop(id engine.ID, token engine.Token, status engine.RunStatus
 
 // drain tells the worker, once, that an operator wants it to finish.
 func (w *session) drain() {
-	w.seat.Leave()
+	w.poller.Leave()
 	w.mu.Lock()
 	told := w.draining
 	w.draining = true
@@ -455,19 +455,19 @@ func (s *sessions) remove(w *session) {
 	}
 }
 
-func (s *sessions) ring(workerID string) {
+func (s *sessions) notify(workerID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.workers[workerID]; w != nil {
-		async.Notify(w.bell)
+		async.Notify(w.wake)
 	}
 }
 
-func (s *sessions) ringAll() {
+func (s *sessions) notifyAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.workers {
-		async.Notify(w.bell)
+		async.Notify(w.wake)
 	}
 }
 
@@ -484,4 +484,10 @@ func (s *sessions) freshen(worker *engine.Worker) {
 	if holds := len(w.held); w.named || holds > worker.Active { // before that, there may be runs that it has from an earlier session
 		worker.Active = holds
 	}
+}
+
+func (s *sessions) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.workers)
 }

@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 		w.end(err)
 		return
 	}
-	w.server.pool.Go(func() { w.readOn(ctx, operations, stream, &next) })
+	w.service.pool.Go(func() { w.readOn(ctx, operations, stream, &next) })
 }
 
 // readOn reads the operation that has come, and those that come after it up to a heartbeat, behind which another waits for the next. Those of one run
@@ -49,7 +49,7 @@ func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerS
 			w.carryOut(operations, f)
 			return
 		}
-		w.server.pool.Go(func() { w.carryOut(operations, f) })
+		w.service.pool.Go(func() { w.carryOut(operations, f) })
 		if err := stream.RecvMsg(next); err != nil {
 			w.end(err)
 			return
@@ -58,7 +58,7 @@ func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerS
 }
 
 // admit makes an operation one that is under way, as soon as there is room for it; nil when the session is over.
-func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *flight {
+func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *inFlightOp {
 	select {
 	case w.room <- struct{}{}:
 	case <-ctx.Done():
@@ -67,7 +67,7 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *f
 	if request.GetHeartbeat() != nil {
 		w.heard = time.Now()
 	}
-	size := cargoOfOperation(request)
+	size := bytesOf(request)
 	refusal := w.load(ctx, size)
 	if refusal != nil {
 		if ctx.Err() != nil {
@@ -80,7 +80,7 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *f
 	}
 	f := w.enter(request, refusal)
 	if f == nil {
-		w.server.cargo.Release(size)
+		w.service.inFlight.Release(size)
 		return nil
 	}
 	f.cargo = size
@@ -93,16 +93,16 @@ func (w *session) load(ctx context.Context, size int) error {
 	if size <= limit.MinBytes {
 		return nil
 	}
-	ctx, cancel := context.WithDeadline(ctx, w.heard.Add(w.server.options.HeartbeatInterval))
+	ctx, cancel := context.WithDeadline(ctx, w.heard.Add(w.service.options.HeartbeatInterval))
 	defer cancel()
-	if !w.server.cargo.Acquire(ctx, size) {
+	if !w.service.inFlight.Acquire(ctx, size) {
 		return limit.ErrTooManyBytes
 	}
 	return nil
 }
 
-// flight is an operation that is under way.
-type flight struct {
+// inFlightOp is an operation that is under way.
+type inFlightOp struct {
 	request *kagziv1.SessionRequest
 	refusal error        // why it is not carried out; its payload is not kept then
 	cargo   int          // bytes of its payload, which are counted in
@@ -113,8 +113,8 @@ type flight struct {
 }
 
 // enter counts an operation in, behind those of its run; nil when the session is being closed, which waits for those counted.
-func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *flight {
-	f := &flight{request: request, run: runOfOperation(request), refusal: refusal}
+func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *inFlightOp {
+	f := &inFlightOp{request: request, run: runOf(request), refusal: refusal}
 	if refusal != nil {
 		f.request = &kagziv1.SessionRequest{Seq: request.Seq, After: request.After}
 	}
@@ -125,16 +125,16 @@ func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *flight 
 	}
 	w.calls.Add(1)
 	if f.run != "" {
-		w.lines[f.run] = w.lines[f.run].join(f)
+		w.queues[f.run] = w.queues[f.run].push(f)
 	}
 	return f
 }
 
-// line is the operations of one run that are not answered yet, in the order in which they came. Each is handed to the store as soon as
+// runQueue is the operations of one run that are not answered yet, in the order in which they came. Each is handed to the store as soon as
 // the one before has its place there, so that they can share a commit, and they are answered in that order as well.
-type line []*flight
+type runQueue []*inFlightOp
 
-func (l line) join(f *flight) line {
+func (l runQueue) push(f *inFlightOp) runQueue {
 	f.turn = engine.NewTurn(l.builtOn(f.request.After))
 	if n := len(l); n > 0 {
 		f.before = l[n-1].turn
@@ -143,7 +143,7 @@ func (l line) join(f *flight) line {
 }
 
 // builtOn is the turn of the operation with that number; nil when it is not under way, but answered: then refusals knows of it.
-func (l line) builtOn(seq int64) *engine.Turn {
+func (l runQueue) builtOn(seq int64) *engine.Turn {
 	for i := len(l) - 1; i >= 0 && seq > 0; i-- {
 		if l[i].request.Seq == seq {
 			return l[i].turn
@@ -153,7 +153,7 @@ func (l line) builtOn(seq int64) *engine.Turn {
 }
 
 // carryOut carries an operation out in its turn.
-func (w *session) carryOut(ctx context.Context, f *flight) {
+func (w *session) carryOut(ctx context.Context, f *inFlightOp) {
 	defer w.calls.Done()
 	if f.before != nil {
 		<-f.before.Placed()
@@ -162,7 +162,7 @@ func (w *session) carryOut(ctx context.Context, f *flight) {
 		ctx = engine.WithTurn(ctx, f.turn)
 	}
 	answer, err := w.perform(ctx, f)
-	w.server.cargo.Release(f.cargo)
+	w.service.inFlight.Release(f.cargo)
 	if f.turn != nil {
 		f.turn.End(err)
 	}
@@ -170,76 +170,47 @@ func (w *session) carryOut(ctx context.Context, f *flight) {
 }
 
 // answer sends the answer to an operation, and those to later ones of its run that have waited for it.
-func (w *session) answer(f *flight, answer *kagziv1.SessionResponse) {
+func (w *session) answer(f *inFlightOp, answer *kagziv1.SessionResponse) {
 	if w.queue(f, answer) {
 		w.out.send(w.end)
 	}
 }
 
 // queue says whether the caller is to send what is in the outbox.
-func (w *session) queue(f *flight, answer *kagziv1.SessionResponse) (send bool) {
+func (w *session) queue(f *inFlightOp, answer *kagziv1.SessionResponse) (send bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if f.run == "" {
 		return w.out.put(outgoing{message: answer, answered: true})
 	}
 	f.answer = answer
-	l := w.lines[f.run]
+	l := w.queues[f.run]
 	for len(l) > 0 && l[0].answer != nil {
 		send = w.out.put(outgoing{message: l[0].answer, answered: true}) || send
 		l = l[1:]
 	}
 	if len(l) > 0 {
-		w.lines[f.run] = l
+		w.queues[f.run] = l
 		return send
 	}
-	delete(w.lines, f.run)
+	delete(w.queues, f.run)
 	if w.recheck {
 		w.recheck = false
-		async.Notify(w.bell)
+		async.Notify(w.wake)
 	}
 	return send
 }
 
-// runOfOperation is the run that an operation is about; empty for the others.
-func runOfOperation(r *kagziv1.SessionRequest) string {
-	switch op := r.Operation.(type) {
-	case *kagziv1.SessionRequest_BeginStep:
-		return op.BeginStep.GetRunId()
-	case *kagziv1.SessionRequest_CompleteStep:
-		return op.CompleteStep.GetRunId()
-	case *kagziv1.SessionRequest_FailStep:
-		return op.FailStep.GetRunId()
-	case *kagziv1.SessionRequest_Sleep:
-		return op.Sleep.GetRunId()
-	case *kagziv1.SessionRequest_AwaitSignal:
-		return op.AwaitSignal.GetRunId()
-	case *kagziv1.SessionRequest_StartChild:
-		return op.StartChild.GetChild().GetParentRunId()
-	case *kagziv1.SessionRequest_AwaitChildren:
-		return op.AwaitChildren.GetRunId()
-	case *kagziv1.SessionRequest_SetNote:
-		return op.SetNote.GetRunId()
-	case *kagziv1.SessionRequest_CompleteWorkflow:
-		return op.CompleteWorkflow.GetRunId()
-	case *kagziv1.SessionRequest_FailWorkflow:
-		return op.FailWorkflow.GetRunId()
-	case *kagziv1.SessionRequest_ReleaseTask:
-		return op.ReleaseTask.GetRunId()
-	}
-	return ""
-}
-
 // perform carries one operation out and makes its answer; the error says that it was refused.
-func (w *session) perform(ctx context.Context, f *flight) (answer *kagziv1.SessionResponse, err error) {
+func (w *session) perform(ctx context.Context, f *inFlightOp) (answer *kagziv1.SessionResponse, err error) {
 	if err = f.refusal; err == nil {
 		answer, err = w.call(ctx, f.request)
 	}
 	if err != nil {
 		w.refused.add(f.request.Seq) // before its turn ends: whoever finds it gone from its line finds it here
-		code, detail := w.server.errors.Detail(err)
-		if level := wire.LogLevelOf(code); w.server.log.Enabled(ctx, level) {
-			w.server.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)
+		code, detail := w.service.errors.Detail(err)
+		if level := wire.LogLevelOf(code); w.service.log.Enabled(ctx, level) {
+			w.service.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)
 		}
 		answer = &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: detail}}
 	}
@@ -277,23 +248,4 @@ func (r *refusals) has(seq int64) bool {
 	defer r.mu.Unlock()
 	_, refused := r.seqs[seq]
 	return refused
-}
-
-func ack(err error) (*kagziv1.SessionResponse, error) {
-	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Ack{Ack: &kagziv1.Ack{}}}, err
-}
-
-// cargoOfOperation is limit.PayloadBytes for an operation of a session.
-func cargoOfOperation(r *kagziv1.SessionRequest) int {
-	switch o := r.GetOperation().(type) {
-	case *kagziv1.SessionRequest_BeginStep:
-		return limit.PayloadBytes(o.BeginStep)
-	case *kagziv1.SessionRequest_CompleteStep:
-		return limit.PayloadBytes(o.CompleteStep)
-	case *kagziv1.SessionRequest_CompleteWorkflow:
-		return limit.PayloadBytes(o.CompleteWorkflow)
-	case *kagziv1.SessionRequest_StartChild:
-		return limit.PayloadBytes(o.StartChild)
-	}
-	return 0
 }

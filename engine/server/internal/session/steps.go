@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type leased interface {
 }
 
 // leaseOf reads the lease of a request.
-func (s *Server) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
+func (s *Service) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
 	namespace, id, err := wire.RunOf(r)
 	if err != nil {
 		return engine.Lease{}, err
@@ -52,14 +52,14 @@ func stepRefOf(s string) (engine.StepRef, error) {
 	return ref, engine.CheckName("step_id", s)
 }
 
-func (s *Server) beginStep(ctx context.Context, r *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
+func (s *Service) beginStep(ctx context.Context, r *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	p := engine.BeginStepParams{
 		Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: wire.PayloadOf(r.Input),
-		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), StartToClose: wire.Milliseconds(r.StartToCloseTimeoutMs), Now: s.now(),
+		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), StartToClose: wire.Milliseconds(r.StartToCloseTimeoutMs), Now: s.store.Now(),
 	}
 	switch r.Kind {
 	case kagziv1.StepKind_STEP_KIND_UNSPECIFIED, kagziv1.StepKind_STEP_KIND_FUNCTION:
@@ -115,12 +115,12 @@ func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
 	return started, nil
 }
 
-func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepRequest) (engine.Lease, engine.Step, error) {
+func (s *Service) completeStep(ctx context.Context, r *kagziv1.CompleteStepRequest) (engine.Lease, engine.Step, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return lease, engine.Step{}, err
 	}
-	p := engine.CompleteStepParams{Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.now()}
+	p := engine.CompleteStepParams{Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.store.Now()}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return lease, engine.Step{}, err
 	}
@@ -148,7 +148,7 @@ func addedTo(s *engine.Step) *kagziv1.CompleteStepResponse {
 	}}
 }
 
-func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
+func (s *Service) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 	}
 	p := engine.FailStepParams{
 		Lease: lease, Failure: failure, RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
-		Now: s.now(), Roll: rand.Float64(),
+		Now: s.store.Now(), Roll: rand.Float64(),
 	}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return nil, err

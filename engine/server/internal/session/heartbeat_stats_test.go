@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"math"
@@ -15,8 +15,8 @@ import (
 func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 	const tenYears = 10 * 365 * 24 * 3600
 	for name, c := range map[string]struct {
-		EventText *kagziv1.WorkerStats
-		field     string // that is refused; "": none
+		told  *kagziv1.WorkerStats
+		field string // that is refused; "": none
 	}{
 		"ordinary": {&kagziv1.WorkerStats{CpuPercent: 150.5, MemoryBytes: 7, DiskAvailableBytes: 8, UptimeSeconds: 9, AverageRunMs: 0.25}, ""},
 		"the most": {&kagziv1.WorkerStats{
@@ -32,8 +32,8 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &servertest.Books{}
-			s, _ := serve(t, b)
-			_, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", Stats: c.EventText}, nil, 0)
+			s := newTestService(b)
+			_, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", Stats: c.told}, nil, 0)
 			if c.field != "" {
 				if engine.KindOf(err) != engine.KindInvalid || !strings.Contains(err.Error(), c.field+": must be a number from 0 to ") {
 					t.Errorf("answered %v, want a refusal that names %s and its limits", err, c.field)
@@ -44,8 +44,8 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 				t.Fatalf("the heartbeat is refused: %v", err)
 			}
 			want := engine.WorkerStats{
-				CPUPercent: c.EventText.CpuPercent, MemoryBytes: c.EventText.MemoryBytes, DiskAvailableBytes: c.EventText.DiskAvailableBytes,
-				UptimeSeconds: c.EventText.UptimeSeconds, AverageRunMS: c.EventText.AverageRunMs,
+				CPUPercent: c.told.CpuPercent, MemoryBytes: c.told.MemoryBytes, DiskAvailableBytes: c.told.DiskAvailableBytes,
+				UptimeSeconds: c.told.UptimeSeconds, AverageRunMS: c.told.AverageRunMs,
 			}
 			if diff := cmp.Diff(&want, servertest.Last[engine.HeartbeatParams](b).Stats); diff != "" {
 				t.Errorf("what is noted (-want +got):\n%s", diff)

@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func TestTheGoroutineOfASessionStaysSmall(t *testing.T) {
 		deepen(32)
 		stream := &sounding{}
 		before := depth()
-		_ = door(&servertest.Books{}).Session(stream)
+		_ = newTestService(&servertest.Books{}).Session(stream)
 		took <- before - stream.at
 	}()
 	if bytes := <-took; bytes > 600 {
@@ -85,12 +85,12 @@ func under(name string) bool {
 // collection of garbage, and copies it for that.
 func TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(taking{}, nil, Options{})
+		s := newTestService(writing{})
 		defer s.pool.Close()
 		in, answered := make(chan *kagziv1.SessionRequest), make(chan *kagziv1.SessionResponse, 8)
 		ctx, end := context.WithCancel(t.Context())
 		var read []bool // whether who asks for the next has read the one before
-		stream := &operations{ctx: ctx, in: in, asked: func() {
+		stream := &requests{ctx: ctx, in: in, asked: func() {
 			read = append(read, under("readOn"))
 		}}
 		go sessionOf(s, func(error) {}, answered).receive(ctx, context.WithoutCancel(ctx), stream)

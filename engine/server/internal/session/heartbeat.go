@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 )
 
 // nameWithin is how soon after its claim a run must be named in a heartbeat that names all; in a session, after the network has taken its task.
-func (s *Server) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
+func (s *Service) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
 
-// steadiness tells whether the clock that claims are dated by goes as the machine's own does, which nobody can set. Ahead of that by a day, or after
+// clockWatch tells whether the clock that claims are dated by goes as the machine's own does, which nobody can set. Ahead of that by a day, or after
 // a machine has slept, a run that was claimed a moment ago looks as if its worker should have named it long ago.
-type steadiness struct {
+type clockWatch struct {
 	mu         sync.Mutex
 	clock, own time.Time // the last reading of both
 	set        time.Time // by the machine's own, when the clock was last found to be ahead of where it should be; unset: it never was
@@ -29,7 +29,7 @@ type steadiness struct {
 const slack = time.Second
 
 // steady notes a reading of both clocks. It is false when the clock was found to have been set ahead less than so long ago.
-func (s *steadiness) steady(clock, own time.Time, within time.Duration) bool {
+func (s *clockWatch) steady(clock, own time.Time, within time.Duration) bool {
 	clock = clock.Round(0) // or the machine's own would be compared with itself
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,13 +44,13 @@ func (s *steadiness) steady(clock, own time.Time, within time.Duration) bool {
 
 // patience is how long a session's heartbeat may wait for others to be noted with where its worker holds nothing: many thousands of idle workers
 // then cost the database a few commits a second.
-func (s *Server) patience() time.Duration {
+func (s *Service) patience() time.Duration {
 	return min(250*time.Millisecond, s.options.HeartbeatInterval/40)
 }
 
-// heartbeat notes a worker's sign of life. underWay are leases that it does not name because their tasks are on their way to it: they count as
+// heartbeat notes a worker's sign of life. inTransit are leases that it does not name because their tasks are on their way to it: they count as
 // named, and the answer, which may overtake the tasks, says nothing of them. patience is how long it may wait where there are no leases to keep.
-func (s *Server) heartbeat(
+func (s *Service) heartbeat(
 	ctx context.Context, r *kagziv1.HeartbeatRequest, underWay []engine.Lease, patience time.Duration,
 ) (*kagziv1.HeartbeatResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", r.WorkerId); err != nil {
@@ -67,7 +67,7 @@ func (s *Server) heartbeat(
 	if n := r.GetTasksReceived(); n < 0 {
 		return nil, engine.Invalid("tasks_received", "must not be negative, got %d", n)
 	}
-	now, within := s.now(), s.nameWithin()
+	now, within := s.store.Now(), s.nameWithin()
 	p := engine.HeartbeatParams{
 		WorkerID: r.WorkerId, Active: int(r.ActiveCount), Completed: int(r.CompletedDelta), Failed: int(r.FailedDelta),
 		Whole: r.HeldIsWhole && s.clock.steady(now, time.Now(), within), NameWithin: within, Now: now,
@@ -117,7 +117,7 @@ func (s *Server) heartbeat(
 
 // statusesOf is where the runs of these leases stand, as far as they are of the worker's namespace and the database says: the heartbeat
 // has counted, whatever comes of this.
-func (s *Server) statusesOf(ctx context.Context, worker string, leases []engine.Lease) map[engine.ID]engine.RunStatus {
+func (s *Service) statusesOf(ctx context.Context, worker string, leases []engine.Lease) map[engine.ID]engine.RunStatus {
 	if len(leases) == 0 {
 		return nil
 	}
@@ -173,18 +173,18 @@ func statsOf(t *kagziv1.WorkerStats) (*engine.WorkerStats, error) {
 	}, nil
 }
 
-func (s *Server) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
+func (s *Service) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", r.WorkerId); err != nil {
 		return nil, err
 	}
 	if r.Drain {
-		if err := s.store.DrainWorker(ctx, engine.DrainWorkerParams{WorkerID: r.WorkerId, Now: s.now()}); err != nil {
+		if err := s.store.DrainWorker(ctx, engine.DrainWorkerParams{WorkerID: r.WorkerId, Now: s.store.Now()}); err != nil {
 			return nil, err
 		}
 		s.recorder.NoteWorker(auth.ActorOf(ctx), "worker draining", r.WorkerId)
 		return &kagziv1.DeregisterResponse{Drained: true}, nil
 	}
-	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.now()})
+	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.store.Now()})
 	if err != nil {
 		return nil, err
 	}

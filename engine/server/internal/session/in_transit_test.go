@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"errors"
@@ -15,27 +15,27 @@ import (
 
 func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, l := desk(&servertest.Books{}), &network{free: make(chan error)}
-		w.out.stream, w.out.handed = l.send, w.handed
+		w, l := newSession(&servertest.Books{}), &network{free: make(chan error)}
+		w.out.stream, w.out.sentTask = l.send, w.sent
 		lease := engine.Lease{Namespace: "default", RunID: servertest.SomeID(1), Token: engine.NewToken()}
 		named := []*kagziv1.Lease{{RunId: lease.RunID.String(), LeaseToken: lease.Token.Wire()}}
 		want := func(when string, under bool) {
 			t.Helper()
-			if all := w.underWay(&kagziv1.HeartbeatRequest{}); len(all) == 1 != under || under && all[0] != (engine.Lease{RunID: lease.RunID, Token: lease.Token}) {
+			if all := w.inTransit(&kagziv1.HeartbeatRequest{}); len(all) == 1 != under || under && all[0] != (engine.Lease{RunID: lease.RunID, Token: lease.Token}) {
 				t.Errorf("%s: %v is under way, want the task: %t", when, all, under)
 			}
-			if all := w.underWay(&kagziv1.HeartbeatRequest{Held: named}); len(all) != 0 {
+			if all := w.inTransit(&kagziv1.HeartbeatRequest{Held: named}); len(all) != 0 {
 				t.Errorf("%s: %v is under way although the worker names it", when, all)
 			}
 		}
 		w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
-		time.Sleep(w.server.options.WorkerLease - time.Nanosecond)
+		time.Sleep(w.service.options.WorkerLease - time.Nanosecond)
 		want("while the network is slow", true)
 		time.Sleep(time.Nanosecond)
 		want("when the network takes nothing for as long as a lease holds", false)
 		l.free <- nil
 		synctest.Wait()
-		time.Sleep(w.server.nameWithin() - time.Nanosecond)
+		time.Sleep(w.service.nameWithin() - time.Nanosecond)
 		want("before it has to be named", true)
 		time.Sleep(time.Nanosecond)
 		want("when it has to be named", false)
@@ -47,13 +47,13 @@ func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 // A worker that counts says what has come, so that it does not matter how slow its line is.
 func TestATaskIsUnderWayUntilItsWorkerSaysThatItHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, l := desk(&servertest.Books{}), &network{free: make(chan error)}
-		w.out.stream, w.out.handed = l.send, w.handed
-		lease := w.server.options.WorkerLease
+		w, l := newSession(&servertest.Books{}), &network{free: make(chan error)}
+		w.out.stream, w.out.sentTask = l.send, w.sent
+		lease := w.service.options.WorkerLease
 		var tasks []engine.Task
 		want := func(when string, received int64, numbers ...int) {
 			t.Helper()
-			all := w.underWay(&kagziv1.HeartbeatRequest{TasksReceived: &received})
+			all := w.inTransit(&kagziv1.HeartbeatRequest{TasksReceived: &received})
 			for _, n := range numbers {
 				if !slices.ContainsFunc(all, func(l engine.Lease) bool { return l.RunID == tasks[n-1].Run.ID }) {
 					t.Errorf("%s: task %d is not under way", when, n)
@@ -83,7 +83,7 @@ func TestATaskIsUnderWayUntilItsWorkerSaysThatItHasCome(t *testing.T) {
 		want("it is as long as ever", 2, 3, 4)
 		time.Sleep(time.Nanosecond)
 		want("until it is over", 2)
-		if all := w.underWay(&kagziv1.HeartbeatRequest{}); len(all) != 0 {
+		if all := w.inTransit(&kagziv1.HeartbeatRequest{}); len(all) != 0 {
 			t.Errorf("%v is under way to a worker that does not count", all)
 		}
 		l.free <- nil
@@ -93,7 +93,7 @@ func TestATaskIsUnderWayUntilItsWorkerSaysThatItHasCome(t *testing.T) {
 
 func TestAWorkerCannotHaveReceivedLessThanNothing(t *testing.T) {
 	less := int64(-1)
-	_, err := door(&servertest.Books{}).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", TasksReceived: &less}, nil, 0)
+	_, err := newTestService(&servertest.Books{}).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", TasksReceived: &less}, nil, 0)
 	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "tasks_received") {
 		t.Errorf("%v, want it refused for tasks_received", err)
 	}
@@ -105,7 +105,7 @@ func TestWhatIsUnderWayCountsAsNamedAndTheAnswerSaysNothingOfIt(t *testing.T) {
 		Lost:       []engine.Lease{under, lost},
 		Cancelling: []engine.Held{{Lease: under, GraceUntil: servertest.Began}},
 	}}
-	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true, Held: []*kagziv1.Lease{
+	answer, err := newTestService(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true, Held: []*kagziv1.Lease{
 		{RunId: lost.RunID.String(), LeaseToken: lost.Token.Wire()},
 	}}, []engine.Lease{under}, 0)
 	if err != nil {

@@ -1,14 +1,12 @@
-package server
+package session
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
@@ -109,17 +107,17 @@ func replies(w *session) []string {
 	return words
 }
 
-func lineRun(n byte) engine.ID { return engine.ID{6: 0x70, 8: 0x80, 15: n} }
+func runID(n byte) engine.ID { return engine.ID{6: 0x70, 8: 0x80, 15: n} }
 
 func stepOf(run byte, seq, after int64, name string) *kagziv1.SessionRequest {
 	return &kagziv1.SessionRequest{Seq: seq, After: after, Operation: &kagziv1.SessionRequest_CompleteStep{
-		CompleteStep: &kagziv1.CompleteStepRequest{RunId: lineRun(run).String(), LeaseToken: aToken, StepId: name},
+		CompleteStep: &kagziv1.CompleteStepRequest{RunId: runID(run).String(), LeaseToken: servertest.AToken, StepId: name},
 	}}
 }
 
 func runDone(run byte, seq, after int64) *kagziv1.SessionRequest {
 	return &kagziv1.SessionRequest{Seq: seq, After: after, Operation: &kagziv1.SessionRequest_CompleteWorkflow{
-		CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{RunId: lineRun(run).String(), LeaseToken: aToken},
+		CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{RunId: runID(run).String(), LeaseToken: servertest.AToken},
 	}}
 }
 
@@ -200,16 +198,16 @@ func TestOperationsOfARun(t *testing.T) {
 			}
 		}},
 		{"are under way until all are answered", &grouping{}, func(t *testing.T, w *session, l *grouping) {
-			w.held[lineRun(1)] = holding{token: engine.NewToken()}
+			w.held[runID(1)] = holding{token: engine.NewToken()}
 			w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"))
 			synctest.Wait()
-			w.cancelTask(t.Context(), lineRun(1), w.held[lineRun(1)].token)
+			w.cancelTask(t.Context(), runID(1), w.held[runID(1)].token)
 			if len(w.out.unasked) != 0 || !w.recheck {
 				t.Fatal("told to stop in the middle of an operation")
 			}
 			l.commit()
-			if len(w.lines) != 0 || w.recheck || len(w.bell) != 1 {
-				t.Fatalf("%d lines are left, and the bell was rung %d times", len(w.lines), len(w.bell))
+			if len(w.queues) != 0 || w.recheck || len(w.wake) != 1 {
+				t.Fatalf("%d lines are left, and the bell was rung %d times", len(w.queues), len(w.wake))
 			}
 		}},
 	}
@@ -217,10 +215,10 @@ func TestOperationsOfARun(t *testing.T) {
 		t.Run(story.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := story.store
-				w := &session{server: New(l, nil, Options{}),
-					worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
-					held: map[engine.ID]holding{}, lines: map[string]line{}}
-				w.seat = matching.New(l, nil).Sit(matching.Request{Worker: &w.worker})
+				w := &session{service: newTestService(l),
+					worker: engine.Worker{ID: "w", Namespace: "default"}, wake: make(chan struct{}, 1),
+					held: map[engine.ID]holding{}, queues: map[string]runQueue{}}
+				w.poller = matching.New(l, nil).Sit(matching.Request{Worker: &w.worker})
 				story.tell(t, w, l)
 				w.close()
 				w.calls.Wait()
@@ -230,65 +228,4 @@ func TestOperationsOfARun(t *testing.T) {
 			})
 		})
 	}
-}
-
-// early is a store whose starts are not over before somebody has claimed behind them.
-type early struct {
-	servertest.StubStore
-	starting *atomic.Bool  // somebody is, and nobody has claimed since
-	claims   chan struct{} // a claim that comes behind a start
-}
-
-func (e early) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	e.starting.Store(true)
-	engine.TurnOf(ctx).Place()
-	<-e.claims
-	return []engine.Started{{RunID: starts[0].ID}}, nil
-}
-
-func (e early) Claim(context.Context, engine.ClaimParams) (engine.Claimed, error) {
-	if e.starting.CompareAndSwap(true, false) {
-		e.claims <- struct{}{}
-	}
-	return engine.Claimed{}, nil
-}
-
-func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := early{starting: &atomic.Bool{}, claims: make(chan struct{})}
-		d := matching.New(store, nil)
-		ctx, stop := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer stop()
-		go d.Run(ctx)
-		s := New(store, d, Options{})
-		d.Sit(matching.Request{
-			Worker: &engine.Worker{ID: "w", Namespace: "default"}, Queues: []string{"q"}, Types: []string{"t"},
-			Deliver: func(engine.Task) bool { return true },
-		}).Grant(1)
-		synctest.Wait() // the first claim has found nothing
-		start := engine.StartRun{Run: engine.Run{ID: lineRun(1), Namespace: "default", Queue: "q", Type: "t", ConcurrencyKey: "k", ConcurrencyLimit: 9}}
-		if _, err := s.startRuns(t.Context(), []engine.StartRun{start}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait() // the claim has given its credit back
-		later, given := start, start
-		later.ID, later.AvailableAt = lineRun(2), time.Now().Add(time.Hour)
-		given.ID, given.ConcurrencyKey = lineRun(3), ""
-		for why, start := range map[string]engine.StartRun{"that is not due": later, "that he may be given in its start": given} {
-			over := make(chan struct{})
-			go func() {
-				defer close(over)
-				s.startRuns(t.Context(), []engine.StartRun{start})
-			}()
-			synctest.Wait()
-			select {
-			case <-over:
-				t.Errorf("somebody came to claim a run %s", why)
-			default:
-				store.claims <- struct{}{}
-				<-over
-			}
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"testing"
@@ -10,10 +10,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// desk is a session without its stream: what it would send stays in its outbox.
-func desk(b *servertest.Books) *session {
-	w := &session{server: door(b), worker: engine.Worker{ID: "w", Namespace: "default"}, bell: make(chan struct{}, 1),
-		held: map[engine.ID]holding{}, lines: map[string]line{}}
+// newSession is a session without its stream: what it would send stays in its outbox.
+func newSession(b *servertest.Books) *session {
+	w := &session{service: newTestService(b), worker: engine.Worker{ID: "w", Namespace: "default"}, wake: make(chan struct{}, 1),
+		held: map[engine.ID]holding{}, queues: map[string]runQueue{}}
 	return w
 }
 
@@ -39,7 +39,7 @@ func (w *session) mustLook(t *testing.T) {
 func TestASessionTellsItsWorkerOnceToStopARun(t *testing.T) {
 	lease := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}
 	b := &servertest.Books{Held: []engine.Held{{Lease: lease}}}
-	w := desk(b)
+	w := newSession(b)
 	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
@@ -73,13 +73,13 @@ func TestAWorkerThatKnowsAlreadyIsNotTold(t *testing.T) {
 	lease := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}
 	until := servertest.Began.Add(time.Minute)
 	b := &servertest.Books{Held: []engine.Held{{Lease: lease, GraceUntil: until}}}
-	w := desk(b)
+	w := newSession(b)
 	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID, CancelRequestedAt: servertest.Began, GraceUntil: until}, Lease: lease})
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
 		t.Errorf("told %v what its task has said", words)
 	}
-	w = desk(b)
+	w = newSession(b)
 	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID}, Lease: lease})
 	w.told([]*kagziv1.CancelTask{wire.CancellingTo(b.Held[0])}) // by the answer to a heartbeat
 	w.mustLook(t)

@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // register makes a worker known.
-func (s *Server) register(ctx context.Context, r *kagziv1.RegisterRequest) (engine.Worker, error) {
+func (s *Service) register(ctx context.Context, r *kagziv1.RegisterRequest) (engine.Worker, error) {
 	worker, err := wire.WorkerOf(r)
 	if err != nil {
 		return engine.Worker{}, err
@@ -19,7 +19,7 @@ func (s *Server) register(ctx context.Context, r *kagziv1.RegisterRequest) (engi
 	if err := s.guard.MayRegister(ctx, &worker, r.WorkerId != ""); err != nil {
 		return engine.Worker{}, err
 	}
-	now := s.now()
+	now := s.store.Now()
 	p := engine.RegisterWorkerParams{Worker: worker, Chosen: r.WorkerId != "", Now: now}
 	if !p.Chosen {
 		p.Worker.ID = engine.NewID(now).String()
@@ -32,7 +32,7 @@ func (s *Server) register(ctx context.Context, r *kagziv1.RegisterRequest) (engi
 	return worker, err
 }
 
-func (s *Server) registeredTo(w *engine.Worker) *kagziv1.RegisterResponse {
+func (s *Service) registeredTo(w *engine.Worker) *kagziv1.RegisterResponse {
 	interval := s.options.HeartbeatInterval
 	return &kagziv1.RegisterResponse{
 		WorkerId: w.ID, HeartbeatIntervalSecs: max(int32(interval.Seconds()), 1),

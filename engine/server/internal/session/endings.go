@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 
 // The operations by which a worker's hold of a run ends, and the note that it leaves meanwhile.
 
-func (s *Server) completeWorkflow(ctx context.Context, r *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
+func (s *Service) completeWorkflow(ctx context.Context, r *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	p := engine.CompleteRunParams{Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.now()}
+	p := engine.CompleteRunParams{Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.store.Now()}
 	if err := engine.CheckPayload("output", p.Output); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Server) completeWorkflow(ctx context.Context, r *kagziv1.CompleteWorkfl
 	}, nil
 }
 
-func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
+func (s *Service) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 	if err != nil {
 		return nil, err
 	}
-	p := engine.FailRunParams{Lease: lease, Failure: failure, Now: s.now(), Roll: rand.Float64()}
+	p := engine.FailRunParams{Lease: lease, Failure: failure, Now: s.store.Now(), Roll: rand.Float64()}
 	began := time.Now()
 	verdict, err := s.store.FailRun(ctx, p)
 	if err != nil {
@@ -78,12 +78,12 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 	return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status)}, nil
 }
 
-func (s *Server) releaseTask(ctx context.Context, r *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
+func (s *Service) releaseTask(ctx context.Context, r *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Release(ctx, engine.ReleaseParams{Lease: lease, Park: r.Park, Now: s.now()}); err != nil {
+	if err := s.store.Release(ctx, engine.ReleaseParams{Lease: lease, Park: r.Park, Now: s.store.Now()}); err != nil {
 		return nil, err
 	}
 	return &kagziv1.ReleaseTaskResponse{}, nil
@@ -98,7 +98,7 @@ type notesLease struct {
 func (n notesLease) GetNamespace() string { return n.namespace }
 
 // setNote records the run's own line. Only a session knows its worker's namespace; otherwise that is empty, and the token alone decides.
-func (s *Server) setNote(ctx context.Context, namespace string, r *kagziv1.SetNote) (*kagziv1.Ack, error) {
+func (s *Service) setNote(ctx context.Context, namespace string, r *kagziv1.SetNote) (*kagziv1.Ack, error) {
 	lease, err := s.leaseOf(ctx, notesLease{r, namespace})
 	if err != nil {
 		return nil, err
@@ -109,14 +109,14 @@ func (s *Server) setNote(ctx context.Context, namespace string, r *kagziv1.SetNo
 	if err := engine.CheckText("note", r.Note, engine.MaxNote); err != nil {
 		return nil, err
 	}
-	if err := s.store.SetNote(ctx, engine.SetNoteParams{Lease: lease, Note: r.Note, Now: s.now()}); err != nil {
+	if err := s.store.SetNote(ctx, engine.SetNoteParams{Lease: lease, Note: r.Note, Now: s.store.Now()}); err != nil {
 		return nil, err
 	}
 	return &kagziv1.Ack{}, nil
 }
 
 // noteFailed notes that a run failed for good. A lease does not say what the run is, so it is looked up, if the event is kept.
-func (s *Server) noteFailed(ctx context.Context, l engine.Lease, f engine.Failure) {
+func (s *Service) noteFailed(ctx context.Context, l engine.Lease, f engine.Failure) {
 	s.recorder.Events.NoteOf(slog.LevelWarn, "run failed", func() []slog.Attr {
 		attributes := []slog.Attr{slog.Any("run", l.RunID), slog.String("namespace", l.Namespace)}
 		if runs, err := s.store.GetRuns(ctx, l.Namespace, []engine.ID{l.RunID}); err == nil && len(runs) == 1 {

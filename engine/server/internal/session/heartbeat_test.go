@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"testing"
@@ -12,8 +12,8 @@ import (
 
 func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
 	b := &servertest.Books{}
-	w, _ := seated(b)
-	w.server.options.HeartbeatInterval = 4 * time.Second
+	w, _ := polling(b)
+	w.service.options.HeartbeatInterval = 4 * time.Second
 	for _, test := range []struct {
 		name string
 		beat func()
@@ -22,7 +22,7 @@ func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
 		{"a session's that names nothing", func() { w.do(t, beatOf(nil)) }, 100 * time.Millisecond},
 		{"one that names a run", func() { w.do(t, beatOf(leaseWords(aTask(1)))) }, 0},
 		{"a call of its own", func() {
-			if _, err := w.server.Heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}); err != nil {
+			if _, err := w.service.Heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}); err != nil {
 				t.Fatal(err)
 			}
 		}, 0},
@@ -32,7 +32,7 @@ func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
 			t.Errorf("%s may wait for %s, want %s", test.name, got, test.want)
 		}
 	}
-	w.server.options.HeartbeatInterval = time.Minute
+	w.service.options.HeartbeatInterval = time.Minute
 	if w.do(t, beatOf(nil)); servertest.Last[engine.HeartbeatParams](b).Patience != 250*time.Millisecond {
 		t.Error("with a long interval a heartbeat may wait for longer than 250 ms")
 	}
@@ -41,7 +41,7 @@ func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
 func TestAHeartbeatSaysWhatBecameOfTheRunsOfLostLeases(t *testing.T) {
 	cancelled, deleted := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}, engine.Lease{RunID: servertest.SomeID(2), Token: engine.NewToken()}
 	b := &servertest.Books{Beat: engine.Beat{Lost: []engine.Lease{cancelled, deleted}}, Runs: []engine.Run{{ID: cancelled.RunID, Status: engine.RunCancelled}}}
-	answer, err := door(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}, nil, 0)
+	answer, err := newTestService(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,8 @@ func (s *settable) Now() time.Time { return time.Now().Add(s.ahead) }
 func TestAClockThatIsSetAheadFreesNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &servertest.Books{}
-		s, store := door(b), &settable{Books: b}
-		s.store = store
+		store := &settable{Books: b}
+		s := newTestService(store)
 		frees := func(when string, want bool) {
 			t.Helper()
 			if _, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true}, nil, 0); err != nil {

@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 
 // The operations by which a run's code waits.
 
-func (s *Server) sleep(ctx context.Context, r *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
+func (s *Service) sleep(ctx context.Context, r *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	p := engine.SleepParams{Lease: lease, Hold: r.Hold, Now: s.now()}
+	p := engine.SleepParams{Lease: lease, Hold: r.Hold, Now: s.store.Now()}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return nil, err
 	}
@@ -49,12 +49,12 @@ func (s *Server) sleep(ctx context.Context, r *kagziv1.SleepRequest) (*kagziv1.S
 	return &kagziv1.SleepResponse{}, nil
 }
 
-func (s *Server) awaitSignal(ctx context.Context, r *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
+func (s *Service) awaitSignal(ctx context.Context, r *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	p := engine.AwaitSignalParams{Lease: lease, Step: r.StepName, Signal: r.SignalName, Hold: r.Hold, Now: s.now()}
+	p := engine.AwaitSignalParams{Lease: lease, Step: r.StepName, Signal: r.SignalName, Hold: r.Hold, Now: s.store.Now()}
 	if err := engine.CheckName("step_name", p.Step); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ type childsLease struct{ *kagziv1.StartChildRequest }
 func (c childsLease) GetNamespace() string { return c.GetChild().GetNamespace() }
 func (c childsLease) GetRunId() string     { return c.GetChild().GetParentRunId() }
 
-func (s *Server) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
+func (s *Service) startChild(ctx context.Context, r *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
 	if r.Child == nil {
 		return nil, engine.Invalid("child", "must be set")
 	}
@@ -132,7 +132,7 @@ const (
 	readsAtOnce     = 16              // of runs, for one call
 )
 
-func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
+func (s *Service) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequ
 	if n := len(r.ChildRunIds); n == 0 || n > maxAwaited {
 		return nil, engine.Invalid("child_run_ids", "must name 1 to %d runs, got %d", maxAwaited, n)
 	}
-	p := engine.AwaitChildrenParams{Lease: lease, Any: r.Any, Hold: r.Hold, Now: s.now()}
+	p := engine.AwaitChildrenParams{Lease: lease, Any: r.Any, Hold: r.Hold, Now: s.store.Now()}
 	places := make(map[engine.ID]int, len(r.ChildRunIds))
 	for _, text := range r.ChildRunIds {
 		id, err := wire.IDOf("child_run_ids", text)
@@ -173,7 +173,7 @@ func (s *Server) awaitChildren(ctx context.Context, r *kagziv1.AwaitChildrenRequ
 }
 
 // finished is the children of these steps, as many as one answer has room for. One that is gone is passed over: its step has its result.
-func (s *Server) finished(ctx context.Context, namespace string, steps []engine.Step) ([]*kagziv1.Workflow, error) {
+func (s *Service) finished(ctx context.Context, namespace string, steps []engine.Step) ([]*kagziv1.Workflow, error) {
 	var finished []*kagziv1.Workflow
 	size := 0
 	for group := range slices.Chunk(steps, readsAtOnce) {

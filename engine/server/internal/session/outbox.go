@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"sync"
@@ -12,9 +12,9 @@ import (
 // leaves from the goroutine that has it, and a session with nothing to say has no goroutine for that.
 // Its length is bounded by the credit and by maxUnanswered.
 type outbox struct {
-	stream func(*kagziv1.SessionResponse) error // sends one message; nil: all stays here
-	room   <-chan struct{}                      // of the session, which has a place less for each answer sent
-	handed func(engine.Lease)                   // is told of each task that was sent; nil: nobody is
+	stream   func(*kagziv1.SessionResponse) error // sends one message; nil: all stays here
+	room     <-chan struct{}                      // of the session, which has a place less for each answer sent
+	sentTask func(engine.Lease)                   // is told of each task that was sent; nil: nobody is
 
 	mu       sync.Mutex
 	messages []outgoing    // answers, which go first: on a slow line the tasks may take longer than a worker without one believes in its leases
@@ -84,8 +84,8 @@ func (o *outbox) send(broken func(error)) {
 			if m.answered {
 				<-o.room
 			}
-			if o.handed != nil && !m.lease.Token.IsZero() {
-				o.handed(m.lease)
+			if o.sentTask != nil && !m.lease.Token.IsZero() {
+				o.sentTask(m.lease)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package server
+package session
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // Register makes a worker known.
-func (s *Server) Register(ctx context.Context, request *kagziv1.RegisterRequest) (*kagziv1.RegisterResponse, error) {
+func (s *Service) Register(ctx context.Context, request *kagziv1.RegisterRequest) (*kagziv1.RegisterResponse, error) {
 	worker, err := s.register(ctx, request)
 	if err != nil {
 		return nil, err
@@ -27,22 +27,22 @@ func (s *Server) Register(ctx context.Context, request *kagziv1.RegisterRequest)
 }
 
 // Heartbeat keeps a worker and what it holds.
-func (s *Server) Heartbeat(ctx context.Context, request *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
+func (s *Service) Heartbeat(ctx context.Context, request *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
 	return s.heartbeat(ctx, request, nil, 0)
 }
 
 // Deregister takes a worker off, or only drains it.
-func (s *Server) Deregister(ctx context.Context, request *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
+func (s *Service) Deregister(ctx context.Context, request *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
 	return s.deregister(ctx, request)
 }
 
 // BeginStep announces a step.
-func (s *Server) BeginStep(ctx context.Context, request *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
+func (s *Service) BeginStep(ctx context.Context, request *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
 	return s.beginStep(ctx, request)
 }
 
 // CompleteStep records a step's result.
-func (s *Server) CompleteStep(ctx context.Context, request *kagziv1.CompleteStepRequest) (*kagziv1.CompleteStepResponse, error) {
+func (s *Service) CompleteStep(ctx context.Context, request *kagziv1.CompleteStepRequest) (*kagziv1.CompleteStepResponse, error) {
 	lease, step, err := s.completeStep(ctx, request)
 	if err != nil {
 		return nil, err
@@ -51,32 +51,32 @@ func (s *Server) CompleteStep(ctx context.Context, request *kagziv1.CompleteStep
 }
 
 // FailStep records a step's failure.
-func (s *Server) FailStep(ctx context.Context, request *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
+func (s *Service) FailStep(ctx context.Context, request *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
 	return s.failStep(ctx, request)
 }
 
 // Sleep sets a timer and parks the run.
-func (s *Server) Sleep(ctx context.Context, request *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
+func (s *Service) Sleep(ctx context.Context, request *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
 	return s.sleep(ctx, request)
 }
 
 // AwaitSignal parks the run until a signal is there.
-func (s *Server) AwaitSignal(ctx context.Context, request *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
+func (s *Service) AwaitSignal(ctx context.Context, request *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
 	return s.awaitSignal(ctx, request)
 }
 
 // StartChild starts a child and records the step that did.
-func (s *Server) StartChild(ctx context.Context, request *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
+func (s *Service) StartChild(ctx context.Context, request *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
 	return s.startChild(ctx, request)
 }
 
 // AwaitChildren parks the run until children have ended.
-func (s *Server) AwaitChildren(ctx context.Context, request *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
+func (s *Service) AwaitChildren(ctx context.Context, request *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
 	return s.awaitChildren(ctx, request)
 }
 
 // SetRunNote records the run's own line. The request names no namespace, so that a key's are tried in turn.
-func (s *Server) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kagziv1.Ack, error) {
+func (s *Service) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kagziv1.Ack, error) {
 	key := auth.CallerOf(ctx)
 	if key == nil || key.ReachesAll() {
 		return s.setNote(ctx, "", request)
@@ -95,22 +95,22 @@ func (s *Server) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kag
 }
 
 // CompleteWorkflow ends a run well.
-func (s *Server) CompleteWorkflow(ctx context.Context, request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
+func (s *Service) CompleteWorkflow(ctx context.Context, request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
 	return s.completeWorkflow(ctx, request)
 }
 
 // FailWorkflow ends a run badly, or has it tried again.
-func (s *Server) FailWorkflow(ctx context.Context, request *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
+func (s *Service) FailWorkflow(ctx context.Context, request *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
 	return s.failWorkflow(ctx, request)
 }
 
 // ReleaseTask hands a run back.
-func (s *Server) ReleaseTask(ctx context.Context, request *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
+func (s *Service) ReleaseTask(ctx context.Context, request *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
 	return s.releaseTask(ctx, request)
 }
 
 // GetHistory is the rest of a history that did not fit into its task.
-func (s *Server) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
+func (s *Service) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (s *Server) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequ
 }
 
 // PollTask waits for work. An answer without a run says that nothing came up in time.
-func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest) (*kagziv1.PollTaskResponse, error) {
+func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest) (*kagziv1.PollTaskResponse, error) {
 	wait, err := wire.WaitOf(request.Wait, s.options.PollTimeout)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest)
 }
 
 // poller is the worker that polls; an error when it may not poll for what it asks.
-func (s *Server) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (engine.Worker, error) {
+func (s *Service) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (engine.Worker, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return engine.Worker{}, err
@@ -216,7 +216,7 @@ func mayPollAs(ctx context.Context, w *engine.Worker) bool {
 var errRefused = errors.New("worker refused")
 
 // awaitTasks waits for the first task, and takes what has come with it.
-func (s *Server) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([]engine.Task, error) {
+func (s *Service) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([]engine.Task, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -234,7 +234,7 @@ func (s *Server) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([
 }
 
 // polledTo is the answer with these tasks, but for those that it has no room for: they are handed back.
-func (s *Server) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.PollTaskResponse {
+func (s *Service) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.PollTaskResponse {
 	response := &kagziv1.PollTaskResponse{}
 	size := 0
 	for i := range tasks {
@@ -254,8 +254,8 @@ func (s *Server) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.Pol
 }
 
 // handBack releases a run that nobody got.
-func (s *Server) handBack(ctx context.Context, l engine.Lease) {
-	if err := s.store.Release(context.WithoutCancel(ctx), engine.ReleaseParams{Lease: l, Now: s.now()}); err != nil {
+func (s *Service) handBack(ctx context.Context, l engine.Lease) {
+	if err := s.store.Release(context.WithoutCancel(ctx), engine.ReleaseParams{Lease: l, Now: s.store.Now()}); err != nil {
 		s.log.Warn("run could not be handed back; it will be when its worker does not name it", "run", l.RunID, "error", err)
 	}
 }
