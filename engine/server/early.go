@@ -1,18 +1,14 @@
 package server
 
-import (
-	"context"
-
-	"github.com/kagzi/kagzi/engine"
-)
+import "github.com/kagzi/kagzi/engine"
 
 // notifyEarly is the ticket of a start of these runs: whoever waits for them claims as soon as the store carries out what it is handed in order
 // and has been handed the start, so that both share a commit. What is claimed reaches a worker after that commit, as ever. The store still
-// rings once they are there, which is what counts where it keeps no order, or where this claim came to nothing. A run that somebody is likely
+// notifies once they are there, which is what counts where it keeps no order, or where this claim came to nothing. A run that somebody is likely
 // to be given in the start itself needs no claim.
 func (s *Server) notifyEarly(starts []engine.StartRun) *engine.Ticket {
-	turn := engine.NewTicket(nil) // nothing stands behind it
-	turn.OnAdmit(func() {
+	ticket := engine.NewTicket(nil) // nothing stands behind it
+	ticket.OnAdmit(func() {
 		var last *engine.StartRun
 		for i := range starts {
 			start := &starts[i]
@@ -26,13 +22,5 @@ func (s *Server) notifyEarly(starts []engine.StartRun) *engine.Ticket {
 			s.dispatcher.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: start.Namespace, Name: start.Queue})
 		}
 	})
-	return turn
-}
-
-type ticketKey struct{}
-
-// placeOf is the place of the operation that ctx is of; none for a unary call.
-func placeOf(ctx context.Context) engine.Sequenced {
-	t, _ := ctx.Value(ticketKey{}).(*engine.Ticket)
-	return engine.Sequenced{Ticket: t}
+	return ticket
 }

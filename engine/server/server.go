@@ -21,7 +21,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,28 +38,35 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/bundle"
+	"github.com/kagzi/kagzi/engine/server/internal/limit"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/session"
+	"github.com/kagzi/kagzi/engine/server/internal/watch"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // Options of a Server. The zero value works.
 type Options struct {
-	Log               *slog.Logger  // default: none
-	Version           string        // of the program, for GetServerInfo
-	HeartbeatInterval time.Duration // told to workers; default 10 s
-	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs; default 30 s
-	PollTimeout       time.Duration // of a long poll that names none; default 60 s
-	DrainTimeout      time.Duration // how long Run goes on with calls under way after its context ended; default 25 s
-	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
-	Keepalive         time.Duration // how long a connection may be silent before it is asked for life; default 30 s
-	Tracer            trace.Tracer  // gets a span for each unary call; default none
-	Events            *Events       // where WatchEvents reads; default its own
-	Facts             func() []Fact // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
-	TLS               *tls.Config   // default: plaintext
-	Trusted           bool          // no call needs a key: the server is reached from within this process only
-	Beside            bool          // the store is looked at beside its server, if it has one: what only a server can tell is not told
-	NeedKey           bool          // calls need a key also while there is none: other machines can reach the server
-	NamespaceRate     int           // runs and signals that clients may add to one namespace in a second; default no limit
-	Warnings          []string      // what GetServerInfo tells an operator at every look; default nothing
+	Log               *slog.Logger    // default: none
+	Version           string          // of the program, for GetServerInfo
+	HeartbeatInterval time.Duration   // told to workers; default 10 s
+	WorkerLease       time.Duration   // how long a worker that is not heard from keeps its runs; default 30 s
+	PollTimeout       time.Duration   // of a long poll that names none; default 60 s
+	DrainTimeout      time.Duration   // how long Run goes on with calls under way after its context ended; default 25 s
+	AllowUnleased     bool            // accept writes without a lease token, from clients that know none
+	Keepalive         time.Duration   // how long a connection may be silent before it is asked for life; default 30 s
+	Tracer            trace.Tracer    // gets a span for each unary call; default none
+	Events            *metrics.Events // where WatchEvents reads; default its own
+	Facts             func() []Fact   // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
+	TLS               *tls.Config     // default: plaintext
+	Trusted           bool            // no call needs a key: the server is reached from within this process only
+	Beside            bool            // the store is looked at beside its server, if it has one: what only a server can tell is not told
+	NeedKey           bool            // calls need a key also while there is none: other machines can reach the server
+	NamespaceRate     int             // runs and signals that clients may add to one namespace in a second; default no limit
+	Warnings          []string        // what GetServerInfo tells an operator at every look; default nothing
 	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its caller's context. Default: none is made.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
 }
@@ -82,7 +91,7 @@ func (o Options) withDefaults() Options {
 		o.Keepalive = 30 * time.Second
 	}
 	if o.Events == nil {
-		o.Events = &Events{}
+		o.Events = &metrics.Events{}
 	}
 	return o
 }
@@ -90,48 +99,33 @@ func (o Options) withDefaults() Options {
 // Server serves the API over one store.
 type Server struct {
 	kagziv1.UnimplementedWorkflowServiceServer
-	kagziv1.UnimplementedWorkerServiceServer
 	kagziv1.UnimplementedAdminServiceServer
 	kagziv1.UnimplementedNamespaceServiceServer
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
+	metrics.Observer
 
 	store      engine.Store
 	dispatcher *matching.Matcher
 	options    Options
 	log        *slog.Logger
+	errors     *wire.Errors
+	starts     wire.StartReader
 	started    time.Time
 
-	runBells runBells // of every change of a run
-	waiters  waiters  // for its end
-	fresh    fresh    // runs that need no look before waiting for their end
-	hub      hub      // of every change in a namespace
-	doorway  doorway
-	sessions sessions
-	crew     crew // of their operations
-	cargo    cargo
-	events   *Events
-	activity activity
-	counters counters
-	origin   rates // when the counters stood at zero
-	stats    statsCache
-	meters   meters
-	reading  cached[Reading]
+	watch    *watch.Service
+	workers  *session.Service
+	inFlight limit.InFlight
+	recorder *metrics.Recorder
+	readings *metrics.Readings
 	// namespaces is held while one is read, changed and written back.
-	namespaces  sync.Mutex
-	imports     chan struct{} // has room for one: a capsule is unpacked in memory
-	registering chan struct{} // has room for registeredAtOnce
-	untold      untold
-	clock       steadiness
-	stopping    chan struct{} // closed when long polls and streams are to end
+	namespaces sync.Mutex
+	importer   *bundle.Importer
+	stopping   chan struct{} // closed when long polls and streams are to end
 
-	keys      keyring
-	visits    visits
-	uses      uses
-	strangers strangers
-	refused   refusalNotes
-	quotas    quotas
+	guard  *auth.Guard
+	quotas limit.NamespaceRate
 
-	methods     methods
+	methods     metrics.Methods
 	connections atomic.Int32 // that are open
 	grpc        *grpc.Server
 }
@@ -140,25 +134,30 @@ type Server struct {
 func New(store engine.Store, dispatcher *matching.Matcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), events: options.Events,
-		imports: make(chan struct{}, 1), registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
+		store: store, dispatcher: dispatcher, options: options, log: options.Log, errors: &wire.Errors{Log: options.Log, Now: store.Now}, started: store.Now(),
+		stopping: make(chan struct{}),
 	}
-	s.hub.store, s.hub.log = store, options.Log
-	s.quotas.perSecond = options.NamespaceRate
-	s.stats.places = make(chan struct{}, statsAtOnce)
-	s.keys.store = store
-	s.visits.bell, s.uses.bell = make(chan struct{}, 1), make(chan struct{}, 1)
-	s.activity.begin(time.Now())
-	s.origin = s.counters.read()
+	s.importer = bundle.NewImporter(store, s.stopping)
+	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
+	s.watch = watch.New(store, options.Log, s.errors, s.stopping)
+	s.quotas.PerSecond = options.NamespaceRate
+	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log), metrics.NewReadings(store)
+	s.Observer = s.recorder.Observer()
+	s.guard = auth.New(store, options.Log, s.errors, options.Trusted, options.NeedKey)
+	s.workers = session.New(session.Config{
+		Store: store, Dispatcher: dispatcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder, Guard: s.guard,
+		InFlight: &s.inFlight, Stopping: s.stopping, HeartbeatInterval: options.HeartbeatInterval, WorkerLease: options.WorkerLease,
+		PollTimeout: options.PollTimeout, AllowUnleased: options.AllowUnleased,
+	})
 	s.grpc = grpc.NewServer(
-		grpc.ForceServerCodecV2(lenientCodec{}),
+		grpc.ForceServerCodecV2(wire.Codec{}),
 		grpc.MaxRecvMsgSize(engine.MaxMessage),
 		grpc.MaxSendMsgSize(engine.MaxMessage+64<<10),
 		grpc.MaxConcurrentStreams(1000),
 		grpc.MaxHeaderListSize(16<<10),
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.ReadBufferSize(4<<10),
-		grpc.InTapHandle(s.tap),
+		grpc.InTapHandle(s.guard.Tap),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
@@ -168,13 +167,14 @@ func New(store engine.Store, dispatcher *matching.Matcher, options Options) *Ser
 		grpc.StreamInterceptor(s.stream),
 	)
 	kagziv1.RegisterWorkflowServiceServer(s.grpc, s)
-	kagziv1.RegisterWorkerServiceServer(s.grpc, s)
+	kagziv1.RegisterWorkerServiceServer(s.grpc, s.workers)
 	kagziv1.RegisterAdminServiceServer(s.grpc, s)
 	kagziv1.RegisterNamespaceServiceServer(s.grpc, s)
 	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
 	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
 	reflection.Register(s.grpc)
-	s.methods = methodsOf(s.grpc)
+	s.methods = metrics.NewMethods(s.grpc)
+	s.guard.Protect(slices.Collect(maps.Keys(s.methods)))
 	return s
 }
 
@@ -196,9 +196,9 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 // Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under way, and stops hard when that takes
 // longer than DrainTimeout. It returns nil after a stop that was asked for.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
-	s.events.note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
-	defer s.watchKeys()()
-	defer s.crew.dismiss()
+	s.recorder.Events.Note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
+	defer s.guard.Start()()
+	defer s.workers.Close()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -219,55 +219,19 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// watchKeys does what keys need in the background, until it is told to stop, for which it waits.
-func (s *Server) watchKeys() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	if !s.options.Trusted {
-		group.Go(func() { s.watchVisits(ctx) })
-		group.Go(func() { s.noteUses(ctx) })
-	}
-	return func() {
-		cancel()
-		group.Wait()
-		s.tellMissed(s.refused.left())
-	}
-}
-
 // Ring passes a hint of the store on to who waits for it. It does not block.
 func (s *Server) Ring(r engine.Notification) {
-	if r.Kind == engine.NotifySideEffects { // no hint that anything may have changed
-		s.countAside(r.SideEffects)
+	if !s.recorder.Notified(r) {
 		return
 	}
-	s.meters.rings[r.Kind].Add(1)
-	s.hub.ring(r)
+	s.watch.Ring(r)
+	s.workers.Ring(r)
 	switch r.Kind {
-	case engine.NotifyRun:
-		s.runBells.ring(r.ID)
-	case engine.NotifyEnd:
-		s.fresh.drop(r.ID)
-		s.waiters.ring(r.ID, r.Ending)
-	case engine.NotifyWorker:
-		if !r.Registered { // its session was told with the welcome
-			s.sessions.ring(r.Name)
-		}
 	case engine.NotifyKeys:
-		s.keysChanged()
+		s.guard.KeysChanged()
 	case engine.NotifyAll:
-		s.keys.doubt()
-		ring(s.visits.bell)
-		s.runBells.ringAll()
-		s.fresh.dropAll()
-		s.waiters.ringAll()
-		s.sessions.ringAll()
+		s.guard.KeysMayHaveChanged()
 	}
-}
-
-// keysChanged has the keys read again before the next call, and visits looked at.
-func (s *Server) keysChanged() {
-	s.keys.changed()
-	ring(s.visits.bell)
 }
 
 // now is the time by which facts are written down.
