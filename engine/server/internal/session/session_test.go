@@ -285,7 +285,7 @@ func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
 	}{{registered: true}, {wakes: 1}} {
 		w.service.Ring(engine.Ring{Kind: engine.RingWorker, Name: w.worker.ID, Registered: c.registered})
 		if got := len(w.wake); got != c.wakes {
-			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.wakes)
+			t.Errorf("registered: %t: the session was woken %d times, want %d", c.registered, got, c.wakes)
 		}
 	}
 }
