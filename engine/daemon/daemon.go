@@ -226,7 +226,7 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 	p.parts.start("bell", func(ctx context.Context) error {
 		return p.store.Listen(ctx, func(r engine.Notification) {
 			dispatcher.Notify(r)
-			srv.Ring(r)
+			srv.Notify(r)
 			upkeep.Notify(r)
 		})
 	})

@@ -84,7 +84,7 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 	w := &Window{Database: description, listener: bufconn.Listen(windowBuffer), parts: newParts(), store: store}
 	srv := server.New(store, matching.New(store, log), server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true, Beside: true})
 	w.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, besideListener{w.listener}) })
-	w.parts.start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Ring) })
+	w.parts.start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Notify) })
 	return w, nil
 }
 

@@ -29,13 +29,13 @@ func did(t *testing.T, s *Server, step time.Duration) *kagziv1.GetActivityRespon
 // busyServer is a server in a bubble whose counting has just begun.
 func busyServer(t *testing.T, tell func(t *testing.T, s *Server)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := door(&servertest.Books{})
+		s := serverOver(&servertest.Books{})
 		tell(t, s)
 	})
 }
 
 func TestOnlyTwoStepsOfActivityAreKept(t *testing.T) {
-	s := door(&servertest.Books{})
+	s := serverOver(&servertest.Books{})
 	for _, step := range []time.Duration{-time.Second, time.Millisecond, 2 * time.Second, time.Hour} {
 		_, err := s.GetActivity(t.Context(), &kagziv1.GetActivityRequest{Step: durationpb.New(step)})
 		if servertest.FieldOf(err) != "step" {
@@ -117,11 +117,11 @@ func BenchmarkCounting(b *testing.B) {
 			s.Claimed(time.Millisecond, 1, nil)
 		}
 	})
-	b.Run("rung", func(b *testing.B) {
+	b.Run("notified", func(b *testing.B) {
 		s := New(servertest.StubStore{}, nil, Options{})
 		b.ReportAllocs()
 		for b.Loop() {
-			s.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "n", Name: "q"})
+			s.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "n", Name: "q"})
 		}
 	})
 }

@@ -17,15 +17,15 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// door is a server over the books, for calls that need no connection.
-func door(b *servertest.Books) *Server {
+// serverOver is a server over a store, for calls that need no connection.
+func serverOver(b *servertest.Books) *Server {
 	return New(b, nil, Options{})
 }
 
 func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 	until := servertest.Began.Add(time.Minute)
 	b := &servertest.Books{End: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
-	s := door(b)
+	s := serverOver(b)
 	answer, err := s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(time.Minute), Reason: "enough"})
 	p := servertest.Last[engine.EndRunParams](b)
 	if err != nil || answer.Cancelled || !answer.Requested || !answer.GraceUntil.AsTime().Equal(until) || p.Grace != time.Minute || p.Reason != "enough" {
@@ -58,14 +58,14 @@ func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
 
 func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
 	b := &servertest.Books{}
-	answer, err := door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
+	answer, err := serverOver(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
 		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
 	})
 	p := servertest.Last[engine.OverrideStepParams](b)
 	if err != nil || answer.Step.OverriddenBy != "local" || answer.Step.OverrideReason != "why" || p.Output != nil || p.Failure.Message != "m" {
 		t.Errorf("%v, %v, asked with %+v", answer, err, p)
 	}
-	if _, err = door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
+	if _, err = serverOver(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
 		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Output{Output: &kagziv1.Payload{Data: []byte("o")}},
 	}); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
 
 func TestARepeatedSignalIsToldApart(t *testing.T) {
 	for id, want := range map[string]bool{"first": false, "again": true} {
-		answer, err := door(&servertest.Books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: id})
+		answer, err := serverOver(&servertest.Books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: id})
 		if err != nil || answer.AlreadyDelivered != want {
 			t.Errorf("%s: %v, %v", id, answer, err)
 		}
@@ -90,7 +90,7 @@ func TestKeepRoundTrips(t *testing.T) {
 		keep[name] = durationpb.New(time.Hour + time.Duration(len(name))*time.Minute)
 	}
 	b := &servertest.Books{}
-	answer, err := door(b).CreateNamespace(t.Context(), &kagziv1.CreateNamespaceRequest{Namespace: "team", Keep: keep, Retention: durationpb.New(time.Hour)})
+	answer, err := serverOver(b).CreateNamespace(t.Context(), &kagziv1.CreateNamespaceRequest{Namespace: "team", Keep: keep, Retention: durationpb.New(time.Hour)})
 	if err != nil || !answer.Namespace.Enabled || answer.Namespace.Retention.AsDuration() != time.Hour || len(answer.Namespace.Keep) != 5 {
 		t.Fatalf("%v, %v", answer, err)
 	}
@@ -132,7 +132,7 @@ func TestAnUpdateOfANamespaceChangesOnlyWhatItNames(t *testing.T) {
 		}, func(*engine.Namespace) {}, "EnableNamespace"},
 	} {
 		b := &servertest.Books{Namespaces: map[string]engine.Namespace{"team": was}}
-		if err := c.call(door(b)); err != nil {
+		if err := c.call(serverOver(b)); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
 		want := was
@@ -177,16 +177,16 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 
 func TestAPreviewShowsTheNextTicks(t *testing.T) {
 	now := time.Now()
-	soon, err := door(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
+	soon, err := serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
 	if err != nil || len(soon.Ticks) != 5 || !soon.Ticks[0].AsTime().After(now) || soon.Ticks[0].AsTime().Sub(now) > 2*time.Minute {
 		t.Errorf("of every minute, from now on: %v, %v", soon, err)
 	}
 	after := timestamppb.New(servertest.Began)
-	answer, err := door(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
+	answer, err := serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
 	if err != nil || len(answer.Ticks) != 5 || !answer.Ticks[0].AsTime().Equal(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", answer, err)
 	}
-	answer, err = door(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
+	answer, err = serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
 	if err != nil || len(answer.Ticks) != 1 {
 		t.Errorf("an expression with one tick left: %v, %v", answer, err)
 	}

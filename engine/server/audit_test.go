@@ -26,12 +26,12 @@ func TestARefusalSaysWhoWantedWhat(t *testing.T) {
 	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]), &kagziv1.TerminateWorkflowRequest{Namespace: "vault", RunId: "no id"})
 	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]), &kagziv1.TerminateWorkflowRequest{Namespace: "No Name", RunId: servertest.AnID})
 	expired := l.Make(engine.APIKey{Name: "expired", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(-time.Second)})
-	s.Ring(engine.Notification{Kind: engine.NotifyKeys})
+	s.Notify(engine.Notification{Kind: engine.NotifyKeys})
 	for range 3 { // a worker that knocks again and again leaves one record
 		_, _ = runs.GetWorkflow(with(soon(t), expired), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID})
 	}
 	l.Revoke("the-client") // which this server has seen valid
-	s.Ring(engine.Notification{Kind: engine.NotifyKeys})
+	s.Notify(engine.Notification{Kind: engine.NotifyKeys})
 	_, err := runs.GetWorkflow(with(soon(t), secrets[engine.RoleClient]), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID})
 	if !strings.Contains(status.Convert(err).Message(), `"the-client" has expired or was revoked`) {
 		t.Errorf("who has a key that was revoked is told %v", err)

@@ -58,7 +58,9 @@ type bulk struct {
 	filter engine.RunFilter
 	limit  int64
 	change func(context.Context, *engine.Run) (changed bool, err error)
-	store  engine.Store
+	store  interface {
+		ListRuns(context.Context, engine.RunFilter, engine.Page) ([]engine.Run, engine.PageInfo, error)
+	}
 	detail func(error) *kagziv1.ErrorDetail
 
 	mu       sync.Mutex

@@ -171,7 +171,7 @@ func TestARetryUnlessThereIsOneAnswersThatOne(t *testing.T) {
 			{ID: newest, Status: c.status, RetriedFrom: first},
 		}}
 		ask := func(run engine.ID, unless bool) *kagziv1.RetryWorkflowResponse {
-			answer, err := door(b).RetryWorkflow(t.Context(), &kagziv1.RetryWorkflowRequest{RunId: run.String(), UnlessRetried: unless})
+			answer, err := serverOver(b).RetryWorkflow(t.Context(), &kagziv1.RetryWorkflowRequest{RunId: run.String(), UnlessRetried: unless})
 			if err != nil {
 				t.Fatal(err)
 			}

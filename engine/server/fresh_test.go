@@ -61,7 +61,7 @@ func TestWhoStartsARunAndWaitsReadsItOnceItHasEnded(t *testing.T) {
 	if n := reads.Load(); n != 0 {
 		t.Fatalf("read %d times before it ended", n)
 	}
-	s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: id})
+	s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: id})
 	if a := <-answered; !a.Finished || reads.Load() != 1 {
 		t.Fatalf("answer %v after %d reads", a, reads.Load())
 	}
@@ -70,7 +70,7 @@ func TestWhoStartsARunAndWaitsReadsItOnceItHasEnded(t *testing.T) {
 	if id, err = engine.ParseID(run); err != nil {
 		t.Fatal(err)
 	}
-	s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: id})
+	s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: id})
 	if a := wait(run, time.Minute); !a.Finished {
 		t.Fatalf("a run that had ended before the wait: %v", a)
 	}

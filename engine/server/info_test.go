@@ -26,7 +26,7 @@ func (described) Describe(context.Context) (engine.Description, error) {
 }
 
 func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
-	s := door(&servertest.Books{})
+	s := serverOver(&servertest.Books{})
 	s.store = described{}
 	s.options.Facts = func() []Fact {
 		return []Fact{{"coordinator", "next due", "soon", ""}, {"settings", "listen", "127.0.0.1:1", "flag"}}

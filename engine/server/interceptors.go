@@ -49,10 +49,10 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	}
 	defer s.inFlight.Release(size)
 	if method.Rule.Waits {
-		visit, leave := s.guard.Open(ctx)
+		open, leave := s.guard.Open(ctx)
 		defer leave()
-		answer, err = handler(visit, request)
-		err = auth.CallError(visit, err)
+		answer, err = handler(open, request)
+		err = auth.CallError(open, err)
 	} else {
 		answer, err = handler(ctx, request)
 	}
@@ -83,13 +83,13 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	if method.Rule.Open {
 		return handler(server, guarded)
 	}
-	visit, leave := s.guard.Open(guarded.ctx)
+	open, leave := s.guard.Open(guarded.ctx)
 	defer leave()
-	guarded.ctx = visit
+	guarded.ctx = open
 	if method.Rule.Ends {
-		return auth.CallError(visit, handler(server, guarded))
+		return auth.CallError(open, handler(server, guarded))
 	}
-	return auth.RunCall(visit, func() error { return handler(server, guarded) })
+	return auth.RunCall(open, func() error { return handler(server, guarded) })
 }
 
 func (s *Server) logCall(ctx context.Context, method string, began time.Time, err error) {

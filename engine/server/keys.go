@@ -31,7 +31,7 @@ func (s *Server) CreateKey(ctx context.Context, request *kagziv1.CreateKeyReques
 	if err != nil {
 		return nil, err
 	}
-	s.guard.KeysChanged() // the ring comes later than the answer
+	s.guard.KeysChanged() // the notification comes later than the answer
 	return &kagziv1.CreateKeyResponse{Key: wire.KeyTo(&key), Secret: text}, nil
 }
 

@@ -58,10 +58,10 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 2}, 0, 40*time.Millisecond)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 5, Skipped: 1}, 5, -1)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Skipped: 2}, 0, -1)
-		s.Ring(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: &engine.SideEffects{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50}})
-		s.Ring(engine.Notification{Kind: engine.NotifyAll})
-		s.Ring(engine.Notification{Kind: engine.NotifyTimer})
-		s.Ring(engine.Notification{Kind: engine.NotifyTimer})
+		s.Notify(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: &engine.SideEffects{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50}})
+		s.Notify(engine.Notification{Kind: engine.NotifyAll})
+		s.Notify(engine.Notification{Kind: engine.NotifyTimer})
+		s.Notify(engine.Notification{Kind: engine.NotifyTimer})
 		watched := servertest.SomeID(1)
 		b.Runs = []engine.Run{{ID: watched, Status: engine.RunRunning}}
 		stream := &servertest.Stream[kagziv1.WatchWorkflowEvent]{Ctx: t.Context()}
@@ -100,7 +100,7 @@ func TestCountingForMetricsAllocatesNothing(t *testing.T) {
 		s.recorder.Wrote(time.Millisecond)
 		s.Claimed(time.Millisecond, 1, nil)
 		s.recorder.StepFailed(true)
-		s.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "n", Name: "q"})
+		s.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "n", Name: "q"})
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}

@@ -208,7 +208,7 @@ func (s *Server) DisableNamespace(ctx context.Context, request *kagziv1.DisableN
 }
 
 // changeNamespace reads a namespace, changes it and writes it back. The changes that this server makes come one after another, and one that another
-// server's came between is begun anew, so that none undoes what it did not name.
+// server's came between is started again, so that none undoes what it did not name.
 func (s *Server) changeNamespace(ctx context.Context, method, name, reason string, change func(*engine.Namespace) error) (*kagziv1.Namespace, error) {
 	if err := engine.CheckNamespace("namespace", name); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
 			return err
 		}, ""},
 	} {
-		s := door(&servertest.Books{End: c.end})
+		s := serverOver(&servertest.Books{End: c.end})
 		if err := c.do(s); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
 	}
 	b := &servertest.Books{Runs: []engine.Run{{ID: id, Type: "order", Queue: "q"}}}
 	fail := func() []string {
-		s := door(b)
+		s := serverOver(b)
 		_, err := s.workers.FailWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, Error: &kagziv1.ErrorDetail{Message: "\nno money\nstack"}})
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
 }
 
 func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
-	s := door(&servertest.Books{})
+	s := serverOver(&servertest.Books{})
 	ctx := t.Context()
 	for _, do := range []func() error{
 		func() error {

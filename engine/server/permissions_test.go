@@ -322,7 +322,7 @@ func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
 			c.key.Namespaces = []string{"team"}
 		}
 		secret := l.Make(c.key)
-		s.Ring(engine.Notification{Kind: engine.NotifyKeys})
+		s.Notify(engine.Notification{Kind: engine.NotifyKeys})
 		_, err := worker.GetHistory(with(soon(t), secret), &kagziv1.GetHistoryRequest{Namespace: "team", RunId: id.String()})
 		if status.Code(err) != c.want {
 			t.Errorf("a key %s: %v, want %s", name, err, c.want)

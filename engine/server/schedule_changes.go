@@ -91,7 +91,7 @@ func (s *Server) ResumeWorkflowSchedule(ctx context.Context, request *kagziv1.Re
 	return &kagziv1.ResumeWorkflowScheduleResponse{Schedule: schedule}, nil
 }
 
-// changeTries is how often a change is begun anew because another one came between.
+// changeTries is how often a change is started again because another one came between.
 const changeTries = 5
 
 // changeSchedule reads a schedule, changes it, decides what its next tick is and writes it back. With fireAt set, that is the first tick
@@ -133,8 +133,8 @@ func (s *Server) changeSchedule(
 	}
 }
 
-// retime sets the next tick of a schedule that is changed: anew, counted from now, when its expression or zone is another or it was
-// broken; at fireAt when that is set; else it stays. A broken one that nobody mends stays broken, but may be changed otherwise.
+// retime sets the next tick of a schedule that is changed: counted from now when its expression or zone is another or it was
+// broken; at fireAt when that is set; else it stays. A broken one that nobody repairs stays broken, but may be changed otherwise.
 func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 	other := after.CronExpr != before.CronExpr || after.TimeZone != before.TimeZone
 	if !other && fireAt.IsZero() && before.Broken == "" {

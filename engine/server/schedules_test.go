@@ -23,7 +23,7 @@ func init() {
 }
 
 func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
-	s := door(&servertest.Books{})
+	s := serverOver(&servertest.Books{})
 	read := func(r *kagziv1.CreateWorkflowScheduleRequest) (any, error) {
 		p, err := s.createOf(context.Background(), r)
 		p.Schedule.ID, p.Schedule.CreatedAt, p.Schedule.UpdatedAt = engine.ID{}, time.Time{}, time.Time{}
@@ -54,7 +54,7 @@ func stored() engine.Schedule {
 func TestEachFieldOfAnUpdateIsRead(t *testing.T) {
 	read := func(r *kagziv1.UpdateWorkflowScheduleRequest) (any, error) {
 		b := &servertest.Books{Schedules: map[string]engine.Schedule{"plain": stored(), "sched": stored()}}
-		_, err := door(b).UpdateWorkflowSchedule(context.Background(), r)
+		_, err := serverOver(b).UpdateWorkflowSchedule(context.Background(), r)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 		b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": was}}
 		r := &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched"}
 		c.change(r)
-		if _, err := door(b).UpdateWorkflowSchedule(t.Context(), r); err != nil {
+		if _, err := serverOver(b).UpdateWorkflowSchedule(t.Context(), r); err != nil {
 			t.Errorf("%s: %v", c.what, err)
 			continue
 		}
@@ -118,7 +118,7 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 		}
 	}
 	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}}
-	_, err := door(b).UpdateWorkflowSchedule(t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched", CronExpr: proto.String("0 0 0 1 1 ? 2020")})
+	_, err := serverOver(b).UpdateWorkflowSchedule(t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched", CronExpr: proto.String("0 0 0 1 1 ? 2020")})
 	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "cron_expr" || b.Changes() != 0 {
 		t.Errorf("an expression whose years are over: %v", err)
 	}
@@ -126,7 +126,7 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 
 func TestPausingAndResumingChangeNothingElse(t *testing.T) {
 	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}}
-	if _, err := door(b).PauseWorkflowSchedule(t.Context(), &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched", Reason: "why"}); err != nil {
+	if _, err := serverOver(b).PauseWorkflowSchedule(t.Context(), &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched", Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	p := servertest.Last[engine.ScheduleParams](b)
@@ -136,7 +136,7 @@ func TestPausingAndResumingChangeNothingElse(t *testing.T) {
 		t.Errorf("%s:\n%s", p.Method, diff)
 	}
 	b.Schedules["sched"] = p.Schedule
-	if _, err := door(b).ResumeWorkflowSchedule(t.Context(), &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched"}); err != nil {
+	if _, err := serverOver(b).ResumeWorkflowSchedule(t.Context(), &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched"}); err != nil {
 		t.Fatal(err)
 	}
 	p = servertest.Last[engine.ScheduleParams](b)
@@ -148,11 +148,11 @@ func TestPausingAndResumingChangeNothingElse(t *testing.T) {
 func TestAChangeOfAScheduleIsTriedAgainWhenAnotherCameBetween(t *testing.T) {
 	request := &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched"}
 	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}, Conflicts: changeTries - 1}
-	if _, err := door(b).PauseWorkflowSchedule(t.Context(), request); err != nil || b.Changes() != changeTries {
+	if _, err := serverOver(b).PauseWorkflowSchedule(t.Context(), request); err != nil || b.Changes() != changeTries {
 		t.Errorf("%d conflicts: %v after %d tries", changeTries-1, err, b.Changes())
 	}
 	b = &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}, Conflicts: changeTries}
-	if _, err := door(b).PauseWorkflowSchedule(t.Context(), request); !errors.Is(err, engine.ErrConflict) {
+	if _, err := serverOver(b).PauseWorkflowSchedule(t.Context(), request); !errors.Is(err, engine.ErrConflict) {
 		t.Errorf("%d conflicts: %v, want the conflict", changeTries, err)
 	}
 }
@@ -162,15 +162,15 @@ func TestTheRunsOfAScheduleAreListedByItsName(t *testing.T) {
 	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}, Runs: manyRuns(3)}
 	b.Runs[0].ScheduleID, b.Runs[2].ScheduleID = mine, mine
 	request := &kagziv1.ListScheduleRunsRequest{ScheduleId: "sched", Page: &kagziv1.PageRequest{PageSize: 1}}
-	answer, err := door(b).ListScheduleRuns(t.Context(), request)
+	answer, err := serverOver(b).ListScheduleRuns(t.Context(), request)
 	if err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 0) || !answer.Page.HasMore {
 		t.Fatalf("%v, %v", answer, err)
 	}
 	request.Page.PageToken = answer.Page.NextPageToken
-	if answer, err = door(b).ListScheduleRuns(t.Context(), request); err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 2) || answer.Page.HasMore {
+	if answer, err = serverOver(b).ListScheduleRuns(t.Context(), request); err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 2) || answer.Page.HasMore {
 		t.Errorf("the second page: %v, %v", answer, err)
 	}
-	if _, err := door(b).ListScheduleRuns(t.Context(), &kagziv1.ListScheduleRunsRequest{ScheduleId: "none"}); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := serverOver(b).ListScheduleRuns(t.Context(), &kagziv1.ListScheduleRunsRequest{ScheduleId: "none"}); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("a schedule that is not there: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func someRun(b *servertest.Books, place int) string { return b.Runs[place].ID.St
 
 func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
 	id := engine.NewID(time.Now())
-	s := door(&servertest.Books{Schedules: map[string]engine.Schedule{"nightly": {ID: id, Name: "nightly"}}})
+	s := serverOver(&servertest.Books{Schedules: map[string]engine.Schedule{"nightly": {ID: id, Name: "nightly"}}})
 	for given, want := range map[string]string{"nightly": id.String(), id.String(): id.String(), strings.ToUpper(id.String()): id.String()} {
 		f, err := s.runFilter(t.Context(), &kagziv1.ListWorkflowsRequest{ScheduleId: &given})
 		if err != nil || f.ScheduleID != want {

@@ -1,18 +1,20 @@
-// Package server is the gRPC door: it decodes, validates, calls one verb of the store, and encodes. What it keeps in memory is who
-// waits for what; all of that can be lost.
+// Package server is the gRPC server: its handlers decode a request, validate it, make one call of the store, and encode the answer. What
+// it keeps in memory can be lost.
 //
-// Most files are named after what is called. The rest, by subject:
+// The handlers are named after what is called: runs.go, start.go, lists.go, steer.go, repair.go, bulk.go, signals.go and capsules.go for
+// WorkflowService; admin.go, audit.go, backup.go, health.go, info.go, keys.go, usage.go and watch.go for AdminService; namespaces.go;
+// schedules.go and schedule_changes.go. interceptors.go surrounds every call, store.go says what is needed of the store, metrics.go what a
+// server tells the process that runs it.
 //
-//   - A worker's operations come over a stream (session.go, receive.go, calls.go, outbox.go) or as unary calls (worker.go); both lead to
-//     the same functions (operations.go, waits.go, endings.go, register.go, heartbeat.go).
-//   - Who waits: waiters for the end of a run (waiters.go, awaiting.go, fresh.go), those who watch all that happens to one (run_bells.go,
-//     watch.go), and watchers of the lists of a namespace (hub.go, feed.go, watcher.go, watch_namespace.go).
-//   - Who may: the key of a call (interceptors.go, caller.go, keyring.go), what it allows (permissions.go, scope.go, redact.go), streams
-//     that end with it (visits.go), and those who have none (tap.go, strangers.go, refusals.go).
-//   - The wire: convert.go reads it, encode.go writes it, errors.go has the table of refusals, page.go the pages of lists, cursor.go the
-//     places where they begin and end.
-//   - Capsules: export.go and capsule.go write one; import.go, capsule_read.go, capsule_convert.go and resettle.go take one in.
-//   - What is counted and told: metrics.go and its like, methods.go, activity.go, stats.go, events.go, health.go, info.go.
+// The parts are internal packages, each over a small interface of the store:
+//
+//   - wire: messages, pages and errors, from and to the types of the engine.
+//   - session: WorkerService, the sessions of workers and the same operations as unary calls.
+//   - watch: calls that wait for the ends of runs, or watch runs and namespaces.
+//   - auth: API keys, who may call what, and streams that end with their key. secret makes and reads the secrets of keys.
+//   - bundle: capsules, which are exported runs.
+//   - metrics: counters, activity and events.
+//   - limit: limits of namespaces, and of payload bytes in flight. async: helpers for goroutines.
 package server
 
 import (
@@ -104,7 +106,7 @@ type Server struct {
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
 	metrics.Observer
 
-	store      engine.Store
+	store      Store
 	dispatcher *matching.Matcher
 	options    Options
 	log        *slog.Logger
@@ -130,12 +132,12 @@ type Server struct {
 	grpc        *grpc.Server
 }
 
-// New makes a server. Give it every ring of the store, and serve it with Run.
-func New(store engine.Store, dispatcher *matching.Matcher, options Options) *Server {
+// New returns a server. Give it every notification of the store with Ring, and serve it with Run.
+func New(store Store, dispatcher *matching.Matcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		store: store, dispatcher: dispatcher, options: options, log: options.Log, errors: &wire.Errors{Log: options.Log, Now: store.Now}, started: store.Now(),
-		stopping: make(chan struct{}),
+		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), stopping: make(chan struct{}),
+		errors: &wire.Errors{Log: options.Log, Now: store.Now},
 	}
 	s.importer = bundle.NewImporter(store, s.stopping)
 	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
@@ -149,7 +151,22 @@ func New(store engine.Store, dispatcher *matching.Matcher, options Options) *Ser
 		InFlight: &s.inFlight, Stopping: s.stopping, HeartbeatInterval: options.HeartbeatInterval, WorkerLease: options.WorkerLease,
 		PollTimeout: options.PollTimeout, AllowUnleased: options.AllowUnleased,
 	})
-	s.grpc = grpc.NewServer(
+	s.grpc = s.newGRPC()
+	kagziv1.RegisterWorkflowServiceServer(s.grpc, s)
+	kagziv1.RegisterWorkerServiceServer(s.grpc, s.workers)
+	kagziv1.RegisterAdminServiceServer(s.grpc, s)
+	kagziv1.RegisterNamespaceServiceServer(s.grpc, s)
+	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
+	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
+	reflection.Register(s.grpc)
+	s.methods = metrics.NewMethods(s.grpc)
+	s.guard.Protect(slices.Collect(maps.Keys(s.methods)))
+	return s
+}
+
+// newGRPC returns the gRPC server, with no service registered.
+func (s *Server) newGRPC() *grpc.Server {
+	return grpc.NewServer(
 		grpc.ForceServerCodecV2(wire.Codec{}),
 		grpc.MaxRecvMsgSize(engine.MaxMessage),
 		grpc.MaxSendMsgSize(engine.MaxMessage+64<<10),
@@ -161,21 +178,11 @@ func New(store engine.Store, dispatcher *matching.Matcher, options Options) *Ser
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: options.Keepalive, Timeout: 10 * time.Second}),
-		grpc.Creds(countedHandshake{transport(options.TLS), &s.connections}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.options.Keepalive, Timeout: 10 * time.Second}),
+		grpc.Creds(countedHandshake{transport(s.options.TLS), &s.connections}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	)
-	kagziv1.RegisterWorkflowServiceServer(s.grpc, s)
-	kagziv1.RegisterWorkerServiceServer(s.grpc, s.workers)
-	kagziv1.RegisterAdminServiceServer(s.grpc, s)
-	kagziv1.RegisterNamespaceServiceServer(s.grpc, s)
-	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
-	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
-	reflection.Register(s.grpc)
-	s.methods = metrics.NewMethods(s.grpc)
-	s.guard.Protect(slices.Collect(maps.Keys(s.methods)))
-	return s
 }
 
 // How much may be on its way to the server, of one stream and of one connection, that has not been read. They stand still because gRPC
@@ -219,13 +226,13 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// Ring passes a hint of the store on to who waits for it. It does not block.
-func (s *Server) Ring(r engine.Notification) {
+// Notify passes a notification of the store on to the parts that wait for it. It does not block.
+func (s *Server) Notify(r engine.Notification) {
 	if !s.recorder.Notified(r) {
 		return
 	}
-	s.watch.Ring(r)
-	s.workers.Ring(r)
+	s.watch.Notify(r)
+	s.workers.Notify(r)
 	switch r.Kind {
 	case engine.NotifyKeys:
 		s.guard.KeysChanged()

@@ -45,7 +45,7 @@ func TestNothingPassesAStreamWhoseKeyHasEnded(t *testing.T) {
 			t.Fatalf("before: %v", err)
 		}
 		l.Revoke("one")
-		s.Ring(engine.Notification{Kind: engine.NotifyKeys})
+		s.Notify(engine.Notification{Kind: engine.NotifyKeys})
 		<-ctx.Done()
 		if err := g.SendMsg("b"); status.Code(s.errors.Status(err)) != codes.Unauthenticated || inner.sent != 1 {
 			t.Errorf("a message after the end: %v, %d sent", err, inner.sent)

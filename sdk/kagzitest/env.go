@@ -145,7 +145,7 @@ func (e *Env) serve(log *slog.Logger, c climate) {
 	e.part(func(ctx context.Context) error {
 		return store.Listen(ctx, func(r engine.Notification) {
 			dispatcher.Notify(r)
-			door.Ring(r)
+			door.Notify(r)
 			upkeep.Notify(r)
 			e.ends.ring(r)
 		})

@@ -115,7 +115,7 @@ func (s *Server) run(l net.Listener, o Options) {
 	}
 	s.ring = func(r engine.Notification) {
 		dispatcher.Notify(r)
-		door.Ring(r)
+		door.Notify(r)
 		upkeep.Notify(r)
 	}
 	part("the bell", behind, func(ctx context.Context) error { return s.Store.Listen(ctx, s.ring) })

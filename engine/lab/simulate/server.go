@@ -49,7 +49,7 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	s.group.Go(func() {
 		_ = s.store.Listen(behind, func(r engine.Notification) {
 			dispatcher.Notify(r)
-			door.Ring(r)
+			door.Notify(r)
 			upkeep.Notify(r)
 		})
 	})

@@ -169,7 +169,7 @@ func hostOf(ctx context.Context) string {
 // usedEvery is how exact a key's last use is, in seconds.
 const usedEvery = 60
 
-// Used notes that a key was used, if that is news.
+// Used notes that a key was used, at most once in usedEvery seconds.
 func (g *Guard) Used(key *Key) {
 	if key == nil || !async.Elapsed(&key.used, usedEvery) {
 		return

@@ -60,7 +60,7 @@ type ManifestRun struct {
 	Directory    string `json:"directory"`
 }
 
-// toJSON is a message for people to read and for diffs: protojson leaves its spaces to chance, so they are set anew.
+// toJSON is a message for people to read and for diffs: protojson leaves its spaces to chance, so they are set again.
 func toJSON(m proto.Message) ([]byte, error) {
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
 	if err != nil {

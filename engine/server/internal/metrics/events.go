@@ -101,8 +101,8 @@ func (e *Events) append(at time.Time, level slog.Level, message string, attribut
 	} else {
 		e.ring[(e.last-1)%keptEvents] = event
 	}
-	for bell := range e.followers {
-		async.Notify(bell)
+	for wake := range e.followers {
+		async.Notify(wake)
 	}
 }
 
@@ -167,18 +167,18 @@ func (e *Events) mayBe(sequence int64, at *timestamppb.Timestamp) bool {
 	return proto.Equal(e.ring[(sequence-1)%keptEvents].At, at)
 }
 
-// follow returns a bell, of capacity one, for what is noted from now on; leave it when done.
-func (e *Events) follow() (bell chan struct{}, leave func()) {
-	bell = make(chan struct{}, 1)
+// follow returns a channel of capacity one that is notified of what is noted from now on; call leave when done.
+func (e *Events) follow() (wake chan struct{}, leave func()) {
+	wake = make(chan struct{}, 1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.followers == nil {
 		e.followers = map[chan struct{}]struct{}{}
 	}
-	e.followers[bell] = struct{}{}
-	return bell, func() {
+	e.followers[wake] = struct{}{}
+	return wake, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		delete(e.followers, bell)
+		delete(e.followers, wake)
 	}
 }

@@ -25,7 +25,7 @@ func (e *Events) Watch(request *kagziv1.WatchEventsRequest, stream kagziv1.Admin
 	if _, err := wire.TimeOf("after_at", request.AfterAt); err != nil {
 		return err
 	}
-	bell, leave := e.follow()
+	wake, leave := e.follow()
 	defer leave()
 	if after > e.newest() || request.AfterAt != nil && !e.mayBe(after, request.AfterAt) {
 		after = 0
@@ -42,7 +42,7 @@ func (e *Events) Watch(request *kagziv1.WatchEventsRequest, stream kagziv1.Admin
 		if len(events) > 0 {
 			continue
 		}
-		if err := async.Await(stream.Context(), stopping, bell); err != nil {
+		if err := async.Await(stream.Context(), stopping, wake); err != nil {
 			return err
 		}
 	}

@@ -23,10 +23,10 @@ type meters struct {
 
 	backupsFailed, lastBackup atomic.Int64 // the last: when, in microseconds
 
-	rings [engine.NotifyKeys + 1]atomic.Int64
+	notifications [engine.NotifyKeys + 1]atomic.Int64
 }
 
-// ringNames are the kinds of rings.
+// ringNames are the kinds of notifications.
 var ringNames = [engine.NotifyKeys + 1]string{
 	engine.NotifyAll: "all", engine.NotifyQueue: "queue", engine.NotifySlot: "slot", engine.NotifyRun: "run", engine.NotifyEnd: "end",
 	engine.NotifyWorker: "worker", engine.NotifySchedule: "schedule", engine.NotifyNamespace: "namespace", engine.NotifyTimer: "timer",
@@ -78,7 +78,7 @@ type Metrics struct {
 	TicksCaughtUp int64 // missed ones that fired later
 	TicksSkipped  int64
 
-	Notifications map[string]int64 // rings of the store, by kind
+	Notifications map[string]int64 // notifications of the store, by kind
 	Methods       []MethodMetrics
 
 	Sessions          int // workers that are connected by a stream
@@ -116,7 +116,7 @@ func (r *Recorder) Metrics() Metrics {
 	}
 	m.LastBackup, m.BackupsFailed = t.backups()
 	for kind, name := range ringNames {
-		m.Notifications[name] = t.rings[kind].Load()
+		m.Notifications[name] = t.notifications[kind].Load()
 	}
 	return m
 }

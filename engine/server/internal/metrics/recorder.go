@@ -43,7 +43,7 @@ func (r *Recorder) Notified(n engine.Notification) bool {
 		r.countAside(n.SideEffects)
 		return false
 	}
-	r.meters.rings[n.Kind].Add(1)
+	r.meters.notifications[n.Kind].Add(1)
 	return true
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // KeyStore is a store that has keys, and workers and runs in the namespaces that its tests say. What else it is asked for is a panic,
-// which the door answers as INTERNAL: so a test sees that a call was let in.
+// which the server answers as INTERNAL: so a test sees that a call was let in.
 type KeyStore struct {
 	StubStore
 	Notifications string
@@ -62,7 +62,7 @@ func (l *KeyStore) Named(name string) (key engine.APIKey) {
 	return key
 }
 
-// CreateKey and RevokeKey ring nothing: a store rings after its answer at the earliest.
+// CreateKey and RevokeKey notify nothing: a store notifies after its answer at the earliest.
 func (l *KeyStore) CreateKey(_ context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
 	l.Set(func() {
 		l.Keys = append(l.Keys, p.Key)

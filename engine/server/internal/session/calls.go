@@ -95,7 +95,7 @@ func (w *session) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*
 	}
 	w.mu.Unlock()
 	w.told(response.Cancelling)
-	if adopted { // the bell may have been rung for one of them before it was known here
+	if adopted { // one of them may have changed before it was known here
 		async.Notify(w.wake)
 	}
 	if response.ShouldDrain {
@@ -123,7 +123,7 @@ func (w *session) adopt(named []*kagziv1.Lease) bool {
 	return found
 }
 
-// told notes what an answer tells the worker to stop, so that the bell does not tell it again.
+// told notes what an answer tells the worker to stop, so that it is not told again.
 func (w *session) told(cancelling []*kagziv1.CancelTask) {
 	for _, c := range cancelling {
 		if l, ok := leaseIn(c); ok {

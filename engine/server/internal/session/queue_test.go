@@ -207,7 +207,7 @@ func TestOperationsOfARun(t *testing.T) {
 			}
 			l.commit()
 			if len(w.queues) != 0 || w.recheck || len(w.wake) != 1 {
-				t.Fatalf("%d lines are left, and the bell was rung %d times", len(w.queues), len(w.wake))
+				t.Fatalf("%d queues are left, and the session was woken %d times", len(w.queues), len(w.wake))
 			}
 		}},
 	}

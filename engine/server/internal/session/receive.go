@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -76,14 +75,14 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *i
 		size = 0
 	}
 	if wire.CheckOperation(request) != nil {
-		w.refused.add(request.Seq) // before the next is read: one that builds on it does not find it in the line of their run
+		w.refused.add(request.Seq) // before the next is read: one that builds on it does not find it in the queue of their run
 	}
 	f := w.enter(request, refusal)
 	if f == nil {
 		w.service.inFlight.Release(size)
 		return nil
 	}
-	f.cargo = size
+	f.bytes = size
 	return f
 }
 
@@ -101,57 +100,6 @@ func (w *session) load(ctx context.Context, size int) error {
 	return nil
 }
 
-// inFlightOp is an operation that is under way.
-type inFlightOp struct {
-	request *kagziv1.SessionRequest
-	refusal error          // why it is not carried out; its payload is not kept then
-	cargo   int            // bytes of its payload, which are counted in
-	run     string         // that it is about; empty: none, and then it has no turn either
-	turn    *engine.Ticket // its place among the operations of the run
-	before  *engine.Ticket // of the one before it, which is to have its place first; nil when there is none
-	answer  *kagziv1.SessionResponse
-}
-
-// enter counts an operation in, behind those of its run; nil when the session is being closed, which waits for those counted.
-func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *inFlightOp {
-	f := &inFlightOp{request: request, run: runOf(request), refusal: refusal}
-	if refusal != nil {
-		f.request = &kagziv1.SessionRequest{Seq: request.Seq, After: request.After}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return nil
-	}
-	w.calls.Add(1)
-	if f.run != "" {
-		w.queues[f.run] = w.queues[f.run].push(f)
-	}
-	return f
-}
-
-// runQueue is the operations of one run that are not answered yet, in the order in which they came. Each is handed to the store as soon as
-// the one before has its place there, so that they can share a commit, and they are answered in that order as well.
-type runQueue []*inFlightOp
-
-func (l runQueue) push(f *inFlightOp) runQueue {
-	f.turn = engine.NewTicket(l.builtOn(f.request.After))
-	if n := len(l); n > 0 {
-		f.before = l[n-1].turn
-	}
-	return append(l, f)
-}
-
-// builtOn is the turn of the operation with that number; nil when it is not under way, but answered: then refusals knows of it.
-func (l runQueue) builtOn(seq int64) *engine.Ticket {
-	for i := len(l) - 1; i >= 0 && seq > 0; i-- {
-		if l[i].request.Seq == seq {
-			return l[i].turn
-		}
-	}
-	return nil
-}
-
 // carryOut carries an operation out in its turn.
 func (w *session) carryOut(ctx context.Context, f *inFlightOp) {
 	defer w.calls.Done()
@@ -159,7 +107,7 @@ func (w *session) carryOut(ctx context.Context, f *inFlightOp) {
 		<-f.before.Admitted()
 	}
 	answer, err := w.perform(ctx, f)
-	w.service.inFlight.Release(f.cargo)
+	w.service.inFlight.Release(f.bytes)
 	if f.turn != nil {
 		f.turn.Close(err)
 	}
@@ -204,7 +152,7 @@ func (w *session) perform(ctx context.Context, f *inFlightOp) (answer *kagziv1.S
 		answer, err = w.call(ctx, engine.Sequenced{Ticket: f.turn}, f.request)
 	}
 	if err != nil {
-		w.refused.add(f.request.Seq) // before its turn ends: whoever finds it gone from its line finds it here
+		w.refused.add(f.request.Seq) // before its turn ends: whoever finds it gone from its queue finds it here
 		code, detail := w.service.errors.Detail(err)
 		if level := wire.LogLevelOf(code); w.service.log.Enabled(ctx, level) {
 			w.service.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)
@@ -213,36 +161,4 @@ func (w *session) perform(ctx context.Context, f *inFlightOp) (answer *kagziv1.S
 	}
 	answer.Seq = f.request.Seq
 	return answer, err
-}
-
-// refusals are the latest operations of a session that were refused. As many as can be unanswered are enough: no operation builds on
-// one whose answer the worker has had for long.
-type refusals struct {
-	mu     sync.Mutex
-	seqs   map[int64]struct{}
-	oldest []int64
-}
-
-func (r *refusals) add(seq int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.seqs == nil {
-		r.seqs = map[int64]struct{}{}
-	}
-	if _, known := r.seqs[seq]; known {
-		return
-	}
-	if len(r.oldest) >= maxUnanswered {
-		delete(r.seqs, r.oldest[0])
-		r.oldest = r.oldest[1:]
-	}
-	r.seqs[seq] = struct{}{}
-	r.oldest = append(r.oldest, seq)
-}
-
-func (r *refusals) has(seq int64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, refused := r.seqs[seq]
-	return refused
 }

@@ -1,3 +1,9 @@
+// Package session serves the workers: their sessions, and the same operations as unary calls.
+//
+//   - service.go: Service and what it needs. session.go: the stream of one worker; registry.go: those that are connected.
+//   - receive.go, run_queue.go, outbox.go: operations come in, are carried out in the order of their run, and are answered.
+//   - operations.go: the one table of the operations of a session; calls.go: those about the session itself.
+//   - steps.go, waits.go, endings.go, register.go, heartbeat.go: what the operations do, for both ways; unary.go: the unary calls.
 package session
 
 import (
@@ -81,6 +87,7 @@ type Service struct {
 	clock       clockWatch
 }
 
+// New returns a Service. Give it every notification of the store.
 func New(c Config) *Service {
 	return &Service{
 		store: c.Store, dispatcher: c.Dispatcher, log: c.Log, errors: c.Errors, starts: c.Starts, recorder: c.Recorder, guard: c.Guard,
@@ -91,8 +98,8 @@ func New(c Config) *Service {
 // Close lets go of the goroutines that wait for operations. Those that are carried out go on.
 func (s *Service) Close() { s.pool.Close() }
 
-// Ring passes a notification of the store on to the sessions that it concerns. It does not block.
-func (s *Service) Ring(r engine.Notification) {
+// Notify passes a notification of the store on to the sessions that it concerns. It does not block.
+func (s *Service) Notify(r engine.Notification) {
 	switch r.Kind {
 	case engine.NotifyWorker:
 		if !r.Registered { // its session was told with the welcome
@@ -106,5 +113,5 @@ func (s *Service) Ring(r engine.Notification) {
 // Sessions returns how many workers are connected by a session.
 func (s *Service) Sessions() int { return s.sessions.count() }
 
-// Freshen puts right how many runs a worker holds, if it is connected here: what it says itself is as old as its last heartbeat.
+// Freshen corrects how many runs a worker holds, if it is connected here: what it says itself is as old as its last heartbeat.
 func (s *Service) Freshen(worker *engine.Worker) { s.sessions.freshen(worker) }

@@ -26,7 +26,7 @@ type session struct {
 	worker  engine.Worker
 	poller  *matching.Poller
 	out     outbox
-	wake    chan struct{} // rung when the worker may have lost leases, or is to drain
+	wake    chan struct{} // capacity one: the worker may have lost leases, or is to drain
 	end     context.CancelCauseFunc
 	room    chan struct{} // a place for each unanswered operation
 	heard   time.Time     // when it received the last heartbeat, or the hello
@@ -38,9 +38,9 @@ type session struct {
 	held     map[engine.ID]holding // the runs handed out in this session, or in one before it, as far as is known
 	tasks    arrivals              // of those handed out in this session
 	named    bool                  // a heartbeat has said what it has from before this session
-	queues   map[string]runQueue   // by run: its operations that are under way
+	queues   map[string]runQueue   // by run: its operations in flight
 	detached bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
-	recheck  bool                  // something held was in the middle of an operation when the bell was answered
+	recheck  bool                  // something held was in the middle of an operation when changes were looked for
 	draining bool                  // the worker has been told
 	leaving  bool                  // its goodbye is under way, or has counted: nothing is handed out
 	closed   bool                  // nor is anything carried out any more
@@ -168,7 +168,7 @@ func (w *session) say(m outgoing) {
 	w.out.push(m, w.end)
 }
 
-// detach notes that the dispatcher gave the place away, which is right only for a worker that is not ONLINE.
+// detach notes that the dispatcher has dropped the poller, which is right only for a worker that is not ONLINE.
 func (w *session) detach() {
 	w.mu.Lock()
 	w.detached = true
@@ -193,7 +193,7 @@ func (w *session) deliver(t engine.Task) bool {
 	}
 	old, held := w.held[t.Run.ID]
 	if _, busy := w.queues[t.Run.ID.String()]; held && !busy {
-		// Lost and claimed anew before the bell was answered: what the worker still does under the old lease is to stop. Where an
+		// Lost and claimed again before the worker was told: what the worker still does under the old lease is to stop. Where an
 		// operation is under way, its answer says so.
 		w.say(w.stop(t.Run.ID, old.token, engine.RunRunning))
 	}
@@ -265,20 +265,20 @@ func (w *session) returnUnsent(unsent []outgoing) {
 	}
 }
 
-// serve answers the bell until the session is to end, and says why. Each look has a goroutine of its own: there are many sessions, and bells
-// are rung rarely.
+// serve tells the worker of changes until the session is to end, and says why. Each look has a goroutine of its own: there are many sessions,
+// and they are woken rarely.
 func (w *session) serve(ctx context.Context) error {
-	bell, looked := w.wake, make(chan struct{}, 1)
+	wake, looked := w.wake, make(chan struct{}, 1)
 	for {
 		select {
-		case <-bell:
-			bell = nil // one look at a time
+		case <-wake:
+			wake = nil // one look at a time
 			go func() {
 				w.tellChanges(ctx)
 				looked <- struct{}{}
 			}()
 		case <-looked:
-			bell = w.wake
+			wake = w.wake
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-w.service.stopping:
@@ -296,7 +296,7 @@ func (w *session) tellChanges(ctx context.Context) {
 }
 
 // untoldEvery is how often the log says that workers could not be told what they lost, in seconds. There may be many thousands of sessions, and
-// while the database is away the bell is rung for all of them again and again.
+// while the database is away all of them are woken again and again.
 const untoldEvery = 60
 
 // untold is when the log last said that, and of how many looks it has not.
@@ -353,7 +353,7 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 	return nil
 }
 
-// followStatus does what the worker's status asks for. unseated says that the dispatcher had given its place away when that was read.
+// followStatus does what the worker's status asks for. unseated says that the dispatcher had dropped its poller when that was read.
 func (w *session) followStatus(worker *engine.Worker, unseated bool) {
 	switch worker.Status {
 	case engine.WorkerOffline:
@@ -367,7 +367,7 @@ func (w *session) followStatus(worker *engine.Worker, unseated bool) {
 	case engine.WorkerDraining:
 		w.drain()
 	case engine.WorkerOnline:
-		if unseated { // it was taken off and registered again, by another way: a new hello gives it a place
+		if unseated { // it was taken off and registered again, by another way: a new hello gives it a poller
 			w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was offline meanwhile"})
 		}
 	}
@@ -426,68 +426,4 @@ func (w *session) drain() {
 	if !told {
 		w.say(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}}})
 	}
-}
-
-// sessions are the workers that are connected here.
-type sessions struct {
-	mu      sync.Mutex
-	workers map[string]*session
-}
-
-// add makes w the session of its worker; an older one ends.
-func (s *sessions) add(w *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.workers == nil {
-		s.workers = map[string]*session{}
-	}
-	if older := s.workers[w.worker.ID]; older != nil {
-		older.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: w.worker.ID, Message: "replaced by a newer session of this worker"})
-	}
-	s.workers[w.worker.ID] = w
-}
-
-func (s *sessions) remove(w *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.workers[w.worker.ID] == w {
-		delete(s.workers, w.worker.ID)
-	}
-}
-
-func (s *sessions) notify(workerID string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.workers[workerID]; w != nil {
-		async.Notify(w.wake)
-	}
-}
-
-func (s *sessions) notifyAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.workers {
-		async.Notify(w.wake)
-	}
-}
-
-// freshen puts right how many runs a worker holds, if it is connected here: what it says itself is as old as its last heartbeat.
-func (s *sessions) freshen(worker *engine.Worker) {
-	s.mu.Lock()
-	w := s.workers[worker.ID]
-	s.mu.Unlock()
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if holds := len(w.held); w.named || holds > worker.Active { // before that, there may be runs that it has from an earlier session
-		worker.Active = holds
-	}
-}
-
-func (s *sessions) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.workers)
 }

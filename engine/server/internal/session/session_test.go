@@ -112,7 +112,7 @@ func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
 	if !waits() {
 		t.Error("no run is claimed for its credit")
 	}
-	// Of the leases of an earlier session, the first one tells; whatever rang before may have been about them.
+	// Of the leases of an earlier session, the first one tells; whatever notified before may have been about them.
 	earlier, later, lost := aTask(1), aTask(2), aTask(3)
 	if w.do(t, beatOf(leaseWords(earlier))); len(w.wake) != 1 {
 		t.Error("nobody looks at the leases of an earlier session")
@@ -283,9 +283,9 @@ func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
 		registered bool
 		wakes      int
 	}{{registered: true}, {wakes: 1}} {
-		w.service.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: w.worker.ID, Registered: c.registered})
+		w.service.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: w.worker.ID, Registered: c.registered})
 		if got := len(w.wake); got != c.wakes {
-			t.Errorf("registered: %t: the session was rung %d times, want %d", c.registered, got, c.wakes)
+			t.Errorf("registered: %t: the session was woken %d times, want %d", c.registered, got, c.wakes)
 		}
 	}
 }

@@ -141,14 +141,14 @@ func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest
 		return nil, err
 	}
 	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
-	seat := s.dispatcher.Join(matching.Request{
+	poller := s.dispatcher.Join(matching.Request{
 		Worker: &worker, Queues: []string{wire.OrDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
 		Deliver: p.deliver, Refused: func() { async.Notify(p.refused) },
 	})
-	seat.AddCredit(most)
-	seat.Look()
+	poller.AddCredit(most)
+	poller.Look()
 	tasks, err := s.awaitTasks(ctx, &p, wait)
-	seat.Leave()
+	poller.Leave()
 	tasks = append(tasks, p.close()...)
 	if errors.Is(err, errRefused) {
 		_, err = s.poller(ctx, request) // says why; nil when the worker is back already

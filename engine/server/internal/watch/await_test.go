@@ -136,8 +136,8 @@ func TestAwaitWorkflows(t *testing.T) {
 			runs[1].Status, runs[1].Output, runs[1].Error = engine.RunFailed, engine.Payload{}, &engine.Failure{Message: "no"}
 			runs[2].ContinuedAs, runs[2].Output = engine.ID{7}, engine.Payload{}
 			for _, run := range runs {
-				s.Ring(endOf(run))
-				s.Ring(endOf(run)) // once more
+				s.Notify(endOf(run))
+				s.Notify(endOf(run)) // once more
 			}
 			servertest.Want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 COMPLETED out0, 2 FAILED no, 3 COMPLETED "+engine.ID{7}.String())
 			servertest.Want(t, "reads", a.Asked(), "")
@@ -152,9 +152,9 @@ func TestAwaitWorkflows(t *testing.T) {
 			w.wait(late)
 			servertest.Want(t, "while it runs", w.told(), "")
 			a.Add(runWith(2, engine.RunCompleted, "late"))
-			s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: late})
+			s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: late})
 			servertest.Want(t, "the late one", w.told(), "2 COMPLETED late")
-			s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: late})
+			s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: late})
 			servertest.Want(t, "afterwards", w.told(), "")
 		})
 	})
@@ -165,7 +165,7 @@ func TestAwaitWorkflows(t *testing.T) {
 				w.seq++
 				w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: id.String()}}}
 				a.Add(runWith(i, engine.RunCompleted, "x")) // while the wait is taken
-				s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: id})
+				s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: id})
 				servertest.Want(t, "answer", w.told(), fmt.Sprint(w.seq, " COMPLETED x"))
 			}
 		})
@@ -176,7 +176,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: a.Add(run).String(), Whole: true}}}
 			servertest.Want(t, "while it runs", w.told(), "")
 			a.Add(runWith(1, engine.RunCompleted, "all"))
-			s.Ring(endOf(runWith(1, engine.RunCompleted, "other")))
+			s.Notify(endOf(runWith(1, engine.RunCompleted, "other")))
 			servertest.Want(t, "answer", w.told(), "1 whole COMPLETED all")
 		})
 	})
@@ -186,7 +186,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			a.Asked()
 			r := endOf(runWith(1, engine.RunCompleted, "secret"))
 			r.Ending.Namespace = "elsewhere"
-			s.Ring(r)
+			s.Notify(r)
 			servertest.Want(t, "answer", w.told(), "")
 		})
 	})
@@ -224,7 +224,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			if n := s.waiters.count(); n != maxAwaiting-1 {
 				t.Errorf("%d waits, want %d", n, maxAwaiting-1)
 			}
-			s.Ring(endOf(runWith(1, engine.RunCompleted, "")))
+			s.Notify(endOf(runWith(1, engine.RunCompleted, "")))
 			if n := strings.Count(w.told(), "COMPLETED"); n != maxAwaiting-1 {
 				t.Errorf("%d answers, want %d", n, maxAwaiting-1)
 			}
@@ -239,7 +239,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			servertest.Want(t, "answer", w.told(), "1 COMPLETED lost")
 			servertest.Want(t, "reads", a.Asked(), "2 one")
 			a.Add(runWith(2, engine.RunCompleted, "gap"))
-			s.Ring(engine.Notification{Kind: engine.NotifyAll})
+			s.Notify(engine.Notification{Kind: engine.NotifyAll})
 			servertest.Want(t, "after a gap in listening", w.told(), "2 COMPLETED gap")
 			a.Asked()
 			time.Sleep(time.Hour)
@@ -368,7 +368,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			w.wait(a.Add(runWith(1, open, "")))
 			close(w.in)
 			synctest.Wait()
-			s.Ring(endOf(runWith(1, engine.RunCompleted, "last")))
+			s.Notify(endOf(runWith(1, engine.RunCompleted, "last")))
 			servertest.Want(t, "answer", w.told(), "1 COMPLETED last")
 			if err := <-w.over; err != nil {
 				t.Errorf("it ended with %v", err)

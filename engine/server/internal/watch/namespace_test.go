@@ -28,12 +28,12 @@ func TestAChangeAfterASilenceIsToldAtOnceAndLaterOnesTogether(t *testing.T) {
 		synctest.Wait()
 		first := sc.taken()
 		if len(first) != 1 || !first[0].at.Equal(began) || len(first[0].event.Workflows) != 1 || first[0].event.Workflows[0].RunId != servertest.NthID(1).String() {
-			t.Fatalf("at once came %v, want the run that was rung", first)
+			t.Fatalf("at once came %v, want the run that was notified", first)
 		}
 		for range 50 { // for 500 ms
 			ringRun(s, 2)
 			ringRun(s, 3)
-			s.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: servertest.NthID(2)})
+			s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: servertest.NthID(2)})
 			pass(10 * time.Millisecond)
 		}
 		pass(100 * time.Millisecond)
@@ -68,9 +68,9 @@ func TestAWatcherHearsOfAChangeNoLaterThanItsInterval(t *testing.T) {
 			ringRun(s, 1)
 			pass(70 * time.Millisecond)
 			if told := sc.taken(); len(told) == 0 || len(told[len(told)-1].event.Workflows) != 1 {
-				t.Fatalf("70 ms after ring %d came %v", i, told)
+				t.Fatalf("70 ms after notification %d came %v", i, told)
 			} else if late := told[0].at.Sub(began); late > 70*time.Millisecond {
-				t.Fatalf("ring %d was told after %s", i, late)
+				t.Fatalf("notification %d was told after %s", i, late)
 			}
 		}
 	})
@@ -142,7 +142,7 @@ func TestWatchersOfANamespaceShareOneReading(t *testing.T) {
 			count[r.namespace]++
 		}
 		if count["default"] != 2 || count["team"] != 2 {
-			t.Errorf("the store was asked %v, want once for each ring and namespace", count)
+			t.Errorf("the store was asked %v, want once for each notification and namespace", count)
 		}
 	})
 }
@@ -163,8 +163,8 @@ func TestAReadingTakesAtMostATenthOfTheTime(t *testing.T) {
 
 func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 	for _, c := range []struct {
-		ring engine.Notification
-		want *kagziv1.WatchEvent
+		notification engine.Notification
+		want         *kagziv1.WatchEvent
 	}{
 		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q"}, &kagziv1.WatchEvent{WorkflowsChanged: true}},
 		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "other", Name: "q"}, nil},
@@ -177,14 +177,14 @@ func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
 		{engine.Notification{Kind: engine.NotifyTimer}, nil},
 		{engine.Notification{Kind: engine.NotifyAll}, &kagziv1.WatchEvent{WorkflowsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true}},
 	} {
-		t.Run(fmt.Sprint(c.ring), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.notification), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 				sc := watching(t, s, &kagziv1.WatchRequest{})
-				s.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "other"})
-				s.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default"})
+				s.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "other"})
+				s.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default"})
 				pass(time.Second) // both namespaces are known by now
 				sc.taken()
-				s.Ring(c.ring)
+				s.Notify(c.notification)
 				synctest.Wait()
 				told := sc.taken()
 				if c.want == nil {
@@ -212,7 +212,7 @@ func TestMoreRunsThanAnEventHoldsAreToldAsAChangeOfTheLists(t *testing.T) {
 	for n, named := range map[int]int{maxNamed: maxNamed, maxNamed + 1: 0} {
 		inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 			sc := watching(t, s, &kagziv1.WatchRequest{})
-			s.Ring(engine.Notification{Kind: engine.NotifyWorker})
+			s.Notify(engine.Notification{Kind: engine.NotifyWorker})
 			synctest.Wait()
 			sc.taken()
 			for i := range n {
@@ -238,7 +238,7 @@ func TestASlowWatcherGetsEachRunOnceAsItStands(t *testing.T) {
 		sc.mu.Lock()
 		sc.blocked = blocked
 		sc.mu.Unlock()
-		s.Ring(engine.Notification{Kind: engine.NotifyWorker})
+		s.Notify(engine.Notification{Kind: engine.NotifyWorker})
 		synctest.Wait()
 		sc.taken() // it is being sent, and nothing more gets through
 		for i := range 30 {
@@ -342,7 +342,7 @@ func TestNothingIsLeftWhenTheLastWatcherHasGone(t *testing.T) {
 			t.Errorf("%d feeds are left", len(s.hub.broadcasters))
 		}
 		before := len(store.asked())
-		s.hub.mu.Lock() // for which a ring that nobody hears does not wait
+		s.hub.mu.Lock() // for which a notification that nobody hears does not wait
 		ringRun(s, 2)
 		s.hub.mu.Unlock()
 		pass(time.Second)

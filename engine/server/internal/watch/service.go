@@ -39,8 +39,8 @@ func New(store Store, log *slog.Logger, errors *wire.Errors, stopping <-chan str
 	return &Service{store: store, errors: errors, stopping: stopping, hub: hub{store: store, log: log}}
 }
 
-// Ring passes a notification of the store on to those who watch and wait. It does not block.
-func (s *Service) Ring(r engine.Notification) {
+// Notify passes a notification of the store on to those who watch and wait. It does not block.
+func (s *Service) Notify(r engine.Notification) {
 	s.hub.notify(r)
 	switch r.Kind {
 	case engine.NotifyRun:

@@ -149,5 +149,5 @@ func pass(d time.Duration) {
 }
 
 func ringRun(s *Service, n int) {
-	s.Ring(engine.Notification{Kind: engine.NotifyRun, ID: servertest.NthID(n)})
+	s.Notify(engine.Notification{Kind: engine.NotifyRun, ID: servertest.NthID(n)})
 }
