@@ -21,9 +21,9 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 	for i := range starts {
 		size += starts[i].Input.Size()
 	}
-	h := hands{takers: engine.TakersOf(ctx)}
-	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, then: h.settle}, func(t *tx) ([]engine.Started, error) {
-		if err := h.ask(t, starts); err != nil {
+	h := handoffs{takers: engine.TakersOf(ctx)}
+	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, then: h.finish}, func(t *tx) ([]engine.Started, error) {
+		if err := h.offer(t, starts); err != nil {
 			return nil, err
 		}
 		answers := make([]engine.Started, len(starts))
@@ -53,8 +53,8 @@ var insertTagSQL string
 
 // start makes the run in one insert if nothing stands against it, and looks closer only if something does. taker is who is to be given it; nil:
 // nobody is.
-func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
-	if t.known.disabled(p.Namespace) {
+func (t *tx) start(p *engine.StartRun, taker *handoff) (engine.Started, error) {
+	if t.queues.disabled(p.Namespace) {
 		answer, repeated, err := t.requestedBefore(p)
 		if err == nil && !repeated {
 			err = engine.NamespaceDisabled(p.Namespace)
@@ -69,9 +69,9 @@ func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 		return t.startAgain(p)
 	}
 	if taker != nil {
-		err = t.hand(p, taker)
+		err = t.acceptHandoff(p, taker)
 	} else {
-		t.remember(p)
+		t.rememberRun(p)
 		t.ringStarted(&p.Run)
 	}
 	if !p.DeadlineAt.IsZero() {
@@ -81,7 +81,7 @@ func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 }
 
 // insertRun makes the run, which has so much on record at its start, unless something stands against it. With a taker it is claimed.
-func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *hand) (made bool, err error) {
+func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *handoff) (made bool, err error) {
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
 	}
@@ -108,7 +108,7 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *hand) (mad
 // hindered says that what no unique index tells stands against the run: its request was answered with an earlier run, or one that has ended
 // had its external id. A statement that asked this while it inserts would set each row aside first, which costs more than most starts do.
 func (t *tx) hindered(p *engine.StartRun) (hindered bool, err error) {
-	if p.RequestID != "" && t.known.requests {
+	if p.RequestID != "" && t.queues.requests {
 		earlier, err := t.Requested(p.Namespace, p.RequestID)
 		if err != nil || !earlier.IsZero() {
 			return true, err

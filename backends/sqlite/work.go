@@ -70,7 +70,7 @@ type candidate struct {
 }
 
 func (c *claim) run() error {
-	if err := c.online(); err != nil || len(c.grants) == 0 || c.known.disabled(c.p.Namespace) {
+	if err := c.online(); err != nil || len(c.grants) == 0 || c.queues.disabled(c.p.Namespace) {
 		return err
 	}
 	c.meet()
@@ -135,7 +135,7 @@ func (t *tx) workerStatus(id string) (status engine.WorkerStatus, err error) {
 
 // meet finds the lanes whose type is asked for and whose requirements the offers meet.
 func (c *claim) meet() {
-	for _, l := range c.known.queues[queueKey{c.p.Namespace, c.p.Queue}] {
+	for _, l := range c.queues.lanesOf[queueKey{c.p.Namespace, c.p.Queue}] {
 		if slices.Contains(c.p.Types, l.kind) && engine.Meets(c.p.Offers, l.requirements) {
 			c.lanes = append(c.lanes, l)
 		}
@@ -282,14 +282,14 @@ func (c *claim) take(run *candidate) (bool, error) {
 	}
 	c.ringRun(run.id)
 	delete(c.unclaimed, run.id)
-	c.known.leased(queueKey{c.p.Namespace, c.p.Queue}, run.lane.kind, 1)
-	got := taken{id: run.id, fresh: c.fresh[run.id]}
+	c.queues.leased(queueKey{c.p.Namespace, c.p.Queue}, run.lane.kind, 1)
+	got := taken{id: run.id, fresh: c.recentRuns[run.id]}
 	c.taken = append(c.taken, got)
 	if got.fresh == nil {
 		return true, nil
 	}
-	delete(c.fresh, run.id)
-	return true, c.leaseFresh(got.fresh, grant, engine.Micros(c.p.Now))
+	delete(c.recentRuns, run.id)
+	return true, c.leaseRecent(got.fresh, grant, engine.Micros(c.p.Now))
 }
 
 //go:embed sql/insert_leases.sql

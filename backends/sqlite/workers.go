@@ -118,7 +118,7 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 	p.Now = engine.Micros(p.Now)
 	stats := engine.StatsText(p.Stats)
 	var unnamed []engine.Lease
-	call := &call{verb: "Heartbeat", patience: p.Patience}
+	call := &call{verb: "Heartbeat", mayWait: p.Patience}
 	beat, err := writeAs(ctx, s, call, func(t *tx) (beat engine.Beat, err error) {
 		known, err := t.returning(&heartbeatSQL, func(r *row) error {
 			beat.Status = engine.WorkerStatus(r.num())

@@ -102,7 +102,7 @@ type restoring struct {
 	next   string // the new file
 }
 
-// lockTarget takes the place of the database, unless only looked at, and refuses one with rows.
+// lockTarget takes the place of the database, unless for a dry run, and refuses one with rows.
 func (r *restoring) lockTarget(path string) (err error) {
 	if r.p.DryRun {
 		r.target, err = filepath.Abs(path)
@@ -219,7 +219,7 @@ func (r *restoring) swap(ctx context.Context) error {
 		}
 		return moveInto(r.next, r.target)
 	}
-	if err := foldAway(ctx, r.target); err != nil {
+	if err := checkpointAway(ctx, r.target); err != nil {
 		return err
 	}
 	if err := refuseOthers(r.target); err != nil {
@@ -235,7 +235,7 @@ func (r *restoring) swap(ctx context.Context) error {
 	return nil
 }
 
-// Replace puts the new file in the place of one that has a second name. A log that could not be folded goes to that name as it is: where it is what is
+// Replace puts the new file in the place of one that has a second name. A log that could not be checkpointed goes to that name as it is: where it is what is
 // damaged, no file is served beside it, so it goes last; otherwise the old file is damaged, which is not served without it either.
 func Replace(next, target, kept string) error {
 	damaged, err := hasDamagedLog(target)
@@ -288,8 +288,8 @@ func hasDamagedLog(path string) (bool, error) {
 	return sqlite3.DamagedLog(log, info.Size())
 }
 
-// foldAway leaves a database without a log beside it. It cannot do so of a damaged one.
-func foldAway(ctx context.Context, path string) error {
+// checkpointAway leaves a database without a log beside it. It cannot do so of a damaged one.
+func checkpointAway(ctx context.Context, path string) error {
 	c, err := sqlite3.Open(sqlite3.DSN(path, "busy_timeout(1000)", "synchronous(full)"))
 	if err == nil {
 		err = checkpointAll(ctx, c)

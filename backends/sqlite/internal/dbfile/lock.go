@@ -23,8 +23,8 @@ type Lock struct {
 }
 
 const (
-	lockPatience = 500 * time.Millisecond // for a process that is just ending
-	lockInterval = 20 * time.Millisecond
+	lockTimeout = 500 * time.Millisecond // for a process that is just ending
+	lockRetryInterval = 20 * time.Millisecond
 	maxHolder    = 1 << 10
 )
 
@@ -41,7 +41,7 @@ func Acquire(path string) (*Lock, error) {
 	if errors.Is(before, fs.ErrNotExist) {
 		GiveToOwnerOf(path+".lock", path)
 	}
-	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockInterval) {
+	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(lockRetryInterval) {
 		taken, err := tryLock(file)
 		if err != nil {
 			file.Close()
@@ -141,7 +141,7 @@ func Holder(path string) (string, error) {
 		return "", fmt.Errorf("see who has the database: %w", err)
 	}
 	defer file.Close()
-	free, err := tryLock(file) // for a moment: a server that starts is patient
+	free, err := tryLock(file) // for a moment: a server that starts tries for longer
 	if err != nil || free {
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 
 // SQLite checks the structure of a file and not its content: a flipped bit in a payload, a key or a status is returned like any other value.
 // So every page ends with a checksum of its number and of the rest of the page, in bytes that SQLite reserves for such purposes (byte 20 of
-// the file says how many). It is written where pages are written to the file and its log, and checked where they are read (file.go). It covers
+// the file says how many). It is written where pages are written to the file and its log, and checked where they are read (checksum_file.go). It covers
 // the number, so a page in another page's place fails the check, and so does a page of zeros.
 //
 // It cannot detect a page, or a file, that is whole and old: a write that the disk confirmed and lost.

@@ -114,7 +114,7 @@ func (e *End) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// session is the connection that knows how the file stands.
+// session returns the connection that knows the state of the file.
 func (e *End) session() *sqlite3.Conn {
 	if e.control != nil {
 		return e.control

@@ -9,7 +9,7 @@ import (
 )
 
 // CompleteStep is one insert when the step is new, as nearly every step is: its code ran, and now it is reported. The run's
-// counts follow before the commit (tally). Only when that did not apply does it look at what there is.
+// counts follow before the commit (leaseCache). Only when that did not apply does it look at what there is.
 func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
 	size := p.Output.Size()
@@ -31,7 +31,7 @@ var completeNewStepSQL string
 var hasBegunSQL string
 
 // completeNewStep is the fast path. Where it does not apply, nothing is written. The insert meets a first attempt alone, which a step that came along
-// from another run need not have; so whoever has no plain lease looks before.
+// from another run need not have; so without a plain lease the steps are read first.
 func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Step, bool, error) {
 	step := engine.Step{
 		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
@@ -57,7 +57,62 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 	if err != nil || made == 0 {
 		return engine.Step{}, false, err
 	}
-	t.tally.add(lease, size)
+	t.leases.countStep(lease, size)
 	t.ringRun(p.Lease.RunID)
 	return step, true, nil
+}
+
+// CompleteRun is a few narrow statements when the run's end concerns nobody else, as most runs' does. Only when that did not apply
+// does it look at what there is.
+func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+	size := p.Output.Size()
+	whole := size
+	if p.ContinueAs != nil {
+		whole += p.ContinueAs.Input.Size()
+	}
+	return write(ctx, s, "CompleteRun", whole, func(t *tx) (engine.Completed, error) {
+		if p.ContinueAs == nil {
+			done, err := t.completeUntied(&p, size)
+			if err != nil || done {
+				return engine.Completed{Status: engine.RunCompleted}, err
+			}
+		}
+		return storelogic.CompleteRun(t, p)
+	})
+}
+
+//go:embed sql/complete_run.sql
+var completeRunSQL string
+
+// completeUntied is the fast path. Where it does not apply, nothing is written.
+func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, err error) {
+	lease, err := t.lease(p.Lease)
+	if err != nil || lease == nil || lease.tied || lease.bytes+int64(size) > engine.MaxRunBytes {
+		return false, err
+	}
+	id, now := p.Lease.RunID, engine.Micros(p.Now)
+	lease.dirty = false // its counts go to the run
+	t.forget(id)
+	if _, err := t.direct(&deleteLeaseSQL, idArg("run_id", id)); err != nil {
+		return false, err
+	}
+	t.queues.leased(queueKey{lease.namespace, lease.queue}, lease.kind, -1)
+	t.ringSlot(lease.namespace, lease.queue)
+	t.ringEnd(id, &engine.Ending{Namespace: lease.namespace, Status: engine.RunCompleted, Output: p.Output, FinishedAt: now})
+	if lease.steps > 0 && !lease.plain {
+		if err := t.WakeSteps(id, now); err != nil {
+			return false, err
+		}
+		if err := t.EndSteps(id, engine.RunEndedFailure(), now); err != nil {
+			return false, err
+		}
+	}
+	if size > 0 {
+		if err := t.SaveOutput(id, p.Output); err != nil {
+			return false, err
+		}
+	}
+	_, err = t.direct(&completeRunSQL, idArg("run_id", id), num("steps", lease.steps), num("bytes", lease.bytes+int64(size)),
+		flag("progressed", lease.progressed), tokenArg("final_token", p.Lease.Token), instant("now", now))
+	return true, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What a copy has made of this database stands in the table standing, under the names of engine.StandingMoved and its neighbours. While rows are
+// What a copy has made of this database is its state in the table standing, under the names of engine.StandingMoved and its neighbours. While rows are
 // on their way out, and after they have gone, a fence of triggers refuses every write to what was copied.
 
 // Standing is what the file says of itself.
@@ -72,7 +72,7 @@ var endStandingSQL string
 //go:embed sql/turn_standing.sql
 var turnStandingSQL string
 
-// once wants a statement about the standing to have found it as it was.
+// once requires that a statement has found the state as it was.
 func once(n int64, err error) error {
 	if err == nil && n != 1 {
 		return engine.ErrCopyRival
@@ -86,7 +86,7 @@ func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	if err != nil {
 		return err
 	}
-	if e.reader != nil { // or it would keep the log from being folded
+	if e.reader != nil { // or it would keep the checkpoint from completing
 		err, e.reader = e.reader.Close(), nil
 		if err != nil {
 			return dbfile.Translate("take the fence off", err)
@@ -111,7 +111,7 @@ func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	return dbfile.Translate("fold the log", err)
 }
 
-// endStanding takes a standing away, or turns it into that of a whole copy.
+// endStanding deletes a state, or turns it into that of a complete copy.
 func endStanding(ctx context.Context, c *sqlite3.Conn, standing, old, copied string) error {
 	if copied == "" {
 		return once(c.Exec(ctx, &endStandingSQL, sqlite3.Text("name", standing), sqlite3.Text("old", old)))
@@ -123,7 +123,7 @@ func endStanding(ctx context.Context, c *sqlite3.Conn, standing, old, copied str
 		sqlite3.Text("new_name", engine.StandingCopied), sqlite3.Text("new", copied)))
 }
 
-// Amend changes how the file stands.
+// Amend changes a state of the file.
 func (e *End) Amend(ctx context.Context, standing, old, new string) error {
 	return e.transact(ctx, "note how the database stands", func(c *sqlite3.Conn) error {
 		return once(c.Exec(ctx, &amendStandingSQL, sqlite3.Text("name", standing), sqlite3.Text("old", old), sqlite3.Text("new", new)))

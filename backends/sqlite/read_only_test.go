@@ -286,7 +286,7 @@ func TestAGlanceNoticesEachChangeOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	server := otherServer(t, path)
 	server.tell(t, "close")
-	g := &glance{path: path}
+	g := &changeWatch{path: path}
 	defer g.close()
 	expect := func(what string, want bool) {
 		t.Helper()

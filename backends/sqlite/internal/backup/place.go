@@ -132,14 +132,14 @@ func seal(ctx context.Context, part string, at time.Time) error {
 		return err
 	}
 	number, err := dbfile.SchemaNumber(ctx, c)
-	if err == nil && number >= SchemaOfStates {
+	if err == nil && number >= schemaOfStates {
 		_, err = dbfile.SetState(ctx, c, engine.StandingBackup, "", at)
 	}
 	return errors.Join(err, c.Close())
 }
 
-// SchemaOfStates is the first schema with the table standing.
-const SchemaOfStates = 3
+// schemaOfStates is the first schema with the table standing.
+const schemaOfStates = 3
 
 //go:embed sql/backup_rows.sql
 var backupRowsSQL string
@@ -179,7 +179,7 @@ func inspectRows(ctx context.Context, c *sqlite3.Conn, b *engine.Backup) (err er
 	if err == nil && damage != "" {
 		err = dbfile.Damaged(errors.New(damage))
 	}
-	if err == nil && b.Schema >= SchemaOfStates {
+	if err == nil && b.Schema >= schemaOfStates {
 		_, b.TakenAt, err = dbfile.State(ctx, c, engine.StandingBackup)
 	}
 	if err != nil {

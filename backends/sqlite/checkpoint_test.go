@@ -13,10 +13,10 @@ import (
 )
 
 // foldBy has the log folded by another function, from the next write on, as though it had grown long enough.
-func foldBy(t *testing.T, s *Store, fold func(context.Context, *sqlite3.Conn) folding) {
+func foldBy(t *testing.T, s *Store, fold func(context.Context, *sqlite3.Conn) checkpointResult) {
 	t.Helper()
 	_, err := write(t.Context(), s, "fold", 0, func(*tx) (none struct{}, err error) {
-		s.writer.folder.fold, s.writer.log = fold, checkpointPages
+		s.writer.checkpointer.run, s.writer.logPages = fold, checkpointPages
 		return none, nil
 	})
 	if err != nil {
@@ -29,10 +29,10 @@ func holdFolding(t *testing.T, s *Store) (end chan struct{}) {
 	t.Helper()
 	begun := make(chan struct{})
 	end = make(chan struct{})
-	foldBy(t, s, func(ctx context.Context, c *sqlite3.Conn) folding {
+	foldBy(t, s, func(ctx context.Context, c *sqlite3.Conn) checkpointResult {
 		close(begun)
 		<-end
-		return foldOn(ctx, c)
+		return runCheckpoint(ctx, c)
 	})
 	<-begun
 	return end
@@ -46,12 +46,12 @@ func TestWritesGoOnWhileTheLogIsFolded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s.folded.Load() != 0 {
+	if s.checkpointed.Load() != 0 {
 		t.Error("the log counts as folded while it is being folded")
 	}
 	close(end)
 	settle(t, s)
-	if s.folded.Load() == 0 {
+	if s.checkpointed.Load() == 0 {
 		t.Error("what came meanwhile was not folded")
 	}
 	long := fileSize(t, s.path+"-wal")
@@ -67,7 +67,7 @@ func TestTheWriterWaitsForAFoldingThatItLeavesBehind(t *testing.T) {
 	s := fresh(t)
 	end := holdFolding(t, s)
 	_, err := write(t.Context(), s, "grow", 0, func(*tx) (none struct{}, err error) {
-		s.writer.log = restPages
+		s.writer.logPages = restPages
 		return none, nil
 	})
 	if err != nil {
@@ -92,8 +92,8 @@ func TestTheWriterWaitsForAFoldingThatItLeavesBehind(t *testing.T) {
 
 func TestAFoldingThatTheDiskFailsEndsTheServer(t *testing.T) {
 	s := fresh(t)
-	foldBy(t, s, func(context.Context, *sqlite3.Conn) folding {
-		return folding{err: &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"}}
+	foldBy(t, s, func(context.Context, *sqlite3.Conn) checkpointResult {
+		return checkpointResult{err: &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"}}
 	})
 	select {
 	case <-s.Fatal():
@@ -109,13 +109,13 @@ func TestTheWriterFoldsWhatOthersCannotOpen(t *testing.T) {
 		"the log could not be read":   lib.SQLITE_IOERR_READ,
 		"there was no room meanwhile": lib.SQLITE_FULL,
 	} {
-		s.folded.Store(0)
-		foldBy(t, s, func(context.Context, *sqlite3.Conn) folding {
-			return folding{err: &sqlite3.Error{Code: refused, Text: name}}
+		s.checkpointed.Store(0)
+		foldBy(t, s, func(context.Context, *sqlite3.Conn) checkpointResult {
+			return checkpointResult{err: &sqlite3.Error{Code: refused, Text: name}}
 		})
 		settle(t, s)
-		if s.folded.Load() == 0 || s.Failure() != nil {
-			t.Errorf("%s: folded at %d, failure %v; want it folded", name, s.folded.Load(), s.Failure())
+		if s.checkpointed.Load() == 0 || s.Failure() != nil {
+			t.Errorf("%s: folded at %d, failure %v; want it folded", name, s.checkpointed.Load(), s.Failure())
 		}
 	}
 }
@@ -131,11 +131,11 @@ func TestTheLogStaysWhereTheDiskHasFailedItsFolding(t *testing.T) {
 			}
 			settle(t, s)
 			rows, before := rowsAt(t, s.path), copyOf(t, s.path, "")
-			foldBy(t, s, func(ctx context.Context, c *sqlite3.Conn) folding {
+			foldBy(t, s, func(ctx context.Context, c *sqlite3.Conn) checkpointResult {
 				if name != "at work" {
 					<-s.closed
 				}
-				f := foldOn(ctx, c)
+				f := runCheckpoint(ctx, c)
 				f.err = &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"} // none of what was folded is on the disk
 				return f
 			})

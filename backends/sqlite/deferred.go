@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// maxRiding is how many patient calls one commit carries: the others of its group wait for all of them.
-const maxRiding = 128
+// maxDeferred is how many deferred writes one commit carries: the other calls of its group wait for all of them.
+const maxDeferred = 128
 
-// riders are the patient calls that wait for a commit of others. When the first of them has waited for as long as it may, they begin one themselves.
-type riders struct {
+// deferredWrites are calls that may wait for a commit of others. When the first of them has waited for as long as it may, they begin one themselves.
+type deferredWrites struct {
 	mu    sync.Mutex
 	calls []*call
 	until time.Time // that the first may wait
@@ -17,10 +17,10 @@ type riders struct {
 	due   chan struct{} // told when it has; maybe once too often
 }
 
-func (r *riders) add(c *call) {
+func (r *deferredWrites) add(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	until := time.Now().Add(c.patience)
+	until := time.Now().Add(c.mayWait)
 	r.calls = append(r.calls, c)
 	if len(r.calls) == 1 || until.Before(r.until) {
 		r.until = until
@@ -29,7 +29,7 @@ func (r *riders) add(c *call) {
 }
 
 // take removes up to n of those that have come first; nil when there is none. Those left have waited about as long, so they go next.
-func (r *riders) take(n int) []*call {
+func (r *deferredWrites) take(n int) []*call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n = min(n, len(r.calls))
@@ -46,7 +46,7 @@ func (r *riders) take(n int) []*call {
 }
 
 // wake has the writer told in time. The caller has locked r.
-func (r *riders) wake() {
+func (r *deferredWrites) wake() {
 	if wait := time.Until(r.until); r.timer == nil {
 		r.timer = time.AfterFunc(wait, func() {
 			select {
@@ -59,13 +59,13 @@ func (r *riders) wake() {
 	}
 }
 
-// pickUp has patient calls ride along, and says whether there were any. A group of which a power cut may undo everything is not held up by them.
-func (w *writer) pickUp() bool {
+// joinDeferred adds deferred writes to the group, and reports whether there were any. They do not hold up a group that a power cut may undo.
+func (w *writer) joinDeferred() bool {
 	if w.next != nil || w.size > maxGroupBytes || w.harmless() {
 		return false
 	}
-	taken := w.riders.take(min(maxRiding-w.riding, maxGroup-len(w.group)))
-	w.riding += len(taken)
+	taken := w.deferred.take(min(maxDeferred-w.deferredInGroup, maxGroup-len(w.group)))
+	w.deferredInGroup += len(taken)
 	w.group = append(w.group, taken...)
 	return len(taken) > 0
 }

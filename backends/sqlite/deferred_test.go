@@ -15,7 +15,7 @@ func ride(t *testing.T, s *Store, n int, patience time.Duration) chan error {
 	answers := make(chan error, n)
 	for i := range n {
 		go func() {
-			_, err := writeAs(t.Context(), s, &call{verb: "ride", patience: patience}, func(tx *tx) (struct{}, error) {
+			_, err := writeAs(t.Context(), s, &call{verb: "ride", mayWait: patience}, func(tx *tx) (struct{}, error) {
 				return struct{}{}, insertNamespace(tx, fmt.Sprintf("rider-%d-%d", patience, i))
 			})
 			answers <- err
@@ -28,9 +28,9 @@ func ride(t *testing.T, s *Store, n int, patience time.Duration) chan error {
 func riding(t *testing.T, s *Store, n int) {
 	t.Helper()
 	for count := 0; count < n; runtime.Gosched() {
-		s.writer.riders.mu.Lock()
-		count = len(s.writer.riders.calls)
-		s.writer.riders.mu.Unlock()
+		s.writer.deferred.mu.Lock()
+		count = len(s.writer.deferred.calls)
+		s.writer.deferred.mu.Unlock()
 		if t.Context().Err() != nil {
 			t.Fatalf("%d calls ride, want %d", count, n)
 		}
@@ -77,36 +77,36 @@ func TestPatientCallsBeginACommitOfTheirOwnInTheEnd(t *testing.T) {
 
 func TestMorePatientCallsThanOneCommitCarriesGoOneAfterTheOther(t *testing.T) {
 	s := fresh(t)
-	const n = 2*maxRiding + 10
+	const n = 2*maxDeferred + 10
 	before := s.CommitSizes().Commits
 	patient := ride(t, s, n, 100*time.Hour)
 	riding(t, s, n)
 	answered(t, ride(t, s, 1, time.Millisecond), 1)
 	answered(t, patient, n)
 	if got := s.CommitSizes().Commits - before; got != 3 {
-		t.Errorf("%d commits for %d calls, want 3 of about %d", got, n, maxRiding)
+		t.Errorf("%d commits for %d calls, want 3 of about %d", got, n, maxDeferred)
 	}
 }
 
 func TestClosingDoesNotWaitForThePatient(t *testing.T) {
 	s := fresh(t)
-	answers := ride(t, s, 2*maxRiding, time.Hour)
-	riding(t, s, 2*maxRiding)
+	answers := ride(t, s, 2*maxDeferred, time.Hour)
+	riding(t, s, 2*maxDeferred)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	answered(t, answers, 2*maxRiding)
+	answered(t, answers, 2*maxDeferred)
 }
 
 func TestPatientCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
 	w := newWriter(&Store{})
-	w.riders.add(&call{patience: time.Hour})
+	w.deferred.add(&call{mayWait: time.Hour})
 	w.group = []*call{{harmless: true}}
-	if w.pickUp() || len(w.group) != 1 {
+	if w.joinDeferred() || len(w.group) != 1 {
 		t.Error("a group that is answered at once took a patient call along")
 	}
 	w.group = append(w.group, &call{})
-	if !w.pickUp() || len(w.group) != 3 {
+	if !w.joinDeferred() || len(w.group) != 3 {
 		t.Error("a group that waits for its sync took no patient call along")
 	}
 }

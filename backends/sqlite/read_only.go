@@ -2,18 +2,20 @@ package sqlite
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 )
 
-// look is c, if it shows the file as it is now, or a new connection to what is still of this program's schema.
-func (s *Store) look(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, error) {
+// currentReader returns c, if it shows the file as it is now, or a new connection to a file that still has this program's schema.
+func (s *Store) currentReader(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, error) {
 	seen, err := dbfile.OpenReadOnly(s.path, c)
 	if err != nil || seen == c {
 		return seen, err
@@ -32,8 +34,8 @@ func (s *Store) look(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, err
 	return seen, nil
 }
 
-// looking says that the store was opened for looking only.
-func (s *Store) looking() bool { return s.writer == nil }
+// readOnly reports whether the store was opened read-only.
+func (s *Store) readOnly() bool { return s.writer == nil }
 
 func (s *Store) openReadOnly(ctx context.Context, path string) (err error) {
 	if s.path, err = filepath.Abs(path); err == nil {
@@ -45,7 +47,7 @@ func (s *Store) openReadOnly(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("database %s: %w", s.path, err)
 	}
-	c, err := s.lookFirst(ctx)
+	c, err := s.firstReader(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no database %s", s.path)
@@ -63,10 +65,10 @@ func (s *Store) openReadOnly(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// lookFirst is a connection to a database of this program's schema.
-func (s *Store) lookFirst(ctx context.Context) (*dbfile.Reader, error) {
+// firstReader returns a connection to a database of this program's schema.
+func (s *Store) firstReader(ctx context.Context) (*dbfile.Reader, error) {
 	doubt := error(dbfile.ErrMoving)
-	for range maxLooks {
+	for range maxAttempts {
 		c, err := dbfile.OpenReadOnly(s.path, nil)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -111,4 +113,60 @@ func (s *Store) requireSchema(ctx context.Context, c *dbfile.Reader) (err error)
 			s.schema, newest)
 	}
 	return nil
+}
+
+// watchInterval is how often a read-only store checks whether the file has changed, while somebody listens. Notifications do not leave their
+// process, and SQLite has none. The check reads shared memory and the metadata of files; it writes nothing.
+const watchInterval = 200 * time.Millisecond
+
+// changeWatch is a connection that notices changes by others: SQLite counts them for each connection separately.
+type changeWatch struct {
+	path    string
+	conn    *dbfile.Reader
+	version int64
+}
+
+// listenReadOnly rings RingAll at once and then whenever the file has changed: nobody tells what was changed in it.
+func (s *Store) listenReadOnly(ctx context.Context, ring func(engine.Ring)) error {
+	g := &changeWatch{path: s.path}
+	defer g.close()
+	again := time.NewTicker(watchInterval)
+	defer again.Stop()
+	for {
+		if g.changed(ctx) {
+			ring(engine.Ring{Kind: engine.RingAll})
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.closed:
+			return dbfile.ErrClosed
+		case <-again.C:
+		}
+	}
+}
+
+// changed says that the file is not as it was when this was asked last. A file that cannot be read now is asked about again.
+func (g *changeWatch) changed(ctx context.Context) bool {
+	before := g.conn
+	var err error
+	if g.conn, err = dbfile.OpenReadOnly(g.path, g.conn); err != nil {
+		g.conn = nil
+		return false
+	}
+	version, err := g.conn.DataVersion(ctx)
+	if err != nil {
+		g.close()
+		return false
+	}
+	changed := g.conn != before || version != g.version
+	g.version = version
+	return changed
+}
+
+func (g *changeWatch) close() {
+	if g.conn != nil {
+		g.conn.Close()
+		g.conn = nil
+	}
 }

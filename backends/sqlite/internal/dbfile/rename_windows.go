@@ -15,8 +15,8 @@ func SyncDirectory(string) error { return nil }
 // Others may have a file open for a moment that was just written, as scanners for viruses and the indexer do, and then it can be neither moved nor
 // replaced. SQLite waits for them too.
 const (
-	movePatience = 2 * time.Second
-	moveInterval = 20 * time.Millisecond
+	moveTimeout = 2 * time.Second
+	moveRetryInterval = 20 * time.Millisecond
 )
 
 // Rename gives a file another name, whatever had that before.
@@ -36,16 +36,16 @@ func moveAs(verb, from, to string, how uint32) error {
 	if err != nil {
 		return &os.LinkError{Op: verb, Old: from, New: to, Err: err}
 	}
-	err = patiently(func() error { return windows.MoveFileEx(old, name, how|windows.MOVEFILE_WRITE_THROUGH) })
+	err = retrying(func() error { return windows.MoveFileEx(old, name, how|windows.MOVEFILE_WRITE_THROUGH) })
 	if err != nil {
 		return &os.LinkError{Op: verb, Old: from, New: to, Err: err}
 	}
 	return nil
 }
 
-// patiently tries again while others may have a file open.
-func patiently(do func() error) error {
-	for deadline := time.Now().Add(movePatience); ; time.Sleep(moveInterval) {
+// retrying tries again while others may have a file open.
+func retrying(do func() error) error {
+	for deadline := time.Now().Add(moveTimeout); ; time.Sleep(moveRetryInterval) {
 		if err := do(); !InUse(err) || time.Now().After(deadline) {
 			return err
 		}
@@ -64,7 +64,7 @@ func OpenElsewhere(path string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		err = patiently(func() error {
+		err = retrying(func() error {
 			file, err := windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, windows.FILE_ATTRIBUTE_NORMAL, 0)
 			if err == nil {
 				err = windows.CloseHandle(file)

@@ -56,7 +56,7 @@ func TestTheFactsFollowWhatTheStoreDoes(t *testing.T) {
 	if got := factsOf(t, s)["writes waiting"]; got != "1" {
 		t.Errorf("writes waiting = %q, want 1", got)
 	}
-	s.writer.log = checkpointPages // when the writer is free again
+	s.writer.logPages = checkpointPages // when the writer is free again
 	release()
 	settle(t, s)
 	if got := factsOf(t, s)["last checkpoint"]; !strings.HasPrefix(got, "20") {

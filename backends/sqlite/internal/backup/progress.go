@@ -50,7 +50,7 @@ func (r *restoring) refuseMoved(ctx context.Context) (refusal error) {
 		return nil
 	}
 	defer old.Close()
-	if schema, err := dbfile.SchemaNumber(ctx, old.Conn); err != nil || schema < SchemaOfStates {
+	if schema, err := dbfile.SchemaNumber(ctx, old.Conn); err != nil || schema < schemaOfStates {
 		return nil
 	}
 	_ = dbfile.Refusing(ctx, old.Conn, func(name, value string) {
@@ -83,7 +83,7 @@ func (r *restoring) compareRows(ctx context.Context) (used bool, err error) {
 	if err == nil {
 		err = r.runsOnly(ctx, backup.Conn, old.Conn)
 	}
-	if err == nil && schema >= SchemaOfStates && r.out.Backup.Schema >= SchemaOfStates {
+	if err == nil && schema >= schemaOfStates && r.out.Backup.Schema >= schemaOfStates {
 		err = r.keysBack(ctx, backup.Conn, old.Conn)
 	}
 	return used, err
@@ -95,7 +95,7 @@ func holdsRows(ctx context.Context, c *sqlite3.Conn, schema int) (used bool, err
 	if schema >= 2 {
 		tables = append(tables, "schedules")
 	}
-	if schema >= SchemaOfStates {
+	if schema >= schemaOfStates {
 		tables = append(tables, "api_keys")
 	}
 	for _, table := range tables {
