@@ -8,8 +8,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// queueCache caches rows that nearly every call needs and that hardly ever change: the namespaces and the lanes, and how many leases a queue has.
-// Only the writer makes them, so the cache is complete.
+// queueCache caches rows that nearly every call needs and that hardly ever change: the namespaces
+// and the lanes, and how many leases a queue has. Only the writer makes them, so the cache is
+// complete.
 type queueCache struct {
 	stale      bool            // a transaction was rolled back, and with it perhaps what is cached
 	namespaces map[string]bool // that are there; false: disabled
@@ -139,7 +140,8 @@ func (t *tx) running(q queueKey) (map[string]int, error) {
 	return t.queues.running[q], nil
 }
 
-// leased notes that there are so many leases more of a queue and a type: fewer, when they have ended.
+// leased notes that there are so many leases more of a queue and a type: fewer, when they have
+// ended.
 func (k *queueCache) leased(q queueKey, kind string, more int) {
 	if k.running == nil {
 		return
@@ -150,9 +152,10 @@ func (k *queueCache) leased(q queueKey, kind string, more int) {
 	k.running[q][kind] += more
 }
 
-// leaseCache caches the leases under which steps are reported and runs end, so that the common step costs one insert, the common end reads
-// nothing, and the counts of a run are written once for all steps of a commit. It holds what the rows say, but for the counts of dirty entries;
-// flushCounts writes these before any other statement of the transaction can read them.
+// leaseCache caches the leases under which steps are reported and runs end, so that the common step
+// costs one insert, the common end reads nothing, and the counts of a run are written once for all
+// steps of a commit. It holds what the rows say, but for the counts of dirty entries; flushCounts
+// writes these before any other statement of the transaction can read them.
 type leaseCache struct {
 	leases map[engine.ID]*cachedLease
 	dirty  []*cachedLease
@@ -244,7 +247,8 @@ func (t *tx) flushCounts() error {
 	return nil
 }
 
-// forget drops a run from the caches. Code that changes or ends a lease, or the steps under it, without the cache calls it.
+// forget drops a run from the caches. Code that changes or ends a lease, or the steps under it,
+// without the cache calls it.
 func (t *tx) forget(run engine.ID) {
 	delete(t.leases.leases, run)
 	delete(t.recentRuns, run)
@@ -255,8 +259,8 @@ const (
 	maxRecentInput = 16 << 10 // bytes of input of a run that is
 )
 
-// rememberRun caches a run that was just started, because most are claimed soon after: the claim need not read it. Code that changes the run calls
-// forget.
+// rememberRun caches a run that was just started, because most are claimed soon after: the claim
+// need not read it. Code that changes the run calls forget.
 func (t *tx) rememberRun(p *engine.StartRun) {
 	if related(&p.Run) || p.Input.Size() > maxRecentInput {
 		return

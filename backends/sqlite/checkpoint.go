@@ -8,8 +8,9 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 )
 
-// When the log has grown, a checkpoint copies it into the file, on a connection of its own while the writer goes on. The writer checkpoints what came
-// meanwhile, so that SQLite restarts the log with the next commit.
+// When the log has grown, a checkpoint copies it into the file, on a connection of its own while
+// the writer goes on. The writer checkpoints what came meanwhile, so that SQLite restarts the log
+// with the next commit.
 
 const (
 	// checkpointPages is how much the log grows before a checkpoint.
@@ -71,7 +72,8 @@ func (f *checkpointer) close() (err error) {
 	return err
 }
 
-// checkpoint begins or completes a checkpoint between two groups. What a reader keeps from it now is left to the next one.
+// checkpoint begins or completes a checkpoint between two groups. What a reader keeps from it now
+// is left to the next one.
 func (w *writer) checkpoint() {
 	if cached, err := w.tx.conn.CacheBytes(); err == nil {
 		w.store.cached.Store(cached)
@@ -98,8 +100,8 @@ func (w *writer) checkpoint() {
 	}
 }
 
-// checkpointRest checkpoints what came during a checkpoint, and the whole log if that one merely could not run, as when no file could be opened:
-// the writer has its files open.
+// checkpointRest checkpoints what came during a checkpoint, and the whole log if that one merely
+// could not run, as when no file could be opened: the writer has its files open.
 func (w *writer) checkpointRest(f checkpointResult) {
 	w.checkpointer.over = nil
 	rest := f.err == nil && w.logPages > 0 || f.err != nil && dbfile.AsFatal(f.err, !sqlite3.FailedWrite(f.err)) == nil
@@ -137,8 +139,9 @@ func (w *writer) truncate() error {
 	return err
 }
 
-// A commit that overwrites the log is on disk in half the time of one that lengthens it, for which a file system also writes its own metadata. SQLite
-// overwrites its log after a checkpoint. So that this holds from the first commit of a server, the log is lengthened ahead between calls, with
+// A commit that overwrites the log is on disk in half the time of one that lengthens it, for which
+// a file system also writes its own metadata. SQLite overwrites its log after a checkpoint. So that
+// this holds from the first commit of a server, the log is lengthened ahead between calls, with
 // zeros, which are no frames.
 
 const (
@@ -147,7 +150,8 @@ const (
 	lengthenAfter = 10 * time.Millisecond                                // without a call
 )
 
-// firstCall waits for a call. While there is none it lengthens the log and completes checkpoints. false means that there will be none.
+// firstCall waits for a call. While there is none it lengthens the log and completes checkpoints.
+// false means that there will be none.
 func (w *writer) firstCall() (*call, bool) {
 	for {
 		short := w.logTooShort && w.store.failure.Load() == nil
@@ -196,8 +200,8 @@ func (w *writer) first(c *call, open bool) (*call, bool) {
 	return c, open
 }
 
-// lengthen adds some zeros to the log and syncs them, unless the disk is nearly full. more reports whether it is still too short. A disk that fails
-// this fails the next commit too.
+// lengthen adds some zeros to the log and syncs them, unless the disk is nearly full. more reports
+// whether it is still too short. A disk that fails this fails the next commit too.
 func (w *writer) lengthen() (more bool) {
 	if w.store.space.Low() {
 		return false
@@ -209,7 +213,8 @@ func (w *writer) lengthen() (more bool) {
 	return more && err == nil
 }
 
-// lengthenAlone has the log to itself meanwhile: zeros of ours must not come upon what another program has just added to it.
+// lengthenAlone has the log to itself meanwhile: zeros of ours must not come upon what another
+// program has just added to it.
 func (w *writer) lengthenAlone() (more bool, err error) {
 	c, ctx := w.tx.conn, w.tx.ctx
 	if err := c.Begin(ctx); err != nil {

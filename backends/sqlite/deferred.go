@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// maxDeferred is how many deferred writes one commit carries: the other calls of its group wait for all of them.
+// maxDeferred is how many deferred writes one commit carries: the other calls of its group wait for
+// all of them.
 const maxDeferred = 128
 
-// deferredWrites are calls that may wait for a commit of others. When the first of them has waited for as long as it may, they begin one themselves.
+// deferredWrites are calls that may wait for a commit of others. When the first of them has waited
+// for as long as it may, they begin one themselves.
 type deferredWrites struct {
 	mu    sync.Mutex
 	calls []*call
@@ -28,7 +30,8 @@ func (r *deferredWrites) add(c *call) {
 	}
 }
 
-// take removes up to n of those that have come first; nil when there is none. Those left have waited about as long, so they go next.
+// take removes up to n of those that have come first; nil when there is none. Those left have
+// waited about as long, so they go next.
 func (r *deferredWrites) take(n int) []*call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +62,8 @@ func (r *deferredWrites) wake() {
 	}
 }
 
-// joinDeferred adds deferred writes to the group, and reports whether there were any. They do not hold up a group that a power cut may undo.
+// joinDeferred adds deferred writes to the group, and reports whether there were any. They do not
+// hold up a group that a power cut may undo.
 func (w *writer) joinDeferred() bool {
 	if w.next != nil || w.size > maxGroupBytes || w.harmless() {
 		return false

@@ -24,8 +24,9 @@ type handoff struct {
 	accepted bool // the task is its
 }
 
-// offer finds pollers for the runs of the call, in the order in which a claim would hand them out; once one finds none, the later ones of its queue
-// are not offered. It may be called again after the transaction was rolled back.
+// offer finds pollers for the runs of the call, in the order in which a claim would hand them out;
+// once one finds none, the later ones of its queue are not offered. It may be called again after
+// the transaction was rolled back.
 func (h *handoffs) offer(t *tx, starts []engine.StartRun) error {
 	h.abort()
 	if h.takers == nil {
@@ -68,7 +69,8 @@ func (h *handoffs) offer(t *tx, starts []engine.StartRun) error {
 	return nil
 }
 
-// queueLooks caches what was read for the takers of a call. Runs that the call itself makes come later in the order, so each read counts for all of it.
+// queueLooks caches what was read for the takers of a call. Runs that the call itself makes come
+// later in the order, so each read counts for all of it.
 type queueLooks struct {
 	*tx
 	online map[string]bool
@@ -105,7 +107,8 @@ func (l *queueLooks) isNext(queue queueKey, taker engine.Taker) (bool, error) {
 	return !due, err
 }
 
-// anyDue reports whether there are runs in the queue, of the taker's types and of any requirements, which may come before a new one.
+// anyDue reports whether there are runs in the queue, of the taker's types and of any requirements,
+// which may come before a new one.
 func (t *tx) anyDue(queue queueKey, taker engine.Taker) (due bool, err error) {
 	now := instant("now", engine.Micros(taker.Now()))
 	for _, l := range t.queues.lanesOf[queue] {

@@ -65,7 +65,8 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	return d, nil
 }
 
-// durabilityOf is what a connection promises about the disk, as it was set: "journal_mode=wal, synchronous=full".
+// durabilityOf is what a connection promises about the disk, as it was set: "journal_mode=wal,
+// synchronous=full".
 func durabilityOf(ctx context.Context, c *sqlite3.Conn) (text string, err error) {
 	journal, level, err := c.Durability(ctx)
 	if err != nil {
@@ -101,14 +102,16 @@ func checkedText(checked bool) string {
 }
 
 const (
-	// proofPause is how long after a write that failed, or a proof that did, the next proof is made.
+	// proofPause is how long after a write that failed, or a proof that did, the next proof is
+	// made.
 	proofPause = time.Second
 	// proofBytes is the room that a disk must have to take writes again.
 	proofBytes = 1 << 20
 )
 
-// proof finds out whether a disk that failed a write takes writes again. Who is told that a store is unwell sends it none, and then no write
-// tells that the trouble is over. It is made when somebody asks, and not waited for.
+// proof finds out whether a disk that failed a write takes writes again. Who is told that a store
+// is unwell sends it none, and then no write tells that the trouble is over. It is made when
+// somebody asks, and not waited for.
 type proof struct {
 	pause time.Duration
 
@@ -152,7 +155,8 @@ func (p *proof) wait() {
 	}
 }
 
-// prove writes where the database lies: first what needs room, and then to the database itself, which ends the trouble.
+// prove writes where the database lies: first what needs room, and then to the database itself,
+// which ends the trouble.
 func (s *Store) prove() {
 	if err := takesRoom(s.path + "-proof"); err != nil {
 		return

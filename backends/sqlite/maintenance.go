@@ -49,8 +49,9 @@ var checkKeysSQL string
 //go:embed sql/check_texts.sql
 var checkTextsSQL string
 
-// Check looks for what is wrong in the database: damage, references to nothing, and rows that contradict each other. It
-// reads everything, on one snapshot; of an older schema what is damaged alone, and without damage that is an error. A server may be at work.
+// Check looks for what is wrong in the database: damage, references to nothing, and rows that
+// contradict each other. It reads everything, on one snapshot; of an older schema what is damaged
+// alone, and without damage that is an error. A server may be at work.
 func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("check the database: %w", err)
@@ -70,7 +71,8 @@ func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 	return check(ctx, c.Conn)
 }
 
-// openToCheck connects to the file as a server's readers do, or read-only on a disk that takes no writes.
+// openToCheck connects to the file as a server's readers do, or read-only on a disk that takes no
+// writes.
 func openToCheck(ctx context.Context, path string) (c *dbfile.Reader, number int, err error) {
 	for _, open := range []func() (*dbfile.Reader, error){
 		func() (*dbfile.Reader, error) { return dbfile.OpenReader(path) },
@@ -142,7 +144,8 @@ func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
 	return findings, err
 }
 
-// refuseOldRows is an error about rows of an older schema, whose contradictions this program does not know.
+// refuseOldRows is an error about rows of an older schema, whose contradictions this program does
+// not know.
 func refuseOldRows(ctx context.Context, c *sqlite3.Conn) error {
 	number, err := dbfile.SchemaNumber(ctx, c)
 	if err != nil {
@@ -205,13 +208,14 @@ func (s *Store) Backup(ctx context.Context, file string) (engine.Backup, error) 
 	return b, backup.TranslateError(err)
 }
 
-// Backup copies the database at path, which a server may have, into a file that does not exist yet. It leaves nothing beside the database.
+// Backup copies the database at path, which a server may have, into a file that does not exist yet.
+// It leaves nothing beside the database.
 func Backup(ctx context.Context, path, file string) (engine.Backup, error) {
 	return backup.Database(ctx, path, file)
 }
 
-// PlaceBackup has fill write a database beside the file's place, reads it back, and moves it there: complete, durable and for its owner alone, or not
-// at all. fill returns the time of the copy.
+// PlaceBackup has fill write a database beside the file's place, reads it back, and moves it there:
+// complete, durable and for its owner alone, or not at all. fill returns the time of the copy.
 func PlaceBackup(ctx context.Context, file string, fill func(part string) (time.Time, error)) (engine.Backup, error) {
 	return backup.Place(ctx, file, fill)
 }
@@ -221,7 +225,8 @@ func ReceiveBackup(ctx context.Context, file string, fill func(io.Writer) error)
 	return backup.Receive(ctx, file, fill)
 }
 
-// VerifyBackup reads all of a backup, with the contradictions that Check would find in it. A damaged one is an error.
+// VerifyBackup reads all of a backup, with the contradictions that Check would find in it. A
+// damaged one is an error.
 func VerifyBackup(ctx context.Context, file string) (engine.Backup, []engine.Finding, error) {
 	return backup.Verify(ctx, file, check)
 }
@@ -231,8 +236,8 @@ func Restore(ctx context.Context, path string, p engine.RestoreParams) (engine.R
 	return backup.Restore(ctx, path, p, restoredRows)
 }
 
-// RestoreElsewhere makes of the backup p.File a file that can be served, which carry copies elsewhere and which is deleted afterwards. from
-// describes the backup.
+// RestoreElsewhere makes of the backup p.File a file that can be served, which carry copies
+// elsewhere and which is deleted afterwards. from describes the backup.
 func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, carry func(file, from string) error) (engine.Restoration, error) {
 	return backup.RestoreElsewhere(ctx, p, restoredRows, carry)
 }
@@ -253,9 +258,10 @@ func adopt(ctx context.Context, file string, p engine.AfterRestoreParams) (chang
 	return changed, err
 }
 
-// Accept accepts the database at path as it is, as after a repair with another program, which leaves pages without a checksum: it writes the database
-// again and keeps the old file under the name that it returns. No server may have the database. What SQLite finds damaged is refused, and so are
-// rows that contradict each other, with the contradictions.
+// Accept accepts the database at path as it is, as after a repair with another program, which
+// leaves pages without a checksum: it writes the database again and keeps the old file under the
+// name that it returns. No server may have the database. What SQLite finds damaged is refused, and
+// so are rows that contradict each other, with the contradictions.
 func Accept(ctx context.Context, path string) (kept string, findings []engine.Finding, err error) {
 	return backup.Accept(ctx, path, check)
 }
@@ -263,12 +269,12 @@ func Accept(ctx context.Context, path string) (kept string, findings []engine.Fi
 // Holder returns what the process that has the database to itself says of itself; empty: none has.
 func Holder(path string) (string, error) { return dbfile.Holder(path) }
 
-// OpenEnd opens the file at path as one end of a copy (package move). The file must have this program's schema. It stays locked against servers
-// until it is closed.
+// OpenEnd opens the file at path as one end of a copy (package move). The file must have this
+// program's schema. It stays locked against servers until it is closed.
 func OpenEnd(ctx context.Context, path string) (*backup.End, error) { return backup.OpenEnd(ctx, path) }
 
-// OpenReadEnd opens the file at path to copy from it. It takes no lock and leaves no trace: the file may be a backup on a read-only disk. If somebody
-// changes the file meanwhile, reading fails.
+// OpenReadEnd opens the file at path to copy from it. It takes no lock and leaves no trace: the
+// file may be a backup on a read-only disk. If somebody changes the file meanwhile, reading fails.
 func OpenReadEnd(ctx context.Context, path string) (*backup.End, error) {
 	return backup.OpenSource(ctx, path)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// currentReader returns c, if it shows the file as it is now, or a new connection to a file that still has this program's schema.
+// currentReader returns c, if it shows the file as it is now, or a new connection to a file that
+// still has this program's schema.
 func (s *Store) currentReader(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, error) {
 	seen, err := dbfile.OpenReadOnly(s.path, c)
 	if err != nil || seen == c {
@@ -115,18 +116,21 @@ func (s *Store) requireSchema(ctx context.Context, c *dbfile.Reader) (err error)
 	return nil
 }
 
-// watchInterval is how often a read-only store checks whether the file has changed, while somebody listens. Notifications do not leave their
-// process, and SQLite has none. The check reads shared memory and the metadata of files; it writes nothing.
+// watchInterval is how often a read-only store checks whether the file has changed, while somebody
+// listens. Notifications do not leave their process, and SQLite has none. The check reads shared
+// memory and the metadata of files; it writes nothing.
 const watchInterval = 200 * time.Millisecond
 
-// changeWatch is a connection that notices changes by others: SQLite counts them for each connection separately.
+// changeWatch is a connection that notices changes by others: SQLite counts them for each
+// connection separately.
 type changeWatch struct {
 	path    string
 	conn    *dbfile.Reader
 	version int64
 }
 
-// listenReadOnly rings RingAll at once and then whenever the file has changed: nobody tells what was changed in it.
+// listenReadOnly rings RingAll at once and then whenever the file has changed: nobody tells what
+// was changed in it.
 func (s *Store) listenReadOnly(ctx context.Context, ring func(engine.Ring)) error {
 	g := &changeWatch{path: s.path}
 	defer g.close()
@@ -146,7 +150,8 @@ func (s *Store) listenReadOnly(ctx context.Context, ring func(engine.Ring)) erro
 	}
 }
 
-// changed says that the file is not as it was when this was asked last. A file that cannot be read now is asked about again.
+// changed says that the file is not as it was when this was asked last. A file that cannot be read
+// now is asked about again.
 func (g *changeWatch) changed(ctx context.Context) bool {
 	before := g.conn
 	var err error

@@ -1,21 +1,28 @@
-// Package sqlite keeps runs, steps and workers in one SQLite file. It implements engine.Store, whose comments are the contract. The statements are
-// in sql/, one a file, beside their twins of the Postgres backend.
+// Package sqlite keeps runs, steps and workers in one SQLite file. It implements engine.Store,
+// whose comments are the contract. The statements are in sql/, one a file, beside their twins of
+// the Postgres backend.
 //
-// One goroutine writes: it carries out all calls that wait in one transaction and commits once (write.go); another makes the commit durable and
-// answers, while the next transaction runs (syncer.go). Reads go to a small pool of connections that cannot write, each method on one snapshot
-// (read.go). A lock on a file beside the database keeps a second process out, since notifications and caches only know of this one.
+// One goroutine writes: it carries out all calls that wait in one transaction and commits once
+// (write.go); another makes the commit durable and answers, while the next transaction runs
+// (syncer.go). Reads go to a small pool of connections that cannot write, each method on one
+// snapshot (read.go). A lock on a file beside the database keeps a second process out, since
+// notifications and caches only know of this one.
 //
-// Files that both backends have say the same of their databases, and are meant to be read side by side. By subject:
+// Files that both backends have say the same of their databases, and are meant to be read side by
+// side. By subject:
 //
-//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go); and with statements of their own, because they
-//     are called most, starts (runs.go), claims (work.go, claimed.go, handoff.go), results of steps and ends of runs (complete.go) and the
+//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go);
+//     and with statements of their own, because they are called most, starts (runs.go), claims
+//     (work.go, claimed.go, handoff.go), results of steps and ends of runs (complete.go) and the
 //     register of workers (workers.go).
-//   - Caches of the writer, so that it need not read: caches.go. Writes that wait for a commit of others: deferred.go.
+//   - Caches of the writer, so that it need not read: caches.go. Writes that wait for a commit of
+//     others: deferred.go.
 //   - Reads: views*.go, counts.go, keys.go, upkeep.go, all through read.go, rows.go and values.go.
-//   - The file: migrate.go, checkpoint.go, health.go, maintenance.go, read-only access while another process serves it (read_only.go).
+//   - The file: migrate.go, checkpoint.go, health.go, maintenance.go, read-only access while
+//     another process serves it (read_only.go).
 //
-// Below it: internal/sqlite3, the driver; internal/dbfile, the life of a file (lock, identity, permissions, read-only access); internal/backup,
-// copies of whole files.
+// Below it: internal/sqlite3, the driver; internal/dbfile, the life of a file (lock, identity,
+// permissions, read-only access); internal/backup, copies of whole files.
 package sqlite
 
 import (
@@ -51,7 +58,8 @@ type Store struct {
 	lock    *dbfile.Lock
 	version string
 	schema  int
-	// durability is what the writer's connection promises about the disk; empty for a read-only store.
+	// durability is what the writer's connection promises about the disk; empty for a read-only
+	// store.
 	durability string
 	checked    bool // the pages of the file have checksums; unknown for a read-only store
 
@@ -84,12 +92,14 @@ var (
 	_ engine.Commits = (*Store)(nil)
 )
 
-// ConfigureProcess makes settings of SQLite that hold for the whole process, also for other packages that use the library. It must be called before
-// SQLite is first used. A store works without them, only slower.
+// ConfigureProcess makes settings of SQLite that hold for the whole process, also for other
+// packages that use the library. It must be called before SQLite is first used. A store works
+// without them, only slower.
 func ConfigureProcess() error { return sqlite3.OwnPageCaches() }
 
-// Open opens the database file at path, which comes into being if it is not there, in a directory that does so too. The path
-// stays locked against other processes until Close. With o.ReadOnly it is opened read-only, see read_only.go.
+// Open opens the database file at path, which comes into being if it is not there, in a directory
+// that does so too. The path stays locked against other processes until Close. With o.ReadOnly it
+// is opened read-only, see read_only.go.
 func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error) {
 	return openUpTo(ctx, path, o, maxRenewedAtStart)
 }
@@ -161,7 +171,8 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 		err = s.writer.tx.queues.load(&s.writer.tx)
 	}
 	if err == nil {
-		// A server that a sync has failed ends, and nobody knows what of its log is on the disk although it can be read. In the file it is.
+		// A server that a sync has failed ends, and nobody knows what of its log is on the disk
+		// although it can be read. In the file it is.
 		if err = s.writer.truncate(); sqlite3.IsFull(err) {
 			err = nil
 		}
@@ -178,7 +189,8 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	return nil
 }
 
-// connectWriter opens the one connection that writes. Its settings are part of the DSN, because they must hold from its first statement on.
+// connectWriter opens the one connection that writes. Its settings are part of the DSN, because
+// they must hold from its first statement on.
 func connectWriter(path string, log *slog.Logger) (*sqlite3.Conn, error) {
 	synchronous := "full"
 	if level := os.Getenv(sqlite3.UnsafeSynchronous); level == "normal" {
@@ -191,7 +203,8 @@ func connectWriter(path string, log *slog.Logger) (*sqlite3.Conn, error) {
 		fmt.Sprintf("journal_size_limit(%d)", dbfile.MaxLogBytes), "wal_autocheckpoint(0)", "cache_size(-65536)"))
 }
 
-// prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version and the schema's number.
+// prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version
+// and the schema's number.
 func prepareSchema(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (version string, number int, err error) {
 	if version, err = soundVersion(ctx, c); err != nil {
 		return "", 0, err
@@ -223,11 +236,12 @@ func (s *Store) pulledAway() *FatalError {
 	return nil
 }
 
-// lacksRoom reports whether new runs from outside are refused because the disk is nearly full. A read-only store has a better reason to refuse them.
+// lacksRoom reports whether new runs from outside are refused because the disk is nearly full. A
+// read-only store has a better reason to refuse them.
 func (s *Store) lacksRoom() bool { return !s.readOnly() && s.space.Low() }
 
-// SetHolder adds a line about this process, such as its address, to what a second server is told that finds the
-// database locked.
+// SetHolder adds a line about this process, such as its address, to what a second server is told
+// that finds the database locked.
 func (s *Store) SetHolder(text string) error {
 	if s.readOnly() {
 		return engine.ErrReadOnly
@@ -238,11 +252,12 @@ func (s *Store) SetHolder(text string) error {
 // Now is the wall clock.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
-// stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble is to show within 5 s.
+// stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble
+// is to show within 5 s.
 const stalledAfter = 4 * time.Second
 
-// Health asks whether the files are in their places; whether they can be written the last group of writes has told, or tells by not coming to
-// its end. A read-only store is well until it is closed.
+// Health asks whether the files are in their places; whether they can be written the last group of
+// writes has told, or tells by not coming to its end. A read-only store is well until it is closed.
 func (s *Store) Health(context.Context) error {
 	select {
 	case <-s.closed:
@@ -348,7 +363,8 @@ type FatalError = dbfile.FatalError
 
 var errExhausted = dbfile.ErrExhausted
 
-// Listen rings what this process commits: nobody else can be at work on the file, so nothing needs to leave the process.
+// Listen rings what this process commits: nobody else can be at work on the file, so nothing needs
+// to leave the process.
 func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
 	if s.readOnly() {
 		return s.listenReadOnly(ctx, ring)

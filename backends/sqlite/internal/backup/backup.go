@@ -17,13 +17,16 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A backup is a copy of the file, page by page, of one snapshot: the writer goes on meanwhile, its log merely cannot begin anew before the
-// copy is done. It is not in WAL mode, so that to read it makes no files beside it.
+// A backup is a copy of the file, page by page, of one snapshot: the writer goes on meanwhile, its
+// log merely cannot begin anew before the copy is done. It is not in WAL mode, so that to read it
+// makes no files beside it.
 
 const (
-	// backupPages is how many pages are copied before it is asked again whether anybody still wants them.
+	// backupPages is how many pages are copied before it is asked again whether anybody still wants
+	// them.
 	backupPages = 256
-	// maxRest bounds the pause after each of these parts: a slow disk must not make a backup endless.
+	// maxRest bounds the pause after each of these parts: a slow disk must not make a backup
+	// endless.
 	maxRest = 20 * time.Millisecond
 	// maxAttempts is how often a file is opened that others open and close meanwhile.
 	maxAttempts = 10
@@ -31,7 +34,8 @@ const (
 	backupSlack = 64 << 20
 )
 
-// Database copies the database at path, which a server may have, into a file that is not there. Nothing is left beside the database.
+// Database copies the database at path, which a server may have, into a file that is not there.
+// Nothing is left beside the database.
 func Database(ctx context.Context, path, file string) (engine.Backup, error) {
 	path, err := dbfile.Locate(path)
 	if err != nil {

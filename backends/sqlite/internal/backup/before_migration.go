@@ -19,8 +19,8 @@ import (
 // KeptBeforeMigrations is how many backups from before migrations stay beside a database.
 const KeptBeforeMigrations = 3
 
-// BeforeMigration copies a database that holds rows before its schema changes, and deletes the oldest of such copies. Without one nothing is
-// migrated.
+// BeforeMigration copies a database that holds rows before its schema changes, and deletes the
+// oldest of such copies. Without one nothing is migrated.
 func BeforeMigration(ctx context.Context, c *sqlite3.Conn, path string, pending []migrations.Migration) error {
 	used, err := holdsRows(ctx, c, pending[0].Number-1)
 	if err != nil || !used {
@@ -37,8 +37,9 @@ func BeforeMigration(ctx context.Context, c *sqlite3.Conn, path string, pending 
 	return dropOldest(path, filepath.Base(file))
 }
 
-// dropOldest deletes all but the newest backups from before migrations. The one just made is of those whatever the clock said when the others were
-// made: the migration relies on it. Other files stay, whatever they are called.
+// dropOldest deletes all but the newest backups from before migrations. The one just made is of
+// those whatever the clock said when the others were made: the migration relies on it. Other files
+// stay, whatever they are called.
 func dropOldest(path, made string) error {
 	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Base(path)) + `\.before-[0-9]{4}-([0-9]{8}T[0-9]{6}(?:\.[0-9]{6})?Z)\.db$`)
 	entries, err := os.ReadDir(filepath.Dir(path))

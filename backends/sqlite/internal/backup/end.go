@@ -17,7 +17,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// End is a database file as one end of a copy (package move). Statements about its rows are made of what the catalog says.
+// End is a database file as one end of a copy (package move). Statements about its rows are made of
+// what the catalog says.
 type End struct {
 	path    string
 	lock    *dbfile.Lock   // nil: for reading only
@@ -26,7 +27,8 @@ type End struct {
 	texts   map[string]*string
 }
 
-// OpenEnd opens the file at path, which must have this program's schema. It stays locked against servers until Close.
+// OpenEnd opens the file at path, which must have this program's schema. It stays locked against
+// servers until Close.
 func OpenEnd(ctx context.Context, path string) (*End, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
@@ -53,8 +55,9 @@ func OpenEnd(ctx context.Context, path string) (*End, error) {
 	return e, nil
 }
 
-// OpenSource opens the file at path to be read only. It takes no lock and leaves no trace: the file may be a backup on a disk that takes no
-// writes. A file that somebody changes meanwhile fails the reading.
+// OpenSource opens the file at path to be read only. It takes no lock and leaves no trace: the file
+// may be a backup on a disk that takes no writes. A file that somebody changes meanwhile fails the
+// reading.
 func OpenSource(ctx context.Context, path string) (*End, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)

@@ -14,8 +14,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What a copy has made of this database is its state in the table standing, under the names of engine.StandingMoved and its neighbours. While rows are
-// on their way out, and after they have gone, a fence of triggers refuses every write to what was copied.
+// What a copy has made of this database is its state in the table standing, under the names of
+// engine.StandingMoved and its neighbours. While rows are on their way out, and after they have
+// gone, a fence of triggers refuses every write to what was copied.
 
 // Standing is what the file says of itself.
 func (e *End) Standing(ctx context.Context, name string) (value string, err error) {
@@ -26,7 +27,8 @@ func (e *End) Standing(ctx context.Context, name string) (value string, err erro
 // fencedVerbs are the writes that the fence refuses.
 var fencedVerbs = []string{"insert", "update", "delete"}
 
-// Fence refuses every write to a table that is copied, whatever program asks. To fill a file that only this process has open takes no triggers.
+// Fence refuses every write to a table that is copied, whatever program asks. To fill a file that
+// only this process has open takes no triggers.
 func (e *End) Fence(ctx context.Context, f engine.CopyFence) error {
 	tables, err := e.Tables(ctx)
 	if err != nil {

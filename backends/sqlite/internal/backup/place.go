@@ -28,8 +28,8 @@ const partPattern = "kagzi-backup-*.part"
 // partSuffixes is what may lie under its name while it is written, with that behind it.
 var partSuffixes = []string{"", "-journal", "-wal", "-shm", ".lock"}
 
-// Place has fill write a database beside the file's place, reads it back, and puts it there: whole, on disk, for its owner alone,
-// or not at all. fill returns of when the copy is.
+// Place has fill write a database beside the file's place, reads it back, and puts it there: whole,
+// on disk, for its owner alone, or not at all. fill returns of when the copy is.
 func Place(ctx context.Context, file string, fill func(part string) (time.Time, error)) (b engine.Backup, err error) {
 	return PlaceAs(ctx, file, partPattern, fill)
 }
@@ -115,7 +115,8 @@ func settleAt(part, file string) error {
 	return dbfile.SyncDirectory(filepath.Dir(file))
 }
 
-// syncPath is for files that nothing of this process has open: closing one would drop SQLite's locks on it.
+// syncPath is for files that nothing of this process has open: closing one would drop SQLite's
+// locks on it.
 func syncPath(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -218,7 +219,8 @@ func digestOf(ctx context.Context, file string) (sum [32]byte, size int64, err e
 // CheckRows finds what contradicts itself in a database that has this program's schema.
 type CheckRows func(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error)
 
-// Verify reads all of a backup, with the contradictions that Check would find in it. A damaged one is an error.
+// Verify reads all of a backup, with the contradictions that Check would find in it. A damaged one
+// is an error.
 func Verify(ctx context.Context, file string, check CheckRows) (b engine.Backup, findings []engine.Finding, err error) {
 	if file, err = dbfile.Locate(file); err != nil {
 		return b, nil, err

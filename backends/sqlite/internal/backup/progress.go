@@ -22,8 +22,9 @@ var restoreRunSQL string
 //go:embed sql/restore_keys.sql
 var restoreKeysSQL string
 
-// compare tells what the database that is replaced knows and the backup does not, and refuses to replace one with rows unless told to. One
-// that cannot be read is no reason not to: it is often why there is a restore.
+// compare tells what the database that is replaced knows and the backup does not, and refuses to
+// replace one with rows unless told to. One that cannot be read is no reason not to: it is often
+// why there is a restore.
 func (r *restoring) compare(ctx context.Context) error {
 	if !r.before {
 		return nil
@@ -42,8 +43,9 @@ func (r *restoring) compare(ctx context.Context) error {
 	return nil
 }
 
-// refuseMoved refuses to replace a file whose rows have gone to another database: the runs of the backup would go on here as well. --force does not
-// mean that, for it is asked for wherever there are rows. A file that cannot be read says nothing of it.
+// refuseMoved refuses to replace a file whose rows have gone to another database: the runs of the
+// backup would go on here as well. --force does not mean that, for it is asked for wherever there
+// are rows. A file that cannot be read says nothing of it.
 func (r *restoring) refuseMoved(ctx context.Context) (refusal error) {
 	old, err := dbfile.OpenReadOnly(r.target, nil)
 	if err != nil {
@@ -89,7 +91,8 @@ func (r *restoring) compareRows(ctx context.Context) (used bool, err error) {
 	return used, err
 }
 
-// holdsRows says whether somebody has used the database, which has that schema: for runs, workers, schedules or keys.
+// holdsRows says whether somebody has used the database, which has that schema: for runs, workers,
+// schedules or keys.
 func holdsRows(ctx context.Context, c *sqlite3.Conn, schema int) (used bool, err error) {
 	tables := []string{"runs", "workers"}
 	if schema >= 2 {

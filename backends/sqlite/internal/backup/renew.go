@@ -17,14 +17,15 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A file whose pages have no room for checksums, as older versions made them, is written anew: beside its place, read back, and put there in
-// one step. A server does that when it starts on a file of up to maxRenewedAtStart bytes, which takes some seconds; on a larger one it says so
-// and serves it as it is. `kagzi db migrate` and `kagzi db restore` do it whatever the size.
+// A file whose pages have no room for checksums, as older versions made them, is written anew:
+// beside its place, read back, and put there in one step. A server does that when it starts on a
+// file of up to maxRenewedAtStart bytes, which takes some seconds; on a larger one it says so and
+// serves it as it is. `kagzi db migrate` and `kagzi db restore` do it whatever the size.
 
 const renewSlack = 64 << 20 // bytes to be left free on the disk
 
-// Renew writes the database at path, which nobody else has and which is of so many bytes, into a file beside it, with checksums, and reads that
-// back. Nothing is left in the log of the database.
+// Renew writes the database at path, which nobody else has and which is of so many bytes, into a
+// file beside it, with checksums, and reads that back. Nothing is left in the log of the database.
 func Renew(ctx context.Context, c *sqlite3.Conn, path string, size int64) (next string, err error) {
 	if free, err := dbfile.FreeBytes(filepath.Dir(path)); err == nil && free < uint64(size)+renewSlack {
 		return "", fmt.Errorf("it takes %s of room on its disk, and %s are free", dbfile.BytesText(size+renewSlack), dbfile.BytesText(int64(free)))
@@ -74,7 +75,8 @@ func checkpointAll(ctx context.Context, c *sqlite3.Conn) error {
 	return err
 }
 
-// SameAs reads a file that was made of the database, and refuses it unless it is whole, with checksums, and of the same schema.
+// SameAs reads a file that was made of the database, and refuses it unless it is whole, with
+// checksums, and of the same schema.
 func SameAs(ctx context.Context, c *sqlite3.Conn, next string) error {
 	number, err := dbfile.SchemaNumber(ctx, c)
 	if err != nil {
@@ -96,7 +98,8 @@ func SameAs(ctx context.Context, c *sqlite3.Conn, next string) error {
 	return err
 }
 
-// TakePlace puts the file next in the place of the database, whose log is empty and which this process has closed.
+// TakePlace puts the file next in the place of the database, whose log is empty and which this
+// process has closed.
 func TakePlace(next, path string) error {
 	if log, err := dbfile.StatIfExists(path + "-wal"); err != nil || log != nil && log.Size() > 0 {
 		return errors.Join(errors.New("another process writes to the database; end it first"), err)
@@ -112,7 +115,8 @@ func TakePlace(next, path string) error {
 	return dbfile.SyncDirectory(filepath.Dir(path))
 }
 
-// refuseOthers refuses to take away a database that another program has open, where that is an obstacle.
+// refuseOthers refuses to take away a database that another program has open, where that is an
+// obstacle.
 func refuseOthers(path string) error {
 	others, err := dbfile.OpenElsewhere(path)
 	if err == nil && others {
@@ -121,8 +125,9 @@ func refuseOthers(path string) error {
 	return err
 }
 
-// Accept takes what stands in the database at path for right, as after a repair with another program, which leaves pages without a checksum: it
-// writes the database anew and keeps the file that was there, under the name that it returns. No server may have it. What SQLite itself finds
+// Accept takes what stands in the database at path for right, as after a repair with another
+// program, which leaves pages without a checksum: it writes the database anew and keeps the file
+// that was there, under the name that it returns. No server may have it. What SQLite itself finds
 // damaged is refused, and so is what contradicts itself, with what was found.
 func Accept(ctx context.Context, path string, check CheckRows) (kept string, findings []engine.Finding, err error) {
 	if path, err = dbfile.Locate(path); err != nil {
@@ -160,7 +165,8 @@ func Accept(ctx context.Context, path string, check CheckRows) (kept string, fin
 	return kept, nil, TakePlace(next, path)
 }
 
-// acceptable is the file that is made of a database without looking at checksums, unless there is something else to be found.
+// acceptable is the file that is made of a database without looking at checksums, unless there is
+// something else to be found.
 func acceptable(ctx context.Context, c *sqlite3.Conn, path string, check CheckRows) (next string, findings []engine.Finding, err error) {
 	var of engine.Backup
 	if err := inspectRows(ctx, c, &of); err != nil {

@@ -7,8 +7,9 @@ import (
 	"regexp"
 )
 
-// Who has a database to himself and makes a copy of it, or of what is to take its place, does so beside it under a name that begins with that of the
-// database. So whoever has the lock next knows that nobody is at work on what has such a name: who was has been killed.
+// Who has a database to himself and makes a copy of it, or of what is to take its place, does so
+// beside it under a name that begins with that of the database. So whoever has the lock next knows
+// that nobody is at work on what has such a name: who was has been killed.
 
 const (
 	HalfBackup  = ".before-*.part"   // a backup from before a migration, while it is made
@@ -16,7 +17,8 @@ const (
 	Renewing    = ".renewed"         // the file that takes its place with checksums
 )
 
-// RemoveLeftovers deletes what was left half-made beside a database that is locked: each may be as large as the database.
+// RemoveLeftovers deletes what was left half-made beside a database that is locked: each may be as
+// large as the database.
 func RemoveLeftovers(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

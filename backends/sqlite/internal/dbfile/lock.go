@@ -15,17 +15,18 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Lock keeps other processes off the database. It is the operating system's, on a file beside the database that is never
-// deleted, so it ends with the process however that ends. What the file says is for people.
+// Lock keeps other processes off the database. It is the operating system's, on a file beside the
+// database that is never deleted, so it ends with the process however that ends. What the file says
+// is for people.
 type Lock struct {
 	file  *os.File
 	since time.Time
 }
 
 const (
-	lockTimeout = 500 * time.Millisecond // for a process that is just ending
+	lockTimeout       = 500 * time.Millisecond // for a process that is just ending
 	lockRetryInterval = 20 * time.Millisecond
-	maxHolder    = 1 << 10
+	maxHolder         = 1 << 10
 )
 
 // Acquire fails within a second when another process has the database, and says which.
@@ -69,7 +70,8 @@ func Acquire(path string) (*Lock, error) {
 	return l, nil
 }
 
-// openLock makes the lock's file, unless it is there. What is no file of that name itself is somebody else's, and is left alone.
+// openLock makes the lock's file, unless it is there. What is no file of that name itself is
+// somebody else's, and is left alone.
 func openLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if info, found := os.Lstat(path); found == nil && !info.Mode().IsRegular() {
@@ -81,8 +83,8 @@ func openLock(path string) (*os.File, error) {
 	return file, err
 }
 
-// soleName refuses a database that has a second name, a hard link: the lock and SQLite's log stand beside each name, so another server could
-// open it by the other one, and both would write.
+// soleName refuses a database that has a second name, a hard link: the lock and SQLite's log stand
+// beside each name, so another server could open it by the other one, and both would write.
 func soleName(path string) error {
 	n, err := linkCount(path)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 )
 
-// Read-only access leaves no trace in the directory of the file, takes no lock that disturbs a server, and shows what a server writes meanwhile. A
-// plain read-only connection does not do that: it creates a log and an index beside the file, and leaves them there. So the way to open the file
+// Read-only access leaves no trace in the directory of the file, takes no lock that disturbs a
+// server, and shows what a server writes meanwhile. A plain read-only connection does not do that:
+// it creates a log and an index beside the file, and leaves them there. So the way to open the file
 // depends on what lies beside it.
 
 // MaxLogBytes is up to which size the write-ahead log stays when it has been checkpointed.
@@ -20,13 +21,16 @@ const MaxLogBytes = 64 << 20
 type mode uint8
 
 const (
-	// immutable: there is no log, so no process has the file open. SQLite is told that none will, and every read checks that.
+	// immutable: there is no log, so no process has the file open. SQLite is told that none will,
+	// and every read checks that.
 	immutable mode = iota
-	// shared: log and index are there. A server runs, which maintains the index; or it was killed, and then SQLite builds an index in memory. It
-	// opens the one on disk for reading only. SQLite notices by itself when a server comes or goes.
+	// shared: log and index are there. A server runs, which maintains the index; or it was killed,
+	// and then SQLite builds an index in memory. It opens the one on disk for reading only. SQLite
+	// notices by itself when a server comes or goes.
 	shared
-	// exclusive: there is a log without an index, as when a file was copied together with its log. SQLite builds an index in memory for a process
-	// that has the file exclusively. Without locks it believes that it has; every read checks that nobody else has come.
+	// exclusive: there is a log without an index, as when a file was copied together with its log.
+	// SQLite builds an index in memory for a process that has the file exclusively. Without locks
+	// it believes that it has; every read checks that nobody else has come.
 	exclusive
 )
 
@@ -39,7 +43,8 @@ type layout struct {
 
 var ErrNoFile = errors.New("it is no file")
 
-// layoutOf looks at names and sizes only: to open and close the file would drop locks that a server in this process has on it.
+// layoutOf looks at names and sizes only: to open and close the file would drop locks that a server
+// in this process has on it.
 func layoutOf(path string) (s layout, err error) {
 	if s.file, err = seen(path); err != nil {
 		return s, err
@@ -74,7 +79,8 @@ func StatIfExists(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// stillAt reports whether a connection that was opened with this layout shows the file at path as it is now.
+// stillAt reports whether a connection that was opened with this layout shows the file at path as
+// it is now.
 func (s layout) stillAt(path string) bool {
 	now, err := layoutOf(path)
 	if err != nil || now.mode != s.mode || !os.SameFile(s.file, now.file) {
@@ -99,8 +105,8 @@ func (r *Reader) Current(path string) bool { return r.layout.stillAt(path) }
 // SharesFile reports whether a read-only connection shares the file with a server by locks.
 func (r *Reader) SharesFile() bool { return r.layout.mode == shared }
 
-// OpenReadOnly returns c, if it shows the file at path as it is now, or a new connection. c may be nil; otherwise it is closed if it is not
-// returned.
+// OpenReadOnly returns c, if it shows the file at path as it is now, or a new connection. c may be
+// nil; otherwise it is closed if it is not returned.
 func OpenReadOnly(path string, c *Reader) (*Reader, error) {
 	if err := RefuseLoneLog(path); err != nil {
 		return nil, err
@@ -139,7 +145,8 @@ func OpenReadOnly(path string, c *Reader) (*Reader, error) {
 	return &Reader{Conn: opened, layout: found}, nil
 }
 
-// OpenReader opens a connection that cannot write, beside the writer of this process or of a server.
+// OpenReader opens a connection that cannot write, beside the writer of this process or of a
+// server.
 func OpenReader(path string) (*Reader, error) {
 	path, err := filepath.Abs(path) // a DSN has no relative paths
 	if err != nil {

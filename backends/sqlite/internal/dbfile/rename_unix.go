@@ -21,7 +21,8 @@ func SyncDirectory(dir string) error {
 // Rename gives a file another name, whatever had that before.
 func Rename(from, to string) error { return os.Rename(from, to) }
 
-// RenameNew gives a file a name that nothing has, or else it is fs.ErrExist. It may keep its old one too.
+// RenameNew gives a file a name that nothing has, or else it is fs.ErrExist. It may keep its old
+// one too.
 func RenameNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -34,8 +35,10 @@ func RenameNew(from, to string) error {
 	return errors.Join(taken.Close(), os.Rename(from, to))
 }
 
-// InUse says that something could not be done to a file because somebody may have it open, which is no obstacle here.
+// InUse says that something could not be done to a file because somebody may have it open, which is
+// no obstacle here.
 func InUse(error) bool { return false }
 
-// OpenElsewhere says that another program has the files of a database open in a way that keeps them from being moved or replaced.
+// OpenElsewhere says that another program has the files of a database open in a way that keeps them
+// from being moved or replaced.
 func OpenElsewhere(string) (bool, error) { return false, nil }

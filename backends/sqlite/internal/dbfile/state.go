@@ -18,7 +18,8 @@ var hasStandingSQL string
 //go:embed sql/refusing_standing.sql
 var refusingStandingSQL string
 
-// RefuseMoved refuses a file whose rows have gone to another database, or are still on their way into it.
+// RefuseMoved refuses a file whose rows have gone to another database, or are still on their way
+// into it.
 func RefuseMoved(ctx context.Context, c *sqlite3.Conn) error {
 	var refusal error
 	err := Refusing(ctx, c, func(name, value string) { refusal = engine.ServingRefused(name, value) })
@@ -44,8 +45,8 @@ func Refusing(ctx context.Context, c *sqlite3.Conn, tell func(name, value string
 //go:embed sql/get_standing.sql
 var getStandingSQL string
 
-// State returns what the database says of itself under a name of engine.StandingMoved and its neighbours, and since when; value is empty if it says
-// nothing.
+// State returns what the database says of itself under a name of engine.StandingMoved and its
+// neighbours, and since when; value is empty if it says nothing.
 func State(ctx context.Context, c *sqlite3.Conn, name string) (value string, at time.Time, err error) {
 	err = c.Query(ctx, &getStandingSQL, func(r *sqlite3.Row) error {
 		value, at = r.Text(), r.Time()

@@ -12,7 +12,8 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// file is an open database or log. It lies in SQLite's memory, directly before the file of the system's VFS, so it holds no Go pointers.
+// file is an open database or log. It lies in SQLite's memory, directly before the file of the
+// system's VFS, so it holds no Go pointers.
 type file struct {
 	methods uintptr // SQLite's table of functions; first, because SQLite reads it there
 
@@ -56,17 +57,19 @@ func (f *file) main() *file {
 	return f
 }
 
-// UnsafeSynchronous names the environment variable that keeps commits from being synced, for measurements.
+// UnsafeSynchronous names the environment variable that keeps commits from being synced, for
+// measurements.
 const UnsafeSynchronous = "KAGZI_UNSAFE_SYNCHRONOUS"
 
 // foreignLog in place of a page number says that the log beside the file is another file's.
 const foreignLog = 1<<32 - 1
 
-// samplePages is how many pages are tried for checksums in a file whose first page does not announce them.
+// samplePages is how many pages are tried for checksums in a file whose first page does not
+// announce them.
 const samplePages = 16
 
-// hasChecksums reports whether the pages of a file have checksums. If the first page denies it and others hold, the first page is damaged, and
-// shall be found to be.
+// hasChecksums reports whether the pages of a file have checksums. If the first page denies it and
+// others hold, the first page is damaged, and shall be found to be.
 func hasChecksums(r io.ReaderAt) bool {
 	header := make([]byte, headerBytes)
 	if n, _ := r.ReadAt(header, 0); n < headerBytes {
@@ -131,7 +134,8 @@ func (f *file) readPage(under underlying, to uintptr, n int32, offset int64) int
 	return lib.SQLITE_CORRUPT
 }
 
-// learn finds out from the first page whether pages have checksums: it may come from a log, or from another process that has just added them.
+// learn finds out from the first page whether pages have checksums: it may come from a log, or from
+// another process that has just added them.
 func (f *file) learn(page []byte) {
 	if f.checked == 0 && isFirst(page) && reservesChecksum(page) {
 		f.checked = 1
@@ -209,8 +213,8 @@ func (f *file) setOrder(header []byte) {
 	}
 }
 
-// examineLog refuses a damaged log, whose end SQLite would drop without a word, and a log of another file. A log that was not synced, as in
-// measurements, may look damaged.
+// examineLog refuses a damaged log, whose end SQLite would drop without a word, and a log of
+// another file. A log that was not synced, as in measurements, may look damaged.
 func (f *file) examineLog(under underlying) int32 {
 	if strange, code := f.isForeign(under); strange || code != lib.SQLITE_OK {
 		f.main().broken = foreignLog
@@ -233,8 +237,9 @@ func (f *file) examineLog(under underlying) int32 {
 	return lib.SQLITE_OK
 }
 
-// isForeign reports whether a log with a frame lies beside a database that is not in WAL mode, as no backup is: somebody has put the file in the
-// place of another, whose pages are in the log. SQLite removes a log before it leaves WAL mode, and creates it after it has entered it.
+// isForeign reports whether a log with a frame lies beside a database that is not in WAL mode, as
+// no backup is: somebody has put the file in the place of another, whose pages are in the log.
+// SQLite removes a log before it leaves WAL mode, and creates it after it has entered it.
 func (f *file) isForeign(log underlying) (bool, int32) {
 	size, code := log.size()
 	if code != lib.SQLITE_OK || size <= LogHeaderBytes+FrameHeaderBytes {
@@ -274,7 +279,8 @@ func writeFile(tls *libc.TLS, at, from uintptr, n int32, offset int64) int32 {
 	return under.write(from, n, offset)
 }
 
-// sign writes the checksum of a page where there is room for one. The page is SQLite's copy, whose reserved bytes are free.
+// sign writes the checksum of a page where there is room for one. The page is SQLite's copy, whose
+// reserved bytes are free.
 func (f *file) sign(page []byte, number uint32, order binary.ByteOrder) {
 	main := f.main()
 	if number == 1 && isFirst(page) {
@@ -286,8 +292,8 @@ func (f *file) sign(page []byte, number uint32, order binary.ByteOrder) {
 	}
 }
 
-// signFrame signs the page of the frame that begins there. Its header was written before: usually just now, otherwise earlier in the
-// transaction.
+// signFrame signs the page of the frame that begins there. Its header was written before: usually
+// just now, otherwise earlier in the transaction.
 func (f *file) signFrame(under underlying, page []byte, offset int64) int32 {
 	if f.framed != offset {
 		if code := f.flush(under); code != lib.SQLITE_OK {
