@@ -54,7 +54,7 @@ func DatabaseAt(ctx context.Context, path, file string) (engine.Backup, error) {
 	return engine.Backup{}, dbfile.ErrMoving
 }
 
-// errMoved is that the file was changed in a way that leaves the copy in doubt.
+// errMoved means that the file was changed in a way that leaves the copy in doubt.
 var errMoved = errors.New("the database was changed behind the copy")
 
 func backupOnce(ctx context.Context, path, file string) (b engine.Backup, moved bool, err error) {
@@ -80,7 +80,7 @@ func backupOnce(ctx context.Context, path, file string) (b engine.Backup, moved 
 	return b, errors.Is(err, errMoved), err
 }
 
-// TranslateError keeps what went wrong: it is asked for by those who look after the database.
+// TranslateError turns an error of a backup into one for the operator, with its cause.
 func TranslateError(err error) error {
 	switch {
 	case err == nil, dbfile.IsRefusal(err):

@@ -79,10 +79,10 @@ func OpenSource(ctx context.Context, path string) (*End, error) {
 	return e, nil
 }
 
-// Place is the file.
+// Place returns the name of the file, for messages.
 func (e *End) Place() string { return "sqlite:" + e.path }
 
-// Close lets go of the file.
+// Close closes the connections and releases the lock.
 func (e *End) Close() (err error) {
 	if e.reader != nil {
 		err = e.reader.Close()
@@ -131,7 +131,7 @@ var copyColumnsSQL string
 //go:embed sql/copy_references.sql
 var copyReferencesSQL string
 
-// Tables is what the catalog holds.
+// Tables returns the tables of the catalog.
 func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error) {
 	keys := map[string]map[int64]string{}
 	err = e.session().Query(ctx, &copyColumnsSQL, func(r *sqlite3.Row) error {
@@ -168,7 +168,7 @@ func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error)
 	return tables, dbfile.Translate("read the catalog", err)
 }
 
-// describeColumn takes the types that strict tables of ours have.
+// describeColumn accepts the types of our strict tables.
 func describeColumn(name, kind string) (engine.CopyColumn, error) {
 	switch strings.ToLower(kind) {
 	case "integer":
@@ -190,7 +190,7 @@ func (e *End) text(name string, compose func() string) *string {
 	return e.texts[name]
 }
 
-// Count is how many rows a table has.
+// Count returns how many rows a table has.
 func (e *End) Count(ctx context.Context, table string) (n int64, err error) {
 	statement := e.text("count "+table, func() string { return "select count(*) from " + quoted(table) })
 	err = e.session().Query(ctx, statement, func(r *sqlite3.Row) error {
@@ -203,7 +203,7 @@ func (e *End) Count(ctx context.Context, table string) (n int64, err error) {
 // errEnough ends a reading that has all it can hold.
 var errEnough = errors.New("enough")
 
-// Read is the next rows.
+// Read returns the next rows of a table.
 func (e *End) Read(ctx context.Context, p engine.CopyRange) (rows [][]any, err error) {
 	if err := e.begin(ctx); err != nil {
 		return nil, dbfile.Translate("read", err)
@@ -259,7 +259,7 @@ func composeRead(p engine.CopyRange) string {
 
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// transact calls do in a transaction of the connection that writes.
+// transact calls do in a transaction of the writing connection.
 func (e *End) transact(ctx context.Context, verb string, do func(c *sqlite3.Conn) error) error {
 	c := e.control
 	if err := c.Begin(ctx); err != nil {
@@ -308,5 +308,5 @@ func composeInsert(t *engine.CopyTable) string {
 	return "insert into " + quoted(t.Name) + " (" + strings.Join(columns, ", ") + ") values (" + strings.Join(places, ", ") + ")"
 }
 
-// Settle has nothing to do: the next lane gets the number after the highest.
+// Settle does nothing: the next lane gets the number after the highest.
 func (e *End) Settle(context.Context, []engine.CopyTable) error { return nil }

@@ -18,7 +18,7 @@ import (
 // engine.StandingMoved and its neighbours. While rows are on their way out, and after they have
 // gone, a fence of triggers refuses every write to what was copied.
 
-// Standing is what the file says of itself.
+// Standing returns a state of the database.
 func (e *End) Standing(ctx context.Context, name string) (value string, err error) {
 	value, _, err = dbfile.State(ctx, e.session(), name)
 	return value, dbfile.Translate("read how the database stands", err)
@@ -82,7 +82,7 @@ func once(n int64, err error) error {
 	return err
 }
 
-// Unfence lets others write again.
+// Unfence removes the fence, so that others can write again.
 func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	tables, err := e.Tables(ctx)
 	if err != nil {

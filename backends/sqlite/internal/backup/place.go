@@ -25,16 +25,16 @@ const digestPart = 1 << 20
 // partPattern names a backup that is being written, beside its place.
 const partPattern = "kagzi-backup-*.part"
 
-// partSuffixes is what may lie under its name while it is written, with that behind it.
+// partSuffixes are the suffixes of files beside it while it is written.
 var partSuffixes = []string{"", "-journal", "-wal", "-shm", ".lock"}
 
-// Place has fill write a database beside the file's place, reads it back, and puts it there: whole,
-// on disk, for its owner alone, or not at all. fill returns of when the copy is.
+// Place lets fill write a database beside the file's place, reads it back, and puts it there:
+// whole, on disk, for its owner alone, or not at all. fill returns of when the copy is.
 func Place(ctx context.Context, file string, fill func(part string) (time.Time, error)) (b engine.Backup, err error) {
 	return PlaceAs(ctx, file, partPattern, fill)
 }
 
-// PlaceAs is placeDatabase; pattern is what the file is called while it is made.
+// PlaceAs is Place; pattern names the file while it is made.
 func PlaceAs(ctx context.Context, file, pattern string, fill func(part string) (time.Time, error)) (b engine.Backup, err error) {
 	return place(file, pattern, func(part string) (engine.Backup, error) {
 		at, err := fill(part)
@@ -48,7 +48,7 @@ func PlaceAs(ctx context.Context, file, pattern string, fill func(part string) (
 	})
 }
 
-// Receive is placeDatabase for a backup that comes from elsewhere, byte by byte.
+// Receive is Place for a backup that comes from elsewhere, byte by byte.
 func Receive(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error) {
 	b, err := place(file, partPattern, func(part string) (engine.Backup, error) {
 		to, err := os.OpenFile(part, os.O_WRONLY, 0)
@@ -115,7 +115,7 @@ func settleAt(part, file string) error {
 	return dbfile.SyncDirectory(filepath.Dir(file))
 }
 
-// syncPath is for files that nothing of this process has open: closing one would drop SQLite's
+// syncPath syncs a file that nothing in this process has open: closing one would drop SQLite's
 // locks on it.
 func syncPath(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -91,8 +91,8 @@ func (r *restoring) compareRows(ctx context.Context) (used bool, err error) {
 	return used, err
 }
 
-// holdsRows says whether somebody has used the database, which has that schema: for runs, workers,
-// schedules or keys.
+// holdsRows reports whether somebody has used the database, which has that schema: for runs,
+// workers, schedules or keys.
 func holdsRows(ctx context.Context, c *sqlite3.Conn, schema int) (used bool, err error) {
 	tables := []string{"runs", "workers"}
 	if schema >= 2 {

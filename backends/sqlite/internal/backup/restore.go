@@ -92,7 +92,7 @@ func (r *restoring) verify(ctx context.Context) (err error) {
 	return err
 }
 
-// restoring is one restore under way.
+// restoring is a restore in progress.
 type restoring struct {
 	p      engine.RestoreParams
 	rows   Rows
@@ -185,7 +185,7 @@ func (r *restoring) check(ctx context.Context) ([]engine.Finding, error) {
 	return r.rows.Check(ctx, c.Conn)
 }
 
-// describeBackup is which backup it is, and of when.
+// describeBackup returns which backup it is, and of when.
 func describeBackup(b *engine.Backup) string {
 	text := "SHA-256 " + fmt.Sprintf("%x", b.SHA256[:8])
 	if !b.TakenAt.IsZero() {
@@ -277,7 +277,8 @@ func moveLog(from, to string) error {
 	return dbfile.SyncDirectory(filepath.Dir(from))
 }
 
-// hasDamagedLog says that the log beside a database is one that SQLite is kept from recovering.
+// hasDamagedLog reports whether the log beside a database is one that SQLite is kept from
+// recovering.
 func hasDamagedLog(path string) (bool, error) {
 	log, err := os.Open(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -320,6 +321,6 @@ func keepAs(path, kept string) error {
 	return nil
 }
 
-// Stamp is a moment as part of a file's name, so exact that who was killed and begins again finds
+// Stamp formats a time as part of a file's name, so exact that a restart after a kill finds
 // another.
 func Stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000000Z") }

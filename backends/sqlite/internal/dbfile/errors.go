@@ -27,7 +27,7 @@ func (e *FatalError) Error() string {
 
 func (e *FatalError) Unwrap() error { return e.cause }
 
-// DiskFailed returns the failure of a disk, or of whoever took the files away.
+// DiskFailed returns the failure of a disk, or of files that somebody took away.
 func DiskFailed(cause error) *FatalError { return &FatalError{cause: cause} }
 
 // Damaged returns the failure of a damaged file.
@@ -112,7 +112,7 @@ func Translate(verb string, err error) error {
 	return fmt.Errorf("%s: %w", verb, err)
 }
 
-// TranslateReadOnly is translate for read-only access. A damaged file ends nothing then: what is
+// TranslateReadOnly is Translate for read-only access. A damaged file ends nothing then: what is
 // whole may still be read.
 func TranslateReadOnly(verb string, err error) error {
 	failure := AsFatal(err, false)

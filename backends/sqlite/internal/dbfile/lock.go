@@ -112,7 +112,7 @@ func (l *Lock) Describe(text string) error {
 	return nil
 }
 
-// readHolder is what the holder wrote, made fit for a terminal.
+// readHolder returns what the holder wrote, made printable.
 func readHolder(file *os.File) string {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, maxHolder))
 	if err != nil {
@@ -129,7 +129,7 @@ func readHolder(file *os.File) string {
 
 func (l *Lock) Release() { l.file.Close() }
 
-// Holder is what the process that has the database to itself says of itself; empty: none has.
+// Holder returns what the process that has locked the database says of itself; empty: none has.
 func Holder(path string) (string, error) {
 	path, err := Locate(path)
 	if err != nil {

@@ -18,7 +18,7 @@ func tryLock(file *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// FreeBytes is how much the disk of dir can still take from us. A share is to be named with a
+// FreeBytes returns how much the disk of dir can still take from us. A share is named with a
 // separator at its end.
 func FreeBytes(dir string) (uint64, error) {
 	path, err := windows.UTF16PtrFromString(dir + `\`)
@@ -30,7 +30,7 @@ func FreeBytes(dir string) (uint64, error) {
 	return free, err
 }
 
-// linkCount is how many names the file has; 0 when it is not there.
+// linkCount returns how many names the file has; 0 when it is not there.
 func linkCount(path string) (int, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

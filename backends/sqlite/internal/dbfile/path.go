@@ -30,7 +30,7 @@ func Prepare(path string) (string, error) {
 	return path, RefuseNetwork(path)
 }
 
-// RefuseNetwork is an error where a server and others cannot share the file safely.
+// RefuseNetwork returns an error if a server and others cannot share the file safely.
 func RefuseNetwork(path string) error {
 	if kind := networkFilesystem(filepath.Dir(path)); kind != "" && os.Getenv("KAGZI_ALLOW_NETWORK_FS") != "1" {
 		return fmt.Errorf("database %s lies on a network filesystem (%s), whose locks SQLite cannot rely on; "+
@@ -100,7 +100,7 @@ func RefuseLoneLog(path string) error {
 		"bring the database back beside it, or restore a backup with `kagzi db restore`; to begin with an empty one, move the log away", path, path)}
 }
 
-// Locate is where the database at path really is.
+// Locate returns where the database at path really is.
 func Locate(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err == nil {

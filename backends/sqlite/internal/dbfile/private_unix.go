@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// noFollow has an open refuse a link, which somebody else may have put under a name that is ours.
+// noFollow makes opening a link fail, which another user may have put under a name of ours.
 const noFollow = unix.O_NOFOLLOW
 
 // What others than owner and group may do with a file or directory.

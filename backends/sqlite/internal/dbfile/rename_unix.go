@@ -35,10 +35,10 @@ func RenameNew(from, to string) error {
 	return errors.Join(taken.Close(), os.Rename(from, to))
 }
 
-// InUse says that something could not be done to a file because somebody may have it open, which is
-// no obstacle here.
+// InUse reports whether something could not be done to a file because somebody may have it open,
+// which is no obstacle here.
 func InUse(error) bool { return false }
 
-// OpenElsewhere says that another program has the files of a database open in a way that keeps them
-// from being moved or replaced.
+// OpenElsewhere reports whether another program has the files of a database open in a way that
+// keeps them from being moved or replaced.
 func OpenElsewhere(string) (bool, error) { return false, nil }

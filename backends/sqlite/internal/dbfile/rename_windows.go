@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// SyncDirectory has nothing to do: move and RenameNew return when the disk has the new name.
+// SyncDirectory does nothing: Rename and RenameNew return when the disk has the new name.
 func SyncDirectory(string) error { return nil }
 
 // Others may have a file open for a moment that was just written, as scanners for viruses and the
@@ -52,14 +52,14 @@ func retrying(do func() error) error {
 	}
 }
 
-// InUse says that something could not be done to a file because somebody may have it open. To
+// InUse reports whether something could not be done to a file because somebody may have it open. To
 // replace such a file is denied like what one may not do.
 func InUse(err error) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
 }
 
-// OpenElsewhere says that another program has one of the files of a database open, which can be
-// neither moved nor replaced then.
+// OpenElsewhere reports whether another program has one of the files of a database open, which can
+// be neither moved nor replaced then.
 func OpenElsewhere(path string) (bool, error) {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		name, err := windows.UTF16PtrFromString(path + suffix)

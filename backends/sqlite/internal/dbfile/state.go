@@ -26,7 +26,7 @@ func RefuseMoved(ctx context.Context, c *sqlite3.Conn) error {
 	return errors.Join(err, refusal)
 }
 
-// Refusing tells why the file is not to be served, if it is not.
+// Refusing calls tell with the reason why the file is not to be served, if there is one.
 func Refusing(ctx context.Context, c *sqlite3.Conn, tell func(name, value string)) error {
 	old := true
 	err := c.Query(ctx, &hasStandingSQL, func(*sqlite3.Row) error {
@@ -61,12 +61,12 @@ var setStandingSQL string
 //go:embed sql/delete_standing.sql
 var deleteStandingSQL string
 
-// SetState has the database say something of itself, and returns how many rows that changed.
+// SetState sets a state of the database, and returns how many rows that changed.
 func SetState(ctx context.Context, c *sqlite3.Conn, name, value string, at time.Time) (int64, error) {
 	return c.Exec(ctx, &setStandingSQL, sqlite3.Text("name", name), sqlite3.Text("value", value), sqlite3.Time("at", at))
 }
 
-// DeleteState has the database say nothing under a name, and returns how many rows that changed.
+// DeleteState deletes a state of the database, and returns how many rows that changed.
 func DeleteState(ctx context.Context, c *sqlite3.Conn, name string) (int64, error) {
 	return c.Exec(ctx, &deleteStandingSQL, sqlite3.Text("name", name))
 }

@@ -25,7 +25,7 @@
 //     libc.TLS belongs to one goroutine at a time. libc.VaList takes int32 and uintptr as they are.
 //     The version of modernc.org/libc must be the one in the go.mod of modernc.org/sqlite.
 //  3. sqlite3_vfs and sqlite3_io_methods (lib.Tsqlite3_vfs, lib.Tsqlite3_io_methods,
-//     lib.Tsqlite3_file), which SQLite documents. Assumed besides: FszOsFile bytes of each file are
+//     lib.Tsqlite3_file), which SQLite documents. Also assumed: FszOsFile bytes of each file are
 //     ours, with the system's file behind them; a file's first word is its table of functions;
 //     io_methods of version 2 keep pages from being mapped; the log of a database is opened with
 //     SQLITE_OPEN_WAL, and sqlite3_database_file_object finds its database. Checked by the tests of
