@@ -515,7 +515,7 @@ func TestAFileWithoutChecksumsIsLookedAtAsItIs(t *testing.T) {
 	path, _ := closedOne(t)
 	old := unchecked(t, path)
 	before := contents(t, filepath.Dir(old))
-	expectRuns(t, lookingAt(t, old), 6)
+	expectRuns(t, readOnlyAt(t, old), 6)
 	if after := contents(t, filepath.Dir(old)); after != before {
 		t.Errorf("it was\n%swhich is now\n%s", before, after)
 	}
@@ -524,7 +524,7 @@ func TestAFileWithoutChecksumsIsLookedAtAsItIs(t *testing.T) {
 func TestALookerGoesOnWhileAFileGetsItsChecksums(t *testing.T) {
 	path, _ := closedOne(t)
 	old := unchecked(t, path)
-	looker := lookingAt(t, old)
+	looker := readOnlyAt(t, old)
 	expectRuns(t, looker, 6)
 	s := openAt(t, old)
 	expectRuns(t, looker, 6)

@@ -13,7 +13,7 @@ import (
 func TestADatabaseThatIsLookedAtIsNotReplaced(t *testing.T) {
 	path, _ := closedOne(t)
 	b := backupOfStore(t, busy(t))
-	looker := lookingAt(t, path)
+	looker := readOnlyAt(t, path)
 	expectRuns(t, looker, 6)
 	before := names(t, filepath.Dir(path))
 	if _, err := Restore(t.Context(), path, engine.RestoreParams{File: b.File, Force: true, Now: time.Now()}); !errors.Is(err, backup.ErrOthersHave) {

@@ -21,12 +21,12 @@ func TestAClaimSortsOutMoreGatedRunsThanFitIntoOneTransaction(t *testing.T) {
 	}
 	claim := func(n int) engine.Claimed {
 		t.Helper()
-		grants := make([]engine.ClaimSlot, n)
-		for i := range grants {
-			grants[i] = engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()}
+		slots := make([]engine.ClaimSlot, n)
+		for i := range slots {
+			slots[i] = engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()}
 		}
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: grants, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
+			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -119,7 +119,7 @@ func TestALogIsNotLengthenedWhileAnotherProgramWrites(t *testing.T) {
 func TestALogIsLengthenedNoFurtherOnceNoCallCanCome(t *testing.T) {
 	s := fresh(t)
 	betweenCalls(t, s, func(*sqlite3.Conn) error {
-		w := &writer{store: s, calls: make(chan *call), tx: tx{session: s.writer.tx.session}, short: true}
+		w := &writer{store: s, calls: make(chan *call), tx: tx{session: s.writer.tx.session}, logTooShort: true}
 		close(w.calls)
 		before := fileSize(t, s.path+"-wal")
 		if _, more := w.firstCall(); more || fileSize(t, s.path+"-wal") != before {

@@ -16,5 +16,5 @@ func (s *Store) transact(ctx context.Context, c storelogic.Call, do func(storelo
 	if c.Alone {
 		size = maxGroupBytes + 1
 	}
-	return writeAs(ctx, s, &call{verb: c.Name, size: size, turn: c.Ticket}, func(t *tx) (any, error) { return do(t) })
+	return writeAs(ctx, s, &call{verb: c.Name, size: size, ticket: c.Ticket}, func(t *tx) (any, error) { return do(t) })
 }

@@ -2,11 +2,14 @@ package sqlite
 
 import (
 	"context"
+	_ "embed"
+	"errors"
+	"slices"
+	"sync"
 
 	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
-
-	_ "embed"
+	"github.com/kagzi/kagzi/engine"
 )
 
 // session is a connection within a transaction.
@@ -35,7 +38,7 @@ func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V
 	defer cancel()
 	var none V
 	var doubt error
-	for range maxLooks {
+	for range maxAttempts {
 		out, moved, err := readOnce(ctx, s, verb, do)
 		if !moved {
 			return out, err
@@ -49,7 +52,7 @@ func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V
 }
 
 // readOnce is read with one connection. moved says that the file was, or for an error may have been, changed in a way that leaves the answer
-// in doubt: a server that comes or goes makes and deletes files that a looker is about to open.
+// in doubt: a server that comes or goes makes and deletes files that a read-only store is about to open.
 func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, moved bool, err error) {
 	var c *dbfile.Reader
 	select {
@@ -73,13 +76,13 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 		s.readers <- c
 	}()
 	if c, err = s.connected(ctx, c); err != nil {
-		return out, s.looking() && ctx.Err() == nil, s.failedRead(verb, err)
+		return out, s.readOnly() && ctx.Err() == nil, s.failedRead(verb, err)
 	}
 	value, err := snapshot(ctx, c.Conn, do)
-	if s.looking() && !c.Current(s.path) {
+	if s.readOnly() && !c.Current(s.path) {
 		return out, true, nil
 	}
-	moved = s.looking() && err != nil && !dbfile.IsRefusal(err) && ctx.Err() == nil
+	moved = s.readOnly() && err != nil && !dbfile.IsRefusal(err) && ctx.Err() == nil
 	if sound = err == nil || dbfile.IsRefusal(err); sound {
 		if unsynced := s.seenIsDurable(ctx, verb); unsynced != nil {
 			return out, false, unsynced
@@ -94,8 +97,8 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 // connected is c, or a new connection where there is none or it is not good any more.
 func (s *Store) connected(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, error) {
 	switch {
-	case s.looking():
-		return s.look(ctx, c)
+	case s.readOnly():
+		return s.currentReader(ctx, c)
 	case c == nil:
 		return dbfile.OpenReader(s.path)
 	}
@@ -115,11 +118,168 @@ func snapshot[V any](ctx context.Context, c *sqlite3.Conn, do func(session) (V, 
 }
 
 func (s *Store) failedRead(verb string, err error) error {
-	if s.looking() {
+	if s.readOnly() {
 		return dbfile.TranslateReadOnly(verb, err)
 	}
 	if failure := dbfile.AsFatal(err, true); failure != nil {
 		s.die(failure)
 	}
 	return dbfile.Translate(verb, err)
+}
+
+// listing is how one list is read, page by page.
+type listing[V any] struct {
+	forth, back, count *string // the page onwards, the page backwards, and the length of the whole list
+	read               func(*row) (V, error)
+	check              func(session) error // nil: nothing to check first
+	filter             []arg               // of all three statements
+	place              []arg               // of the pages
+}
+
+// spanArgs is what bounds a page of a list that goes by id.
+func spanArgs(above, below engine.ID) []arg {
+	return []arg{blob("above", above[:]), blob("below", below[:])}
+}
+
+// list reads a page.
+func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l listing[V]) ([]V, engine.PageInfo, error) {
+	type page struct {
+		items []V
+		info  engine.PageInfo
+	}
+	out, err := read(ctx, s, verb, func(r session) (out page, err error) {
+		if l.check != nil {
+			if err := l.check(r); err != nil {
+				return out, err
+			}
+		}
+		statement := l.forth
+		if p.Before != nil {
+			statement = l.back
+		}
+		err = r.query(statement, func(r *row) error {
+			item, err := l.read(r)
+			out.items = append(out.items, item)
+			return err
+		}, slices.Concat(l.filter, l.place, []arg{num("limit", p.Limit+1)})...)
+		if err == nil && p.Count {
+			err = r.query(l.count, func(r *row) error {
+				out.info.Total = r.num()
+				return nil
+			}, l.filter...)
+		}
+		out.items = engine.Cut(out.items, &p, &out.info)
+		return out, err
+	})
+	return out.items, out.info, err
+}
+
+// maxLoads bounds what is read at once: runs may have payloads of megabytes.
+const maxLoads = 64
+
+// loads is who wants whole runs. When many runs end in one commit, those who wait for them all ask at once; one statement for all costs little
+// more than one for a single run. Nobody waits for company: whoever finds nobody reading reads at once.
+type loads struct {
+	mu      sync.Mutex
+	waiting []*load
+	reading bool
+}
+
+// load is one call of GetRun.
+type load struct {
+	namespace string
+	id        engine.ID
+	run       engine.Run
+	err       error
+	done      chan struct{} // closed when it was read
+}
+
+// lead puts a call in the line, and says whether the caller is to read for all who stand in it; otherwise somebody reads already, and will go on.
+func (w *loads) lead(l *load) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lead := !w.reading
+	w.reading, w.waiting = true, append(w.waiting, l)
+	return lead
+}
+
+// pass ends the reading, unless others wait by now.
+func (w *loads) pass() (on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reading = len(w.waiting) > 0
+	return w.reading
+}
+
+// take is those who are to be read for next.
+func (w *loads) take() []*load {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.waiting), maxLoads)
+	group := w.waiting[:n:n]
+	if w.waiting = w.waiting[n:]; len(w.waiting) == 0 {
+		w.waiting = nil
+	}
+	return group
+}
+
+// lead reads for those who stand in line. Whoever came meanwhile is not the caller's to read for, so that it gets its own answer soon.
+func (s *Store) lead() {
+	defer func() {
+		if s.loads.pass() {
+			go s.lead()
+		}
+	}()
+	s.loadGroup(s.loads.take())
+}
+
+// errBrokenOff is what those get for whom a read has not come to its end, because of a defect.
+var errBrokenOff = errors.New("the read broke off")
+
+func (s *Store) loadGroup(group []*load) {
+	for _, l := range group {
+		l.err = errBrokenOff
+		defer close(l.done)
+	}
+	if len(group) == 1 {
+		l := group[0]
+		l.run, l.err = s.getRun(context.Background(), l.namespace, l.id)
+		return
+	}
+	s.loadAll(group)
+}
+
+//go:embed sql/get_whole_runs.sql
+var getWholeRunsText string
+
+var getWholeRunsSQL = runColumns.Expand(getWholeRunsText)
+
+// loadAll reads a group. Should that fail, each is read by itself, so that what is wrong with one run is nobody else's affair.
+func (s *Store) loadAll(group []*load) {
+	ids := make([]engine.ID, len(group))
+	for i, l := range group {
+		ids[i] = l.id
+	}
+	runs, err := read(context.Background(), s, "GetRun", func(r session) (map[engine.ID]engine.Run, error) {
+		runs := make(map[engine.ID]engine.Run, len(ids))
+		err := r.query(&getWholeRunsSQL, func(r *row) error {
+			run, err := readWholeRun(r)
+			runs[run.ID] = run
+			return err
+		}, text("run_ids", encodeIDs(ids)))
+		return runs, err
+	})
+	given := make(map[engine.ID]bool, len(ids))
+	for _, l := range group {
+		run, found := runs[l.id]
+		switch {
+		case err != nil || given[l.id]: // what is returned is nobody's but the caller's
+			l.run, l.err = s.getRun(context.Background(), l.namespace, l.id)
+		case !found || run.Namespace != l.namespace:
+			l.err = engine.RunNotFound(l.id)
+		default:
+			l.err = nil
+			l.run, given[l.id] = run, true
+		}
+	}
 }

@@ -21,9 +21,9 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 	for i := range starts {
 		size += starts[i].Input.Size()
 	}
-	h := hands{takers: p.Handoff}
-	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, turn: p.Ticket, then: h.settle}, func(t *tx) ([]engine.Started, error) {
-		if err := h.ask(t, starts); err != nil {
+	h := handoffs{from: p.Handoff}
+	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, ticket: p.Ticket, then: h.finish}, func(t *tx) ([]engine.Started, error) {
+		if err := h.offer(t, starts); err != nil {
 			return nil, err
 		}
 		answers := make([]engine.Started, len(starts))
@@ -53,28 +53,28 @@ var insertInputSQL string
 //go:embed sql/insert_tag.sql
 var insertTagSQL string
 
-// start makes the run in one insert if nothing stands against it, and looks closer only if something does. taker is who is to be given it; nil:
-// nobody is.
-func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
-	if t.known.disabled(p.Namespace) {
+// start makes the run in one insert if nothing stands against it, and looks closer only if something does. to is the poller that
+// gets it; nil: none does.
+func (t *tx) start(p *engine.StartRun, to *handoff) (engine.Started, error) {
+	if t.queues.disabled(p.Namespace) {
 		answer, repeated, err := t.requestedBefore(p)
 		if err == nil && !repeated {
 			err = engine.NamespaceDisabled(p.Namespace)
 		}
 		return answer, err
 	}
-	made, err := t.insertRun(p, int64(p.Input.Size()), taker)
+	made, err := t.insertRun(p, int64(p.Input.Size()), to)
 	if err != nil {
 		return engine.Started{}, err
 	}
 	if !made {
 		return t.startAgain(p)
 	}
-	if taker != nil {
-		err = t.hand(p, taker)
+	if to != nil {
+		err = t.acceptHandoff(p, to)
 	} else {
-		t.remember(p)
-		t.ringStarted(&p.Run)
+		t.rememberRun(p)
+		t.notifyStarted(&p.Run)
 	}
 	if !p.DeadlineAt.IsZero() {
 		t.Ring(engine.Notification{Kind: engine.NotifyTimer})
@@ -82,8 +82,8 @@ func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 	return engine.Started{RunID: p.ID}, err
 }
 
-// insertRun makes the run, which has so many bytes on record at its start, unless something stands against it. With a taker it is claimed.
-func (t *tx) insertRun(p *engine.StartRun, bytes int64, taker *hand) (made bool, err error) {
+// insertRun makes the run, which has so many bytes on record at its start, unless something stands against it. With a hand-off it is claimed.
+func (t *tx) insertRun(p *engine.StartRun, bytes int64, to *handoff) (made bool, err error) {
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
 	}
@@ -97,7 +97,7 @@ func (t *tx) insertRun(p *engine.StartRun, bytes int64, taker *hand) (made bool,
 	}
 	run := p.NewRun()
 	run.Bytes = bytes
-	taker.claims(&run)
+	to.claims(&run)
 	statement, args := &insertRunSQL, plainRunArgs
 	if related(&run) {
 		statement, args = &insertWholeRunSQL, wholeRunArgs
@@ -112,7 +112,7 @@ func (t *tx) insertRun(p *engine.StartRun, bytes int64, taker *hand) (made bool,
 // hindered says that what no unique index tells stands against the run: its request was answered with an earlier run, or one that has ended
 // had its external id. A statement that asked this while it inserts would set each row aside first, which costs more than most starts do.
 func (t *tx) hindered(p *engine.StartRun) (hindered bool, err error) {
-	if p.RequestID != "" && t.known.requests {
+	if p.RequestID != "" && t.queues.requests {
 		earlier, err := t.Requested(p.Namespace, p.RequestID)
 		if err != nil || !earlier.IsZero() {
 			return true, err

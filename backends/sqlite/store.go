@@ -1,34 +1,33 @@
-// Package sqlite keeps runs, steps and workers in one SQLite file. It fills engine.Store, whose comments are the contract; the
-// statements are in sql/, one a file, beside their twins of the Postgres backend.
+// Package sqlite keeps runs, steps and workers in one SQLite file. It implements engine.Store,
+// whose comments are the contract. The statements are in sql/, one a file, beside their twins of
+// the Postgres backend.
 //
-// One goroutine writes: it carries out all calls that wait in one transaction and commits once (write.go); another makes that durable
-// and answers, while the next transaction is at work (syncer.go). Reads go to a small pool of connections that cannot write, each
-// method on one snapshot. A lock on a file beside the database keeps a second process out, since the bell and the writer know of this
-// one only.
+// One goroutine writes: it carries out all calls that wait in one transaction and commits once
+// (write.go); another makes the commit durable and answers, while the next transaction runs
+// (syncer.go). Reads go to a small pool of connections that cannot write, each method on one
+// snapshot (read.go). A lock on a file beside the database keeps a second process out, since
+// notifications and caches only know of this one.
 //
-// Files that both backends have say the same of their databases, and are to be read side by side. By subject:
+// Files that both backends have say the same of their databases, and are meant to be read side by
+// side. By subject:
 //
-//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go); and with statements of their own, because
-//     they are called most, starts (runs.go), claims (work.go, gate.go, hands.go, tasks.go), results of steps (steps.go), ends of runs
-//     (finish.go) and the register of workers (workers.go).
-//   - What the writer remembers of the rows, so that it need not look: known.go, tally.go, fresh.go.
-//   - Reading: views*.go, page.go, counts.go, circumstances.go, loads.go, all through read.go and rows.go.
-//   - The life of a file: migrate.go, prune.go, room.go, footing.go, check.go, backup*.go, restore*.go, leftover.go, owner_*.go,
-//     copy.go, standing.go.
+//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go);
+//     and with statements of their own, because they are called most, starts (runs.go), claims
+//     (work.go, claimed.go, handoff.go), results of steps and ends of runs (complete.go) and the
+//     register of workers (workers.go).
+//   - Caches of the writer, so that it need not read: caches.go. Writes that wait for a commit of
+//     others: deferred.go.
+//   - Reads: views*.go, counts.go, keys.go, upkeep.go, all through read.go, rows.go and values.go.
+//   - The file: migrate.go, checkpoint.go, health.go, maintenance.go, read-only access while
+//     another process serves it (read_only.go).
 //
-// Only here, between the store and SQLite's library: connections, their statements, and the values that go in and come out (conn.go,
-// statement.go, values.go, handle.go, page_cache.go); the write-ahead log, lengthened, gathered, synced and folded for speed (log_ahead.go,
-// log_gather.go, sync_*.go, fold.go); checksums of pages and of the log (checksum*.go, underlying.go); and looking at a file that another
-// process serves (looking*.go).
+// Below it: internal/sqlite3, the driver; internal/dbfile, the life of a file (lock, identity,
+// permissions, read-only access); internal/backup, copies of whole files.
 package sqlite
 
 import (
 	"cmp"
 	"context"
-
-	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
-	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
-
 	_ "embed"
 	"fmt"
 	"log/slog"
@@ -41,13 +40,15 @@ import (
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 )
 
 const (
 	readerCount  = 4
 	readDeadline = 5 * time.Second
-	maxLooks     = 10 // at a file that others open and close meanwhile, for one answer
+	maxAttempts  = 10 // at a file that others open and close meanwhile, for one answer
 	// minVersion is the first SQLite in which a checkpoint beside a write cannot corrupt the file.
 	minVersion = 3_051_003
 )
@@ -61,15 +62,16 @@ type Store struct {
 	lock    *dbfile.Lock
 	version string
 	schema  int
-	// durability is what the writer's connection promises about the disk; empty for looking only.
+	// durability is what the writer's connection promises about the disk; empty for a read-only
+	// store.
 	durability string
-	checked    bool // the pages of the file have checksums; not known for looking only
+	checked    bool // the pages of the file have checksums; unknown for a read-only store
 
-	space    dbfile.DiskSpace
-	identity dbfile.Identity
-	bell     storekit.Listeners
-	writer   *writer // nil: for looking only
-	serving  bool    // for a server
+	space     dbfile.DiskSpace
+	identity  dbfile.Identity
+	listeners storekit.Listeners
+	writer    *writer // nil: read-only
+	serving   bool    // for a server
 	// unsynced is the commit that a snapshot may show and that is not durable yet.
 	unsynced atomic.Pointer[commit]
 	atDisk   atomic.Pointer[commit] // that is being written or synced, at most one at a time
@@ -84,9 +86,9 @@ type Store struct {
 	trouble atomic.Pointer[string] // why the last group of writes was not made durable
 	proof   proof                  // that it can be now
 
-	cached  atomic.Int64 // bytes of the writer's page cache
-	commits storekit.CommitTally
-	folded  atomic.Int64 // when the whole log was last folded into the file, in microseconds; 0: not since the start
+	cached       atomic.Int64 // bytes of the writer's page cache
+	commits      storekit.CommitTally
+	checkpointed atomic.Int64 // when the whole log was last checkpointed, in microseconds; 0: not since the start
 }
 
 var (
@@ -94,17 +96,19 @@ var (
 	_ engine.Commits = (*Store)(nil)
 )
 
-// ConfigureProcess makes settings of SQLite that hold for the whole process, also for other packages that use the library. It must be called before
-// SQLite is first used. A store works without them, only slower.
+// ConfigureProcess makes settings of SQLite that hold for the whole process, also for other
+// packages that use the library. It must be called before SQLite is first used. A store works
+// without them, only slower.
 func ConfigureProcess() error { return sqlite3.OwnPageCaches() }
 
-// Open opens the database file at path, which comes into being if it is not there, in a directory that does so too. The path
-// stays locked against other processes until Close. With o.ReadOnly it is opened for looking only, see looking.go.
+// Open opens the database file at path, which comes into being if it is not there, in a directory
+// that does so too. The path stays locked against other processes until Close. With o.ReadOnly it
+// is opened read-only, see read_only.go.
 func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error) {
 	return openUpTo(ctx, path, o, maxRenewedAtStart)
 }
 
-// openUpTo is Open; a file of that size at most is written anew when it has no checksums.
+// openUpTo is Open; a file of that size at most is rewritten when it has no checksums.
 func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest int64) (*Store, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Store{log: o.Log, readers: make(chan *dbfile.Reader, readerCount), closed: make(chan struct{}), fatal: make(chan struct{})}
@@ -125,7 +129,7 @@ func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest in
 		s.readers <- nil
 	}
 	s.serving = o.Serving
-	s.writer.short = o.Serving
+	s.writer.logTooShort = o.Serving
 	go s.writer.run()
 	go s.writer.syncer.run()
 	return s, nil
@@ -168,11 +172,12 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 		if strings.HasSuffix(s.durability, "synchronous=full") {
 			s.writer.gathers = true
 		}
-		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, seen: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
-		err = s.writer.tx.known.load(&s.writer.tx)
+		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, currentRows: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
+		err = s.writer.tx.queues.load(&s.writer.tx)
 	}
 	if err == nil {
-		// A server that a sync has failed ends, and nobody knows what of its log is on the disk although it can be read. In the file it is.
+		// A server that a sync has failed ends, and nobody knows what of its log is on the disk
+		// although it can be read. In the file it is.
 		if err = s.writer.truncate(); sqlite3.IsFull(err) {
 			err = nil
 		}
@@ -189,7 +194,8 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	return nil
 }
 
-// connectWriter opens the one connection that writes. Its settings are part of the DSN, because they must hold from its first statement on.
+// connectWriter opens the one connection that writes. Its settings are part of the DSN, because
+// they must hold from its first statement on.
 func connectWriter(path string, log *slog.Logger) (*sqlite3.Conn, error) {
 	synchronous := "full"
 	if level := os.Getenv(sqlite3.UnsafeSynchronous); level == "normal" {
@@ -202,7 +208,8 @@ func connectWriter(path string, log *slog.Logger) (*sqlite3.Conn, error) {
 		fmt.Sprintf("journal_size_limit(%d)", dbfile.MaxLogBytes), "wal_autocheckpoint(0)", "cache_size(-65536)"))
 }
 
-// prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version and the schema's number.
+// prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version
+// and the schema's number.
 func prepareSchema(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (version string, number int, err error) {
 	if version, err = soundVersion(ctx, c); err != nil {
 		return "", 0, err
@@ -234,13 +241,14 @@ func (s *Store) pulledAway() *FatalError {
 	return nil
 }
 
-// lacksRoom reports whether new runs from outside are refused because the disk is nearly full. A read-only store has a better reason to refuse them.
-func (s *Store) lacksRoom() bool { return !s.looking() && s.space.Low() }
+// lacksRoom reports whether new runs from outside are refused because the disk is nearly full. A
+// read-only store has a better reason to refuse them.
+func (s *Store) lacksRoom() bool { return !s.readOnly() && s.space.Low() }
 
-// SetHolder adds a line about this process, such as its address, to what a second server is told that finds the
-// database locked.
+// SetHolder adds a line about this process, such as its address, to what a second server is told
+// that finds the database locked.
 func (s *Store) SetHolder(text string) error {
-	if s.looking() {
+	if s.readOnly() {
 		return engine.ErrReadOnly
 	}
 	return s.lock.Describe(text)
@@ -249,23 +257,24 @@ func (s *Store) SetHolder(text string) error {
 // Now is the wall clock.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
-// stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble is to show within 5 s.
+// stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble
+// is to show within 5 s.
 const stalledAfter = 4 * time.Second
 
-// Health asks whether the files are in their places; whether they can be written the last group of writes has told, or tells by not coming to
-// its end. A store for looking only is well until it is closed.
+// Health asks whether the files are in their places; whether they can be written the last group of
+// writes has told, or tells by not coming to its end. A read-only store is well until it is closed.
 func (s *Store) Health(context.Context) error {
 	select {
 	case <-s.closed:
 		return dbfile.ErrClosed
 	default:
 	}
-	// First, for a disk that stands still may not even say which files it has.
+	// First, because a disk that hangs may not even say which files it has.
 	if c := s.atDisk.Load(); c != nil && time.Since(c.begun) >= stalledAfter {
 		return &engine.Error{Kind: engine.KindUnavailable,
 			Message: fmt.Sprintf("the disk has not taken a write for %s", time.Since(c.begun).Truncate(time.Second))}
 	}
-	if !s.looking() {
+	if !s.readOnly() {
 		if failure := s.pulledAway(); failure != nil {
 			s.die(failure)
 		}
@@ -286,7 +295,7 @@ func (s *Store) proveAgain() {
 		return
 	default:
 	}
-	if !s.looking() && s.Failure() == nil {
+	if !s.readOnly() && s.Failure() == nil {
 		s.proof.begin(s.prove)
 	}
 }
@@ -320,14 +329,14 @@ func (s *Store) Close() error {
 	select {
 	case <-s.closed:
 		s.closing.Unlock()
-		if !s.looking() {
+		if !s.readOnly() {
 			<-s.writer.done
 		}
 		return nil
 	default:
 	}
 	close(s.closed)
-	if s.looking() {
+	if s.readOnly() {
 		s.closing.Unlock()
 		s.closeReaders()
 		return nil
@@ -352,4 +361,21 @@ func (s *Store) closeReaders() {
 			c.Close()
 		}
 	}
+}
+
+// FatalError is why nothing may be acknowledged any more.
+type FatalError = dbfile.FatalError
+
+var errExhausted = dbfile.ErrExhausted
+
+// Listen tells what this process commits: nobody else can be at work on the file, so nothing needs
+// to leave the process.
+func (s *Store) Listen(ctx context.Context, notify func(engine.Notification)) error {
+	if s.readOnly() {
+		return s.listenReadOnly(ctx, notify)
+	}
+	if err := s.listeners.Listen(ctx, s.closed, notify); err != nil {
+		return err
+	}
+	return dbfile.ErrClosed
 }

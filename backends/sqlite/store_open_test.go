@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -18,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
 
 	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
@@ -69,7 +70,7 @@ func holdAt(path string) {
 		},
 		"checkpoint": func() error {
 			_, err := write(context.Background(), s, "checkpoint", 0, func(*tx) (none struct{}, err error) {
-				s.writer.log = checkpointPages // when this is committed
+				s.writer.logPages = checkpointPages // when this is committed
 				return none, nil
 			})
 			if err == nil {

@@ -23,13 +23,13 @@ type syncer struct {
 
 // commit is a group of calls whose transaction has been committed, and that are answered once that is durable.
 type commit struct {
-	calls   []*call
-	rings   []engine.Notification
-	log     sqlite3.UnsyncedLog // the log whose sync is owed; 0: the commit is durable
-	wrote   bool                // something, which the disk has taken
-	begun   time.Time           // when it was about to be written
-	durable chan struct{}       // closed when it is, or when it failed
-	failure *FatalError         // to be read once that is closed
+	calls         []*call
+	notifications []engine.Notification
+	log           sqlite3.UnsyncedLog // the log whose sync is owed; 0: the commit is durable
+	wrote         bool                // something, which the disk has taken
+	begun         time.Time           // when it was about to be written
+	durable       chan struct{}       // closed when it is, or when it failed
+	failure       *FatalError         // to be read once that is closed
 }
 
 func newSyncer(s *Store) *syncer {
@@ -46,7 +46,7 @@ func (s *syncer) run() {
 	}
 }
 
-// finish makes the commit durable, answers and rings. A sync that failed is not tried again: what was not written then may count as
+// finish makes the commit durable, answers and notifies. A sync that failed is not tried again: what was not written then may count as
 // written now. So nothing is acknowledged any more.
 func (s *syncer) finish(c *commit) {
 	var err error
@@ -64,7 +64,7 @@ func (s *syncer) finish(c *commit) {
 		for _, call := range c.calls {
 			call.fail(c.failure)
 		}
-		c.rings = nil
+		c.notifications = nil
 	} else {
 		if c.wrote {
 			s.store.trouble.Store(nil)
@@ -79,7 +79,7 @@ func (s *syncer) finish(c *commit) {
 	for _, call := range c.calls {
 		close(call.done)
 	}
-	s.store.bell.Notify(c.rings)
+	s.store.listeners.Notify(c.notifications)
 }
 
 // seenIsDurable waits until all is durable that a snapshot taken before may have shown.

@@ -298,15 +298,15 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 
 func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	s, begun, end := syncing(t)
-	rings := make(chan engine.Notification, 1000)
-	go func() { _ = s.Listen(t.Context(), func(r engine.Notification) { rings <- r }) }()
-	// What is rung is heard in this order, so that behind a mark nothing is to come that was rung before it.
+	notifications := make(chan engine.Notification, 1000)
+	go func() { _ = s.Listen(t.Context(), func(r engine.Notification) { notifications <- r }) }()
+	// Notifications arrive in the order in which they were sent, so that behind a mark nothing is to come that was sent before it.
 	heardUntil := func(mark string) (before []engine.Notification) {
 		for {
-			s.bell.Notify([]engine.Notification{{Kind: engine.NotifyRun, Namespace: mark}})
+			s.listeners.Notify([]engine.Notification{{Kind: engine.NotifyRun, Namespace: mark}})
 			for heard := true; heard; {
 				select {
-				case r := <-rings:
+				case r := <-notifications:
 					if r.Namespace == mark {
 						return before
 					}
@@ -326,21 +326,21 @@ func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	synced(t, begun, answer)
 	for _, r := range heardUntil("the sync is at work") {
 		if r.Namespace != "it listens" {
-			t.Errorf("ring before the sync: %+v", r)
+			t.Errorf("notification before the sync: %+v", r)
 		}
 	}
 	end <- nil
 	if err := <-answer; err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.After(10 * time.Second); ; { // the answer comes before the ring
+	for deadline := time.After(10 * time.Second); ; { // the answer comes before the notification
 		select {
-		case r := <-rings:
+		case r := <-notifications:
 			if r.Kind == engine.NotifyQueue {
 				return
 			}
 		case <-deadline:
-			t.Fatal("nobody was rung after the sync")
+			t.Fatal("nobody was notified after the sync")
 		}
 	}
 }

@@ -2,14 +2,13 @@ package sqlite
 
 import (
 	"context"
-
-	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
-
 	_ "embed"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -20,7 +19,7 @@ var getRunSQL = runColumns.Expand(getRunText)
 
 // GetRun is the run with its payloads. Who asks while another reads is answered together with all who do (loads).
 func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
-	if s.looking() {
+	if s.readOnly() {
 		return s.getRun(ctx, namespace, id)
 	}
 	l := &load{namespace: namespace, id: id, done: make(chan struct{})}
@@ -248,5 +247,32 @@ func (s *Store) someRuns(ctx context.Context, verb string, statement *string, ar
 			return err
 		}, args...)
 		return runs, err
+	})
+}
+
+//go:embed sql/get_circumstances.sql
+var getCircumstancesSQL string
+
+// ExplainInputs is one snapshot.
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
+	return read(ctx, s, "ExplainInputs", func(r session) (c engine.Circumstances, err error) {
+		c.Run, err = r.oneRun(engine.RunNotFound(run), &getRunSQL, text("namespace", namespace), idArg("run_id", run))
+		if err != nil {
+			return c, err
+		}
+		c.Run.Input, c.Run.Output = engine.Payload{}, engine.Payload{}
+		if c.Steps, err = r.steps(&listWaitingSQL, idArg("run_id", run)); err != nil {
+			return c, err
+		}
+		if c.Workers, err = r.working(namespace); err != nil {
+			return c, err
+		}
+		c.Workers = slices.DeleteFunc(c.Workers, func(w engine.Worker) bool { return !slices.Contains(w.Queues, c.Run.Queue) })
+		err = r.query(&getCircumstancesSQL, func(r *row) error {
+			c.NamespaceEnabled, c.RunningInQueue, c.RunningOfType = r.flag(), int(r.num()), int(r.num())
+			c.RunningOfKey, c.AheadInLine = int(r.num()), int(r.num())
+			return nil
+		}, idArg("run_id", run), instant("starved_since", engine.Micros(now.Add(-engine.StarvationAfter))))
+		return c, err
 	})
 }

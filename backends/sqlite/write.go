@@ -27,28 +27,28 @@ const (
 // Should one fail after it has written, the whole transaction is rolled back and each call is carried out again in one of
 // its own: a call must therefore have no effect outside its transaction.
 type writer struct {
-	store  *Store
-	calls  chan *call
-	riders riders
-	done   chan struct{}
-	syncer *syncer
-	tx     tx
-	group  []*call
-	size   int     // of the group's payloads, about
-	riding int     // calls of the group that were patient
-	next   *call   // begins the next group, because it did not fit in; nil: none does
-	before *commit // that the syncer is at; nil: none
-	log    int     // pages that the log has grown by since its folding last began
-	folder folder
-	short  bool // the log is shorter than it is to be for a server
-	called bool // lately
+	store           *Store
+	calls           chan *call
+	deferred        deferredWrites
+	done            chan struct{}
+	syncer          *syncer
+	tx              tx
+	group           []*call
+	size            int     // of the group's payloads, about
+	deferredInGroup int     // deferred writes in the group
+	next            *call   // begins the next group, because it did not fit in; nil: none does
+	before          *commit // that the syncer is at; nil: none
+	logPages        int     // pages that the log has grown by since the last checkpoint began
+	checkpointer    checkpointer
+	logTooShort     bool // the log is shorter than it is to be for a server
+	calledLately    bool // lately
 	// gathers is true if SQLite syncs each commit: the frames of a commit may then be gathered until the sync.
 	gathers bool
 }
 
 func newWriter(s *Store) *writer {
 	return &writer{
-		store: s, folder: folder{path: s.path, fold: foldOn}, calls: make(chan *call, maxGroup), riders: riders{due: make(chan struct{}, 1)},
+		store: s, checkpointer: checkpointer{path: s.path, run: runCheckpoint}, calls: make(chan *call, maxGroup), deferred: deferredWrites{due: make(chan struct{}, 1)},
 		done: make(chan struct{}), syncer: newSyncer(s),
 	}
 }
@@ -58,43 +58,43 @@ type call struct {
 	verb     string
 	size     int           // bytes of payloads, about
 	harmless bool          // a power cut may undo it after the answer
-	patience time.Duration // how long it may wait for others to share a commit with
+	mayWait  time.Duration // how long it may wait for a commit of others
 	then     func(error)   // hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
 	do       func(*tx) error
-	turn     *engine.Ticket // nil: it stands behind nothing
+	ticket   *engine.Ticket // nil: it stands behind nothing
 	err      error
 	done     chan struct{}
 }
 
 // carryOut is do, unless the call stands behind one that has failed.
 func (c *call) carryOut(t *tx) {
-	if c.err = c.turn.Err(); c.err == nil {
+	if c.err = c.ticket.Err(); c.err == nil {
 		c.err = c.do(t)
 	}
-	c.turn.Resolve(c.err)
+	c.ticket.Resolve(c.err)
 }
 
 // fail answers that what was carried out cannot be made durable.
 func (c *call) fail(why error) {
 	c.err = dbfile.Translate(c.verb, why)
-	c.turn.Resolve(c.err)
+	c.ticket.Resolve(c.err)
 }
 
 // tx is the transaction that a call is carried out in, of the writer's one connection.
 type tx struct {
 	session
-	known known
-	tally tally
-	fresh map[engine.ID]*engine.Run // started lately and as they were then
-	seen  map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
-	rings []engine.Notification
+	queues        queueCache
+	leases        leaseCache
+	recentRuns    map[engine.ID]*engine.Run // started lately and as they were then
+	currentRows   map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
+	notifications []engine.Notification
 	// unclaimed are the runs that were started in this transaction and not claimed in it, with their queues.
 	unclaimed map[engine.ID]queueKey
 	wrote     bool // the current call has changed something
 }
 
 func (t *tx) exec(text *string, args ...arg) (int64, error) {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return 0, err
 	}
 	return t.direct(text, args...)
@@ -108,14 +108,14 @@ func (t *tx) direct(text *string, args ...arg) (int64, error) {
 }
 
 func (t *tx) query(text *string, each func(*row) error, args ...arg) error {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return err
 	}
 	return t.session.query(text, each, args...)
 }
 
 func (t *tx) found(text *string, one func(*row) error, args ...arg) (bool, error) {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return false, err
 	}
 	return t.session.found(text, one, args...)
@@ -128,20 +128,20 @@ func (t *tx) returning(text *string, one func(*row) error, args ...arg) (bool, e
 	return found, err
 }
 
-func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
+func (t *tx) notifyRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
 
-func (t *tx) ringEnd(id engine.ID, ending *engine.Ending) {
-	t.ringRun(id)
+func (t *tx) notifyEnd(id engine.ID, ending *engine.Ending) {
+	t.notifyRun(id)
 	t.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: id, Ending: ending})
 }
 
-// ringStarted rings for a run that was just started, as though it were Taken; at the end of the transaction left says whether it is.
-func (t *tx) ringStarted(run *engine.Run) {
+// notifyStarted notifies of a run that was just started, as though it were Claimed; at the end of the transaction left says whether it is.
+func (t *tx) notifyStarted(run *engine.Run) {
 	t.unclaimed[run.ID] = queueKey{run.Namespace, run.Queue}
 	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue, Claimed: true})
 }
 
-// left takes the rings of the transaction. Those for runs that were started and are there to be claimed say so.
+// left takes the notifications of the transaction. Those for runs that were started and are there to be claimed say so.
 func (t *tx) left() []engine.Notification {
 	var waiting map[queueKey]bool
 	if len(t.unclaimed) > 0 {
@@ -150,30 +150,32 @@ func (t *tx) left() []engine.Notification {
 	for _, q := range t.unclaimed {
 		waiting[q] = true
 	}
-	for i := range t.rings {
-		r := &t.rings[i]
-		r.Claimed = r.Claimed && !waiting[queueKey{r.Namespace, r.Name}]
+	for i := range t.notifications {
+		n := &t.notifications[i]
+		n.Claimed = n.Claimed && !waiting[queueKey{n.Namespace, n.Name}]
 	}
-	return t.rings
+	return t.notifications
 }
 
-// silence forgets the rings of the transaction.
+// silence forgets the notifications of the transaction.
 func (t *tx) silence() {
-	t.rings = t.rings[:0]
+	t.notifications = t.notifications[:0]
 	clear(t.unclaimed)
 }
 
-func (t *tx) ringSlot(namespace, queue string) {
+func (t *tx) notifySlot(namespace, queue string) {
 	t.Ring(engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue})
 }
 
-func (t *tx) ringWorker(id string) { t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id}) }
+func (t *tx) notifyWorker(id string) {
+	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id})
+}
 
-func (t *tx) ringRegistered(id string) {
+func (t *tx) notifyRegistered(id string) {
 	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
-// write hands do to the writer and waits for the commit. do may be called more than once; a caller that gives up
+// write submits do to the writer and waits for the commit. do may be called more than once; a caller that gives up
 // does not stop it.
 func write[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error)) (V, error) {
 	return writeAs(ctx, s, &call{verb: verb, size: size}, do)
@@ -193,7 +195,7 @@ func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, err
 		out, err = do(t)
 		return err
 	}
-	if err := s.hand(ctx, c); err != nil {
+	if err := s.submit(ctx, c); err != nil {
 		return none, err
 	}
 	gaveUp := ctx.Done()
@@ -222,7 +224,7 @@ func (c *call) over() {
 	}
 }
 
-func (s *Store) hand(ctx context.Context, c *call) error {
+func (s *Store) submit(ctx context.Context, c *call) error {
 	s.closing.RLock()
 	defer s.closing.RUnlock()
 	select {
@@ -230,16 +232,16 @@ func (s *Store) hand(ctx context.Context, c *call) error {
 		return dbfile.ErrClosed
 	default:
 	}
-	if s.looking() {
+	if s.readOnly() {
 		return engine.ErrReadOnly
 	}
-	if c.patience > 0 {
-		s.writer.riders.add(c) // which gives it no place: those that come later may be carried out before it
+	if c.mayWait > 0 {
+		s.writer.deferred.add(c) // which gives it no place: those that come later may be carried out before it
 		return nil
 	}
 	select {
 	case s.writer.calls <- c:
-		c.turn.Admit()
+		c.ticket.Admit()
 		return nil
 	case <-ctx.Done():
 		return dbfile.Translate(c.verb, ctx.Err())
@@ -265,7 +267,7 @@ func (w *writer) run() {
 		// Let those run who are about to call, so that they join this commit, and the syncer begin with the one before. Where nobody waits
 		// to run this costs nothing.
 		runtime.Gosched()
-		w.group, w.size, w.riding = append(w.group[:0], first), first.size, 0
+		w.group, w.size, w.deferredInGroup = append(w.group[:0], first), first.size, 0
 		w.gather()
 		w.carryOut(true)
 		w.checkpoint()
@@ -274,7 +276,7 @@ func (w *writer) run() {
 
 // gather adds the calls that wait to the group, as far as they fit in, and says whether there were any.
 func (w *writer) gather() (more bool) {
-	more = w.pickUp()
+	more = w.joinDeferred()
 	for w.next == nil && len(w.group) < maxGroup {
 		select {
 		case c, open := <-w.calls:
@@ -362,10 +364,10 @@ func (w *writer) carryOut(open bool) {
 	}
 }
 
-// handOver gives the commit the calls and rings that it answers with.
+// handOver gives the commit the calls and notifications that it answers with.
 func (w *writer) handOver(c *commit) {
-	c.calls, c.rings = w.group, w.tx.left()
-	w.group, w.tx.rings = nil, nil
+	c.calls, c.notifications = w.group, w.tx.left()
+	w.group, w.tx.notifications = nil, nil
 	clear(w.tx.unclaimed)
 }
 
@@ -397,8 +399,8 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	if err := t.conn.Begin(t.ctx); err != nil {
 		return nil, false, err
 	}
-	if t.known.stale {
-		if err := t.known.load(t); err != nil {
+	if t.queues.stale {
+		if err := t.queues.load(t); err != nil {
 			return nil, false, w.rollback(err)
 		}
 	}
@@ -407,13 +409,13 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 			engine.Failpoint("sqlite.mid_group")
 		}
 		call := w.group[i]
-		rings := len(t.rings)
+		sent := len(t.notifications)
 		t.wrote = false
-		clear(t.seen)
+		clear(t.currentRows)
 		if call.carryOut(t); call.err == nil {
 			continue
 		}
-		t.rings = t.rings[:rings]
+		t.notifications = t.notifications[:sent]
 		if !t.wrote && dbfile.IsRefusal(call.err) {
 			continue
 		}
@@ -429,7 +431,7 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 		}
 		return nil, false, failure
 	}
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return nil, false, w.rollback(err)
 	}
 	if err := w.await(); err != nil {
@@ -459,16 +461,16 @@ func (w *writer) harmless() bool {
 func (w *writer) rollback(why error) error {
 	w.tx.conn.Rollback(w.tx.ctx)
 	w.tx.silence()
-	w.tx.known.stale = true
+	w.tx.queues.stale = true
 	return why
 }
 
-// close folds the log into the file and deletes it. Where another process looks at the file SQLite leaves the log alone, so that is
-// done before: who copies the file has all of it. Where the disk has failed a write the log stays as it is: SQLite counts pages as folded before they
-// are synced, and a sync that has failed is told once. The next start folds all of it anew.
+// close checkpoints the log and deletes it. SQLite leaves the log alone while another process has the file open, so the checkpoint comes first: a
+// copy of the file alone is then complete. If the disk has failed a write, the log stays as it is: SQLite counts pages as checkpointed before they
+// are synced, and reports a failed sync only once. The next start checkpoints all of it again.
 func (w *writer) close() (err error) {
-	if folding := w.folder.close(); sqlite3.FailedWrite(folding) {
-		err = folding
+	if failed := w.checkpointer.close(); sqlite3.FailedWrite(failed) {
+		err = failed
 	}
 	if err == nil && w.store.failure.Load() == nil {
 		truncating := w.truncate()

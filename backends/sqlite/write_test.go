@@ -382,7 +382,7 @@ func settled(ctx context.Context, s *Store) error {
 	for range 2 { // what follows the first call is the checkpoint
 		for folding := true; folding; {
 			_, err := write(ctx, s, "settle", 0, func(*tx) (none struct{}, err error) {
-				folding = s.writer.folder.over != nil
+				folding = s.writer.checkpointer.over != nil
 				return none, nil
 			})
 			if err != nil {

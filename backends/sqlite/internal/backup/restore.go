@@ -26,8 +26,9 @@ type Rows struct {
 var errHoldsRows = &engine.Error{Kind: engine.KindPrecondition,
 	Message: "the database that is to be filled holds rows already; --force replaces it and keeps its file, --dry-run tells what would be lost"}
 
-// Restore puts the backup p.File in the place of the database at path, which no server may have. The new file is made beside it, taken up
-// (storelogic.AfterRestore) and checked before it takes the place in one step; the file that was there is kept under another name.
+// Restore puts the backup p.File in the place of the database at path, which no server may have.
+// The new file is made beside it, taken up (storelogic.AfterRestore) and checked before it takes
+// the place in one step; the file that was there is kept under another name.
 func Restore(ctx context.Context, path string, p engine.RestoreParams, rows Rows) (out engine.Restoration, err error) {
 	r := &restoring{p: p, rows: rows, out: &out}
 	if err := r.verify(ctx); err != nil {
@@ -56,8 +57,8 @@ func Restore(ctx context.Context, path string, p engine.RestoreParams, rows Rows
 	return out, nil
 }
 
-// RestoreElsewhere makes of the backup p.File what is to be served, in a file that carry takes elsewhere and that is gone afterwards. from
-// is for people: which backup, and of when.
+// RestoreElsewhere makes of the backup p.File what is to be served, in a file that carry takes
+// elsewhere and that is gone afterwards. from is for people: which backup, and of when.
 func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, rows Rows, carry func(file, from string) error) (out engine.Restoration, err error) {
 	r := &restoring{p: p, rows: rows, out: &out}
 	if err := r.verify(ctx); err != nil {
@@ -73,7 +74,8 @@ func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, rows Rows, ca
 	return out, carry(r.next, describeBackup(&out.Backup))
 }
 
-// verify reads the backup. What is damaged is refused, what contradicts itself too unless it is forced.
+// verify reads the backup. What is damaged is refused, what contradicts itself too unless it is
+// forced.
 func (r *restoring) verify(ctx context.Context) (err error) {
 	r.out.Backup, r.out.Findings, err = Verify(ctx, r.p.File, r.rows.Check)
 	if err != nil {
@@ -90,7 +92,7 @@ func (r *restoring) verify(ctx context.Context) (err error) {
 	return err
 }
 
-// restoring is one restore under way.
+// restoring is a restore in progress.
 type restoring struct {
 	p      engine.RestoreParams
 	rows   Rows
@@ -102,7 +104,7 @@ type restoring struct {
 	next   string // the new file
 }
 
-// lockTarget takes the place of the database, unless only looked at, and refuses one with rows.
+// lockTarget takes the place of the database, unless for a dry run, and refuses one with rows.
 func (r *restoring) lockTarget(path string) (err error) {
 	if r.p.DryRun {
 		r.target, err = filepath.Abs(path)
@@ -145,7 +147,8 @@ func (r *restoring) release() {
 	}
 }
 
-// prepare makes the new file in a directory of its own: a copy of the backup, of this program's schema, taken up, and sound.
+// prepare makes the new file in a directory of its own: a copy of the backup, of this program's
+// schema, taken up, and sound.
 func (r *restoring) prepare(ctx context.Context, beside string) (err error) {
 	pattern := "kagzi-restore-*"
 	if beside != "" {
@@ -182,7 +185,7 @@ func (r *restoring) check(ctx context.Context) ([]engine.Finding, error) {
 	return r.rows.Check(ctx, c.Conn)
 }
 
-// describeBackup is which backup it is, and of when.
+// describeBackup returns which backup it is, and of when.
 func describeBackup(b *engine.Backup) string {
 	text := "SHA-256 " + fmt.Sprintf("%x", b.SHA256[:8])
 	if !b.TakenAt.IsZero() {
@@ -203,8 +206,9 @@ func (r *restoring) copyBackup(ctx context.Context) error {
 	return CopyTo(ctx, c.Conn, r.next)
 }
 
-// swap puts the new file in the place of the old one, which stays under another name. At every moment there is a whole database in the place, or one
-// that is refused. It must not be one without its log, which would be served as though its last commits had never been, nor one with the log of
+// swap puts the new file in the place of the old one, which stays under another name. At every
+// moment there is a whole database in the place, or one that is refused. It must not be one without
+// its log, which would be served as though its last commits had never been, nor one with the log of
 // another.
 func (r *restoring) swap(ctx context.Context) error {
 	dbfile.GiveToOwnerOf(r.next, r.target)
@@ -213,13 +217,14 @@ func (r *restoring) swap(ctx context.Context) error {
 	}
 	kept := r.target + ".before-restore-" + Stamp(r.p.Now)
 	if !r.before {
-		// A log whose database is gone would be taken for that of the new file, and its pages for newer ones.
+		// A log whose database is gone would be taken for that of the new file, and its pages for
+		// newer ones.
 		if err := moveLog(r.target, kept); err != nil {
 			return err
 		}
 		return moveInto(r.next, r.target)
 	}
-	if err := foldAway(ctx, r.target); err != nil {
+	if err := checkpointAway(ctx, r.target); err != nil {
 		return err
 	}
 	if err := refuseOthers(r.target); err != nil {
@@ -235,8 +240,9 @@ func (r *restoring) swap(ctx context.Context) error {
 	return nil
 }
 
-// Replace puts the new file in the place of one that has a second name. A log that could not be folded goes to that name as it is: where it is what is
-// damaged, no file is served beside it, so it goes last; otherwise the old file is damaged, which is not served without it either.
+// Replace puts the new file in the place of one that has a second name. A log that could not be
+// checkpointed goes to that name as it is: where it is what is damaged, no file is served beside
+// it, so it goes last; otherwise the old file is damaged, which is not served without it either.
 func Replace(next, target, kept string) error {
 	damaged, err := hasDamagedLog(target)
 	if err != nil {
@@ -271,7 +277,8 @@ func moveLog(from, to string) error {
 	return dbfile.SyncDirectory(filepath.Dir(from))
 }
 
-// hasDamagedLog says that the log beside a database is one that SQLite is kept from recovering.
+// hasDamagedLog reports whether the log beside a database is one that SQLite is kept from
+// recovering.
 func hasDamagedLog(path string) (bool, error) {
 	log, err := os.Open(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -288,8 +295,8 @@ func hasDamagedLog(path string) (bool, error) {
 	return sqlite3.DamagedLog(log, info.Size())
 }
 
-// foldAway leaves a database without a log beside it. It cannot do so of a damaged one.
-func foldAway(ctx context.Context, path string) error {
+// checkpointAway leaves a database without a log beside it. It cannot do so of a damaged one.
+func checkpointAway(ctx context.Context, path string) error {
 	c, err := sqlite3.Open(sqlite3.DSN(path, "busy_timeout(1000)", "synchronous(full)"))
 	if err == nil {
 		err = checkpointAll(ctx, c)
@@ -314,5 +321,6 @@ func keepAs(path, kept string) error {
 	return nil
 }
 
-// Stamp is a moment as part of a file's name, so exact that who was killed and begins again finds another.
+// Stamp formats a time as part of a file's name, so exact that a restart after a kill finds
+// another.
 func Stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000000Z") }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// LowWater is how many bytes must be free for new runs. The rest is for existing runs, so that they can end.
+// LowWater is how many bytes must be free for new runs. The rest is for existing runs, so that they
+// can end.
 const LowWater = 256 << 20
 
 // DiskSpace watches the free space of a disk. It asks at most once a second.
@@ -19,7 +20,8 @@ type DiskSpace struct {
 	short bool
 }
 
-// Low reports whether the disk has too little space for new runs. If the disk does not tell, it has enough.
+// Low reports whether the disk has too little space for new runs. If the disk does not tell, it has
+// enough.
 func (d *DiskSpace) Low() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

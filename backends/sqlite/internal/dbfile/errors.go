@@ -10,8 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// FatalError is why nothing may be acknowledged any more: a write or a sync failed in a way that leaves open what is on the disk, or the file is
-// damaged. SQLite recovers the file at the next start.
+// FatalError is why nothing may be acknowledged any more: a write or a sync failed in a way that
+// leaves open what is on the disk, or the file is damaged. SQLite recovers the file at the next
+// start.
 type FatalError struct {
 	Corrupt bool // the file is damaged; otherwise the disk failed
 	cause   error
@@ -26,7 +27,7 @@ func (e *FatalError) Error() string {
 
 func (e *FatalError) Unwrap() error { return e.cause }
 
-// DiskFailed returns the failure of a disk, or of whoever took the files away.
+// DiskFailed returns the failure of a disk, or of files that somebody took away.
 func DiskFailed(cause error) *FatalError { return &FatalError{cause: cause} }
 
 // Damaged returns the failure of a damaged file.
@@ -40,7 +41,8 @@ func (e *FatalError) ExitCode() int {
 	return 70
 }
 
-// AsFatal returns err as a FatalError if it is one, of a write or, with reading, of a read: a failed read has lost nothing.
+// AsFatal returns err as a FatalError if it is one, of a write or, with reading, of a read: a
+// failed read has lost nothing.
 func AsFatal(err error, reading bool) *FatalError {
 	if failure, ok := errors.AsType[*FatalError](err); ok {
 		return failure
@@ -59,7 +61,8 @@ func AsFatal(err error, reading bool) *FatalError {
 	return nil
 }
 
-// OpenError gives damage, and a disk that fails writes, their exit codes and the advice that goes with them.
+// OpenError gives damage, and a disk that fails writes, their exit codes and the advice that goes
+// with them.
 func OpenError(path string, err error) error {
 	if failure := AsFatal(err, !sqlite3.FailedWrite(err)); failure != nil {
 		err = failure
@@ -85,7 +88,8 @@ func IsRefusal(err error) bool {
 	return ok
 }
 
-// Translate turns a driver's error into one that callers can act on. Errors of the engine pass unchanged.
+// Translate turns a driver's error into one that callers can act on. Errors of the engine pass
+// unchanged.
 func Translate(verb string, err error) error {
 	if err == nil || IsRefusal(err) {
 		return err
@@ -108,7 +112,8 @@ func Translate(verb string, err error) error {
 	return fmt.Errorf("%s: %w", verb, err)
 }
 
-// TranslateReadOnly is translate for read-only access. A damaged file ends nothing then: what is whole may still be read.
+// TranslateReadOnly is Translate for read-only access. A damaged file ends nothing then: what is
+// whole may still be read.
 func TranslateReadOnly(verb string, err error) error {
 	failure := AsFatal(err, false)
 	switch {

@@ -6,9 +6,10 @@ import (
 	"os"
 )
 
-// Identity identifies the files of a running server. If somebody deleted, renamed or replaced them, the server would acknowledge writes that
-// nobody can read later. If it happens to the lock, as if that were left over, another server can start, and neither sees in its caches what the
-// other writes.
+// Identity identifies the files of a running server. If somebody deleted, renamed or replaced them,
+// the server would acknowledge writes that nobody can read later. If it happens to the lock, as if
+// that were left over, another server can start, and neither sees in its caches what the other
+// writes.
 type Identity struct{ file, log, lock fs.FileInfo }
 
 var errPulledAway = errors.New("the database file, or the log beside it, was deleted, renamed or replaced while the server had it open; " +
@@ -28,7 +29,8 @@ func Identify(path string, l *Lock) (f Identity, err error) {
 	return f, err
 }
 
-// Lost returns what has happened to the files if they are not in their places any more. A file that cannot be looked at counts as present.
+// Lost returns what has happened to the files if they are not in their places any more. A file that
+// cannot be looked at counts as present.
 func (f *Identity) Lost(path string) error {
 	switch {
 	case !isAt(f.file, path), !isAt(f.log, path+"-wal"):
@@ -47,7 +49,8 @@ func isAt(file fs.FileInfo, path string) bool {
 	return os.SameFile(file, now) || !os.SameFile(now, now) // whose identity is not known
 }
 
-// seen returns the identity of the file at path. Windows looks the identity up at the first comparison, so that is made at once.
+// seen returns the identity of the file at path. Windows looks the identity up at the first
+// comparison, so that is made at once.
 func seen(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err == nil {

@@ -7,16 +7,17 @@ import (
 	"regexp"
 )
 
-// Who has a database to himself and makes a copy of it, or of what is to take its place, does so beside it under a name that begins with that of the
-// database. So whoever has the lock next knows that nobody is at work on what has such a name: who was has been killed.
-
+// The names of files that are made beside a database while its lock is held. They begin with the name
+// of the database, so the next process that has the lock knows that they are left over: the process
+// that made them was killed.
 const (
 	HalfBackup  = ".before-*.part"   // a backup from before a migration, while it is made
 	HalfRestore = ".restoring-*.tmp" // the directory of a restore
 	Renewing    = ".renewed"         // the file that takes its place with checksums
 )
 
-// RemoveLeftovers deletes what was left half-made beside a database that is locked: each may be as large as the database.
+// RemoveLeftovers deletes what was left half-made beside a database that is locked: each may be as
+// large as the database.
 func RemoveLeftovers(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

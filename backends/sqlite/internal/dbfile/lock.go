@@ -15,17 +15,18 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Lock keeps other processes off the database. It is the operating system's, on a file beside the database that is never
-// deleted, so it ends with the process however that ends. What the file says is for people.
+// Lock keeps other processes off the database. It is the operating system's, on a file beside the
+// database that is never deleted, so it ends with the process however that ends. What the file says
+// is for people.
 type Lock struct {
 	file  *os.File
 	since time.Time
 }
 
 const (
-	lockPatience = 500 * time.Millisecond // for a process that is just ending
-	lockInterval = 20 * time.Millisecond
-	maxHolder    = 1 << 10
+	lockTimeout       = 500 * time.Millisecond // for a process that is just ending
+	lockRetryInterval = 20 * time.Millisecond
+	maxHolder         = 1 << 10
 )
 
 // Acquire fails within a second when another process has the database, and says which.
@@ -41,7 +42,7 @@ func Acquire(path string) (*Lock, error) {
 	if errors.Is(before, fs.ErrNotExist) {
 		GiveToOwnerOf(path+".lock", path)
 	}
-	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockInterval) {
+	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(lockRetryInterval) {
 		taken, err := tryLock(file)
 		if err != nil {
 			file.Close()
@@ -69,7 +70,8 @@ func Acquire(path string) (*Lock, error) {
 	return l, nil
 }
 
-// openLock makes the lock's file, unless it is there. What is no file of that name itself is somebody else's, and is left alone.
+// openLock makes the lock's file, unless it is there. What is no file of that name itself is
+// somebody else's, and is left alone.
 func openLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if info, found := os.Lstat(path); found == nil && !info.Mode().IsRegular() {
@@ -81,8 +83,8 @@ func openLock(path string) (*os.File, error) {
 	return file, err
 }
 
-// soleName refuses a database that has a second name, a hard link: the lock and SQLite's log stand beside each name, so another server could
-// open it by the other one, and both would write.
+// soleName refuses a database that has a second name, a hard link: the lock and SQLite's log stand
+// beside each name, so another server could open it by the other one, and both would write.
 func soleName(path string) error {
 	n, err := linkCount(path)
 	if err != nil {
@@ -110,7 +112,7 @@ func (l *Lock) Describe(text string) error {
 	return nil
 }
 
-// readHolder is what the holder wrote, made fit for a terminal.
+// readHolder returns what the holder wrote, made printable.
 func readHolder(file *os.File) string {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, maxHolder))
 	if err != nil {
@@ -127,7 +129,7 @@ func readHolder(file *os.File) string {
 
 func (l *Lock) Release() { l.file.Close() }
 
-// Holder is what the process that has the database to itself says of itself; empty: none has.
+// Holder returns what the process that has locked the database says of itself; empty: none has.
 func Holder(path string) (string, error) {
 	path, err := Locate(path)
 	if err != nil {
@@ -141,7 +143,7 @@ func Holder(path string) (string, error) {
 		return "", fmt.Errorf("see who has the database: %w", err)
 	}
 	defer file.Close()
-	free, err := tryLock(file) // for a moment: a server that starts is patient
+	free, err := tryLock(file) // for a moment: a server that starts tries for longer
 	if err != nil || free {
 		return "", err
 	}

@@ -23,7 +23,7 @@ func tryLock(file *os.File) (bool, error) {
 	}
 }
 
-// FreeBytes is how much the file system of dir can still take from us.
+// FreeBytes returns how much the file system of dir can still take from us.
 func FreeBytes(dir string) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
@@ -32,7 +32,7 @@ func FreeBytes(dir string) (uint64, error) {
 	return uint64(fs.Bavail) * uint64(fs.Bsize), nil
 }
 
-// linkCount is how many names the file has; 0 when it is not there.
+// linkCount returns how many names the file has; 0 when it is not there.
 func linkCount(path string) (int, error) {
 	var file unix.Stat_t
 	switch err := unix.Stat(path, &file); {

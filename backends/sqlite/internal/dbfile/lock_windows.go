@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock unless another open file has it. It locks one byte far behind the text, which others may read.
+// tryLock takes the lock unless another open file has it. It locks one byte far behind the text,
+// which others may read.
 func tryLock(file *os.File) (bool, error) {
 	err := windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, 1, 0, &windows.Overlapped{OffsetHigh: 1})
@@ -17,7 +18,8 @@ func tryLock(file *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// FreeBytes is how much the disk of dir can still take from us. A share is to be named with a separator at its end.
+// FreeBytes returns how much the disk of dir can still take from us. A share is named with a
+// separator at its end.
 func FreeBytes(dir string) (uint64, error) {
 	path, err := windows.UTF16PtrFromString(dir + `\`)
 	if err != nil {
@@ -28,7 +30,7 @@ func FreeBytes(dir string) (uint64, error) {
 	return free, err
 }
 
-// linkCount is how many names the file has; 0 when it is not there.
+// linkCount returns how many names the file has; 0 when it is not there.
 func linkCount(path string) (int, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -2,5 +2,5 @@
 
 package dbfile
 
-// networkFilesystem is not told here.
+// networkFilesystem is not implemented on this system.
 func networkFilesystem(string) string { return "" }

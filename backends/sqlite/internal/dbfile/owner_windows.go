@@ -1,4 +1,4 @@
 package dbfile
 
-// GiveToOwnerOf has nothing to do: who may open a file here is said by its directory.
+// GiveToOwnerOf does nothing: the directory decides who may open a file here.
 func GiveToOwnerOf(string, string) {}

@@ -11,7 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Prepare makes the directory and returns where the file really is, so that a link to it is the same database.
+// Prepare makes the directory and returns where the file really is, so that a link to it is the
+// same database.
 func Prepare(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -29,7 +30,7 @@ func Prepare(path string) (string, error) {
 	return path, RefuseNetwork(path)
 }
 
-// RefuseNetwork is an error where a server and others cannot share the file safely.
+// RefuseNetwork returns an error if a server and others cannot share the file safely.
 func RefuseNetwork(path string) error {
 	if kind := networkFilesystem(filepath.Dir(path)); kind != "" && os.Getenv("KAGZI_ALLOW_NETWORK_FS") != "1" {
 		return fmt.Errorf("database %s lies on a network filesystem (%s), whose locks SQLite cannot rely on; "+
@@ -38,8 +39,9 @@ func RefuseNetwork(path string) error {
 	return nil
 }
 
-// Resolve follows symbolic links, also one to a file that is not there yet. On Windows a file that is there is called by its long name: by its short
-// one, of eight letters and three, it would have another lock and another log.
+// Resolve follows symbolic links, also one to a file that is not there yet. On Windows a file that
+// is there is called by its long name: by its short one, of eight letters and three, it would have
+// another lock and another log.
 func Resolve(path string) (string, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return onDriveOf(path, real), nil
@@ -60,7 +62,8 @@ func Resolve(path string) (string, error) {
 	return filepath.Join(onDriveOf(path, dir), filepath.Base(path)), nil
 }
 
-// onDriveOf is where a link at path leads that leads there. On Windows it may begin at the top of the drive that the link is on.
+// onDriveOf is where a link at path leads that leads there. On Windows it may begin at the top of
+// the drive that the link is on.
 func onDriveOf(path, there string) string {
 	if !filepath.IsAbs(there) && there != "" && os.IsPathSeparator(there[0]) {
 		return filepath.VolumeName(path) + there
@@ -68,8 +71,8 @@ func onDriveOf(path, there string) string {
 	return there
 }
 
-// CreatePrivately makes a file that only its owner may read. An existing one is never opened here: closing it would drop
-// SQLite's locks on it.
+// CreatePrivately makes a file that only its owner may read. An existing one is never opened here:
+// closing it would drop SQLite's locks on it.
 func CreatePrivately(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if os.IsExist(err) {
@@ -81,8 +84,9 @@ func CreatePrivately(path string) error {
 	return file.Close()
 }
 
-// RefuseLoneLog refuses to make a database beside the log of one that is gone, or that is empty by now. SQLite would delete that log, and with it
-// the last commits of a database that may yet be brought back.
+// RefuseLoneLog refuses to make a database beside the log of one that is gone, or that is empty by
+// now. SQLite would delete that log, and with it the last commits of a database that may yet be
+// brought back.
 func RefuseLoneLog(path string) error {
 	file, err := StatIfExists(path)
 	if err != nil || file != nil && file.Size() > 0 {
@@ -96,7 +100,7 @@ func RefuseLoneLog(path string) error {
 		"bring the database back beside it, or restore a backup with `kagzi db restore`; to begin with an empty one, move the log away", path, path)}
 }
 
-// Locate is where the database at path really is.
+// Locate returns where the database at path really is.
 func Locate(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// noFollow has an open refuse a link, which somebody else may have put under a name that is ours.
+// noFollow makes opening a link fail, which another user may have put under a name of ours.
 const noFollow = unix.O_NOFOLLOW
 
 // What others than owner and group may do with a file or directory.
@@ -23,7 +23,8 @@ const (
 	othersRead  = 0o004
 )
 
-// refusePlanted refuses a link in the place of the database that another user has put there, where anybody may: it leads to a file of their choice.
+// refusePlanted refuses a link in the place of the database that another user has put there, where
+// anybody may: it leads to a file of their choice.
 func refusePlanted(path string) error {
 	link, err := os.Lstat(path)
 	if err != nil || link.Mode()&os.ModeSymlink == 0 {
@@ -37,7 +38,8 @@ func refusePlanted(path string) error {
 		"the database %s is a link that another user has made, in a directory to which anybody may write; name the file that it leads to, or one in a directory of yours", path)}
 }
 
-// RefuseWritableByOthers refuses a database that anybody may write to, and warns of one that anybody may read or put another in the place of.
+// RefuseWritableByOthers refuses a database that anybody may write to, and warns of one that
+// anybody may read or put another in the place of.
 func RefuseWritableByOthers(path string, log *slog.Logger) error {
 	file, err := os.Stat(path)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestAFileIsMovedOnceNobodyHasItOpen(t *testing.T) {
 		if err := Rename(from, to); !InUse(err) {
 			t.Errorf("err = %v, want that %s is in use", err, open)
 		}
-		time.AfterFunc(5*moveInterval, end)
+		time.AfterFunc(5*moveRetryInterval, end)
 		if err := Rename(from, to); err != nil {
 			t.Errorf("a file that was open for a moment is not moved: %v", err)
 		}

@@ -19,7 +19,8 @@ const ApplicationID = 0x4b61677a
 //go:embed sql/schema_state.sql
 var schemaStateSQL string
 
-// SchemaNumber returns the number of the newest migration that was applied; SQLite keeps it as user_version.
+// SchemaNumber returns the number of the newest migration that was applied; SQLite keeps it as
+// user_version.
 func SchemaNumber(ctx context.Context, c *sqlite3.Conn) (int, error) {
 	var application, number, tables int64
 	err := c.Query(ctx, &schemaStateSQL, func(r *sqlite3.Row) error {

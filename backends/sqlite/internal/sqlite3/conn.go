@@ -13,11 +13,13 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// Conn is one connection to a database. One goroutine uses it at a time, so SQLite's mutex for it is left out; only interrupt may be called
-// by others meanwhile. It calls the C library that modernc.org/sqlite translates directly: database/sql and the driver around the library
-// copy, box and lock so much that a small statement costs twice as much through them.
+// Conn is one connection to a database. One goroutine uses it at a time, so SQLite's mutex for it
+// is left out; only interrupt may be called by others meanwhile. It calls the C library that
+// modernc.org/sqlite translates directly: database/sql and the driver around the library copy, box
+// and lock so much that a small statement costs twice as much through them.
 //
-// Statements are identified by the variable that holds their text. They are prepared on first use and kept.
+// Statements are identified by the variable that holds their text. They are prepared on first use
+// and kept.
 type Conn struct {
 	tls      *libc.TLS
 	db       uintptr
@@ -27,7 +29,8 @@ type Conn struct {
 	closed bool
 }
 
-// DSN names the database file with the pragmas of a connection, in their order. Further parameters of the URI may be appended.
+// DSN names the database file with the pragmas of a connection, in their order. Further parameters
+// of the URI may be appended.
 func DSN(path string, pragmas ...string) string {
 	q := url.Values{"pragma": pragmas}
 	slashed := filepath.ToSlash(path)
@@ -37,7 +40,8 @@ func DSN(path string, pragmas ...string) string {
 	return "file://" + (&url.URL{Path: slashed}).EscapedPath() + "?" + q.Encode()
 }
 
-// Open opens the file that a dsn names. It creates a missing file, unless the parameters of the dsn forbid it.
+// Open opens the file that a dsn names. It creates a missing file, unless the parameters of the dsn
+// forbid it.
 func Open(dsn string) (*Conn, error) {
 	c, err := openConn(dsn)
 	if err != nil {
@@ -79,7 +83,8 @@ func openConn(uri string) (*Conn, error) {
 	return c, nil
 }
 
-// configure applies the settings of every connection and the pragmas of a dsn, which SQLite itself ignores in a URI.
+// configure applies the settings of every connection and the pragmas of a dsn, which SQLite itself
+// ignores in a URI.
 func (c *Conn) configure(dsn string) error {
 	named, err := url.Parse(dsn)
 	if err != nil {
@@ -159,8 +164,9 @@ func (c *Conn) interrupt() {
 	}
 }
 
-// interruptWhen interrupts as soon as ctx ends, until over is called. over waits for an interrupt that has begun: if it came later, it would end
-// the next statement of the connection, which may be another caller's.
+// interruptWhen interrupts as soon as ctx ends, until over is called. over waits for an interrupt
+// that has begun: if it came later, it would end the next statement of the connection, which may be
+// another caller's.
 func (c *Conn) interruptWhen(ctx context.Context) (over func()) {
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

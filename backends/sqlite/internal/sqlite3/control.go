@@ -21,7 +21,8 @@ func (c *Conn) KeepLog() error {
 	return err
 }
 
-// LeaveLog has the write-ahead log neither checkpointed nor deleted when the last connection is closed.
+// LeaveLog has the write-ahead log neither checkpointed nor deleted when the last connection is
+// closed.
 func (c *Conn) LeaveLog() error { return c.enable(lib.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE) }
 
 // HasChecksums reports whether the pages of the file have checksums.

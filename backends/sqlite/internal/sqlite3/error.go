@@ -50,8 +50,9 @@ func FailedWrite(err error) bool {
 // IsFull reports whether the disk is full.
 func IsFull(err error) bool { return Code(err) == lib.SQLITE_FULL || NoIndex(err) }
 
-// NoIndex reports whether the index of the log, the -shm file, could not grow, as when the disk is completely full. The commit is in the log then
-// and not in its index: nobody sees it, and the next one overwrites it. Only a crash before that would bring it back.
+// NoIndex reports whether the index of the log, the -shm file, could not grow, as when the disk is
+// completely full. The commit is in the log then and not in its index: nobody sees it, and the next
+// one overwrites it. Only a crash before that would bring it back.
 func NoIndex(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Code == lib.SQLITE_IOERR_SHMSIZE

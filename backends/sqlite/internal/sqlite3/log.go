@@ -7,10 +7,12 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// UnsyncedLog identifies the log whose sync a commit still owes: the address of the system's own file. Zero: none is owed.
+// UnsyncedLog identifies the log whose sync a commit still owes: the address of the system's own
+// file. Zero: none is owed.
 type UnsyncedLog uintptr
 
-// Sync makes the commit durable. It may be called on any goroutine, as long as the connection is open.
+// Sync makes the commit durable. It may be called on any goroutine, as long as the connection is
+// open.
 func (s UnsyncedLog) Sync() error {
 	if code := syncData(uintptr(s)); code != lib.SQLITE_OK {
 		return &Error{Code: int(code), Text: "sync of the log"}
@@ -18,9 +20,10 @@ func (s UnsyncedLog) Sync() error {
 	return nil
 }
 
-// CommitUnsynced commits the transaction. The sync that ends it is left to the caller where SQLite would do one and the log's header is on the
-// disk already: then owed is not zero, and nothing may be acknowledged, and no other commit written, before owed.run has returned nil.
-// gather writes the frames of the commit together (log_buffer.go); it is for connections with synchronous=full only.
+// CommitUnsynced commits the transaction. The sync that ends it is left to the caller where SQLite
+// would do one and the log's header is on the disk already: then owed is not zero, and nothing may
+// be acknowledged, and no other commit written, before owed.run has returned nil. gather writes the
+// frames of the commit together (log_buffer.go); it is for connections with synchronous=full only.
 func (c *Conn) CommitUnsynced(ctx context.Context, gather bool) (owed UnsyncedLog, err error) {
 	at, err := c.logPlace()
 	if err != nil {
@@ -35,7 +38,8 @@ func (c *Conn) CommitUnsynced(ctx context.Context, gather bool) (owed UnsyncedLo
 	return UnsyncedLog(at + behind), err
 }
 
-// logPlace returns the address of the write-ahead log's file, which SQLite keeps as long as the connection is open.
+// logPlace returns the address of the write-ahead log's file, which SQLite keeps as long as the
+// connection is open.
 func (c *Conn) logPlace() (uintptr, error) {
 	place := c.tls.Alloc(8)
 	defer c.tls.Free(8)
@@ -48,8 +52,9 @@ const LogFrameBytes = 4096 + FrameHeaderBytes
 
 const zerosBytes = 64 << 10 // in one write, of which the library takes no more than twice that
 
-// LengthenLog adds that many bytes of zeros to the log and makes them durable, unless it has the length wanted already. more reports whether it
-// is shorter still. The caller has begun a writing transaction: zeros must not overwrite what another program has just added.
+// LengthenLog adds that many bytes of zeros to the log and makes them durable, unless it has the
+// length wanted already. more reports whether it is shorter still. The caller has begun a writing
+// transaction: zeros must not overwrite what another program has just added.
 func (c *Conn) LengthenLog(want, by int64) (more bool, err error) {
 	at, err := c.logPlace()
 	if err != nil {

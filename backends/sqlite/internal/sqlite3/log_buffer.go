@@ -5,8 +5,9 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// SQLite writes each frame of a commit to the log in two system calls, its header and its page. The frames of a commit are contiguous, so here
-// they are gathered and written many at a time, before SQLite syncs them: so before any other connection is told that they are there.
+// SQLite writes each frame of a commit to the log in two system calls, its header and its page. The
+// frames of a commit are contiguous, so here they are gathered and written many at a time, before
+// SQLite syncs them: so before any other connection is told that they are there.
 
 // maxGathered is 31 frames of 4096 bytes: the library writes less than 128 KiB in one call.
 const maxGathered = 31 * (4096 + FrameHeaderBytes)
@@ -29,7 +30,8 @@ func (f *file) gather(under underlying, from uintptr, n int32, offset int64) (ga
 	return true, lib.SQLITE_OK
 }
 
-// flush writes what was gathered. Afterwards nothing is, even if that failed: SQLite undoes a commit that cannot be written completely.
+// flush writes what was gathered. Afterwards nothing is, even if that failed: SQLite undoes a
+// commit that cannot be written completely.
 func (f *file) flush(under underlying) int32 {
 	n := f.pendingBytes
 	if n == 0 {

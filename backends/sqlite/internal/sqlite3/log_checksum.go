@@ -5,12 +5,14 @@ import (
 	"io"
 )
 
-// A log (write-ahead log) is a header and frames; a frame is a frame header and a page. The checksum of each frame continues that of the one
-// before it. After a crash SQLite takes the frames before the first broken one as committed, and that one for the write that the crash cut
-// short. A damaged frame looks the same, and everything behind it would be lost silently.
+// A log (write-ahead log) is a header and frames; a frame is a frame header and a page. The
+// checksum of each frame continues that of the one before it. After a crash SQLite takes the frames
+// before the first broken one as committed, and that one for the write that the crash cut short. A
+// damaged frame looks the same, and everything behind it would be lost silently.
 //
-// What follows tells them apart. Every commit is synced before the next one writes, so a crash can only cut the last one short: a broken frame
-// before a commit that another frame continues had once been whole and on disk. Damage to the last commit cannot be told from a crash.
+// What follows tells them apart. Every commit is synced before the next one writes, so a crash can
+// only cut the last one short: a broken frame before a commit that another frame continues had once
+// been whole and on disk. Damage to the last commit cannot be told from a crash.
 
 const (
 	LogHeaderBytes   = 32
@@ -68,7 +70,8 @@ func soundLogHeader(header []byte) bool {
 		(logSums{}).of(wordOrder(header), header[:24]) == storedSums(header[24:])
 }
 
-// DamagedLog reports whether a log of that many bytes held more commits than SQLite would find in it.
+// DamagedLog reports whether a log of that many bytes held more commits than SQLite would find in
+// it.
 func DamagedLog(log io.ReaderAt, size int64) (bool, error) {
 	if size < LogHeaderBytes {
 		return false, nil
@@ -81,7 +84,8 @@ func DamagedLog(log io.ReaderAt, size int64) (bool, error) {
 	if soundLogHeader(header) {
 		return commitsBehind(log, size, pageSize, wordOrder(header), header)
 	}
-	// The header is written at once, within a sector, and synced before the first frame. So either this was never a log, or it is damaged.
+	// The header is written at once, within a sector, and synced before the first frame. So either
+	// this was never a log, or it is damaged.
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 		for _, pageSize := range []int32{4096, pageSize} {
 			if !isPageSize(pageSize) {
@@ -95,7 +99,8 @@ func DamagedLog(log io.ReaderAt, size int64) (bool, error) {
 	return false, nil
 }
 
-// commitsBehind reports whether there is a commit, and a frame that continues it, behind a broken frame; without a header, behind the header.
+// commitsBehind reports whether there is a commit, and a frame that continues it, behind a broken
+// frame; without a header, behind the header.
 func commitsBehind(log io.ReaderAt, size int64, pageSize int32, order binary.ByteOrder, header []byte) (bool, error) {
 	var salts string // of the log, or without a header those of the frame before
 	var stored, summed logSums

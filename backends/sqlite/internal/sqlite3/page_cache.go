@@ -11,16 +11,18 @@ import (
 
 // SQLite's page cache, as the library is built, has two properties that cost a busy server much.
 //
-// All connections of a process share one group: one mutex, and one list of pages that may be evicted. A connection that reads much takes pages
-// of the writer's out of that list; then the writer has fewer than its limit, allocates memory instead of reusing the list's oldest page, and
-// the group is over its limit. From then on each page is evicted as soon as it is unused, roots of trees included, and the writer reads ten
-// pages from the file for each run. So each cache gets a group of its own, as in a SQLite that is built without
-// SQLITE_ENABLE_MEMORY_MANAGEMENT.
+// All connections of a process share one group: one mutex, and one list of pages that may be
+// evicted. A connection that reads much takes pages of the writer's out of that list; then the
+// writer has fewer than its limit, allocates memory instead of reusing the list's oldest page, and
+// the group is over its limit. From then on each page is evicted as soon as it is unused, roots of
+// trees included, and the writer reads ten pages from the file for each run. So each cache gets a
+// group of its own, as in a SQLite that is built without SQLITE_ENABLE_MEMORY_MANAGEMENT.
 //
-// When SQLite balances a tree, it swaps page numbers by way of one that no page has: that of the page with the lock bytes, at 1 GiB. The cache
-// takes that for the highest number that it holds, and at the end of the transaction it walks everything it has for pages behind the end of
-// the file: in one commit in five of a busy server, 0.3 ms with 3,500 pages and more than a millisecond with 16,000. So the cache is made to
-// forget that number again.
+// When SQLite balances a tree, it swaps page numbers by way of one that no page has: that of the
+// page with the lock bytes, at 1 GiB. The cache takes that for the highest number that it holds,
+// and at the end of the transaction it walks everything it has for pages behind the end of the
+// file: in one commit in five of a busy server, 0.3 ms with 3,500 pages and more than a millisecond
+// with 16,000. So the cache is made to forget that number again.
 
 // lockByte is PENDING_BYTE of SQLite.
 const lockByte = 1 << 30
@@ -35,9 +37,11 @@ var (
 // sharedGroup is the group of all caches that have none of their own.
 var sharedGroup atomic.Uintptr
 
-// OwnPageCaches replaces three functions of SQLite's page cache, for the whole process: for other packages that use modernc.org/sqlite too. So it
-// is for a program that knows what it links, and not for a library or a test helper. It must be called before SQLite is first used; afterwards
-// it changes nothing. Without it everything works, only slower. Calls after the first return what the first did.
+// OwnPageCaches replaces three functions of SQLite's page cache, for the whole process: for other
+// packages that use modernc.org/sqlite too. So it is for a program that knows what it links, and
+// not for a library or a test helper. It must be called before SQLite is first used; afterwards it
+// changes nothing. Without it everything works, only slower. Calls after the first return what the
+// first did.
 func OwnPageCaches() error { return ownPageCaches() }
 
 var ownPageCaches = sync.OnceValue(func() error {
@@ -66,8 +70,9 @@ func replacePageCache(tls *libc.TLS) error {
 	return nil
 }
 
-// createCache makes a cache and, while it is still empty, gives it a group of its own, without a mutex: one goroutine at a time uses a
-// connection. The library checks a mutex for null before it enters it.
+// createCache makes a cache and, while it is still empty, gives it a group of its own, without a
+// mutex: one goroutine at a time uses a connection. The library checks a mutex for null before it
+// enters it.
 func createCache(tls *libc.TLS, pageBytes, extraBytes, purgeable int32) uintptr {
 	cache := createSystem(tls, pageBytes, extraBytes, purgeable)
 	if cache == 0 {

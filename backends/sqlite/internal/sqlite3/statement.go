@@ -9,8 +9,8 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// statement is a prepared text. SQLite looks up a named parameter each time it is asked for one, so it is given a text with plain question
-// marks; order says which argument belongs to which of them.
+// statement is a prepared text. SQLite looks up a named parameter each time it is asked for one, so
+// it is given a text with plain question marks; order says which argument belongs to which of them.
 type statement struct {
 	conn   *Conn
 	stmt   uintptr
@@ -42,8 +42,8 @@ func (c *Conn) Prepare(text *string) (*statement, error) {
 	return s, nil
 }
 
-// Positional replaces every @name by a question mark and returns the names in their order. Comments are dropped; text in quotes is left
-// alone.
+// Positional replaces every @name by a question mark and returns the names in their order. Comments
+// are dropped; text in quotes is left alone.
 func Positional(text string) (string, []string) {
 	var plain strings.Builder
 	var names []string
@@ -122,7 +122,8 @@ func (s *statement) bind(args []Arg) error {
 	return nil
 }
 
-// grow makes the statement's buffer large enough for texts and blobs of that many bytes. It lies outside of Go's heap, where nothing moves.
+// grow makes the statement's buffer large enough for texts and blobs of that many bytes. It lies
+// outside of Go's heap, where nothing moves.
 func (s *statement) grow(size int) error {
 	if size <= s.size && s.buffer != 0 {
 		return nil
@@ -137,7 +138,8 @@ func (s *statement) grow(size int) error {
 	return nil
 }
 
-// reset makes the statement ready for its next use. Arguments stay bound, which does no harm, unless they were large.
+// reset makes the statement ready for its next use. Arguments stay bound, which does no harm,
+// unless they were large.
 func (s *statement) reset() {
 	lib.Xsqlite3_reset(s.conn.tls, s.stmt) // whose error is that of the step before
 	if s.size > bufferKept {

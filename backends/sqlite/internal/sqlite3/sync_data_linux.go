@@ -8,7 +8,8 @@ import (
 // SyncsData reports whether syncData is implemented.
 const SyncsData = true
 
-// syncData makes the content and the size of the system's file at an address durable, without other metadata.
+// syncData makes the content and the size of the system's file at an address durable, without other
+// metadata.
 func syncData(at uintptr) int32 {
 	handle := int((*lib.TunixFile)(memory(at)).Fh)
 	err := unix.Fdatasync(handle)

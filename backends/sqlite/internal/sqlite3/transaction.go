@@ -44,8 +44,8 @@ func (c *Conn) Rollback(ctx context.Context) error {
 //go:embed sql/checkpoint.sql
 var checkpointSQL string
 
-// Checkpoint copies as much of the log into the file as readers allow. It returns how many frames the log has and how many of them are in the
-// file.
+// Checkpoint copies as much of the log into the file as readers allow. It returns how many frames
+// the log has and how many of them are in the file.
 func (c *Conn) Checkpoint(ctx context.Context) (frames, copied int64, err error) {
 	err = c.Query(ctx, &checkpointSQL, func(r *Row) error {
 		r.Int() // whether it was kept from finishing
@@ -58,7 +58,8 @@ func (c *Conn) Checkpoint(ctx context.Context) (frames, copied int64, err error)
 //go:embed sql/checkpoint_truncate.sql
 var checkpointTruncateSQL string
 
-// CheckpointAll copies the whole log into the file and empties it. busy reports whether another connection kept it from doing so.
+// CheckpointAll copies the whole log into the file and empties it. busy reports whether another
+// connection kept it from doing so.
 func (c *Conn) CheckpointAll(ctx context.Context) (busy bool, err error) {
 	err = c.Query(ctx, &checkpointTruncateSQL, func(r *Row) error {
 		busy = r.Int() != 0

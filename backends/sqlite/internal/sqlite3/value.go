@@ -26,7 +26,8 @@ func (r *Row) column() int32 {
 	return int32(r.next - 1)
 }
 
-// View returns the bytes of the next column in SQLite's memory, which are valid as long as the row is.
+// View returns the bytes of the next column in SQLite's memory, which are valid as long as the row
+// is.
 func (r *Row) View() []byte {
 	i := r.column()
 	if data := lib.Xsqlite3_column_blob(r.tls, r.stmt, i); data != 0 {
@@ -69,7 +70,8 @@ func (r *Row) Time() time.Time {
 	return time.UnixMicro(r.Int()).UTC()
 }
 
-// Arg is an argument of a statement, by name. Its bytes are read while the statement runs and not changed.
+// Arg is an argument of a statement, by name. Its bytes are read while the statement runs and not
+// changed.
 type Arg struct {
 	Name   string // of the parameter, without the @
 	kind   argKind

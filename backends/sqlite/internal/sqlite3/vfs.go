@@ -8,26 +8,31 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// SQLite reaches its files through a table of functions (a VFS). The VFS here wraps the system's: it passes on every call, adds checksums to
-// pages that are written to a database and its log, and rejects pages whose checksum is wrong when they are read. Journals and temporary files
-// are the system's alone. Pages are never mapped into memory, where nothing would check them.
+// SQLite reaches its files through a table of functions (a VFS). The VFS here wraps the system's:
+// it passes on every call, adds checksums to pages that are written to a database and its log, and
+// rejects pages whose checksum is wrong when they are read. Journals and temporary files are the
+// system's alone. Pages are never mapped into memory, where nothing would check them.
 
 const (
 	checkedVFS  = "kagzi"          // wraps the system's
 	LocklessVFS = "kagzi-lockless" // wraps the one without locks; for a file that nobody else opens
-	// UncheckedParam in a URI has pages read without a check. They get their checksum again when they are written.
+	// UncheckedParam in a URI has pages read without a check. They get their checksum again when
+	// they are written.
 	UncheckedParam = "unchecked"
-	// ChecksumsParam in a URI says that all pages of a file that is yet to be created have room for a checksum.
+	// ChecksumsParam in a URI says that all pages of a file that is yet to be created have room for
+	// a checksum.
 	ChecksumsParam = "checksums"
 )
 
-// Operations of sqlite3_file_control that the VFS here adds. The argument is the address of an int32, which takes the answer.
+// Operations of sqlite3_file_control that the VFS here adds. The argument is the address of an
+// int32, which takes the answer.
 const (
 	controlChecked = 0x4b610001 + iota // 1: the pages of the file have checksums
 	controlBroken                      // the number of the last page that failed its check; 0: none
 )
 
-// register makes the VFS known to SQLite, once in a process. Neither is the default: other users of the library do not notice.
+// register makes the VFS known to SQLite, once in a process. Neither is the default: other users of
+// the library do not notice.
 var register = sync.OnceValue(func() error {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -39,7 +44,8 @@ var register = sync.OnceValue(func() error {
 	return nil
 })
 
-// passing is a VFS with the one that it wraps. Everything but the opening of files is the latter's own.
+// passing is a VFS with the one that it wraps. Everything but the opening of files is the latter's
+// own.
 type passing struct {
 	vfs  lib.Tsqlite3_vfs
 	base uintptr
@@ -78,7 +84,8 @@ func registerBefore(tls *libc.TLS, name, base string) error {
 	return nil
 }
 
-// pointer returns a Go function of the package as the library keeps a C function pointer (see doc.go).
+// pointer returns a Go function of the package as the library keeps a C function pointer (see
+// doc.go).
 func pointer(function any) uintptr {
 	type words [2]uintptr
 	return (*words)(unsafe.Pointer(&function))[1]
@@ -94,7 +101,8 @@ func system(at uintptr) *lib.Tsqlite3_io_methods {
 
 func bytesAt(at uintptr, n int32) []byte { return unsafe.Slice((*byte)(memory(at)), n) }
 
-// methods are the tables of functions of files: of a VFS with shared memory for a log's index, and of one without.
+// methods are the tables of functions of files: of a VFS with shared memory for a log's index, and
+// of one without.
 var methods = sync.OnceValue(func() (tables [2]uintptr) {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -178,8 +186,9 @@ func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
 	return function[func(*libc.TLS, uintptr, int64) int32](system(at).FxTruncate)(tls, at+behind, size)
 }
 
-// syncFile makes a log's data durable without the metadata of the file, such as its times, which the library would write at each commit. The
-// first sync of a log is the library's, because it also makes the log's name durable. The sync that ends a commit may be left to the caller of
+// syncFile makes a log's data durable without the metadata of the file, such as its times, which
+// the library would write at each commit. The first sync of a log is the library's, because it also
+// makes the log's name durable. The sync that ends a commit may be left to the caller of
 // CommitUnsynced, so that the next commit is prepared meanwhile.
 func syncFile(tls *libc.TLS, at uintptr, flags int32) int32 {
 	f := fileAt(at)
@@ -224,7 +233,8 @@ func sectorSize(tls *libc.TLS, at uintptr) int32 {
 	return function[func(*libc.TLS, uintptr) int32](system(at).FxSectorSize)(tls, at+behind)
 }
 
-// deviceCharacteristics hides that parts of pages may be read, which SQLite does for large values, past its cache: a checksum covers a whole page.
+// deviceCharacteristics hides that parts of pages may be read, which SQLite does for large values,
+// past its cache: a checksum covers a whole page.
 func deviceCharacteristics(tls *libc.TLS, at uintptr) int32 {
 	of := function[func(*libc.TLS, uintptr) int32](system(at).FxDeviceCharacteristics)(tls, at+behind)
 	return of &^ lib.SQLITE_IOCAP_SUBPAGE_READ
