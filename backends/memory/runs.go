@@ -8,7 +8,7 @@ import (
 
 // StartRuns makes runs, each of which may be refused alone.
 func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	h := hands{takers: engine.TakersOf(ctx)}
+	h := handoffs{takers: engine.TakersOf(ctx)}
 	answers, err := write(ctx, s, "StartRuns", starts, func(t *tx) ([]engine.Started, error) {
 		h.ask(t, starts)
 		answers := make([]engine.Started, len(starts))
@@ -22,7 +22,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 }
 
 // start makes the run if nothing stands against it.
-func (t *tx) start(p *engine.StartRun, h *hands) engine.Started {
+func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	answer, repeated := t.requestedBefore(p)
 	switch {
 	case repeated:

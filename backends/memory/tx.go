@@ -10,13 +10,13 @@ import (
 
 // tx is one transaction: the only one at work on its database. What it has changed can be undone, last things first.
 type tx struct {
-	db     *Database
-	call   *Call
-	undo   []func()
-	fresh  map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
-	old    map[engine.ID]*Run // and what they were before the call
-	rings  []engine.Ring
-	asides map[*engine.Aside]*Store // whose calls did them
+	db      *Database
+	call    *Call
+	undo    []func()
+	fresh   map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
+	old     map[engine.ID]*Run // and what they were before the call
+	rings   []engine.Ring
+	effects map[*engine.Aside]*Store // whose calls did them
 }
 
 func (t *tx) rollback(to int) {
@@ -146,7 +146,7 @@ func compareIDs(a, b engine.ID) int { return bytes.Compare(a[:], b[:]) }
 // Ring merges rings that follow each other and are the same.
 func (t *tx) Ring(r engine.Ring) {
 	if r.Kind == engine.RingAside {
-		t.asides[r.Aside] = t.call.from
+		t.effects[r.Aside] = t.call.from
 	}
 	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
 		t.rings = append(t.rings, r)
@@ -155,7 +155,7 @@ func (t *tx) Ring(r engine.Ring) {
 
 // ringsFor is the rings without what another server's calls have done aside.
 func (t *tx) ringsFor(s *Store) []engine.Ring {
-	others := func(r engine.Ring) bool { return r.Kind == engine.RingAside && t.asides[r.Aside] != s }
+	others := func(r engine.Ring) bool { return r.Kind == engine.RingAside && t.effects[r.Aside] != s }
 	if !slices.ContainsFunc(t.rings, others) {
 		return t.rings
 	}

@@ -18,7 +18,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 	for i := range starts {
 		size += starts[i].Input.Size()
 	}
-	h := hands{takers: engine.TakersOf(ctx)}
+	h := handoffs{takers: engine.TakersOf(ctx)}
 	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, then: h.settle}, func(t *tx) ([]engine.Started, error) {
 		if err := h.ask(t, starts); err != nil {
 			return nil, err
@@ -52,7 +52,7 @@ var insertTagSQL string
 
 // start makes the run in one insert if nothing stands against it, and looks closer only if something does. taker is who is to be given it; nil:
 // nobody is.
-func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
+func (t *tx) start(p *engine.StartRun, taker *handoff) (engine.Started, error) {
 	if t.known.disabled(p.Namespace) {
 		answer, repeated, err := t.requestedBefore(p)
 		if err == nil && !repeated {
@@ -68,7 +68,7 @@ func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 		return t.startAgain(p)
 	}
 	if taker != nil {
-		err = t.hand(p, taker)
+		err = t.handOff(p, taker)
 	} else {
 		t.remember(p)
 		t.ringStarted(&p.Run)
@@ -80,7 +80,7 @@ func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
 }
 
 // insertRun makes the run, which has so many bytes on record at its start, unless something stands against it. With a taker it is claimed.
-func (t *tx) insertRun(p *engine.StartRun, bytes int64, taker *hand) (made bool, err error) {
+func (t *tx) insertRun(p *engine.StartRun, bytes int64, taker *handoff) (made bool, err error) {
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
 	}

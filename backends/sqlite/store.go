@@ -8,8 +8,8 @@
 //
 // Files that both backends have say the same of their databases, and are to be read side by side. By subject:
 //
-//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go); and with statements of their own, because
-//     they are called most, starts (runs.go), claims (work.go, gate.go, hands.go, tasks.go), results of steps (steps.go), ends of runs
+//   - Operations: those of package storelogic (operations.go), over the rows of a transaction (tx_*.go); and with statements of their own, because
+//     they are called most, starts (runs.go), claims (work.go, gate.go, handoff.go, tasks.go), results of steps (steps.go), ends of runs
 //     (finish.go) and the register of workers (workers.go).
 //   - What the writer remembers of the rows, so that it need not look: known.go, tally.go, fresh.go.
 //   - Reading: views*.go, page.go, counts.go, circumstances.go, loads.go, all through read.go and rows.go.

@@ -10,14 +10,14 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// hands is who waits to be given the runs of a call in the transaction that makes them.
-type hands struct {
+// handoffs are those who wait to be given the runs of a call in the transaction that makes them.
+type handoffs struct {
 	takers engine.Takers // nil: nobody waits
-	held   []hand
+	held   []handoff
 }
 
-// hand is one of them, and the run that it may be given.
-type hand struct {
+// handoff is one of them, with the run that it may be given.
+type handoff struct {
 	run   engine.ID
 	taker engine.Taker
 	task  engine.Task
@@ -26,7 +26,7 @@ type hand struct {
 
 // ask finds out who takes the runs of the call, in the order in which a claim would hand them out; so where one is left, those of its queue
 // that come after it are not asked for. It may be called again, when the transaction was rolled back.
-func (h *hands) ask(t *tx, starts []engine.StartRun) error {
+func (h *handoffs) ask(t *tx, starts []engine.StartRun) error {
 	h.giveBack()
 	if h.takers == nil {
 		return nil
@@ -55,7 +55,7 @@ func (h *hands) ask(t *tx, starts []engine.StartRun) error {
 		if taker == nil {
 			continue
 		}
-		h.held = append(h.held, hand{run: p.ID, taker: taker})
+		h.held = append(h.held, handoff{run: p.ID, taker: taker})
 		first, err := looked.comesFirst(queue, taker)
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func (t *tx) somethingDue(queue queueKey, taker engine.Taker) (due bool, err err
 }
 
 // of is who is to be given the run; nil: nobody.
-func (h *hands) of(run engine.ID) *hand {
+func (h *handoffs) of(run engine.ID) *handoff {
 	for i := range h.held {
 		if h.held[i].run == run {
 			return &h.held[i]
@@ -131,7 +131,7 @@ func (h *hands) of(run engine.ID) *hand {
 }
 
 // settle tells all of them what has come of it, once the transaction is over.
-func (h *hands) settle(err error) {
+func (h *handoffs) settle(err error) {
 	for i := range h.held {
 		if one := &h.held[i]; err == nil && one.taken {
 			one.taker.Give(one.task)
@@ -142,18 +142,18 @@ func (h *hands) settle(err error) {
 	h.held = nil
 }
 
-func (h *hands) giveBack() { h.settle(context.Canceled) }
+func (h *handoffs) giveBack() { h.settle(context.Canceled) }
 
 // claims makes a new run one that this one has. A nil one is nobody.
-func (h *hand) claims(run *engine.Run) {
+func (h *handoff) claims(run *engine.Run) {
 	if h != nil {
 		run.Status, run.AvailableAt = engine.RunRunning, time.Time{}
 		run.WorkerID, run.StartedAt = h.taker.Grant().WorkerID, engine.Micros(h.taker.Now())
 	}
 }
 
-// hand makes the lease of a run that was inserted as this one's.
-func (t *tx) hand(p *engine.StartRun, one *hand) error {
+// handOff makes the lease of a run that was inserted as this one's.
+func (t *tx) handOff(p *engine.StartRun, one *handoff) error {
 	grant, now := one.taker.Grant(), engine.Micros(one.taker.Now())
 	run := started(p)
 	one.taken = true
