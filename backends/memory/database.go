@@ -1,5 +1,5 @@
-// Package memory keeps runs, steps and workers in the memory of the program, for tests and demonstrations. It implements engine.Store: the verbs that look before they write are package
-// storelogic's, as in every backend, and the few that backends have statements of their own for are written here as plainly as can be. Nothing in
+// Package memory keeps runs, steps and workers in the memory of the program, for tests and demonstrations. It implements engine.Store:
+// the operations that read before they write are package storelogic's, as in every backend, and the few that backends have statements of their own for are written here as plainly as can be. Nothing in
 // it is fast, durable or hidden: a Database can be looked at whole, taken back by some commits, and served by several Stores at once, each of
 // which may send its calls down a road of its own (Road), on which a simulation has them wait, fail or get lost.
 package memory
@@ -109,7 +109,7 @@ type Call struct {
 // Commit carries calls out, in their order, in one transaction. One that is refused changes nothing and has its Err; the others happen.
 func (d *Database) Commit(calls ...*Call) {
 	d.mu.Lock()
-	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, asides: map[*engine.SideEffects]*Store{}}
+	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, effects: map[*engine.SideEffects]*Store{}}
 	for _, c := range calls {
 		undo, rings := len(t.undo), len(t.rings)
 		t.call = c

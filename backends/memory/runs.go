@@ -8,7 +8,7 @@ import (
 
 // StartRuns makes runs, each of which may be refused alone.
 func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
-	h, starts := hands{takers: p.Handoff}, p.Runs
+	h, starts := handoffs{takers: p.Handoff}, p.Runs
 	answers, err := write(ctx, s, "StartRuns", p, func(t *tx) ([]engine.Started, error) {
 		h.ask(t, starts)
 		answers := make([]engine.Started, len(starts))
@@ -22,7 +22,7 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 }
 
 // start makes the run if nothing stands against it.
-func (t *tx) start(p *engine.StartRun, h *hands) engine.Started {
+func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	answer, repeated := t.requestedBefore(p)
 	switch {
 	case repeated:

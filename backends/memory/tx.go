@@ -10,13 +10,13 @@ import (
 
 // tx is one transaction: the only one at work on its database. What it has changed can be undone, last things first.
 type tx struct {
-	db     *Database
-	call   *Call
-	undo   []func()
-	fresh  map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
-	old    map[engine.ID]*Run // and what they were before the call
-	rings  []engine.Notification
-	asides map[*engine.SideEffects]*Store // whose calls did them
+	db      *Database
+	call    *Call
+	undo    []func()
+	fresh   map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
+	old     map[engine.ID]*Run // and what they were before the call
+	rings   []engine.Notification
+	effects map[*engine.SideEffects]*Store // whose calls did them
 }
 
 func (t *tx) rollback(to int) {
@@ -146,7 +146,7 @@ func compareIDs(a, b engine.ID) int { return bytes.Compare(a[:], b[:]) }
 // Ring merges rings that follow each other and are the same.
 func (t *tx) Ring(r engine.Notification) {
 	if r.Kind == engine.NotifySideEffects {
-		t.asides[r.SideEffects] = t.call.from
+		t.effects[r.SideEffects] = t.call.from
 	}
 	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
 		t.rings = append(t.rings, r)
@@ -156,7 +156,7 @@ func (t *tx) Ring(r engine.Notification) {
 // ringsFor is the rings without what another server's calls have done aside.
 func (t *tx) ringsFor(s *Store) []engine.Notification {
 	others := func(r engine.Notification) bool {
-		return r.Kind == engine.NotifySideEffects && t.asides[r.SideEffects] != s
+		return r.Kind == engine.NotifySideEffects && t.effects[r.SideEffects] != s
 	}
 	if !slices.ContainsFunc(t.rings, others) {
 		return t.rings

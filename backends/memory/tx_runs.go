@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The files tx_*.go are the rows of a transaction as the verbs of package storelogic ask for them; the comments of storelogic.Tx say
+// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for them; the comments of storelogic.Tx say
 // what each method means.
 
 var _ storelogic.Tx = (*tx)(nil)

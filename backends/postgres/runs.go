@@ -81,8 +81,8 @@ func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	if len(calls) == 0 {
 		return
 	}
-	answers.hands = handsFor(calls)
-	columns := startColumns{hands: answers.hands}
+	answers.handoffs = handoffsFor(calls)
+	columns := startColumns{handoffs: answers.handoffs}
 	for i, c := range calls {
 		columns.add(i, c.start)
 	}
@@ -90,7 +90,7 @@ func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		var id engine.ID
 		var taken bool
 		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &taken}, func() error {
-			answers.hands.took(id, taken)
+			answers.handoffs.took(id, taken)
 			if c := byRun[id]; c != nil {
 				c.start.allMade()
 				answers.settle(c)
@@ -133,7 +133,7 @@ func (c *startCall) allMade() {
 }
 
 // rings is what the starts are to ring, when these have what they were given of the runs.
-func (c *startCall) rings(h *hands) []engine.Notification {
+func (c *startCall) rings(h *handoffs) []engine.Notification {
 	var rings, runs []engine.Notification
 	timer := false
 	for i := range c.starts {

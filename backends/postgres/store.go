@@ -7,15 +7,16 @@
 //
 // Files that both backends have say the same of their databases, and are to be read side by side. By subject:
 //
-//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go); and with statements of their own, because
-//     they are called most, starts (runs.go, start_columns.go), claims (work.go, gate.go, floors.go, hands.go), results of steps
-//     (steps.go), ends of runs (finish.go) and the register of workers (workers.go).
+//   - Operations: those of package storelogic (operations.go), over the rows of a transaction (tx*.go); and with statements of their own,
+//     because they are called most, results of steps and ends of runs (operations.go), starts (runs.go, handoff.go), claims (claim.go, gate.go)
+//     and the register of workers (workers.go).
+//   - The columns of runs, which nothing else knows one by one: run_row.go.
 //   - What the store remembers of rows that hardly ever change: known.go.
-//   - Reading: views*.go, counts.go, circumstances.go, loads.go, all through rows.go.
-//   - The life of a database: migrate.go, prune.go, check.go, restore.go, copy.go, standing.go.
+//   - Reading: views*.go and counts.go, all through rows.go.
+//   - The life of a database: migrate.go, upkeep.go, check.go, copy.go, standing.go.
 //
-// Only here: the address, its connections and what a pooler before the database takes away (connect.go, pooler.go, statement.go), and the
-// database's clock (clock.go).
+// Only here: the address, its connections and what a pooler before the database takes away (connect.go), and the database's clock and whether
+// it takes writes (health.go).
 package postgres
 
 import (

@@ -179,7 +179,7 @@ func together[A any](s *Store, c *call, doing string, answer func() A, do func(t
 	return alone, err
 }
 
-// errPanicked is what those hear that stand behind a call whose verb did not return.
+// errPanicked is what those hear that stand behind a call whose operation did not return.
 var errPanicked = errors.New("the verb panicked")
 
 // inLine carries out what has no common case, in a transaction of its own, when what was handed over before it for its run is done.
@@ -428,22 +428,22 @@ func (s *Store) writeGroup(group []*call) {
 		for _, c := range answers.settled {
 			c.settled = true
 		}
-		answers.hands.settle(true, nil)
+		answers.handoffs.settle(true, nil)
 		for _, c := range answers.started {
-			answers.rings = append(answers.rings, c.rings(answers.hands)...)
+			answers.rings = append(answers.rings, c.rings(answers.handoffs)...)
 		}
 		s.bell.ring(answers.rings)
 		return
 	}
 	if alone(err) {
-		answers.hands.settle(false, nil)
+		answers.handoffs.settle(false, nil)
 		return // nobody is settled
 	}
 	if unsettled(err) {
 		s.bell.doubt()
 	}
 	err = translate("write", err)
-	answers.hands.settle(false, err)
+	answers.handoffs.settle(false, err)
 	for _, c := range group {
 		c.err = err
 	}
@@ -451,10 +451,10 @@ func (s *Store) writeGroup(group []*call) {
 
 // groupAnswers is what a group's statements say, to be believed once the transaction is committed.
 type groupAnswers struct {
-	settled []*call
-	rings   []engine.Notification
-	started []*startCall
-	hands   *hands // to whom runs are given that were started
+	settled  []*call
+	rings    []engine.Notification
+	started  []*startCall
+	handoffs *handoffs // to whom runs are given that were started
 }
 
 func (a *groupAnswers) settle(c *call) {

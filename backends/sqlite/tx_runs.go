@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The files tx_*.go are the rows of a transaction as the verbs of package storelogic ask for them; the comments of storelogic.Tx say
+// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for them; the comments of storelogic.Tx say
 // what each method means.
 
 var _ storelogic.Tx = (*tx)(nil)
@@ -32,7 +32,7 @@ func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	return &run, nil
 }
 
-// readRunState is readRun followed by what the verbs that move a run need besides.
+// readRunState is readRun followed by what operations that move a run need besides.
 func readRunState(r *row) (storelogic.Run, error) {
 	run, err := readRun(r)
 	s := storelogic.Run{Run: run, LaneID: r.num(), FinalToken: r.token(), TiedTo: r.flag()}

@@ -9,17 +9,17 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// hands is who waits to be given the runs of a call in the transaction that makes them.
-type hands struct {
+// handoffs are those who wait to be given the runs of a call in the transaction that makes them.
+type handoffs struct {
 	takers engine.Handoff // nil: nobody waits
 
 	mu   sync.Mutex
-	held []*hand
+	held []*handoff
 	over bool // the caller has gone: what is carried out after that is given to nobody
 }
 
-// hand is one of them, and the run that it may be given.
-type hand struct {
+// handoff is one of them, with the run that it may be given.
+type handoff struct {
 	start *engine.StartRun
 	taker engine.Match
 	task  engine.Task
@@ -28,7 +28,7 @@ type hand struct {
 
 // ask finds out who takes the runs of the call, in the order in which a claim would hand them out; so where one is left, those of its queue
 // that come after it are not asked for.
-func (h *hands) ask(t *tx, starts []engine.StartRun) {
+func (h *handoffs) ask(t *tx, starts []engine.StartRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.takers == nil || h.over {
@@ -65,7 +65,7 @@ func (h *hands) ask(t *tx, starts []engine.StartRun) {
 			continue
 		}
 		closed[queue] = false
-		h.held = append(h.held, &hand{start: p, taker: taker})
+		h.held = append(h.held, &handoff{start: p, taker: taker})
 	}
 }
 
@@ -81,10 +81,10 @@ func (t *tx) comesFirst(p *engine.StartRun, taker engine.Match) bool {
 }
 
 // give claims the run that was just made for whoever is to have it, if anybody is.
-func (h *hands) give(t *tx, run engine.ID) bool {
+func (h *handoffs) give(t *tx, run engine.ID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i := slices.IndexFunc(h.held, func(one *hand) bool { return one.start.ID == run })
+	i := slices.IndexFunc(h.held, func(one *handoff) bool { return one.start.ID == run })
 	if i < 0 {
 		return false
 	}
@@ -98,7 +98,7 @@ func (h *hands) give(t *tx, run engine.ID) bool {
 }
 
 // settle tells all of them what has come of it, as far as the caller knows.
-func (h *hands) settle(err error) {
+func (h *handoffs) settle(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.over = true

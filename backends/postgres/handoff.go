@@ -10,9 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// hands is who waits to be given runs of a group in the transaction that makes them. A nil one is nobody.
-type hands struct {
-	byRun    map[engine.ID]*hand
+// handoffs are those who wait to be given runs of a group in the transaction that makes them. nil: nobody waits.
+type handoffs struct {
+	byRun    map[engine.ID]*handoff
 	now      time.Time // of all their claims
 	meetings map[string]int32
 	met      []int32 // and for each, what decides whether something else is due: a queue and one of the types
@@ -21,17 +21,17 @@ type hands struct {
 	types    []string
 }
 
-// hand is one of them, and the run that it may be given.
-type hand struct {
+// handoff is one of them, with the run that it may be given.
+type handoff struct {
 	taker   engine.Match
 	start   *engine.StartRun
 	meeting int32 // from 1: the queue and types in which nothing else must be due
 	taken   bool  // so the statement says
 }
 
-// handsFor asks who takes the runs of these calls, in the order in which a claim would hand them out; so where one is left, those of its queue that
+// handoffsFor asks who takes the runs of these calls, in the order in which a claim would hand them out; so where one is left, those of its queue that
 // come after it are not asked for. nil: nobody takes any.
-func handsFor(calls []*call) *hands {
+func handoffsFor(calls []*call) *handoffs {
 	type candidate struct {
 		start  *engine.StartRun
 		takers engine.Handoff
@@ -47,7 +47,7 @@ func handsFor(calls []*call) *hands {
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.start.Priority, a.start.Priority), a.start.AvailableAt.Compare(b.start.AvailableAt), bytes.Compare(a.start.ID[:], b.start.ID[:]))
 	})
-	var h *hands
+	var h *handoffs
 	closed := map[[2]string]bool{}
 	for _, c := range candidates {
 		queue := [2]string{c.start.Namespace, c.start.Queue}
@@ -63,14 +63,14 @@ func handsFor(calls []*call) *hands {
 			continue
 		}
 		if h == nil {
-			h = &hands{byRun: map[engine.ID]*hand{}, meetings: map[string]int32{}}
+			h = &handoffs{byRun: map[engine.ID]*handoff{}, meetings: map[string]int32{}}
 		}
 		h.add(c.start, taker)
 	}
 	return h
 }
 
-func (h *hands) add(start *engine.StartRun, taker engine.Match) {
+func (h *handoffs) add(start *engine.StartRun, taker engine.Match) {
 	if now := taker.Now(); now.After(h.now) {
 		h.now = now
 	}
@@ -84,11 +84,11 @@ func (h *hands) add(start *engine.StartRun, taker engine.Match) {
 			h.queues, h.types = append(h.queues, start.Queue), append(h.types, kind)
 		}
 	}
-	h.byRun[start.ID] = &hand{taker: taker, start: start, meeting: meeting}
+	h.byRun[start.ID] = &handoff{taker: taker, start: start, meeting: meeting}
 }
 
 // columns is what a run's row says of who may take it; zeroes: nobody.
-func (h *hands) columns(run engine.ID) (worker string, token [16]byte, meeting int32) {
+func (h *handoffs) columns(run engine.ID) (worker string, token [16]byte, meeting int32) {
 	if h == nil || h.byRun[run] == nil {
 		return "", token, 0
 	}
@@ -98,9 +98,9 @@ func (h *hands) columns(run engine.ID) (worker string, token [16]byte, meeting i
 }
 
 // meet is the arguments by which the statement finds out whether they are to have their runs.
-func (h *hands) meet() args {
+func (h *handoffs) meet() args {
 	if h == nil {
-		h = &hands{}
+		h = &handoffs{}
 	}
 	var workers []string
 	for _, one := range h.byRun {
@@ -114,19 +114,19 @@ func (h *hands) meet() args {
 }
 
 // took notes that a run was made, and whether it was claimed in that.
-func (h *hands) took(run engine.ID, taken bool) {
+func (h *handoffs) took(run engine.ID, taken bool) {
 	if taken {
 		h.byRun[run].taken = true
 	}
 }
 
 // has says that the run was claimed.
-func (h *hands) has(run engine.ID) bool {
+func (h *handoffs) has(run engine.ID) bool {
 	return h != nil && h.byRun[run] != nil && h.byRun[run].taken
 }
 
 // settle tells all of them what has come of it, once the transaction is over: committed, or not at all, or who knows.
-func (h *hands) settle(committed bool, unknown error) {
+func (h *handoffs) settle(committed bool, unknown error) {
 	if h == nil {
 		return
 	}
@@ -143,7 +143,7 @@ func (h *hands) settle(committed bool, unknown error) {
 }
 
 // task is the run as a claim would have read it.
-func (h *hand) task(now time.Time) engine.Task {
+func (h *handoff) task(now time.Time) engine.Task {
 	run, grant := h.start.NewRun(), h.taker.Slot()
 	run.Status, run.AvailableAt, run.StartedAt, run.WorkerID = engine.RunRunning, time.Time{}, now, grant.WorkerID
 	return engine.Task{ClaimedAt: now, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: grant.Token}, Run: run}
