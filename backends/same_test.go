@@ -9,12 +9,15 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 // A store invents nothing, so two that are given the same calls hold the same rows.
 func TestAllBackendsHoldTheSameRows(t *testing.T) {
 	storetest.SameRows(t,
-		func(tb testing.TB) engine.Store { return open(tb, "sqlite:"+sqlitetest.Fresh(tb, sqlite.Migrate)) },
+		func(tb testing.TB) engine.Store {
+			return open(tb, "sqlite:"+sqlitetest.FreshIn(tb, long.ScratchDir(tb), sqlite.Migrate))
+		},
 		func(tb testing.TB) engine.Store { return open(tb, pgtest.Lend(tb, Migrate).URL) },
 		func(tb testing.TB) engine.Store { return open(tb, "memory:") })
 }

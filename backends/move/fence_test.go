@@ -12,6 +12,7 @@ import (
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 // during copies and calls do once, when the first rows have arrived.
@@ -48,7 +49,7 @@ func start(t testing.TB, store engine.Store) error {
 func TestNobodyWritesToASourceWhoseServersAreAtWork(t *testing.T) {
 	t.Parallel()
 	from, to := freshURL(t, "postgres"), freshURL(t, "sqlite")
-	populate(t, from, rand.New(rand.NewPCG(seed(t), 5)), 10)
+	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 5)), 10)
 	store := openStore(t, from)
 	if err := start(t, store); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestTheStatusOfBothEndsTellsOfTheCopy(t *testing.T) {
 	t.Parallel()
 	for _, ends := range [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}} {
 		from, to := freshURL(t, ends[0]), freshURL(t, ends[1])
-		populate(t, from, rand.New(rand.NewPCG(seed(t), 7)), 3)
+		populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 7)), 3)
 		stands := func(when, url, standing, refusal string) {
 			status, err := backends.Status(t.Context(), url)
 			if err != nil || status.Standing != standing || !strings.Contains(status.Refusal, refusal) || (status.Refusal == "") != (refusal == "") {
@@ -107,7 +108,7 @@ func TestTheStatusOfBothEndsTellsOfTheCopy(t *testing.T) {
 func TestAFileThatIsMovedTakesNoRowsFromAnyProgram(t *testing.T) {
 	t.Parallel()
 	from, to := freshURL(t, "sqlite"), freshURL(t, "postgres")
-	populate(t, from, rand.New(rand.NewPCG(seed(t), 6)), 10)
+	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 6)), 10)
 	want := dump(t, from)
 	_, err := during(t, engine.CopyParams{From: from, To: to}, func() {
 		db := openSQL(t, from)
@@ -161,7 +162,7 @@ func TestRowsThatDifferAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, func(t *testing.T, from, to string) {
-				populate(t, from, rand.New(rand.NewPCG(seed(t), 7)), 10)
+				populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 7)), 10)
 				want := dump(t, from)
 				spoiled := false
 				p := engine.CopyParams{From: from, To: to, Now: someDay, Progress: func(p engine.CopyProgress) {
@@ -214,7 +215,7 @@ func TestATextThatPostgresCannotKeepIsNamedBeforeAnythingChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from, to := freshURL(t, "sqlite"), freshURL(t, "postgres")
-			populate(t, from, rand.New(rand.NewPCG(seed(t), 8)), 10)
+			populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 8)), 10)
 			db := openSQL(t, from)
 			if _, err := db.ExecContext(t.Context(), "update runs set note = cast(? as text) where run_id = (select max(run_id) from runs)", []byte(bad)); err != nil {
 				t.Fatal(err)
@@ -238,7 +239,7 @@ func TestATargetOfSomebodyElseIsLeftAlone(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			roll := rand.New(rand.NewPCG(seed(t), 9))
+			roll := rand.New(rand.NewPCG(long.Seed(t), 9))
 			from, to, half := freshURL(t, "sqlite"), freshURL(t, kind), freshURL(t, kind)
 			populate(t, from, roll, 5)
 			populate(t, to, roll, 5)
@@ -284,7 +285,7 @@ func freshCopy(t testing.TB, url string) string {
 func TestTwoCopiesAtOnceMakeOne(t *testing.T) {
 	t.Parallel()
 	from, to := freshURL(t, "postgres"), freshURL(t, "postgres")
-	populate(t, from, rand.New(rand.NewPCG(seed(t), 10)), 10)
+	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 10)), 10)
 	want := dump(t, from)
 	_, err := during(t, engine.CopyParams{From: from, To: to}, func() { copied(t, from, to) })
 	if !errors.Is(err, engine.ErrCopyRival) {
@@ -297,7 +298,7 @@ func TestTwoCopiesAtOnceMakeOne(t *testing.T) {
 func TestASnapshotIsOfOneMomentAndLeavesTheSourceAtWork(t *testing.T) {
 	t.Parallel()
 	from, file := freshURL(t, "postgres"), filepath.Join(t.TempDir(), "snapshot.db")
-	populate(t, from, rand.New(rand.NewPCG(seed(t), 11)), 10)
+	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 11)), 10)
 	store := openStore(t, from)
 	want := dump(t, from)
 	_, err := during(t, engine.CopyParams{From: from, To: "sqlite:" + file, Snapshot: true}, func() {

@@ -14,6 +14,7 @@ import (
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/backends/move"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 var errDead = errors.New("the process is dead")
@@ -110,7 +111,7 @@ func refuses(t *testing.T, url, why string) {
 
 func TestACopyThatIsKilledBetweenAnyTwoCallsGoesOnWhereItStopped(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
-		n := seed(t)
+		n := long.Seed(t)
 		roll := rand.New(rand.NewPCG(n, 2))
 		populate(t, from, roll, 30)
 		want := dump(t, from)
@@ -133,7 +134,7 @@ func TestACopyThatIsKilledBetweenAnyTwoCallsGoesOnWhereItStopped(t *testing.T) {
 
 func TestAKillNearTheEndLeavesOneDatabaseAtMostToServe(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
-		populate(t, from, rand.New(rand.NewPCG(seed(t), 3)), 3)
+		populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 3)), 3)
 		if err := backends.Migrate(t.Context(), to); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func TestAKillNearTheEndLeavesOneDatabaseAtMostToServe(t *testing.T) {
 
 func TestACopyOutlivesKillsOfItsProcess(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
-		n := seed(t)
+		n := long.Seed(t)
 		roll := rand.New(rand.NewPCG(n, 4))
 		populate(t, from, roll, 30)
 		want := dump(t, from)

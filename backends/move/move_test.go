@@ -9,6 +9,7 @@ import (
 	"github.com/kagzi/kagzi/backends/move"
 	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 func TestACopyHoldsTheSameRowsOfEveryTable(t *testing.T) {
@@ -16,7 +17,7 @@ func TestACopyHoldsTheSameRowsOfEveryTable(t *testing.T) {
 	for _, d := range directions {
 		t.Run(d[0]+" to "+d[1], func(t *testing.T) {
 			t.Parallel()
-			n := seed(t)
+			n := long.Seed(t)
 			from, to := freshURL(t, d[0]), freshURL(t, d[1])
 			populate(t, from, rand.New(rand.NewPCG(n, 1)), 40)
 			want := dump(t, from)
@@ -37,7 +38,7 @@ func TestACopyHoldsTheSameRowsOfEveryTable(t *testing.T) {
 func TestACopyThatEndsWhileItMakesTheSchemaGoesOn(t *testing.T) {
 	t.Parallel()
 	from, to := freshURL(t, "sqlite"), freshURL(t, "postgres")
-	populate(t, from, rand.New(rand.NewPCG(seed(t), 1)), 3)
+	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 1)), 3)
 	target := openPostgres(t, to)
 	obstacle := func(statement string) {
 		t.Helper()
@@ -60,7 +61,7 @@ func TestACopyThatEndsWhileItMakesTheSchemaGoesOn(t *testing.T) {
 func TestACopyTellsThatItReadsBackBeforeItDoes(t *testing.T) {
 	t.Parallel()
 	from, to := freshURL(t, "sqlite"), freshURL(t, "sqlite")
-	populate(t, from, rand.New(rand.NewPCG(seed(t), 1)), 40)
+	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 1)), 40)
 	var told []engine.CopyProgress
 	report, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay, Progress: func(p engine.CopyProgress) {
 		if p.Verifying {
@@ -98,7 +99,7 @@ func openStore(t testing.TB, url string) engine.Store {
 
 func TestALifeGoesOnInTheCopy(t *testing.T) {
 	t.Parallel()
-	n := seed(t)
+	n := long.Seed(t)
 	url, other := freshURL(t, "sqlite"), "postgres"
 	storetest.MovedAlong(t, n, openStore(t, url), func(store engine.Store) engine.Store {
 		if err := store.Close(); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/kagzi/kagzi/backends/postgres/pgtest"
 	"github.com/kagzi/kagzi/backends/sqlite"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 // childVariable makes this program a copy that may be killed: from, to and the time, in lines.
@@ -72,18 +73,7 @@ func freshURL(t testing.TB, kind string) string {
 	if kind == "postgres" {
 		return pgtest.URL(t)
 	}
-	return "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db")
-}
-
-// seed is that of KAGZI_TEST_SEED, or another one.
-func seed(t testing.TB) uint64 {
-	t.Helper()
-	n, err := strconv.ParseUint(os.Getenv("KAGZI_TEST_SEED"), 10, 64)
-	if err != nil {
-		n = rand.Uint64()
-	}
-	t.Logf("KAGZI_TEST_SEED=%d", n)
-	return n
+	return "sqlite:" + filepath.Join(long.ScratchDir(t), "kagzi.db")
 }
 
 // openEnd opens a database as the commands do.

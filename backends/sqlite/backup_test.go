@@ -161,6 +161,7 @@ func TestBackupsUnderLoadHoldAllThatWasAcknowledged(t *testing.T) {
 	s := fresh(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var mu sync.Mutex
+	more := sync.NewCond(&mu) // were acknowledged, or the load has failed
 	var acknowledged []engine.ID
 	var load sync.WaitGroup
 	for range 4 {
@@ -169,27 +170,26 @@ func TestBackupsUnderLoadHoldAllThatWasAcknowledged(t *testing.T) {
 				start := startOf("t", s)
 				start.Input.Data = make([]byte, rand.IntN(4096))
 				if _, err := s.StartRuns(context.Background(), engine.StartRunsParams{Runs: []engine.StartRun{start}}); err != nil {
+					mu.Lock()
 					t.Error(err)
+					mu.Unlock()
+					more.Broadcast()
 					return
 				}
 				mu.Lock()
 				acknowledged = append(acknowledged, start.ID)
 				mu.Unlock()
+				more.Broadcast()
 			}
 		})
 	}
 	defer load.Wait()
 	defer stop()
 	for round := range *backupRounds {
-		for begun := time.Now(); ; {
-			mu.Lock()
-			n := len(acknowledged)
-			mu.Unlock()
-			if n > 50*round || time.Since(begun) > 10*time.Second {
-				break
-			}
-		}
 		mu.Lock()
+		for len(acknowledged) <= 50*round && !t.Failed() {
+			more.Wait()
+		}
 		known := slices.Clone(acknowledged)
 		mu.Unlock()
 		b := backupOfStore(t, s)

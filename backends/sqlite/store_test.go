@@ -7,6 +7,7 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
@@ -14,7 +15,7 @@ func TestStore(t *testing.T) { storetest.Run(t, open) }
 // open gives a fresh store, and looks after each case whether the rows that it left make sense; with -short it does not, because under
 // the race detector that takes longer than the cases.
 func open(tb testing.TB) engine.Store {
-	path := freshFile(tb)
+	path := sqlitetest.FreshIn(tb, long.ScratchDir(tb), Migrate)
 	tb.Cleanup(func() {
 		if tb.Failed() || testing.Short() {
 			return

@@ -2,10 +2,10 @@ package storetest
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 var childCases = []testCase{
@@ -454,13 +454,8 @@ var childCases = []testCase{
 	}},
 }
 
-// thousand is fewer with -short, under which the race detector runs the suite.
-func thousand() int {
-	if testing.Short() {
-		return 150
-	}
-	return 1000
-}
+// thousand is fewer when tests do not try everything.
+func thousand() int { return long.Count(150, 1000) }
 
 func repeat(word string, n int) []string {
 	words := make([]string, n)

@@ -22,8 +22,14 @@ type Migrate func(ctx context.Context, path string) error
 // all else that it takes to open a store, and longer than most tests.
 func Fresh(t T, migrate Migrate) string {
 	t.Helper()
+	return FreshIn(t, t.TempDir(), migrate)
+}
+
+// FreshIn is Fresh in a directory that the caller brings.
+func FreshIn(t T, dir string, migrate Migrate) string {
+	t.Helper()
 	data, err := first.read(migrate)
-	path := filepath.Join(t.TempDir(), "kagzi.db")
+	path := filepath.Join(dir, "kagzi.db")
 	if err == nil {
 		err = os.WriteFile(path, data, 0o600)
 	}

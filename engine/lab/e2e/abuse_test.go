@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/kagzi/kagzi/engine/lab/long"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -87,9 +88,9 @@ func (a *attacker) raw(b []byte) bool {
 // do says whether the server still listens.
 func (a *attacker) do(err error) bool { return err == nil }
 
-// times repeats until the server hangs up or does not read any more, or, at a pace, for as long as an abuse may go on; with -short a tenth as often.
+// times repeats until the server hangs up or does not read any more, or, at a pace, for as long as an abuse may go on; a tenth as often when tests do not try everything.
 func (a *attacker) times(n int, do func(i int) error) {
-	if testing.Short() {
+	if !long.Enabled() {
 		n /= 10
 	}
 	if *abusePace > 0 {
@@ -554,7 +555,7 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 		t.Run(strings.ReplaceAll(abuse.name, " ", "_"), func(t *testing.T) {
 			other := kagziv1.NewWorkflowServiceClient(s.Dial())
 			fine(ask(other))(t)
-			if !testing.Short() {
+			if long.Enabled() {
 				for range 300 {
 					nobodys = append(nobodys, fine(ask(other))(t))
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite"
 	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
 // eachBackend tells a story once for each backend. url is a fresh database. With -short the race detector sees it on SQLite only: what the server's
@@ -37,7 +38,7 @@ func freshURL(t testing.TB, backend string) string {
 	if backend == "postgres" {
 		return pgtest.Lend(t, backends.Migrate).URL
 	}
-	return "sqlite:" + sqlitetest.Fresh(t, sqlite.Migrate)
+	return "sqlite:" + sqlitetest.FreshIn(t, long.ScratchDir(t), sqlite.Migrate)
 }
 
 // eachServer tells a story once for each backend, with a server at work on a fresh database.

@@ -19,11 +19,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/kagzi/kagzi/engine/lab/long"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-var rounds = flag.Int("crashes", 2, "how often the server dies at each failpoint (20 when KAGZI_TEST_LONG is set)")
+var rounds = flag.Int("crashes", long.Count(2, 20), "how often the server dies at each failpoint")
 
 // program is the real binary, built with failpoints, once.
 var program = sync.OnceValues(func() (string, error) {
@@ -50,14 +51,11 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	if os.Getenv("KAGZI_TEST_LONG") != "" {
-		*rounds = max(*rounds, 20)
-	}
 	told := false
 	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" || f.Name == "test.fuzz" })
 	if !told {
-		// Nearly all the time of these stories is spent waiting: for a disk, or for a moment to come. A fuzzer computes.
-		if err := flag.Set("test.parallel", "6"); err != nil {
+		// Nearly all the time of these tests is spent waiting: for a disk, or for a moment to come. A fuzzer computes.
+		if err := flag.Set("test.parallel", "16"); err != nil {
 			panic(err)
 		}
 	}

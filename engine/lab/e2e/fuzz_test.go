@@ -10,9 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,13 +25,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/lab/long"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // Any bytes may come to any method. They are answered or refused, never with INTERNAL; who is refused is told why in words that are fit
 // for a terminal and, for a bad field, which; and what was refused has changed nothing that can be read.
 
-var randomCalls = flag.Int("fuzz.calls", 600, "how many calls TestRandomCalls… makes, of each method as many; KAGZI_TEST_SEED replays a seed")
+var randomCalls = flag.Int("fuzz.calls", long.Count(200, 600), "how many calls TestRandomCalls… makes, of each method as many; KAGZI_TEST_SEED replays a seed")
 
 var onlyMethod = flag.String("fuzz.method", "", "the one method that is called, by its name (all)")
 
@@ -85,11 +84,7 @@ func methodNames(tb testing.TB) (names []string) {
 
 func TestRandomCallsAreAnsweredOrRefusedWithoutATrace(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	if given, err := strconv.ParseUint(os.Getenv("KAGZI_TEST_SEED"), 10, 64); err == nil {
-		seed = given
-	}
-	t.Logf("KAGZI_TEST_SEED=%d", seed)
+	seed := long.Seed(t)
 	target, random := newTarget(t, openStore(t, freshURL(t, "sqlite")), patient), rand.New(rand.NewPCG(seed, 0))
 	for i := range *randomCalls {
 		script := make([]byte, random.IntN(64))

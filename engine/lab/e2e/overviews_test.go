@@ -16,7 +16,7 @@ var fileName = regexp.MustCompile(`[a-z0-9_*/]+\.(go|sql)\b`)
 
 func TestOverviewsNameOnlyFilesThatAreThere(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..")
+	root := filepath.Join("..", "..", "..")
 	named := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

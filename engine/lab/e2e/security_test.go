@@ -125,7 +125,7 @@ func TestNoStatementIsPutTogetherFromText(t *testing.T) {
 	t.Parallel()
 	looked, built := 0, map[string]bool{}
 	for _, backend := range []string{"sqlite", "postgres"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", "backends", backend), func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join("..", "..", "..", "backends", backend), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "pgtest") {
 				return err
 			}

@@ -42,7 +42,7 @@ func row(columns ...bool) []byte {
 // ours is the text of one of the store's statements.
 func ours(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "backends", "postgres", "sql", name+".sql"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "backends", "postgres", "sql", name+".sql"))
 	if err != nil {
 		t.Fatal(err)
 	}
