@@ -1,4 +1,4 @@
-package daemon
+package gc
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func TestCollectionsAreRareUnderLoadAndMemoryGoesBackAfterIt(t *testing.T) {
 		t.Skip("NOT RUN: GOGC is set")
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	spareCollector(ctx, time.Millisecond)
+	Tune(ctx, time.Millisecond)
 	for measure("/gc/gogc:percent") == 100 {
 		runtime.GC()
 		if t.Context().Err() != nil {

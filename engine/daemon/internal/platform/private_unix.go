@@ -1,6 +1,6 @@
 //go:build unix
 
-package daemon
+package platform
 
 import (
 	"errors"
@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-func checkPrivate(dir os.FileInfo) error {
+// CheckPrivate returns an error when others than this user may write to dir.
+func CheckPrivate(dir os.FileInfo) error {
 	if mode := dir.Mode().Perm(); mode&0o022 != 0 {
 		return fmt.Errorf("others may write to it (mode %04o); say chmod 700", mode)
 	}

@@ -1,9 +1,10 @@
-package daemon
+package web
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/server"
 )
 
@@ -159,7 +160,7 @@ var stored = []metric{
 	held("info", "1, with what this server runs on.",
 		func(s *scrape, put put) {
 			d := &s.reading.Description
-			put(1, plain(s.version), plain(d.Backend), plain(d.Version), plain(d.Notifications))
+			put(1, output.Plain(s.version), output.Plain(d.Backend), output.Plain(d.Version), output.Plain(d.Notifications))
 		}, "version", "backend", "backend_version", "notifications"),
 	held("runs", "Runs in the database, by status.",
 		func(s *scrape, put put) {

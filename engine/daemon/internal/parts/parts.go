@@ -1,4 +1,5 @@
-package daemon
+// Package parts runs the parts of a server process, and stops them in the reverse order of their start.
+package parts
 
 import (
 	"context"
@@ -7,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// parts are what runs side by side in a server process. They stop in the reverse order of their start.
-type parts struct {
+// Parts are what runs side by side in a server process. They stop in the reverse order of their start.
+type Parts struct {
 	running  []*part
-	ended    chan struct{} // capacity one: a part ended without being asked to
+	Ended    chan struct{} // capacity one: a part ended without being asked to
 	stopping atomic.Pointer[string]
 }
 
@@ -20,10 +21,11 @@ type part struct {
 	done   chan error // capacity one
 }
 
-func newParts() *parts { return &parts{ended: make(chan struct{}, 1)} }
+// New returns a set without parts.
+func New() *Parts { return &Parts{Ended: make(chan struct{}, 1)} }
 
-// start begins a part. Its context ends when it is its turn to stop, not before.
-func (p *parts) start(name string, run func(context.Context) error) {
+// Start begins a part. Its context ends when it is its turn to stop, not before.
+func (p *Parts) Start(name string, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	begun := &part{name: name, cancel: cancel, done: make(chan error, 1)}
 	p.running = append(p.running, begun)
@@ -41,14 +43,14 @@ func (p *parts) start(name string, run func(context.Context) error) {
 		}
 		begun.done <- err
 		select {
-		case p.ended <- struct{}{}:
+		case p.Ended <- struct{}{}:
 		default: // known already
 		}
 	}()
 }
 
-// stop ends one part after the other, and waits for each. The error is of all that did not end well.
-func (p *parts) stop() (err error) {
+// Stop ends one part after the other, and waits for each. The error is of all that did not end well.
+func (p *Parts) Stop() (err error) {
 	for i := len(p.running) - 1; i >= 0; i-- {
 		part := p.running[i]
 		p.stopping.Store(&part.name)
@@ -60,8 +62,8 @@ func (p *parts) stop() (err error) {
 	return err
 }
 
-// waitingFor names the part that stop is at.
-func (p *parts) waitingFor() string {
+// WaitingFor names the part that stop is at.
+func (p *Parts) WaitingFor() string {
 	if name := p.stopping.Load(); name != nil {
 		return *name
 	}

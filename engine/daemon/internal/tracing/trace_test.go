@@ -1,4 +1,4 @@
-package daemon
+package tracing
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func TestSpansGoToTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	t.Cleanup(door.Stop)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+listener.Addr().String())
 
-	provider, err := tracing(t.Context(), "v1.2.3", slog.New(slog.DiscardHandler))
+	provider, err := New(t.Context(), "v1.2.3", slog.New(slog.DiscardHandler))
 	if err != nil || provider == nil {
 		t.Fatalf("tracing: %v, %v, want a provider", provider, err)
 	}
@@ -41,7 +41,7 @@ func TestSpansGoToTheCollectorThatTheEnvironmentNames(t *testing.T) {
 	span.End()
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	if err := trace(stopped, provider); err != nil {
+	if err := Flush(stopped, provider); err != nil {
 		t.Fatal(err)
 	}
 	sent := (<-kept.requests).ResourceSpans[0]
@@ -66,7 +66,7 @@ func TestWithoutACollectorThereIsNoTracing(t *testing.T) {
 		for key, value := range env {
 			t.Setenv(key, value)
 		}
-		if provider, err := tracing(t.Context(), "", slog.New(slog.DiscardHandler)); err != nil || provider != nil {
+		if provider, err := New(t.Context(), "", slog.New(slog.DiscardHandler)); err != nil || provider != nil {
 			t.Errorf("with %v: %v, %v, want nothing", env, provider, err)
 		}
 	}

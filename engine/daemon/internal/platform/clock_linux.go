@@ -1,4 +1,4 @@
-package daemon
+package platform
 
 import (
 	"os"
@@ -15,9 +15,9 @@ type timerFile struct {
 	handle int
 }
 
-// newClock opens one. Timers of Go's are up to a millisecond late in a process that has nothing else to do, since it waits in epoll then, which counts
+// NewClock opens one. Timers of Go's are up to a millisecond late in a process that has nothing else to do, since it waits in epoll then, which counts
 // whole ones.
-func newClock() (matching.Clock, error) {
+func NewClock() (matching.Clock, error) {
 	handle, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, err

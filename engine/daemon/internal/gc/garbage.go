@@ -1,4 +1,5 @@
-package daemon
+// Package gc tunes the garbage collector for a server that keeps little and allocates much.
+package gc
 
 import (
 	"context"
@@ -16,19 +17,19 @@ const (
 	leastPercent = 25
 	// worthReturning is how much the system is to have back at once.
 	worthReturning = 8 << 20
-	// lookEvery is how often a look is taken whether a server still works: where it has asked for less than littleWork bytes since, or for
+	// Interval is how often a look is taken whether a server still works: where it has asked for less than littleWork bytes since, or for
 	// less than one in fewNeeded of what it could give back, it does not. Thousands of idle workers still ask for some, by their heartbeats.
-	lookEvery  = 3 * time.Second
+	Interval   = 3 * time.Second
 	littleWork = 1 << 20
 	fewNeeded  = 8
 )
 
-// spareCollector has what a server does not need any more collected when there is enough of it. Left to itself Go collects whenever the heap has
+// Tune has what a server does not need any more collected when there is enough of it. Left to itself Go collects whenever the heap has
 // doubled: a server keeps little and throws much away, and spends a tenth of its time under load on going through that little again and again.
 // After the load the memory goes back to the system. With GOGC in the environment everything is as that says.
 //
 // It returns at once, and ends with ctx.
-func spareCollector(ctx context.Context, lookEvery time.Duration) {
+func Tune(ctx context.Context, lookEvery time.Duration) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package daemon
+package platform
 
 import (
 	"syscall"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestAHangupIsHeard(t *testing.T) {
-	heard, lost, stop := hangups()
+	heard, lost, stop := Hangups()
 	defer stop()
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)

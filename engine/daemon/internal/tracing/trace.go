@@ -1,4 +1,5 @@
-package daemon
+// Package tracing sends the server's spans to a collector.
+package tracing
 
 import (
 	"context"
@@ -18,10 +19,10 @@ import (
 // flushLimit bounds how long a stopping server tries to send its last spans.
 const flushLimit = 3 * time.Second
 
-// tracing is where the server's spans go, when the environment names a collector the standard way: OTEL_EXPORTER_OTLP_ENDPOINT or
+// New is where the server's spans go, when the environment names a collector the standard way: OTEL_EXPORTER_OTLP_ENDPOINT or
 // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, with the other OTEL_ variables as the exporter reads them. Otherwise it is nil and
 // costs nothing.
-func tracing(ctx context.Context, version string, log *slog.Logger) (*sdktrace.TracerProvider, error) {
+func New(ctx context.Context, version string, log *slog.Logger) (*sdktrace.TracerProvider, error) {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
 		strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
@@ -39,8 +40,8 @@ func tracing(ctx context.Context, version string, log *slog.Logger) (*sdktrace.T
 	return sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(named)), nil
 }
 
-// trace is the part that sends the last spans when the server stops.
-func trace(ctx context.Context, provider *sdktrace.TracerProvider) error {
+// Flush is the part that sends the last spans when the server stops.
+func Flush(ctx context.Context, provider *sdktrace.TracerProvider) error {
 	<-ctx.Done()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
 	defer cancel()

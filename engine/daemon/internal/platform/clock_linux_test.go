@@ -1,9 +1,9 @@
-package daemon
+package platform
 
 import "testing"
 
 func TestTheClockRingsUntilItIsClosed(t *testing.T) {
-	c, err := newClock()
+	c, err := NewClock()
 	if err != nil {
 		t.Fatal(err)
 	}

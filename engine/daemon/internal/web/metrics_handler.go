@@ -1,4 +1,4 @@
-package daemon
+package web
 
 import (
 	"log/slog"
@@ -14,22 +14,22 @@ import (
 // maxScrapes is how many collectors may ask for the metrics at the same time.
 const maxScrapes = 4
 
-// metricsDoor answers /metrics: as long as no call needs a key, for everybody, and then for the keys of those who look at things. Who may
-// look at some namespaces only learns the names of their queues, and the sums over all.
-type metricsDoor struct {
+// metricsHandler answers /metrics: for everybody as long as no call needs a key, then for keys with a role that reads. A key for some namespaces
+// gets the names of the queues in these only, and the sums over all.
+type metricsHandler struct {
 	server  *server.Server
 	scraper *scraper
 	all     *prometheus.Registry
 	log     *slog.Logger
-	turns   chan struct{} // holds one for each answer under way
+	slots   chan struct{} // holds one for each answer under way
 }
 
-func newMetricsDoor(srv *server.Server, version string, log *slog.Logger) *metricsDoor {
+func newMetricsHandler(srv *server.Server, version string, log *slog.Logger) *metricsHandler {
 	scraper := newScraper(srv, version, log)
-	return &metricsDoor{server: srv, scraper: scraper, all: newRegistry(scraper), log: log, turns: make(chan struct{}, maxScrapes)}
+	return &metricsHandler{server: srv, scraper: scraper, all: newRegistry(scraper), log: log, slots: make(chan struct{}, maxScrapes)}
 }
 
-func (d *metricsDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, err := d.server.KeyOf(r.Context(), r.Header.Get("Authorization"))
 	switch {
 	case engine.KindOf(err) == engine.KindNoKey:
@@ -39,13 +39,13 @@ func (d *metricsDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		say(w, http.StatusServiceUnavailable, err.Error())
 		return
-	case key != nil && !looks(key.Role):
+	case key != nil && !readsMetrics(key.Role):
 		say(w, http.StatusForbidden, "metrics are for keys with the role viewer, operator or admin")
 		return
 	}
 	select {
-	case d.turns <- struct{}{}:
-		defer func() { <-d.turns }()
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
 	default:
 		say(w, http.StatusServiceUnavailable, "too many collectors ask for the metrics at once; try again")
 		return
@@ -59,7 +59,7 @@ func (d *metricsDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// looks says whether keys with the role are for looking at a server.
-func looks(r engine.KeyRole) bool {
+// readsMetrics says whether keys with the role are for looking at a server.
+func readsMetrics(r engine.KeyRole) bool {
 	return r == engine.RoleAdmin || r == engine.RoleOperator || r == engine.RoleViewer
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package daemon
+package platform
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// hangups is when this process gets SIGHUP, by which people ask it to read its settings again. The system sends the same when the terminal
+// Hangups is when this process gets SIGHUP, by which people ask it to read its settings again. The system sends the same when the terminal
 // goes that the process was started from; lost says so then. Call stop when nobody listens any more.
-func hangups() (heard <-chan os.Signal, lost func() bool, stop func()) {
+func Hangups() (heard <-chan os.Signal, lost func() bool, stop func()) {
 	// Who starts it with nohup wants it to outlive the terminal.
 	tied := !signal.Ignored(syscall.SIGHUP) && hasTerminal()
 	c := make(chan os.Signal, 1)

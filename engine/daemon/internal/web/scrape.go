@@ -1,4 +1,4 @@
-package daemon
+package web
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/server"
 )
 
@@ -159,7 +160,7 @@ func (p *places) seat(queues []server.QueueReading) []server.QueueReading {
 	p.seated = make(map[placeKey]bool, len(seated))
 	for i := range seated {
 		p.seated[placeKey{seated[i].Namespace, seated[i].Queue}] = true
-		seated[i].Namespace, seated[i].Queue = plain(seated[i].Namespace), plain(seated[i].Queue)
+		seated[i].Namespace, seated[i].Queue = output.Plain(seated[i].Namespace), output.Plain(seated[i].Queue)
 	}
 	if len(order) > maxPlaces {
 		return append(seated, together(order[maxPlaces:]))

@@ -1,4 +1,4 @@
-package daemon
+package output
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func TestALogLineHoldsNoControlCharacter(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		for _, text := range nasty {
 			var out bytes.Buffer
-			log := newLog(&out, slog.LevelInfo, format)
+			log := NewLog(&out, slog.LevelInfo, format)
 			log.Info(text, "run", text, "error", errors.New(text))
 			line, ended := strings.CutSuffix(out.String(), "\n")
 			if !ended || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -42,7 +42,7 @@ func TestALogLineHoldsNoControlCharacter(t *testing.T) {
 
 func TestTheLevelDecidesWhatIsLogged(t *testing.T) {
 	var out bytes.Buffer
-	log := newLog(&out, slog.LevelWarn, "text")
+	log := NewLog(&out, slog.LevelWarn, "text")
 	log.Info("quiet")
 	log.Warn("loud")
 	if text := out.String(); strings.Contains(text, "quiet") || !strings.Contains(text, "loud") {
@@ -52,11 +52,11 @@ func TestTheLevelDecidesWhatIsLogged(t *testing.T) {
 
 func TestPlainTextIsFitForALineOfATerminal(t *testing.T) {
 	for _, text := range nasty {
-		if got := plain(text); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if got := Plain(text); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("plain(%q) = %q", text, got)
 		}
 	}
-	if got, want := plain("a\x1b[b it's"), `a\x1b[b it's`; got != want {
+	if got, want := Plain("a\x1b[b it's"), `a\x1b[b it's`; got != want {
 		t.Errorf("plain = %q, want %q", got, want)
 	}
 }

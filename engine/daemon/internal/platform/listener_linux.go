@@ -1,4 +1,4 @@
-package daemon
+package platform
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// listenerOn is the program that listens on a port, as far as this user may know; "" when it is not found.
-func listenerOn(port string) string {
+// ListenerOn is the program that listens on a port, as far as this user may know; "" when it is not found.
+func ListenerOn(port string) string {
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
 		return ""

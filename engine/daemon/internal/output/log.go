@@ -1,4 +1,5 @@
-package daemon
+// Package output writes log lines and texts without control characters.
+package output
 
 import (
 	"bytes"
@@ -12,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// newLog is a logger whose lines hold no control character, whatever users put into names and errors.
-func newLog(w io.Writer, level slog.Leveler, format string) *slog.Logger {
+// NewLog is a logger whose lines hold no control character, whatever users put into names and errors.
+func NewLog(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(escaper{w}, options))
@@ -55,8 +56,8 @@ func appendEscaped(out []byte, r rune, encoded []byte) []byte {
 
 func unprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 
-// plain is a text fit for one line of a terminal.
-func plain(text string) string {
+// Plain is a text fit for one line of a terminal.
+func Plain(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if unicode.IsPrint(r) {
